@@ -1,0 +1,443 @@
+"""What was seen, as frozen plain values: the language between observers, pitfalls and views.
+
+No tensor, module or optimizer is ever inside a fact, so a `Run` can be kept, compared and drawn again later.
+Kinds of facts that are made in large numbers are `NamedTuple`s, the others frozen dataclasses.
+
+A *key* is an integer that stands for one live object. Keys of modules and optimizers are never reused; keys of
+parameters are addresses and may only be compared between facts that were taken while both objects were alive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from torch_inspector.findings import Finding
+
+Shape = tuple[int, ...]
+LayerCounts = tuple[tuple[str, int], ...]
+"""Kinds of layers and how many of each: `(("Dropout", 2), ("BatchNorm1d", 1))`."""
+
+
+class Place(NamedTuple):
+    """A line of the user's own code."""
+
+    cell: int | None = None
+    """Number of the cell which holds the line; None outside notebooks."""
+    line: int | None = None
+    """Line as typed in that cell or file, from 1; None where it is not known."""
+    function: str = ""
+    """Function which holds the line; empty at the top level of a cell."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One execution, as far as it is known when it starts."""
+
+    number: int | None
+    """Execution count; None outside notebooks."""
+    id: str | None
+    """The front end's id of the cell, where it sends one."""
+    source: str
+    """The text as typed."""
+    code: str
+    """The Python that runs: magics replaced, leading blank lines gone."""
+    line_offset: int = 0
+    """What to add to a line of `code` to get the line of `source`."""
+    body_offset: int = 0
+    """The same for code that a cell magic such as `%%time` runs on its own."""
+    wants_report: bool = False
+    """True if the cell asked for the full report (`%%torchcheck`)."""
+
+
+class TensorFact(NamedTuple):
+    """One tensor that the user can name."""
+
+    path: str
+    """What the user can type to get it: `history['loss'][3]`."""
+    shape: Shape
+    dtype: str
+    device: str
+    nbytes: int
+    storage_nbytes: int
+    """Bytes of the whole storage behind it; larger than `nbytes` for a view."""
+    requires_grad: bool
+    is_leaf: bool
+    made_by: str
+    """Name of the autograd node which made it; empty for leaves."""
+    key: int
+    first_seen_cell: int | None = None
+
+
+@dataclass(frozen=True)
+class ModuleFact:
+    """One `nn.Module`."""
+
+    key: int
+    path: str
+    """What the user can type to get it; empty if no variable leads there."""
+    kind: str
+    """Name of its class."""
+    training: bool
+    awake: LayerCounts = ()
+    """Layers below it whose behaviour depends on the mode, and which are in train mode."""
+    asleep: LayerCounts = ()
+    """The same in eval mode."""
+    frozen_asleep: int = 0
+    """How many of `asleep` are normalisation layers whose own parameters need no gradient."""
+    devices: tuple[str, ...] = ()
+    parameter_count: int = 0
+    """Numbers in all its parameters, not parameter tensors."""
+    trainable_count: int = 0
+    parameter_nbytes: int = 0
+    parameter_keys: frozenset[int] = frozenset()
+    parameter_names: tuple[tuple[int, str], ...] = ()
+    """Key and dotted name of each parameter: `(140…, "head.weight")`."""
+    softmax_layers: tuple[str, ...] = ()
+    """Paths of `nn.Softmax` layers inside it, in order: `model.out`, `net[3]`."""
+    trained: bool = False
+    """True if an optimizer step has changed its parameters, or a state dict was loaded into it, in this session."""
+
+
+@dataclass(frozen=True)
+class OptimizerFact:
+    """One `torch.optim.Optimizer`."""
+
+    key: int
+    path: str
+    kind: str
+    learning_rate: float | None
+    parameter_keys: frozenset[int]
+    parameter_count: int
+    """Parameter tensors it holds."""
+    state_nbytes: int = 0
+    state_devices: tuple[str, ...] = ()
+    parameter_devices: tuple[str, ...] = ()
+
+
+class GraphFact(NamedTuple):
+    """The autograd history that one variable, or all tensors of one container, keeps alive."""
+
+    path: str
+    """The variable or the container: `running_loss`, `history['loss']`."""
+    tensor_count: int
+    """Tensors with history at that path."""
+    node_count: int
+    saved_nbytes: int
+    """Activations kept for a backward pass, parameters left out, each storage once."""
+    scalar: bool
+    """True if every one of the tensors holds a single number."""
+    spent: bool
+    """True if backward has already freed what the nodes had saved."""
+    sum_length: int
+    """Links of the chain of additions (`total += loss`) that ends in the tensor; 0 if it is none."""
+    differentiated: bool
+    """True if `backward()` was called on (the last of) these very tensors."""
+    complete: bool
+    """False if the walk stopped at a limit: counts are then "at least"."""
+    container: bool
+    """True for tensors collected in a list, dict, deque, set or tuple."""
+    newest_nodes: int
+    """How many of the tensors were made while this cell ran."""
+    key: int
+    """Identity of the variable's value or of the container, for comparison with the snapshot before."""
+
+
+class HolderFact(NamedTuple):
+    """What something that is no variable of the user keeps alive: an entry of IPython's output history."""
+
+    path: str
+    """How to reach it: `Out[12]`."""
+    kind: str
+    """Name of the class of what is held."""
+    nbytes: int
+    """Bytes that nothing else reachable holds."""
+    shape: Shape | None
+    dtype: str
+    device: str
+    key: int
+    graph_nbytes: int = 0
+    """Part of `nbytes` that only an autograd graph behind it holds."""
+
+
+class MemoryFact(NamedTuple):
+    """Memory of one device or of the host process."""
+
+    device: str
+    """`host`, `cuda:0`, `mps:0`, …"""
+    allocated_nbytes: int
+    """In use: resident set of the process, or what torch has handed out on the device."""
+    reserved_nbytes: int | None = None
+    """Taken from the device by torch's allocator."""
+    peak_nbytes: int | None = None
+    """Highest `allocated_nbytes` so far, as the process or torch counts it."""
+    free_nbytes: int | None = None
+    total_nbytes: int | None = None
+
+
+class PatternFact(NamedTuple):
+    """A shape in an autograd graph which a pitfall is interested in."""
+
+    name: str
+    """`softmax-before-log-softmax` or `stretched-operands`."""
+    nodes: tuple[str, ...]
+    """Names of the nodes from the loss side on."""
+    shapes: tuple[Shape, ...] = ()
+    """Shapes that belong to it: result first, then operands, unknown ones left out."""
+    operands: tuple[str, ...] = ()
+    """Variables which are these operands, where the user's code names them."""
+
+
+class WitnessFact(NamedTuple):
+    """What the graph behind one backward call says."""
+
+    node_count: int
+    complete: bool
+    leaf_keys: frozenset[int]
+    patterns: tuple[PatternFact, ...]
+    saved_nbytes: int
+
+
+class BackwardFact(NamedTuple):
+    """One call of `backward()` or `torch.autograd.grad()` that was looked at in full."""
+
+    order: int
+    """Position among all facts of the cell."""
+    place: Place
+    index: int
+    """How often this line has called it, this call included."""
+    root: str
+    """Name of the loss in the user's code; empty if it has none."""
+    made_at: Place
+    """Where the loss was assigned; the place of the call if that is not known."""
+    shape: Shape
+    retain_graph: bool
+    is_grad_call: bool
+    witness: WitnessFact | None
+
+
+class StepFact(NamedTuple):
+    """One optimizer step that was looked at in full."""
+
+    order: int
+    place: Place
+    index: int
+    """How many steps this optimizer has made in this cell, this one included."""
+    optimizer: int
+    """Key of the optimizer."""
+    optimizer_kind: str
+    has_closure: bool
+    backward_count: int
+    """Backward calls since this optimizer's last step that changed one of its gradients."""
+    kept_gradients: bool
+    """True if the gradient of the last step was still there when the first of them began."""
+    empty_gradients: bool
+    """True if no parameter has a gradient now."""
+    parameter_count: int
+    cleared_at: Place | None
+    """Where gradients were cleared after the last backward call; None if they were not."""
+    discarded_count: int
+    """Backward calls since the last step whose gradients were cleared before anything used them."""
+    discarded_at: Place | None
+    """Where such a clearing happened."""
+    unreached: bool
+    """True if backward calls since the last step reached other parameters only (and were seen whole)."""
+    parameter_keys: frozenset[int]
+    leaf_keys: frozenset[int]
+    """Parameters which the backward calls since the last step reached."""
+    backward_at: Place | None
+    """Line of the last backward call before the step."""
+
+
+class ForwardFact(NamedTuple):
+    """All top-level calls of one module from one line in one mode."""
+
+    order: int
+    place: Place
+    module: int
+    """Key of the module."""
+    kind: str
+    training: bool
+    grad_enabled: bool
+    count: int
+    awake: LayerCounts
+    asleep: LayerCounts
+    frozen_asleep: int
+    input_shapes: tuple[Shape, ...]
+    input_devices: tuple[str, ...]
+    input_requires_grad: bool
+    """True if a tensor argument wanted a gradient (saliency, adversarial examples)."""
+    output_requires_grad: bool
+    output_shape: Shape | None
+    graph_nbytes: int
+    """Activations that the graph of one output held when the call returned; 0 if none was looked at."""
+    reached: bool | None
+    """True if a backward call reached an output, None if that is not known."""
+    same_input: bool
+    """True if several calls were given the very same tensor."""
+    caller: str
+    """Dotted name of the Python module whose code made the call."""
+    trained: bool
+    """True if the module had been trained or loaded when it was called."""
+    last_order: int = 0
+    """Position of the latest of the calls that was looked at."""
+
+
+class ModeFact(NamedTuple):
+    """One call of `train()` or `eval()` by the user on one module."""
+
+    order: int
+    place: Place
+    module: int
+    training: bool
+
+
+class ClearFact(NamedTuple):
+    """`zero_grad()` of an optimizer or a module, counted per line."""
+
+    order: int
+    place: Place
+    kind: str
+    owner: int
+    count: int
+
+
+class LoaderFact(NamedTuple):
+    """One DataLoader that was iterated."""
+
+    place: Place
+    kind: str
+    batch_size: int | None
+    worker_count: int
+    pin_memory: bool
+    batch_count: int
+    waited_s: float
+
+
+class CountFact(NamedTuple):
+    """How often one kind of call was made from one line."""
+
+    kind: str
+    """`backward`, `step`, `zero_grad`, `forward`, `scheduler`, `scaler.step`, …"""
+    place: Place
+    name: str
+    """Class of what was called, where that says something."""
+    count: int
+
+
+class LoopFunctionFact(NamedTuple):
+    """A function made in a loop which reads the loop's variable when it is called, and is kept."""
+
+    line: int
+    names: tuple[str, ...]
+    """The loop variables that it reads."""
+    kind: str
+    """`lambda` or `function`."""
+    kept_by: str
+    """How it outlives its turn: `append`, `register_forward_hook`, `assignment`, `comprehension`."""
+    text: str
+    """The function's own source, first line."""
+
+
+class CallFact(NamedTuple):
+    """A call in the source of the cell."""
+
+    name: str
+    """Dotted name as written."""
+    line: int
+
+
+class OperandFact(NamedTuple):
+    """Something that the failing line named."""
+
+    path: str
+    kind: str
+    """`tensor` or the class of a module."""
+    devices: tuple[str, ...]
+    shape: Shape | None
+    dtype: str
+
+
+@dataclass(frozen=True)
+class ErrorFact:
+    """The exception that ended the cell."""
+
+    kind: str
+    message: str
+    place: Place
+    """Innermost line of the user's own code."""
+    operands: tuple[OperandFact, ...] = ()
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What held at one moment."""
+
+    tensors: tuple[TensorFact, ...] = ()
+    modules: tuple[ModuleFact, ...] = ()
+    optimizers: tuple[OptimizerFact, ...] = ()
+    graphs: tuple[GraphFact, ...] = ()
+    holders: tuple[HolderFact, ...] = ()
+    memory: tuple[MemoryFact, ...] = ()
+    complete: bool = True
+    """False if the time budget ended the look: everything is then "at least"."""
+
+    def module(self, key: int) -> ModuleFact | None:
+        """The module with this key, if it was seen."""
+        return next((m for m in self.modules if m.key == key), None)
+
+    def optimizer(self, key: int) -> OptimizerFact | None:
+        """The optimizer with this key, if it was seen."""
+        return next((o for o in self.optimizers if o.key == key), None)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What happened while the cell ran, in order."""
+
+    backwards: tuple[BackwardFact, ...] = ()
+    steps: tuple[StepFact, ...] = ()
+    forwards: tuple[ForwardFact, ...] = ()
+    modes: tuple[ModeFact, ...] = ()
+    clears: tuple[ClearFact, ...] = ()
+    loaders: tuple[LoaderFact, ...] = ()
+    counts: tuple[CountFact, ...] = ()
+    loop_functions: tuple[LoopFunctionFact, ...] = ()
+    calls: tuple[CallFact, ...] = ()
+    graph_nodes_made: int = 0
+    """Autograd nodes that this thread made while the cell ran."""
+
+    def count(self, kind: str) -> int:
+        """Calls of one kind in the whole cell."""
+        return sum(fact.count for fact in self.counts if fact.kind == kind)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell with everything that was seen of it."""
+
+    cell: Cell
+    before: Snapshot = field(default_factory=Snapshot)
+    trace: Trace = field(default_factory=Trace)
+    after: Snapshot = field(default_factory=Snapshot)
+    error: ErrorFact | None = None
+    duration_s: float = 0.0
+    inspection_s: float = 0.0
+    """Seconds that the inspector itself took before and after the cell."""
+    earlier: tuple[Run, ...] = ()
+    """Runs before this one, oldest first; they hold no earlier ones themselves."""
+    min_nbytes: int = 1 << 20
+    """Memory findings below this many bytes stay silent."""
+    findings: tuple[Finding, ...] = ()
+
+    def module_path(self, key: int) -> str:
+        """What the user calls this module, or its class if no variable leads to it; empty if unknown."""
+        fact = self.after.module(key) or self.before.module(key)
+        return (fact.path or fact.kind) if fact else ""
+
+    def optimizer_path(self, key: int) -> str:
+        """What the user calls this optimizer; empty if no variable leads to it."""
+        fact = self.after.optimizer(key) or self.before.optimizer(key)
+        return fact.path if fact else ""

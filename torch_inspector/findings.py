@@ -1,0 +1,48 @@
+"""What is wrong: a finding with its evidence, as plain values that other programs read.
+
+The field names are a contract: the JSON bundle carries the same ones (`"version": 1`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "hint"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "hint")
+"""From the one that matters most: results are wrong, results or memory may be, worth a line."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One thing that was measured in this run."""
+
+    label: str
+    value: str | int | float
+    unit: str = ""
+    """`bytes`, `s`, `count`, …; empty for names, shapes and text."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake at one place.
+
+    A check leaves `slug` empty, and `severity` too unless the evidence makes it milder or graver than usual; the
+    session fills them in.
+    """
+
+    message: str
+    """One sentence: what happened, with the user's names and the numbers."""
+    subject: str = ""
+    """The variable, module or optimizer that it is about, as the user would type it."""
+    fix: str = ""
+    """Code or a short instruction in the user's own names."""
+    line: int | None = None
+    """Line as typed, from 1, in `cell`."""
+    cell: int | None = None
+    """Number of the cell that holds the line: an earlier one if a function defined there is at fault."""
+    evidence: tuple[Evidence, ...] = ()
+    severity: Severity | Literal[""] = ""
+    slug: str = ""
+    code: str = ""
+    """The text of that line, where it is known."""

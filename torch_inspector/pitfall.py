@@ -1,0 +1,61 @@
+"""How a pitfall is declared: a check beside its page.
+
+`pitfalls/<subject>/<name>.py` holds one function `check` under `@pitfall(...)`; `<name>.md` beside it is the
+explanation, the examples and the test. Nothing is registered anywhere: slug, subject and summary follow from the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from torch_inspector.facts import Run
+from torch_inspector.findings import Finding, Severity
+from torch_inspector.page import Page
+
+Check = Callable[[Run], Iterable[Finding]]
+
+
+@dataclass(frozen=True)
+class Pitfall:
+    """One known mistake: how it is found and how it is explained."""
+
+    slug: str
+    subject: str
+    severity: Severity
+    check: Check
+    page_path: Path
+
+    @cached_property
+    def page(self) -> Page:
+        """The explanation.
+
+        Raises:
+            OSError: the page is missing.
+            ValueError: a heading is missing or out of order.
+        """
+        return Page.parse(self.page_path.read_text(encoding="utf-8"))
+
+
+def pitfall(*, severity: Severity) -> Callable[[Check], Check]:
+    """Marks `check` as the check of the file's pitfall; `severity` holds unless a finding says otherwise."""
+
+    def mark(check: Check) -> Check:
+        check.severity = severity  # type: ignore[attr-defined]
+        return check
+
+    return mark
+
+
+def from_check(check: Check) -> Pitfall:
+    """The pitfall that a marked check stands for; names follow from its file."""
+    path = Path(check.__code__.co_filename)  # type: ignore[attr-defined]
+    return Pitfall(
+        slug=path.stem.replace("_", "-"),
+        subject=path.parent.name,
+        severity=check.severity,  # type: ignore[attr-defined]
+        check=check,
+        page_path=path.with_suffix(".md"),
+    )
