@@ -133,7 +133,7 @@ class GraphFact(NamedTuple):
     sum_length: int
     """Links of the chain of additions (`total += loss`) that ends in the tensor; 0 if it is none."""
     differentiated: bool
-    """True if `backward()` was called on (the last of) these very tensors."""
+    """True if what was collected or added is a loss that `backward()` was called on."""
     complete: bool
     """False if the walk stopped at a limit: counts are then "at least"."""
     container: bool
@@ -141,7 +141,11 @@ class GraphFact(NamedTuple):
     newest_nodes: int
     """How many of the tensors were made while this cell ran."""
     key: int
-    """Identity of the variable's value or of the container, for comparison with the snapshot before."""
+    """Number of the newest node, for comparison with the snapshot before."""
+    grown_at: Place | None = None
+    """The line that collects or adds."""
+    nbytes: int = 0
+    """Bytes of the tensors themselves, each storage once."""
 
 
 class HolderFact(NamedTuple):
@@ -282,6 +286,7 @@ class ForwardFact(NamedTuple):
     """True if the module had been trained or loaded when it was called."""
     last_order: int = 0
     """Position of the latest of the calls that was looked at."""
+    parameter_keys: frozenset[int] = frozenset()
 
 
 class ModeFact(NamedTuple):

@@ -1,0 +1,59 @@
+# `make test` and `make demo` set up all they need, from a machine with nothing but Python and apt.
+
+# The release that everything is measured on. It goes in first: asked for by range, torch is a CUDA build of 3 GB.
+TORCH ?= 2.13.0
+PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
+VENV ?= .venv
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+READY = $(VENV)/.ready-dev
+
+# The machine's cores belong to the tests' processes, not to the threads of one small matrix product.
+export OMP_NUM_THREADS ?= 1
+
+.SILENT:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench format clean
+
+help: ## Show this list
+	sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+
+demo: $(READY) ## Run the tour in the terminal; with a screen, also open it in JupyterLab
+	$(BIN)/python demo/run_tour.py
+	if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ]; then \
+		$(PIP) --editable '.[lab]' && \
+		$(BIN)/python -m jupyterlab demo/tour.ipynb $$([ "$$(id -u)" != 0 ] || echo --allow-root); \
+	fi
+
+# pytest comes last and alone: its closing line is what people and CI read.
+test: $(READY) ## Check format, lint and types, then run all tests
+	$(BIN)/ruff format --check --quiet --output-format concise .
+	$(BIN)/ruff check --quiet --output-format concise .
+	$(BIN)/mypy --no-error-summary
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: $(READY) ## Measure what watching costs
+	$(BIN)/python -m benchmarks $(ARGS)
+
+format: $(READY) ## Format, and fix what the linter can fix
+	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --quiet --fix .
+
+clean: ## Remove caches and build outputs; the environment stays
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+# pip is the last thing that venv lays down, so a broken attempt is made again.
+$(BIN)/pip:
+	$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { apt-get update -qq && apt-get install -qq -y python3-venv >/dev/null; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready-torch-$(TORCH): | $(BIN)/pip
+	echo 'Setting up $(VENV): a few minutes, once'
+	$(PIP) 'torch==$(TORCH)'
+	touch $@
+
+$(READY): pyproject.toml $(VENV)/.ready-torch-$(TORCH)
+	$(PIP) --editable '.[dev]'
+	touch $@

@@ -1,0 +1,26 @@
+"""Settings of all tests."""
+
+import importlib.util
+
+import pytest
+from hypothesis import settings
+
+# The same examples on every machine: a red CI is then red at the desk.
+settings.register_profile("same", derandomize=True, deadline=None, print_blob=False)
+settings.load_profile("same")
+
+
+def pytest_collection_modifyitems(items):
+    """Skips tests marked `gpu` where there is no CUDA device; torch is imported only if there are any."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and not _cuda_is_available():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+
+
+def _cuda_is_available():
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()

@@ -1,0 +1,116 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+
+from tests.views.samples import CARDS, EVERYTHING, HERE, HOSTILE, PROSE, hostile_cards
+from tests.views.test_plain import ANY_TEXT
+from torch_inspector.views.card import Card, Line, Prose
+from torch_inspector.views.html import to_html
+
+STYLE = HERE.parents[1] / "torch_inspector" / "views" / "static" / "style.css"
+TAGS = {
+    "a",
+    "blockquote",
+    "br",
+    "caption",
+    "code",
+    "details",
+    "div",
+    "em",
+    "hr",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "span",
+    "strong",
+    "style",
+    "summary",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+}
+ATTRIBUTES = {"class", "role", "aria-label", "aria-hidden", "scope", "href", "start", "title"}
+VOID = {"br", "hr"}
+
+
+class Outline(HTMLParser):
+    """Tags with class, texts, and what does not belong into a card."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.seen, self.bad, self.open = [], [], []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.bad += [tag] if tag not in TAGS else []
+        self.bad += [f"{name}={value}" for name, value in attrs if name not in ATTRIBUTES]
+        self.bad += [value for name, value in attrs if name == "href" and not value.startswith("https://")]
+        self.open += [] if tag in VOID else [tag]
+        self.seen.append(f"<{tag} {dict(attrs).get('class') or ''}>")
+
+    def handle_endtag(self, tag):
+        self.bad += [] if self.open and self.open.pop() == tag else [f"/{tag}"]
+
+    def handle_data(self, data):
+        if "style" not in self.open and data.strip():
+            self.seen.append(" ".join(data.split()))
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_html_is_well_formed_and_without_script(name):
+    html = to_html(CARDS[name])
+    outline = Outline(html)
+    assert (outline.bad, outline.open) == ([], [])
+    assert not re.search(r"<script|\bon\w+=|javascript:", html)
+    assert not re.search(r"<h\d", html), "front ends list real headings in the table of contents"
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_stays_text(text):
+    for card in hostile_cards(text):
+        html = to_html(card)
+        html.encode()
+        outline = Outline(html)
+        assert [bad for bad in outline.bad if not bad.startswith("/")] == []
+        assert (outline.bad, outline.open) == ([], [])
+
+
+@settings(max_examples=40)
+@given(ANY_TEXT)
+def test_any_text_stays_text(text):
+    outline = Outline(to_html(Card(text, "error", (Line(text), Prose(text)))))
+    assert [bad for bad in outline.bad if bad in TAGS] == []
+
+
+def test_region_is_named_with_its_cell():
+    assert 'role="region" aria-label="torch_inspector, cell 5: 1 error, 2 warnings, 2 hints"' in to_html(CARDS["run"])
+
+
+def test_severity_is_a_word_and_a_shape():
+    assert '<span class="ti-shape" aria-hidden="true">■</span> error: Gradients' in to_html(CARDS["run"])
+
+
+def test_pairs_of_backticks_are_code():
+    html = to_html(EVERYTHING)
+    assert "A title with <code>code</code>" in html
+    assert "an error with one ` in it" in html
+
+
+def test_page_keeps_code_and_escapes_html():
+    html = to_html(PROSE)
+    assert "&lt;b&gt;bold&lt;/b&gt;" in html
+    assert '<p class="ti-head">Head</p>' in html
+    assert '<code class="language-python">x = 1' in html
+    assert "<img" not in html
+
+
+def test_style_is_small():
+    assert len(STYLE.read_bytes()) <= 2_500

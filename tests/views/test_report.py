@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+from tests.fakes import a_place, a_run, a_snapshot, a_trace, an_error
+from tests.views.samples import PITFALL, RUN
+from torch_inspector.views.card import Line, Table
+from torch_inspector.views.report import report_card, state_card
+
+
+def table_of(card, caption):
+    return next(part for part in card.parts if isinstance(part, Table) and part.caption.startswith(caption))
+
+
+def lines_of(card):
+    return [part.text for part in card.parts if isinstance(part, Line)]
+
+
+def test_report_shows_what_is_new():
+    card = report_card(RUN, [PITFALL])
+    assert [row[0] for row in table_of(card, "New tensors").rows] == ["batch", "history['loss'][3]"]
+    assert {row[0] for row in table_of(card, "New graphs").rows} == {"losses", "history['loss']"}
+
+
+def test_same_path_with_another_tensor_is_new():
+    before = replace(RUN.before, tensors=(RUN.before.tensors[0]._replace(key=99),))
+    card = report_card(replace(RUN, before=before), [])
+    assert "old" in {row[0] for row in table_of(card, "New tensors").rows}
+
+
+def test_quiet_cell_has_a_report_too():
+    card = report_card(a_run(duration_s=0.5), [])
+    assert card.title == "torch_inspector, cell 1: report, no findings"
+    assert "No findings." in lines_of(card)
+
+
+def test_end_of_the_cell_is_told():
+    failed = a_run(error=an_error("shapes differ"), trace=a_trace(graph_nodes_made=1))
+    assert "Ended at line 2 with RuntimeError: shapes differ" in lines_of(report_card(failed, []))
+    assert "1 autograd node made." in lines_of(report_card(failed, []))
+    stopped = a_run(error=an_error(interrupted=True, place=a_place(9, cell=4)))
+    assert "Interrupted at line 9 of cell 4." in lines_of(report_card(stopped, []))
+
+
+def test_unfinished_look_says_at_least():
+    card = report_card(replace(RUN, after=replace(RUN.after, complete=False)), [])
+    assert any("time limit" in line for line in lines_of(card))
+    assert table_of(card, "Modules").caption == "Modules (at least 1)"
+
+
+def test_state_has_all_tables():
+    captions = [part.caption for part in state_card(RUN.after).parts if isinstance(part, Table)]
+    tables = ["Memory", "Modules", "Optimizers", "Graphs alive", "Kept by the notebook", "Largest tensors"]
+    assert captions == tables
+
+
+def test_state_of_nothing_is_a_sentence():
+    assert lines_of(state_card(a_snapshot())) == ["No tensors, modules or optimizers were found."]

@@ -1,0 +1,30 @@
+"""Reads the variables of a frame and leaves no trace."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+# The frame, our name, the name in the caller's `with` and the argument of the count itself: anybody else is the
+# user's own `locals()`.
+_OWN_REFERENCES = 4
+
+
+@contextmanager
+def locals_of(frame: FrameType) -> Iterator[Mapping[str, Any]]:
+    """The variables of a frame, for the time of the block.
+
+    Up to Python 3.12, `f_locals` of a function leaves a copy in the frame, which would keep tensors alive after the
+    user's own `del`. The copy is emptied again, unless the user's code holds it.
+    """
+    values = frame.f_locals
+    try:
+        yield values
+    finally:
+        copied = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+        if copied and type(values) is dict and sys.getrefcount(values) <= _OWN_REFERENCES:
+            values.clear()

@@ -1,0 +1,111 @@
+"""Everything that watches torch during one cell, opened and closed together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from torch_inspector.facts import Cell, ErrorFact, Snapshot, Trace
+from torch_inspector.failures import Failures
+from torch_inspector.observe import private, source
+from torch_inspector.observe.budget import Budget
+from torch_inspector.observe.errors import error_fact
+from torch_inspector.observe.forwards import ForwardWatch
+from torch_inspector.observe.graph import GraphReader
+from torch_inspector.observe.keys import Keys
+from torch_inspector.observe.ledger import Ledger
+from torch_inspector.observe.loaders import LoaderWatch
+from torch_inspector.observe.place import CodeFile, Places
+from torch_inspector.observe.recorder import Recorder
+from torch_inspector.observe.retained import with_places
+from torch_inspector.observe.snapshot import Look, Snapshots
+from torch_inspector.observe.steps import StepWatch
+
+
+class TorchObserver:
+    """Watches cells, one after the other. Made when the user has imported torch."""
+
+    def __init__(self, places: Places, failures: Failures) -> None:
+        self._places = places
+        self._failures = failures
+        self._keys = Keys()
+        self._ledger = Ledger()
+        self._reader = GraphReader()
+        self._steps = StepWatch(self._ledger, self._reader)
+        self._forwards = ForwardWatch(self._ledger, self._reader)
+        self._loaders = LoaderWatch()
+        self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures)
+        self._stack: ExitStack | None = None
+        self._recorder: Recorder | None = None
+        self._nodes_before = 0
+
+    def open(self, budget_s: float) -> None:
+        """Starts to watch. Everything put in place here is taken away by `close`."""
+        self.close()
+        recorder = Recorder(self._places, self._keys, Budget(budget_s), self._failures)
+        stack = ExitStack()
+        self._recorder, self._stack = recorder, stack
+        with self._failures.guard("open"):
+            stack.enter_context(self._forwards.watch(recorder))
+            stack.enter_context(self._steps.watch(recorder, self._forwards))
+            stack.enter_context(self._loaders.watch(recorder))
+        self._nodes_before = private.sequence_number()
+
+    def close(self) -> None:
+        """Puts back all that `open` changed."""
+        if self._stack is not None:
+            self._stack.close()
+            self._stack = None
+
+    def trace(self, cell: Cell) -> Trace:
+        """What happened since `open`."""
+        recorder, self._recorder = self._recorder, None
+        tree = source.parse(cell.code)
+        if recorder is None:
+            return source_trace(cell)
+        return Trace(
+            backwards=tuple(self._steps.backwards),
+            steps=tuple(self._steps.steps),
+            forwards=self._forwards.facts(),
+            modes=tuple(self._forwards.modes),
+            clears=tuple(self._steps.clears.values()),
+            loaders=self._loaders.facts(),
+            counts=recorder.counts() + self._forwards.counts(),
+            loop_functions=source.loop_functions(tree, cell.code, cell.line_offset) if tree else (),
+            calls=source.call_facts(tree, cell.line_offset) if tree else (),
+            graph_nodes_made=private.sequence_number() - self._nodes_before,
+        )
+
+    def snapshot(self, names: Mapping[str, Any], history: Mapping[Any, Any], cell: Cell, budget_s: float, *, full: bool) -> Snapshot:
+        """What holds now."""
+        look = Look(names, history, perf_counter() + budget_s, self._nodes_before, full, self._forwards.called())
+        taken = self._snapshots.take(look, cell.number)
+        roots = frozenset(fact.root for fact in self._steps.backwards if fact.root)
+        graphs = taken.graphs
+        with self._failures.guard("growth"):
+            graphs = with_places(graphs, self._files(cell), roots)
+        return replace(taken, graphs=graphs)
+
+    def error(self, error: BaseException) -> ErrorFact:
+        """What is known of the exception that ended the cell."""
+        return error_fact(error, self._places)
+
+    def _files(self, cell: Cell) -> list[CodeFile]:
+        """Code of the cell, then of every cell whose functions it may have called, latest first."""
+        return [CodeFile(cell.number, cell.line_offset, cell.code), *self._places.latest()]
+
+
+def source_trace(cell: Cell) -> Trace:
+    """What the text of a cell says, for cells in which torch was not there to be watched."""
+    tree = source.parse(cell.code)
+    if tree is None:
+        return Trace()
+    return Trace(
+        loop_functions=source.loop_functions(tree, cell.code, cell.line_offset),
+        calls=source.call_facts(tree, cell.line_offset),
+    )

@@ -1,0 +1,120 @@
+"""Everything that is not public torch API, tested for at import and used only through this file."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+Node = Any
+"""A node of the autograd graph, as `grad_fn` shows it."""
+
+_NO_NODE = -1
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Looks at tensors in the block run no `__torch_function__`, no `__torch_dispatch__` and no mode of the user."""
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():  # type: ignore[attr-defined]
+        yield
+
+
+def sequence_number() -> int:
+    """How many autograd nodes this thread has made so far; 0 where torch does not tell."""
+    counter = getattr(torch._C._autograd, "_get_sequence_nr", None)
+    return int(counter()) if counter else 0
+
+
+def node_number(node: Node) -> int:
+    """Position of a node among those its thread made; very large for leaves, -1 if unknown."""
+    try:
+        return int(node._sequence_nr())
+    except Exception:  # noqa: BLE001
+        return _NO_NODE
+
+
+def skip_frames(function: Any) -> None:
+    """Tells torch.compile not to compile frames of a wrapper of ours; calls from compiled code still go through it."""
+    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    if hasattr(frames, "skip_code"):
+        frames.skip_code(function.__code__)
+    elif hasattr(frames, "set_code_exec_strategy"):
+        action = frames._FrameAction
+        frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.DEFAULT))
+
+
+_GETTERS: dict[str, tuple[Any, ...]] = {}
+
+
+def saved_tensors(node: Node) -> Iterator[Any]:
+    """What a node keeps for backward, as stored: a tensor, an object that a hook packed, or None once freed.
+
+    Nothing is unpacked: `_saved_*` would run the user's hooks and recompute checkpointed layers.
+    """
+    kind = type(node)
+    getters = _GETTERS.get(kind.__name__)
+    if getters is None:
+        getters = tuple(getattr(kind, name) for name in dir(kind) if name.startswith("_raw_saved_"))
+        if kind.__module__ != "torch.autograd.function":
+            _GETTERS[kind.__name__] = getters
+    for getter in getters:
+        try:
+            saved = getter.__get__(node)
+        except RuntimeError:  # freed, for nodes of custom functions
+            yield None
+            continue
+        for one in saved if type(saved) in (tuple, list) else (saved,):
+            yield one.data if one is not None else None
+
+
+def output_shape(node: Node, number: int = 0) -> tuple[int, ...] | None:
+    """Shape of a result of the operation behind a node; None if torch does not tell."""
+    try:
+        return tuple(int(n) for n in node._input_metadata[number].shape)
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def is_leaf_node(node: Node) -> bool:
+    """True for the node that adds a gradient to a leaf tensor."""
+    return type(node).__name__ == "AccumulateGrad"
+
+
+def storage_of(tensor: torch.Tensor) -> tuple[int, int] | None:
+    """Identity and bytes of the storage behind a tensor; None if it has none (sparse, nested, functorch, meta)."""
+    try:
+        if tensor.is_meta:
+            return None
+        storage = tensor.untyped_storage()
+        return storage._cdata, storage.nbytes()
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def backward_elsewhere() -> bool:
+    """True if another thread is inside a backward pass: reading a graph now could crash the process."""
+    me = threading.get_ident()
+    for thread, frame in sys._current_frames().items():
+        here = frame if thread != me else None
+        while here is not None:
+            if here.f_code.co_name == "_engine_run_backward":
+                return True
+            here = here.f_back
+    return False
+
+
+def deep_walk_limit() -> int:
+    """How far below its root a graph may be read.
+
+    A chain of read nodes is freed by recursion: 50,000 overflow a stack of 8 MB. Other stacks are smaller.
+    """
+    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
+        return 1_000
+    import resource
+
+    soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return 10_000 if soft == resource.RLIM_INFINITY or soft >= 8 << 20 else 1_000

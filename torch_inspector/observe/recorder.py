@@ -1,0 +1,67 @@
+"""What the wrappers of one cell share: the order of events, lines with their counts, and how much is looked at in full."""
+
+from __future__ import annotations
+
+import threading
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING
+
+from torch_inspector.facts import CountFact, Place
+
+if TYPE_CHECKING:
+    from torch_inspector.failures import Failures
+    from torch_inspector.observe.budget import Budget
+    from torch_inspector.observe.keys import Keys
+    from torch_inspector.observe.place import Places
+
+
+class Site:
+    """One line (more exactly, one call in it) from which one kind of call is made."""
+
+    __slots__ = ("code", "count", "kind", "name", "place")
+
+    def __init__(self, kind: str, place: Place, name: str, code: CodeType) -> None:
+        self.kind = kind
+        self.place = place
+        self.name = name
+        self.count = 0
+        # Held so that its address, which is part of the site's key, is not used again.
+        self.code = code
+
+
+class Recorder:
+    """State of one cell that the wrappers write to.
+
+    After the first calls from a line a wrapper only counts, so everything here is made for that path.
+    """
+
+    def __init__(self, places: Places, keys: Keys, budget: Budget, failures: Failures) -> None:
+        self.places = places
+        self.keys = keys
+        self.budget = budget
+        self.failures = failures
+        self.thread = threading.get_ident()
+        self.order = 0
+        self.sites: dict[tuple[str, int, int], Site] = {}
+
+    def next_order(self) -> int:
+        """Position of the next fact among all facts of the cell."""
+        self.order += 1
+        return self.order
+
+    def site(self, kind: str, frame: FrameType, name: str = "") -> Site:
+        """The site of a call made by `frame`, counted once more."""
+        key = (kind, id(frame.f_code), frame.f_lasti)
+        site = self.sites.get(key)
+        if site is None:
+            site = self.sites[key] = Site(kind, self.places.find(frame), name, frame.f_code)
+        site.count += 1
+        return site
+
+    def counts(self) -> tuple[CountFact, ...]:
+        """How often each kind of call was made from each line."""
+        totals: dict[tuple[str, Place, str], int] = {}
+        for site in self.sites.values():
+            key = (site.kind, site.place, site.name)
+            totals[key] = totals.get(key, 0) + site.count
+        return tuple(CountFact(kind, place, name, count) for (kind, place, name), count in totals.items())

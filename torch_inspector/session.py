@@ -1,0 +1,196 @@
+"""The order of the steps around a cell, and a bounded history. Looks for nothing itself: observers and pitfalls are given to it."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, Protocol
+
+from torch_inspector.facts import Cell, ErrorFact, Run, Snapshot, Trace
+from torch_inspector.failures import Failures
+from torch_inspector.findings import Finding
+from torch_inspector.pitfall import Pitfall
+
+_KEPT = 50
+# Runs that a check may look back on.
+_EARLIER = 20
+# Findings of one pitfall in one cell; more say nothing new.
+_PER_PITFALL = 5
+_IGNORE = re.compile(r"#\s*torchcheck:\s*ignore(?:\[([\w\s,-]*)\])?")
+
+
+class Observer(Protocol):
+    """What a session needs from the side that watches."""
+
+    def open(self, budget_s: float) -> None:
+        """Starts to watch."""
+
+    def close(self) -> None:
+        """Puts back everything that `open` changed."""
+
+    def trace(self, cell: Cell) -> Trace:
+        """What happened since `open`."""
+
+    def snapshot(
+        self, names: Mapping[str, Any], history: Mapping[Any, Any], cell: Cell, budget_s: float, *, full: bool
+    ) -> Snapshot:
+        """What holds now."""
+
+    def error(self, error: BaseException) -> ErrorFact:
+        """What is known of an exception."""
+
+
+@dataclass
+class Settings:
+    """What the user can set."""
+
+    muted: frozenset[str] = frozenset()
+    min_nbytes: int = 1 << 20
+    time_budget_s: float = 0.020
+
+
+@dataclass
+class Session:
+    """Looks at one cell after the other.
+
+    Args:
+        observer: Gives the observer for the next cell: one that watches torch once the user has imported it.
+        pitfalls: Gives the pitfalls; asked when the first cell ends.
+        names: The user's variables.
+        history: IPython's `Out`, empty elsewhere.
+    """
+
+    observer: Callable[[], Observer]
+    pitfalls: Callable[[], Iterable[Pitfall]]
+    names: Callable[[], Mapping[str, Any]]
+    history: Callable[[], Mapping[Any, Any]] = dict
+    settings: Settings = field(default_factory=Settings)
+    failures: Failures = field(default_factory=Failures)
+    runs: deque[Run] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    _cell: Cell | None = None
+    _begun: float = 0.0
+    _before: Snapshot = field(default_factory=Snapshot)
+    _watching: Observer | None = None
+
+    @property
+    def cell(self) -> Cell | None:
+        """The cell that is running, if one is."""
+        return self._cell
+
+    def begin(self, cell: Cell) -> None:
+        """A cell is about to run."""
+        self.abandon()
+        self._cell = cell
+        with self.failures.guard("begin"):
+            self._before = self._state_before()
+            self.watch_now()
+        self._begun = perf_counter()
+
+    def watch_now(self) -> None:
+        """Opens the observer for the running cell: at its start, or when it has just imported torch."""
+        if self._cell is None:
+            return
+        if self._watching is not None:
+            self._watching.close()
+        self._watching = self.observer()
+        self._watching.open(self.settings.time_budget_s)
+
+    def end(self, error: BaseException | None) -> Run | None:
+        """The cell has ended: the run with its findings, or None if none was begun."""
+        cell, watching = self._cell, self._watching
+        duration_s = perf_counter() - self._begun
+        self.abandon()
+        if cell is None or watching is None:
+            return None
+        begun = perf_counter()
+        run: Run | None = None
+        with self.failures.guard("end"):
+            run = self._run(cell, watching, error, duration_s)
+        if run is not None:
+            run = replace(run, inspection_s=perf_counter() - begun)
+            self.runs.append(run)
+        return run
+
+    def abandon(self) -> None:
+        """Stops watching and forgets the running cell."""
+        if self._watching is not None:
+            with self.failures.guard("close"):
+                self._watching.close()
+        self._cell, self._watching = None, None
+
+    def state(self) -> Snapshot:
+        """Everything that holds now, on request."""
+        cell = self._cell or Cell(None, None, "", "")
+        observer = self._watching or self.observer()
+        return observer.snapshot(self.names(), self.history(), cell, 1.0, full=True)
+
+    def _state_before(self) -> Snapshot:
+        """What held when the cell began: what held when the last one ended, with memory read anew later."""
+        return self.runs[-1].after if self.runs else Snapshot()
+
+    def _run(self, cell: Cell, watching: Observer, error: BaseException | None, duration_s: float) -> Run:
+        trace = Trace()
+        with self.failures.guard("trace"):
+            trace = watching.trace(cell)
+        fact: ErrorFact | None = None
+        if error is not None:
+            with self.failures.guard("error"):
+                fact = watching.error(error)
+        budget_s = max(self.settings.time_budget_s, 0.05 * duration_s)
+        if cell.wants_report:
+            budget_s = max(budget_s, 1.0)
+        after = watching.snapshot(self.names(), self.history(), cell, budget_s, full=cell.wants_report)
+        earlier = tuple(replace(run, earlier=()) for run in list(self.runs)[-_EARLIER:])
+        run = Run(cell, self._before, trace, after, fact, duration_s, 0.0, earlier, self.settings.min_nbytes)
+        return replace(run, findings=tuple(self._judge(run)))
+
+    def _judge(self, run: Run) -> list[Finding]:
+        ignored = ignored_lines(run.cell.source)
+        findings: list[Finding] = []
+        for pitfall in self.pitfalls():
+            if pitfall.slug in self.settings.muted or self.failures.gave_up(pitfall.slug):
+                continue
+            with self.failures.guard(pitfall.slug):
+                found = [_stamp(finding, pitfall, run.cell) for finding in pitfall.check(run)]
+                findings.extend([one for one in found if not _is_ignored(one, run.cell, ignored)][:_PER_PITFALL])
+        return findings
+
+
+def _stamp(finding: Finding, pitfall: Pitfall, cell: Cell) -> Finding:
+    """The finding with what the check left open."""
+    lines = cell.source.splitlines()
+    line = finding.line
+    own = finding.cell in (None, cell.number)
+    code = lines[line - 1].strip() if own and line is not None and 0 < line <= len(lines) else finding.code
+    return replace(
+        finding,
+        slug=pitfall.slug,
+        severity=finding.severity or pitfall.severity,
+        cell=cell.number if finding.cell is None else finding.cell,
+        code=code,
+    )
+
+
+def ignored_lines(source: str) -> dict[int, frozenset[str]]:
+    """Slugs that comments switch off by line; line 0 holds those for the whole cell.
+
+    A comment on a line of its own before the first code counts for the cell. An empty set stands for all slugs.
+    """
+    ignored: dict[int, frozenset[str]] = {}
+    at_top = True
+    for number, line in enumerate(source.splitlines(), 1):
+        text = line.strip()
+        at_top = at_top and (not text or text.startswith(("#", "%%")))
+        match = _IGNORE.search(line)
+        if match:
+            slugs = frozenset(part.strip() for part in (match[1] or "").split(",") if part.strip())
+            ignored[0 if at_top else number] = slugs
+    return ignored
+
+
+def _is_ignored(finding: Finding, cell: Cell, ignored: Mapping[int, frozenset[str]]) -> bool:
+    lines = [0] if finding.cell != cell.number or finding.line is None else [0, finding.line]
+    return any(line in ignored and (not ignored[line] or finding.slug in ignored[line]) for line in lines)

@@ -1,0 +1,125 @@
+"""The one form that every view draws: a title and a few kinds of parts.
+
+A card is harmless by construction: whatever is put into it, its texts are cut to a length, can be encoded, and hold no
+unseen characters. It holds no markup of any view's language either, so each view escapes all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch_inspector.views.plain import block, one_line
+
+Tone = Literal["error", "warning", "hint", "calm"]
+SHAPES: dict[Tone, str] = {"error": "■", "warning": "▲", "hint": "●", "calm": ""}
+"""The mark before a toned text, so that nobody has to tell colours apart."""
+
+# Long enough for a sentence with names and numbers, short enough for a panel under a cell.
+_TITLE_LIMIT = 160
+_LINE_LIMIT = 600
+_CELL_LIMIT = 120
+_CODE_LIMIT = 2_000
+# Pages have 80 lines of at most 120 characters.
+_PROSE_LIMIT = 20_000
+_PROSE_LINES = 400
+
+
+@dataclass(frozen=True)
+class Line:
+    """A sentence; as everywhere in a card, what stands between backticks is code."""
+
+    kind: ClassVar[str] = "line"
+    text: str
+    tone: Tone = "calm"
+    strong: bool = False
+
+    def __post_init__(self) -> None:
+        _hold(self, "text", one_line(self.text, _LINE_LIMIT))
+
+
+@dataclass(frozen=True)
+class Code:
+    """Code to read or to copy."""
+
+    kind: ClassVar[str] = "code"
+    text: str
+    language: str = "python"
+    caption: str = ""
+    """What stands above it: `line 3`, `Fix`."""
+
+    def __post_init__(self) -> None:
+        _hold(self, "text", block(self.text, _CODE_LIMIT))
+        _hold(self, "language", one_line(self.language, _CELL_LIMIT))
+        _hold(self, "caption", one_line(self.caption, _TITLE_LIMIT))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of short texts; the first of each row names it."""
+
+    kind: ClassVar[str] = "table"
+    rows: tuple[tuple[str, ...], ...]
+    columns: tuple[str, ...] = ()
+    """Names of the columns; empty for pairs of label and value, which need none."""
+    caption: str = ""
+    figures: tuple[int, ...] = ()
+    """Columns that hold numbers, by position; they are drawn flush right."""
+
+    def __post_init__(self) -> None:
+        _hold(self, "rows", tuple(_cells(row) for row in self.rows))
+        _hold(self, "columns", _cells(self.columns))
+        _hold(self, "caption", one_line(self.caption, _TITLE_LIMIT))
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Paragraphs in Markdown, out of a page."""
+
+    kind: ClassVar[str] = "prose"
+    text: str
+
+    def __post_init__(self) -> None:
+        _hold(self, "text", block(self.text, _PROSE_LIMIT, _PROSE_LINES))
+
+
+@dataclass(frozen=True)
+class Details:
+    """Parts that are folded away where a view can fold."""
+
+    kind: ClassVar[str] = "details"
+    summary: str
+    parts: tuple[Part, ...]
+    more: str = ""
+    """What to type to read more. A view that cannot fold draws this in place of the parts; empty: it draws them."""
+
+    def __post_init__(self) -> None:
+        _hold(self, "summary", one_line(self.summary, _TITLE_LIMIT))
+        _hold(self, "more", one_line(self.more, _TITLE_LIMIT))
+
+
+@dataclass(frozen=True)
+class Card:
+    """A title over parts; inside another card, a section of it."""
+
+    kind: ClassVar[str] = "card"
+    title: str
+    tone: Tone
+    parts: tuple[Part, ...]
+    slug: str = ""
+    """The pitfall that it is about, if it is about one."""
+
+    def __post_init__(self) -> None:
+        _hold(self, "title", one_line(self.title, _TITLE_LIMIT))
+        _hold(self, "slug", one_line(self.slug, _CELL_LIMIT))
+
+
+Part = Line | Code | Table | Prose | Details | Card
+
+
+def _cells(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(one_line(text, _CELL_LIMIT) for text in texts)
+
+
+_hold: Callable[[object, str, object], None] = object.__setattr__

@@ -1,0 +1,19 @@
+"""A card as plain data, for JSON and `card.js`: one dictionary per part, with its kind and the names of its fields."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from torch_inspector.views.card import Part
+
+
+def card_data(part: Part) -> dict[str, Any]:
+    """The card or part; every text in it can be encoded in UTF-8."""
+    return {"kind": part.kind, **{field.name: _value(getattr(part, field.name)) for field in fields(part)}}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_value(item) for item in value]
+    return value if isinstance(value, str | int) else card_data(value)

@@ -1,0 +1,100 @@
+"""Numbers with their units, as people read them.
+
+Sizes count in steps of 1,024 everywhere: 1 KB is 2**10 bytes, 1 MB is 2**20, 1 GB is 2**30, as in `nvidia-smi` and
+in PyTorch's own out-of-memory message, which write them MiB and GiB.
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch_inspector.views.plain import one_line
+
+Number = int | float
+
+# Longer numbers are written with an exponent: nobody counts more digits, and Python refuses to print the longest.
+_LONGEST = 10**15
+_TEXT_LIMIT = 120
+_MINUTE_S = 60
+_HOUR_S = 3600
+
+
+def size(nbytes: Number) -> str:
+    """Bytes to three digits: `512 B`, `12.3 MB`, `1.31 GB`."""
+    if not _is_ordinary(nbytes):
+        return f"{count(nbytes)} B"
+    value, units = abs(float(nbytes)), ["B", "KB", "MB", "GB", "TB"]
+    while value >= 1024 and len(units) > 1:  # noqa: PLR2004 - the step itself
+        value, units = value / 1024, units[1:]
+    digits = f"{value:g}" if units[0] == "B" else _three_digits(value)
+    return f"{'-' if nbytes < 0 else ''}{digits} {units[0]}"
+
+
+def seconds(duration_s: Number) -> str:
+    """A duration: `13.0 µs`, `1.20 ms`, `2.50 s`, `2 min 5 s`, `1 h 2 min`."""
+    if not _is_ordinary(duration_s) or duration_s < 0:
+        return f"{count(duration_s)} s"
+    if duration_s < _MINUTE_S:
+        return _short(float(duration_s))
+    if duration_s < _HOUR_S:
+        return f"{int(duration_s // _MINUTE_S)} min {int(duration_s % _MINUTE_S)} s"
+    return f"{int(duration_s // _HOUR_S):,} h {int(duration_s % _HOUR_S // _MINUTE_S)} min"
+
+
+def count(number: Number, *, complete: bool = True) -> str:
+    """A number with commas; `complete=False` says that there may be more: `at least 1,024`."""
+    return _figure(number) if complete else f"at least {_figure(number)}"
+
+
+def several(number: int, noun: str) -> str:
+    """A number and its noun, which takes an s: `1 finding`, `3 findings`."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def shape(sizes: tuple[int, ...] | None) -> str:
+    """A shape as PyTorch prints it: `(5, 1)`; empty if unknown."""
+    if sizes is None:
+        return ""
+    inside = ", ".join(_figure(length).replace(",", "") for length in sizes)
+    return f"({inside},)" if len(sizes) == 1 else f"({inside})"
+
+
+def amount(value: str | Number, unit: str) -> str:
+    """One measured value with its unit, which is a field of `Evidence`."""
+    if isinstance(value, str):
+        return one_line(
+            f"{value[: _TEXT_LIMIT + 1]} {unit if unit not in ('count', 'bytes') else ''}".strip(), _TEXT_LIMIT
+        )
+    if unit == "bytes":
+        return size(value)
+    if unit == "s":
+        return seconds(value)
+    return count(value) if unit in ("", "count") else one_line(f"{count(value)} {unit}", _TEXT_LIMIT)
+
+
+def _is_ordinary(number: Number) -> bool:
+    return -_LONGEST < number < _LONGEST
+
+
+def _figure(number: Number) -> str:
+    if isinstance(number, int) and _is_ordinary(number):
+        return f"{number:,d}"
+    try:
+        return f"{float(number):.4g}"
+    except OverflowError:
+        return str(math.copysign(math.inf, number > 0 or -1))
+
+
+def _three_digits(value: float) -> str:
+    # The bounds are where rounding would add a digit: 9.996 is 10.0, not 10.00.
+    places = 2 if value < 9.995 else 1 if value < 99.95 else 0  # noqa: PLR2004
+    return f"{value:.{places}f}"
+
+
+def _short(duration_s: float) -> str:
+    if duration_s == 0:
+        return "0 s"
+    for step, unit in ((1.0, "s"), (1e-3, "ms")):
+        if duration_s >= step:
+            return f"{_three_digits(duration_s / step)} {unit}"
+    return f"{_three_digits(duration_s * 1e6)} µs"

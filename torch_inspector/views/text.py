@@ -1,0 +1,104 @@
+"""A card as text for a terminal, a log or a front end that draws nothing better."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+
+from rich.cells import cell_len
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from torch_inspector.views.card import SHAPES, Card, Code, Details, Line, Part, Prose, Table, Tone
+
+_COLOURS: dict[Tone, str] = {"error": "red", "warning": "yellow", "hint": "cyan", "calm": ""}
+# Narrower than this, tables would have more lines than letters.
+_MIN_WIDTH = 20
+# Paths up to this long stay whole while other columns fold.
+_NAME_WIDTH = 24
+_BLANKS = re.compile(r"\n{3,}")
+
+
+def to_text(card: Card, width: int = 80, *, colour: bool = False) -> str:
+    """The card in lines of at most `width` columns (20 at least), each ended by a newline.
+
+    Args:
+        card: What to draw.
+        width: Columns of the screen.
+        colour: Write ANSI codes too; without them the text is plain.
+    """
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=max(width, _MIN_WIDTH),
+        color_system="standard" if colour else None,
+        force_terminal=colour,
+        force_jupyter=False,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+    console.print(_card(card))
+    lines = (line.rstrip(" ") for line in out.getvalue().strip("\n").split("\n"))
+    return _BLANKS.sub("\n\n", "\n".join(lines)) + "\n"
+
+
+def _part(part: Part) -> RenderableType:
+    if isinstance(part, Card):
+        return Group("", _card(part))
+    if isinstance(part, Line):
+        return _toned(part.text, part.tone, strong=part.strong)
+    if isinstance(part, Code):
+        return _below(part.caption, Text(part.text, overflow="fold"))
+    if isinstance(part, Table):
+        return _table(part)
+    return _prose(part) if isinstance(part, Prose) else _details(part)
+
+
+def _card(card: Card) -> RenderableType:
+    return _stack(_toned(card.title, card.tone, strong=True), *map(_part, card.parts))
+
+
+def _toned(text: str, tone: Tone, *, strong: bool = False) -> Text:
+    style = f"{'bold' if strong else ''} {_COLOURS[tone]}".strip()
+    return Text(f"{SHAPES[tone]} {text}".lstrip(), style=style, overflow="fold")
+
+
+def _stack(head: RenderableType, *parts: RenderableType) -> Group:
+    return Group(head, *(Padding(part, (0, 0, 0, 2)) for part in parts))
+
+
+def _below(caption: str, body: RenderableType) -> RenderableType:
+    indented = Padding(body, (0, 0, 0, 4))
+    return Group(Text(f"{caption}:", overflow="fold"), indented) if caption else indented
+
+
+def _table(table: Table) -> RenderableType:
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(table.columns), header_style="dim")
+    width = max((len(row) for row in (*table.rows, table.columns)), default=0)
+    short = all(cell_len(row[0]) <= _NAME_WIDTH for row in table.rows if row)
+    for index in range(width):
+        header = table.columns[index] if index < len(table.columns) else ""
+        justify: JustifyMethod = "right" if index in table.figures else "left"
+        whole = short and index == 0
+        grid.add_column(Text(header), justify=justify, overflow="ellipsis" if whole else "fold", no_wrap=whole)
+    for row in table.rows:
+        grid.add_row(*map(Text, row))
+    return Group("", Text(table.caption, style="bold"), Padding(grid, (0, 0, 0, 2))) if table.caption else grid
+
+
+def _details(details: Details) -> RenderableType:
+    if details.more:
+        return Text(f"{details.summary}: {details.more}", overflow="fold")
+    return _stack(Text(details.summary, style="bold"), *map(_part, details.parts))
+
+
+def _prose(prose: Prose) -> RenderableType:
+    # Late: it takes Pygments along, which only pages need.
+    from rich.markdown import Markdown
+
+    return Markdown(prose.text, hyperlinks=False)
