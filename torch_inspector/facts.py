@@ -414,9 +414,9 @@ class Trace:
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
 
-    def count(self, kind: str) -> int:
-        """Calls of one kind in the whole cell."""
-        return sum(fact.count for fact in self.counts if fact.kind == kind)
+    def count(self, kind: str, place: Place | None = None) -> int:
+        """Calls of one kind in the whole cell, or from one line of it."""
+        return sum(fact.count for fact in self.counts if fact.kind == kind and place in (None, fact.place))
 
 
 @dataclass(frozen=True)
@@ -437,12 +437,19 @@ class Run:
     """Memory findings below this many bytes stay silent."""
     findings: tuple[Finding, ...] = ()
 
+    def steps_by_optimizer(self) -> dict[int, list[StepFact]]:
+        """Steps of this cell by key of the optimizer."""
+        steps: dict[int, list[StepFact]] = {}
+        for step in self.trace.steps:
+            steps.setdefault(step.optimizer, []).append(step)
+        return steps
+
     def module_path(self, key: int) -> str:
         """What the user calls this module, or its class if no variable leads to it; empty if unknown."""
         fact = self.after.module(key) or self.before.module(key)
         return (fact.path or fact.kind) if fact else ""
 
     def optimizer_path(self, key: int) -> str:
-        """What the user calls this optimizer; empty if no variable leads to it."""
+        """What the user calls this optimizer, or its class if no variable leads to it; empty if unknown."""
         fact = self.after.optimizer(key) or self.before.optimizer(key)
-        return fact.path if fact else ""
+        return fact.path if fact else next((s.optimizer_kind for s in self.trace.steps if s.optimizer == key), "")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Protocol
 
-from torch_inspector.facts import Cell, ErrorFact, Run, Snapshot, Trace
+from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Run, Snapshot, Trace
 from torch_inspector.failures import Failures
 from torch_inspector.findings import Finding
 from torch_inspector.pitfall import Pitfall
@@ -38,6 +38,9 @@ class Observer(Protocol):
         self, names: Mapping[str, Any], history: Mapping[Any, Any], cell: Cell, budget_s: float, *, full: bool
     ) -> Snapshot:
         """What holds now."""
+
+    def memory(self) -> tuple[MemoryFact, ...]:
+        """Bytes in use now."""
 
     def error(self, error: BaseException) -> ErrorFact:
         """What is known of an exception."""
@@ -85,8 +88,10 @@ class Session:
         self.abandon()
         self._cell = cell
         with self.failures.guard("begin"):
-            self._before = self._state_before()
+            self._before = self.runs[-1].after if self.runs else Snapshot()
             self.watch_now()
+            if self._watching is not None:
+                self._before = replace(self._before, memory=self._watching.memory())
         self._begun = perf_counter()
 
     def watch_now(self) -> None:
@@ -114,6 +119,11 @@ class Session:
             self.runs.append(run)
         return run
 
+    def want_report(self) -> None:
+        """The running cell asks for the full report."""
+        if self._cell is not None:
+            self._cell = replace(self._cell, wants_report=True)
+
     def abandon(self) -> None:
         """Stops watching and forgets the running cell."""
         if self._watching is not None:
@@ -126,10 +136,6 @@ class Session:
         cell = self._cell or Cell(None, None, "", "")
         observer = self._watching or self.observer()
         return observer.snapshot(self.names(), self.history(), cell, 1.0, full=True)
-
-    def _state_before(self) -> Snapshot:
-        """What held when the cell began: what held when the last one ended, with memory read anew later."""
-        return self.runs[-1].after if self.runs else Snapshot()
 
     def _run(self, cell: Cell, watching: Observer, error: BaseException | None, duration_s: float) -> Run:
         trace = Trace()

@@ -29,7 +29,9 @@ class Walk:
     leaf_storages: set[int] = field(default_factory=set)
     storages: dict[int, int] = field(default_factory=dict)
     freed_count: int = 0
-    """Saved values that backward has already let go."""
+    """Saved values that are not there: let go by backward, or never needed."""
+    live_count: int = 0
+    """Saved values that are there."""
     complete: bool = True
 
     def saved_nbytes(self, held: set[int] = frozenset()) -> int:  # type: ignore[assignment]
@@ -107,7 +109,9 @@ def _note_saved(node: Node, walk: Walk) -> None:
     for saved in private.saved_tensors(node):
         if saved is None:
             walk.freed_count += 1
-        elif issubclass(type(saved), torch.Tensor):
+            continue
+        walk.live_count += 1
+        if issubclass(type(saved), torch.Tensor):
             storage = private.storage_of(saved)
             if storage:
                 walk.storages[storage[0]] = storage[1]

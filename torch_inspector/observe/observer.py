@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import Cell, ErrorFact, Snapshot, Trace
+from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Snapshot, Trace
 from torch_inspector.failures import Failures
 from torch_inspector.observe import private, source
 from torch_inspector.observe.budget import Budget
@@ -20,6 +20,7 @@ from torch_inspector.observe.graph import GraphReader
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.ledger import Ledger
 from torch_inspector.observe.loaders import LoaderWatch
+from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
 from torch_inspector.observe.retained import with_places
@@ -65,10 +66,11 @@ class TorchObserver:
     def trace(self, cell: Cell) -> Trace:
         """What happened since `open`."""
         recorder, self._recorder = self._recorder, None
-        tree = source.parse(cell.code)
+        text = source.source_trace(cell)
         if recorder is None:
-            return source_trace(cell)
-        return Trace(
+            return text
+        return replace(
+            text,
             backwards=tuple(self._steps.backwards),
             steps=tuple(self._steps.steps),
             forwards=self._forwards.facts(),
@@ -76,8 +78,6 @@ class TorchObserver:
             clears=tuple(self._steps.clears.values()),
             loaders=self._loaders.facts(),
             counts=recorder.counts() + self._forwards.counts(),
-            loop_functions=source.loop_functions(tree, cell.code, cell.line_offset) if tree else (),
-            calls=source.call_facts(tree, cell.line_offset) if tree else (),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
 
@@ -91,6 +91,10 @@ class TorchObserver:
             graphs = with_places(graphs, self._files(cell), roots)
         return replace(taken, graphs=graphs)
 
+    def memory(self) -> tuple[MemoryFact, ...]:
+        """Memory of the process and of every accelerator in use."""
+        return memory_facts(torch)
+
     def error(self, error: BaseException) -> ErrorFact:
         """What is known of the exception that ended the cell."""
         return error_fact(error, self._places)
@@ -99,13 +103,3 @@ class TorchObserver:
         """Code of the cell, then of every cell whose functions it may have called, latest first."""
         return [CodeFile(cell.number, cell.line_offset, cell.code), *self._places.latest()]
 
-
-def source_trace(cell: Cell) -> Trace:
-    """What the text of a cell says, for cells in which torch was not there to be watched."""
-    tree = source.parse(cell.code)
-    if tree is None:
-        return Trace()
-    return Trace(
-        loop_functions=source.loop_functions(tree, cell.code, cell.line_offset),
-        calls=source.call_facts(tree, cell.line_offset),
-    )

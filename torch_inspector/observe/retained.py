@@ -86,7 +86,7 @@ class RetainedGraphs:
             node_count=len(walk.nodes),
             saved_nbytes=saved,
             scalar=all(layers.number_of(t) == 1 for t in kept.tensors),
-            spent=walk.freed_count > 0,
+            spent=walk.freed_count > 0 and walk.live_count == 0,
             sum_length=0 if kept.container else sum_length(kept.tensors[0].grad_fn),
             differentiated=False,
             complete=walk.complete,

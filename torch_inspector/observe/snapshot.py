@@ -123,12 +123,14 @@ class Snapshots:
         )
 
     def _optimizer(self, path: str, optimizer: Any) -> OptimizerFact:
+        key = self._keys.of(optimizer)
+        self._ledger.record(key, optimizer)
         groups = parameters_of(optimizer)
         rates = [g.get("lr") for g in vars(optimizer).get("param_groups") or [] if type(g) is dict]
         state = [t for entry in _states(optimizer) for t in entry if issubclass(type(t), torch.Tensor)]
         parameters = [p for group in groups for p in group]
         return OptimizerFact(
-            key=self._keys.of(optimizer),
+            key=key,
             path=path,
             kind=type(optimizer).__name__,
             learning_rate=float(rates[0]) if rates and type(rates[0]) in (int, float) else None,

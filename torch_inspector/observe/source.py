@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
-from torch_inspector.facts import CallFact, LoopFunctionFact
+from torch_inspector.facts import CallFact, Cell, LoopFunctionFact, Trace
 
 _TEXT_LIMIT = 120
 _Function = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
@@ -30,6 +30,17 @@ def parse(code: str) -> ast.Module | None:
 @lru_cache(maxsize=32)
 def _parsed(code: str) -> ast.Module:
     return ast.parse(code)
+
+
+def source_trace(cell: Cell) -> Trace:
+    """All that the text of a cell says."""
+    tree = parse(cell.code)
+    if tree is None:
+        return Trace()
+    return Trace(
+        loop_functions=loop_functions(tree, cell.code, cell.line_offset),
+        calls=call_facts(tree, cell.line_offset),
+    )
 
 
 def dotted(node: ast.AST) -> str:
@@ -133,10 +144,15 @@ def repeats_input(tree: ast.AST, line: int) -> bool:
             continue
         bound = _bound_in(loop)
         calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and n.lineno == line and n.args]
-        given = [{m.id for a in c.args for m in ast.walk(a) if isinstance(m, ast.Name)} for c in calls]
+        given = [{m.id for a in c.args for m in ast.walk(a) if isinstance(m, ast.Name)} for c in calls if not _makes_new(c)]
         if any(names and not names & bound for names in given):
             return True
     return False
+
+
+def _makes_new(call: ast.Call) -> bool:
+    """True if an argument is itself the result of a call: `net(torch.randn(5, 3))` is given something new each time."""
+    return any(isinstance(n, ast.Call) for argument in call.args for n in ast.walk(argument))
 
 
 def _bound_in(loop: ast.AST) -> set[str]:

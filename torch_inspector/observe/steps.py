@@ -14,7 +14,7 @@ from torch.optim import optimizer as optim
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from torch_inspector.facts import BackwardFact, ClearFact, Place, StepFact
-from torch_inspector.observe import private, witness
+from torch_inspector.observe import layers, private, witness
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -203,9 +203,13 @@ class StepWatch:
             key = recorder.keys.of(owner)
             if len(self.clears) < _CLEARS_KEPT and (site.place, key) not in self.clears:
                 self.clears[site.place, key] = ClearFact(recorder.next_order(), site.place, site.name, key, site.count)
-            records = [self._ledger.record(key, owner)] if _is_optimizer(owner) else self._ledger.live()
-            for record in records:
-                record.cleared_at = site.place
+            if _is_optimizer(owner):
+                self._ledger.record(key, owner).cleared_at = site.place
+                return
+            own = frozenset(id(p) for _, p in layers.walk_parameters(owner))
+            for record in self._ledger.live():
+                if record.keys() <= own:
+                    record.cleared_at = site.place
 
     # step -------------------------------------------------------------------
 

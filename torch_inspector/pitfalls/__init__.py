@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from torch_inspector.pitfall import Pitfall, from_check
 
 _HERE = Path(__file__).parent
+_SHOWN = 60
 
 
 @cache
@@ -17,3 +19,17 @@ def all_pitfalls() -> tuple[Pitfall, ...]:
     names = (".".join(path.with_suffix("").relative_to(_HERE).parts) for path in _HERE.glob("*/[!_]*.py"))
     checks = (import_module(f"{__name__}.{name}").check for name in names)
     return tuple(sorted(map(from_check, checks), key=lambda pitfall: pitfall.slug))
+
+
+def find_pitfall(slug: str) -> Pitfall:
+    """The pitfall with this slug.
+
+    Raises:
+        ValueError: there is none; the message names the nearest one.
+    """
+    known = {pitfall.slug: pitfall for pitfall in all_pitfalls()}
+    if slug in known:
+        return known[slug]
+    near = get_close_matches(slug, known, n=1, cutoff=0.5)
+    shown = slug if len(slug) <= _SHOWN else slug[:_SHOWN] + "…"
+    raise ValueError(f"no pitfall is called {shown!r}" + (f"; did you mean {near[0]}?" if near else ""))

@@ -1,0 +1,57 @@
+"""Live diagnostics for PyTorch in notebooks: `%load_ext torch_inspector`.
+
+Importing this package imports neither torch nor IPython; they come when they are needed.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from torch_inspector.recent import last_run, runs
+
+if TYPE_CHECKING:
+    from torch_inspector.watch import WatchedRun
+
+__version__ = "0.1.0"
+__all__ = ["explain", "last_run", "load_ipython_extension", "runs", "unload_ipython_extension", "watch"]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Starts to look at every cell: `%load_ext torch_inspector`."""
+    from torch_inspector.notebook.extension import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Stops, and puts back everything that was wrapped: `%unload_ext torch_inspector`."""
+    from torch_inspector.notebook.extension import unload
+
+    unload(shell)
+
+
+def watch() -> AbstractContextManager[WatchedRun]:
+    """Looks at the code of a `with` block, outside notebooks too.
+
+    ```python
+    with torch_inspector.watch() as run:
+        train()
+    for finding in run.findings:
+        print(finding.line, finding.message)
+    ```
+    """
+    from torch_inspector.watch import watch as start
+
+    return start()
+
+
+def explain(slug: str) -> str:
+    """The page of a pitfall as Markdown.
+
+    Raises:
+        ValueError: no pitfall has this slug; the message names the nearest one.
+    """
+    from torch_inspector.pitfalls import find_pitfall
+
+    return find_pitfall(slug).page.text

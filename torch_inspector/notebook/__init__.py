@@ -1,0 +1,1 @@
+"""The door to IPython: events, magics, settings and what is shown under a cell."""

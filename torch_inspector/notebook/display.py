@@ -1,0 +1,84 @@
+"""Shows cards: as a bundle of text, HTML and data under the cell, as a widget where one can live, as text in a terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from torch_inspector.facts import Run
+from torch_inspector.views.bundle import to_bundle
+from torch_inspector.views.message import run_message
+from torch_inspector.views.text import to_text
+
+if TYPE_CHECKING:
+    from torch_inspector.views.card import Card
+
+# One per process: a saved notebook can tell whether its panels belong to the kernel that is running.
+SESSION = uuid.uuid4().hex
+VIEW_MIME = "application/vnd.jupyter.widget-view+json"
+_WIDEST = 120
+
+
+def show_card(shell: Any, card: Card, run: Run | None, panel: str, *, live: bool = False) -> None:
+    """Publishes a card under the running cell.
+
+    Args:
+        shell: The IPython shell.
+        card: What to show.
+        run: The run that it is about; its findings go into the data of the bundle.
+        panel: The setting `TorchInspector.panel`.
+        live: True to make it a widget where a front end can hold one.
+    """
+    if panel == "text" or not has_front_end(shell):
+        shell.display_pub.publish({"text/plain": to_text(card, width=text_width())}, {})
+        return
+    widget = _widget(card) if panel == "widget" or (live and panel == "auto" and can_hold_widgets(shell)) else None
+    model_id = widget.model_id if widget is not None else None
+    if run is None:
+        bundle = to_bundle(card, {})
+        bundle = {mime: bundle[mime] for mime in ("text/plain", "text/html")}
+    else:
+        bundle = to_bundle(card, run_message(run, session=SESSION, model_id=model_id, card=card))
+    if model_id is not None and (panel == "widget" or shows_only_views()):
+        bundle[VIEW_MIME] = {"version_major": 2, "version_minor": 0, "model_id": model_id}
+    shell.display_pub.publish(bundle, {})
+
+
+def has_front_end(shell: Any) -> bool:
+    """True where output is more than a terminal: in a kernel, or where somebody records what is published."""
+    return getattr(shell, "kernel", None) is not None or type(shell).__name__ != "TerminalInteractiveShell"
+
+
+def can_hold_widgets(shell: Any) -> bool:
+    """True in a kernel that somebody sits in front of; nbclient and nbconvert run without input and save no widgets."""
+    kernel = getattr(shell, "kernel", None)
+    return kernel is not None and bool(getattr(kernel, "_allow_stdin", False))
+
+
+def shows_only_views() -> bool:
+    """True in front ends that do not know our own type but show widgets: VS Code and Colab."""
+    return "VSCODE_PID" in os.environ or "VSCODE_CWD" in os.environ or "google.colab" in sys.modules
+
+
+def text_width() -> int:
+    """Columns of the terminal, at most what reads well."""
+    return min(shutil.get_terminal_size().columns, _WIDEST)
+
+
+def _widget(card: Card) -> Any:
+    """The card as a widget, or None where ipywidgets is missing."""
+    try:
+        from torch_inspector.views.widget import to_widget
+    except ImportError:
+        return None
+    return to_widget(card)
+
+
+def one_line(shell: Any, text: str) -> None:
+    """Publishes one line of plain text."""
+    data: Mapping[str, str] = {"text/plain": text}
+    shell.display_pub.publish(dict(data), {})

@@ -1,0 +1,193 @@
+"""Loads and unloads: everything that `%load_ext torch_inspector` puts into a shell, and takes out again."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch_inspector import recent
+from torch_inspector.facts import Run
+from torch_inspector.notebook.cells import take_out_report
+from torch_inspector.notebook.events import CellEvents
+from torch_inspector.notebook.magics import Torchcheck, line_completer
+from torch_inspector.notebook.settings import TorchInspector
+from torch_inspector.observe.arrival import TorchArrival
+from torch_inspector.observe.place import Places
+from torch_inspector.pitfalls import all_pitfalls, find_pitfall
+from torch_inspector.session import Observer, Session
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.observer import TorchObserver
+    from torch_inspector.views.card import Card
+
+_MAGIC = "torchcheck"
+_OLDEST_TORCH = (2, 4)
+_loaded: dict[int, Extension] = {}
+
+
+class Extension:
+    """One loaded extension in one shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self._places = Places()
+        self._torch_observer: TorchObserver | None = None
+        self._told_old = False
+        self.session = Session(self._observer, all_pitfalls, lambda: shell.user_ns, self._history)
+        self.settings = TorchInspector(self.session.settings, parent=shell)
+        self.events = CellEvents(shell, self.session, self._places, self._ended)
+        self._arrival = TorchArrival(self._torch_arrived)
+        self._torchcheck = Torchcheck(self)
+
+    def install(self) -> None:
+        """Puts everything in place."""
+        self.shell.configurables.append(self.settings)
+        self.shell.register_magic_function(self._torchcheck, "line_cell", _MAGIC)
+        self.shell.input_transformers_cleanup.append(take_out_report)
+        self.shell.set_hook("complete_command", line_completer(self._torchcheck), str_key=f"%{_MAGIC}")
+        self._arrival.install()
+        self.events.start()
+
+    def remove(self) -> None:
+        """Takes everything out again."""
+        self.events.stop()
+        self._arrival.remove()
+        if take_out_report in self.shell.input_transformers_cleanup:
+            self.shell.input_transformers_cleanup.remove(take_out_report)
+        for kind in ("line", "cell"):
+            self.shell.magics_manager.magics[kind].pop(_MAGIC, None)
+        self.shell.strdispatchers["complete_command"].strs.pop(f"%{_MAGIC}", None)
+        if self.settings in self.shell.configurables:
+            self.shell.configurables.remove(self.settings)
+
+    # observers ----------------------------------------------------------------
+
+    def _observer(self) -> Observer:
+        """The observer of torch once the user has imported it, of the host until then."""
+        if self._torch_observer is None and "torch" in sys.modules and self._new_enough():
+            from torch_inspector.observe.observer import TorchObserver
+
+            self._torch_observer = TorchObserver(self._places, self.session.failures)
+        if self._torch_observer is not None:
+            return self._torch_observer
+        from torch_inspector.observe.host import HostObserver
+
+        return HostObserver(self._places)
+
+    def _new_enough(self) -> bool:
+        version = str(getattr(sys.modules["torch"], "__version__", ""))
+        parts = version.split("+")[0].split(".")[:2]
+        known = tuple(int(part) for part in parts if part.isdigit())
+        if len(known) < 2:  # noqa: PLR2004  (still being imported, or not torch at all)
+            return False
+        if known < _OLDEST_TORCH and not self._told_old:
+            self._told_old = True
+            self.say(f"torch_inspector needs torch 2.4 or newer to watch it; this is {version[:20]}")
+        return known >= _OLDEST_TORCH
+
+    def _torch_arrived(self) -> None:
+        with self.session.failures.guard("arrival"):
+            self.session.watch_now()
+
+    def _history(self) -> dict[Any, Any]:
+        out = self.shell.user_ns.get("_oh")
+        return out if type(out) is dict else {}
+
+    # showing ------------------------------------------------------------------
+
+    def _ended(self, run: Run) -> None:
+        recent.note(run)
+        if not run.findings and not run.cell.wants_report:
+            return
+        with self.session.failures.guard("display"):
+            self._draw(lambda: self._show_run(run))
+
+    def _show_run(self, run: Run) -> None:
+        if self.settings.panel == "off" and not run.cell.wants_report:
+            return
+        if run.cell.wants_report:
+            from torch_inspector.views.report import report_card
+
+            card = report_card(run, all_pitfalls())
+        else:
+            from torch_inspector.views.explain import run_card
+
+            card = run_card(run, all_pitfalls())
+        self._show(card, run, live=run.cell.wants_report)
+
+    def _show(self, card: Card, run: Run | None = None, *, live: bool = False) -> None:
+        from torch_inspector.notebook.display import show_card
+
+        show_card(self.shell, card, run, self.settings.panel, live=live)
+
+    def _draw(self, draw: Callable[[], None]) -> None:
+        """Draws something without moving the user's random numbers: rich takes some of them when it is imported."""
+        state = random.getstate()
+        try:
+            draw()
+        finally:
+            random.setstate(state)
+
+    def show_state(self) -> None:
+        """`%torchcheck`: what holds now."""
+
+        def draw() -> None:
+            from torch_inspector.views.report import state_card
+
+            self._show(state_card(self.session.state()))
+
+        self._draw(draw)
+
+    def show_list(self) -> None:
+        """`%torchcheck list`."""
+
+        def draw() -> None:
+            from torch_inspector.views.explain import list_card
+
+            self._show(list_card(all_pitfalls(), self.settings.muted))
+
+        self._draw(draw)
+
+    def show_page(self, slug: str) -> None:
+        """`%torchcheck explain`."""
+
+        def draw() -> None:
+            from torch_inspector.views.explain import page_card
+
+            self._show(page_card(find_pitfall(slug)))
+
+        self._draw(draw)
+
+    def say(self, text: str) -> None:
+        """Answers with plain text."""
+        self.shell.display_pub.publish({"text/plain": text}, {})
+
+    # acting -------------------------------------------------------------------
+
+    def switch(self, *, on: bool) -> None:
+        """Begins or stops to look at cells."""
+        self.events.enabled = on
+        if not on:
+            self.session.abandon()
+
+    def run_with_report(self, code: str) -> None:
+        """Runs code as a nested cell and asks for the report of the cell around it."""
+        self.session.want_report()
+        self.shell.run_cell(code)
+
+
+def load(shell: Any) -> None:
+    """Puts the extension into a shell, once."""
+    if id(shell) not in _loaded:
+        extension = Extension(shell)
+        extension.install()
+        _loaded[id(shell)] = extension
+
+
+def unload(shell: Any) -> None:
+    """Takes the extension out of a shell."""
+    extension = _loaded.pop(id(shell), None)
+    if extension is not None:
+        extension.remove()

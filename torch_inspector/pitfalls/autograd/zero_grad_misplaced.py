@@ -1,0 +1,70 @@
+"""Gradients cleared between `backward()` and `step()`, or before all micro-batches were added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import Place, Run, StepFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# A gradient may be thrown away once (a bad batch); the same in two steps is how the loop is built.
+_WINDOWS = 2
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds steps whose gradients were cleared before anything used them."""
+    for key, steps in run.steps_by_optimizer().items():
+        empty = [step for step in steps if step.cleared_at is not None and not step.has_closure]
+        thrown = [s for s in steps if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
+        if empty:
+            yield _cleared_before_step(run, key, empty)
+        elif len(thrown) >= _WINDOWS:
+            yield _micro_batches(run, key, thrown)
+
+
+def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
+    name, step = run.optimizer_path(key), steps[0]
+    place = step.cleared_at or step.place
+    return Finding(
+        message=(
+            f"the gradients of `{name}` were cleared after backward() and before `{name}.step()`: "
+            f"step {step.index} found nothing to follow in {step.parameter_count} parameters."
+        ),
+        subject=name,
+        fix=f"{name}.step()\n{name}.zero_grad()  # after the step, or before backward()",
+        line=place.line,
+        cell=place.cell,
+        evidence=(
+            *_lines(step, place),
+            Evidence("steps like this, of those looked at", len(steps), "count"),
+            Evidence("steps in this cell", run.trace.count("step", step.place), "count"),
+        ),
+    )
+
+
+def _micro_batches(run: Run, key: int, steps: list[StepFact]) -> Finding:
+    name, step = run.optimizer_path(key), steps[0]
+    place = step.discarded_at or step.place
+    return Finding(
+        message=(
+            f"`{name}.step()` is called after {step.backward_count} backward calls, but the gradients are cleared "
+            f"between them: those of {step.discarded_count} are thrown away."
+        ),
+        subject=name,
+        fix=f"{name}.step()\n{name}.zero_grad()  # only after a step",
+        line=place.line,
+        cell=place.cell,
+        evidence=(
+            *_lines(step, place),
+            Evidence("backward calls per step", step.backward_count, "count"),
+            Evidence("of these thrown away", step.discarded_count, "count"),
+            Evidence("steps like this, of those looked at", len(steps), "count"),
+        ),
+    )
+
+
+def _lines(step: StepFact, cleared_at: Place) -> tuple[Evidence, ...]:
+    where = (("backward at line", step.backward_at), ("cleared at line", cleared_at), ("step at line", step.place))
+    return tuple(Evidence(label, at.line) for label, at in where if at is not None and at.line is not None)

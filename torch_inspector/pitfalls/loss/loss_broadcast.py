@@ -1,0 +1,46 @@
+"""Prediction (N, 1) minus target (N,)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import BackwardFact, PatternFact, Place, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds losses that compare each prediction with each target, because a column met a row."""
+    seen: set[Place] = set()
+    for backward in run.trace.backwards:
+        patterns = backward.witness.patterns if backward.witness else ()
+        pattern = next((p for p in patterns if p.name == "stretched-operands"), None)
+        if pattern is not None and backward.made_at not in seen:
+            seen.add(backward.made_at)
+            yield _finding(backward, pattern)
+
+
+def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
+    result, first, second = pattern.shapes[:3]
+    loss = f"`{backward.root}`" if backward.root else "the loss"
+    other = pattern.operands[0] if pattern.operands else ""
+    vector = other if other and len(second) == 1 else "target"
+    column = other if other and len(second) != 1 else "prediction"
+    n = result[0]
+    return Finding(
+        message=(
+            f"{loss} compares {first} with {second}: both are stretched to {result}, "
+            f"{n} times more terms than the {n} samples, and the best answer becomes a constant."
+        ),
+        subject=backward.root,
+        fix=f"{column} = {column}.squeeze(1)  # or {vector}.unsqueeze(1): both sides need the same shape",
+        line=backward.made_at.line,
+        cell=backward.made_at.cell,
+        evidence=(
+            Evidence("one side", str(first)),
+            Evidence(f"other side ({other})" if other else "other side", str(second)),
+            Evidence("stretched to", str(result)),
+            Evidence("graph", " <- ".join(pattern.nodes)),
+        ),
+    )

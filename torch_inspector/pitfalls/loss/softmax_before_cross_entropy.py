@@ -1,0 +1,61 @@
+"""Probabilities handed to cross-entropy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from torch_inspector.facts import BackwardFact, PatternFact, Place, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds losses whose graph has a log-softmax directly on a softmax."""
+    seen: set[Place] = set()
+    for backward in run.trace.backwards:
+        patterns = backward.witness.patterns if backward.witness else ()
+        pattern = next((p for p in patterns if p.name == "softmax-before-log-softmax"), None)
+        if pattern is not None and backward.made_at not in seen:
+            seen.add(backward.made_at)
+            yield _finding(run, backward, pattern)
+
+
+def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
+    layers = _softmax_layers(run)
+    where = f" (`{layers[0]}` is one)" if layers else ""
+    classes = pattern.shapes[0][0] if pattern.shapes and pattern.shapes[0] else 0
+    loss = f"`{backward.root}`" if backward.root else "the loss"
+    evidence = [Evidence("graph", " <- ".join(name.removesuffix("0").removesuffix("Backward") for name in pattern.nodes))]
+    if classes > 1:
+        # All mass on the right class: log(sum(exp(p))) - p = log(1 + (C - 1) / e).
+        evidence.append(Evidence("classes", classes, "count"))
+        evidence.append(Evidence("lowest loss that can be reached", round(math.log(1 + (classes - 1) / math.e), 3)))
+    evidence.extend(Evidence("softmax layer", layer) for layer in layers[:2])
+    return Finding(
+        message=(
+            f"{loss} applies softmax twice: its input has been through a softmax already{where}, "
+            "so gradients are small and the loss cannot get near zero."
+        ),
+        subject=layers[0] if layers else backward.root,
+        fix=_fix(layers),
+        line=backward.made_at.line,
+        cell=backward.made_at.cell,
+        evidence=tuple(evidence),
+    )
+
+
+def _softmax_layers(run: Run) -> tuple[str, ...]:
+    """Softmax layers of the modules that were called in this cell."""
+    called = {call.module for call in run.trace.forwards}
+    return tuple(path for module in run.after.modules if module.key in called for path in module.softmax_layers)
+
+
+def _fix(layers: tuple[str, ...]) -> str:
+    if not layers:
+        return "# give the loss the raw scores; apply softmax only to show probabilities"
+    path = layers[0]
+    if path.endswith("]"):
+        return f"{path} = nn.Identity()  # the loss wants raw scores"
+    return f"{path} = nn.Identity()  # or leave the softmax out of forward()"

@@ -1,0 +1,99 @@
+"""The optimizer holds parameters which the loss does not reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import ModuleFact, Run, StepFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_NAMES_SHOWN = 4
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds optimizers that step parameters of an older model, or of a part that has been replaced."""
+    for key, steps in run.steps_by_optimizer().items():
+        unreached = [step for step in steps if step.unreached]
+        if unreached:
+            yield _of_another_model(run, key, unreached)
+            continue
+        for step in steps:
+            replaced = _replaced_part(run, step)
+            if replaced is not None:
+                yield _of_an_older_part(run, key, step, *replaced)
+                break
+
+
+def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
+    name, step = run.optimizer_path(key), steps[0]
+    owner = _owner(run, step.leaf_keys)
+    trained = f"`{owner.path}`" if owner else "other parameters"
+    holder = _owner(run, step.parameter_keys)
+    held = f"those of `{holder.path}`" if holder else "parameters that no variable leads to, of an older model"
+    return Finding(
+        message=(
+            f"`{name}` holds {held}, but the loss trains {trained}: "
+            f"`{name}.step()` changed nothing of what the loss reaches."
+        ),
+        subject=name,
+        fix=_rebuild(run, key, owner),
+        line=step.place.line,
+        cell=step.place.cell,
+        evidence=(
+            Evidence("parameters in the optimizer", len(step.parameter_keys), "count"),
+            Evidence("parameters the loss reaches", len(step.leaf_keys), "count"),
+            Evidence("in both", 0, "count"),
+            Evidence("steps like this, of those looked at", len(steps), "count"),
+        ),
+    )
+
+
+def _replaced_part(run: Run, step: StepFact) -> tuple[ModuleFact, frozenset[int], frozenset[int]] | None:
+    """The module, the parameters it lacks in the optimizer, and those the optimizer holds for nobody."""
+    module = next((m for m in run.after.modules if m.parameter_keys & step.parameter_keys & step.leaf_keys), None)
+    if module is None or step.has_closure:
+        return None
+    owned = frozenset(key for m in run.after.modules for key in m.parameter_keys)
+    orphans = step.parameter_keys - step.leaf_keys - owned
+    held = frozenset(key for o in run.after.optimizers for key in o.parameter_keys)
+    missing = (step.leaf_keys & module.parameter_keys) - held - step.parameter_keys
+    return (module, missing, orphans) if orphans and missing else None
+
+
+def _of_an_older_part(
+    run: Run, key: int, step: StepFact, module: ModuleFact, missing: frozenset[int], orphans: frozenset[int]
+) -> Finding:
+    name = run.optimizer_path(key)
+    lacking = [f"{module.path}.{label}" for number, label in module.parameter_names if number in missing]
+    shown = ", ".join(f"`{label}`" for label in lacking[:_NAMES_SHOWN])
+    return Finding(
+        message=(
+            f"`{name}` still holds {len(orphans)} parameters of a part that `{module.path}` no longer has, "
+            f"and lacks {shown}: these get gradients and never move."
+        ),
+        subject=name,
+        fix=_rebuild(run, key, module),
+        line=step.place.line,
+        cell=step.place.cell,
+        evidence=(
+            Evidence("held for nobody", len(orphans), "count"),
+            Evidence("missing", ", ".join(lacking[:_NAMES_SHOWN])),
+        ),
+    )
+
+
+def _owner(run: Run, keys: frozenset[int]) -> ModuleFact | None:
+    """The smallest named module that owns all these parameters, or any that owns some."""
+    some = [m for m in run.after.modules if m.path and m.parameter_keys & keys]
+    every = [m for m in some if keys <= m.parameter_keys]
+    return min(every or some, key=lambda m: len(m.parameter_keys), default=None)
+
+
+def _rebuild(run: Run, key: int, module: ModuleFact | None) -> str:
+    fact = run.after.optimizer(key)
+    kind = fact.kind if fact else "SGD"
+    path = module.path if module else "model"
+    rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
+    return f"{run.optimizer_path(key)} = torch.optim.{kind}({path}.parameters(){rate})  # again, after the model"

@@ -1,0 +1,63 @@
+"""`with torch_inspector.watch() as run:` for scripts, tests and other shells."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from torch_inspector import recent
+from torch_inspector.facts import Cell, Run
+from torch_inspector.observe.observer import TorchObserver
+from torch_inspector.observe.place import CodeFile, Places
+from torch_inspector.pitfalls import all_pitfalls
+from torch_inspector.session import Session
+
+
+class WatchedRun:
+    """Becomes a `Run` when the block has ended: it has all of that one's attributes then."""
+
+    def __init__(self) -> None:
+        self._run: Run | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if self._run is None:
+            raise AttributeError(f"{name!r} is known when the `with` block has ended")
+        return getattr(self._run, name)
+
+
+@contextmanager
+def watch() -> Iterator[WatchedRun]:
+    """Watches the block; findings point at lines of the file that holds it."""
+    frame = sys._getframe(3)  # past contextlib and the front door
+    places, watched = Places(), WatchedRun()
+    filename = frame.f_code.co_filename
+    source = "".join(linecache.getlines(filename, frame.f_globals))
+    places.add(filename, CodeFile(None, 0, source))
+    session = Session(lambda: observer, all_pitfalls, lambda: _variables(frame))
+    observer = TorchObserver(places, session.failures)
+    session.begin(Cell(None, None, source, ""))
+    error: BaseException | None = None
+    try:
+        yield watched
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        watched._run = session.end(error)
+        if watched._run is not None:
+            recent.note(watched._run)
+        del error, frame
+
+
+def _variables(frame: FrameType) -> dict[str, Any]:
+    """Variables of the function (or file) that holds the block."""
+    from torch_inspector.observe.locals import locals_of
+
+    with locals_of(frame) as values:
+        return {**frame.f_globals, **values}
