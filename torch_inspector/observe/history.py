@@ -12,7 +12,7 @@ from torch_inspector.observe import layers, private
 from torch_inspector.observe.namespace import Names, walk_paths
 
 if TYPE_CHECKING:
-    from torch_inspector.observe.graph import GraphReader
+    from torch_inspector.observe.graph import GraphReader, Walk
 
 
 def storages_of(names: Names) -> dict[int, int]:
@@ -45,27 +45,26 @@ def _add(held: dict[int, int], tensor: torch.Tensor) -> None:
 
 
 def history_facts(
-    history: Mapping[Any, Any], held: set[int], reader: GraphReader, deadline: float
+    history: Mapping[Any, Any], user: Names, reader: GraphReader, deadline: float
 ) -> tuple[HolderFact, ...]:
     """One fact per entry of `Out` that keeps memory nobody else holds; bytes shared by entries count for the first."""
-    facts, counted = [], set(held)
+    facts, counted = [], set(storages_of(user))
+    nodes = {id(t.grad_fn) for _, t in user.tensors if t.grad_fn is not None}
     for number, value in list(history.items()):
         if type(number) is not int:
             continue
         names = walk_paths([(f"Out[{number}]", value)], deadline)
         if names.tensors or names.modules:
-            fact = _holder(number, value, names, counted, reader, deadline)
+            roots = [t.grad_fn for _, t in names.tensors if t.grad_fn is not None and id(t.grad_fn) not in nodes]
+            walk = reader.walk(roots, deadline) if roots else None
+            fact = _holder(number, value, names, counted, walk)
             facts.extend([fact] if fact.nbytes else [])
     return tuple(facts)
 
 
-def _holder(
-    number: int, value: Any, names: Names, counted: set[int], reader: GraphReader, deadline: float
-) -> HolderFact:
+def _holder(number: int, value: Any, names: Names, counted: set[int], walk: Walk | None) -> HolderFact:
     mine = {key: n for key, n in storages_of(names).items() if key not in counted}
     counted |= mine.keys()
-    roots = [t.grad_fn for _, t in names.tensors if t.grad_fn is not None]
-    walk = reader.walk(roots, deadline) if roots else None
     graph_nbytes = walk.saved_nbytes(counted) if walk is not None else 0
     first = names.tensors[0][1] if names.tensors else None
     return HolderFact(

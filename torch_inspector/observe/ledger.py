@@ -79,7 +79,7 @@ class OptimizerRecord:
         """Looks whether anything changed the gradients since the last backward call or step."""
         now = self.marks()
         last = self.backward_marks if self.backward_count else self.step_marks
-        if last is None or now != last:
+        if last is None or now != last or not any(now):
             self.cleared = True
         self._note_discarded(now, place)
         self.start_marks = now
@@ -90,6 +90,12 @@ class OptimizerRecord:
         if self.backward_count and gone and self.weights() == self.weight_versions and self.backward_at == place:
             self.discarded_count += 1
             self.discarded_at = self.cleared_at
+
+    def replaced(self) -> bool:
+        """True if somebody has put gradients of his own in place of those that the last backward call made."""
+        now = self.marks()
+        last = self.backward_marks or []
+        return any(a is not None and b is not None and a[0] != b[0] for a, b in zip(now, last, strict=False))
 
     def end_backward(self, place: Place) -> None:
         """Notes a backward call if it changed a gradient."""

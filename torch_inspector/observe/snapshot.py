@@ -152,7 +152,7 @@ class Snapshots:
         kept = namespace.walk_paths(((f"Out[{k}]", v) for k, v in list(look.history.items())), look.deadline)
         if not kept.tensors and not kept.modules:
             return ()
-        return history_facts(look.history, set(storages_of(names)), self._reader, look.deadline)
+        return history_facts(look.history, names, self._reader, look.deadline)
 
 
 def _visible(names: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -247,7 +247,7 @@ class StepWatch:
             empty_gradients=empty,
             parameter_count=len(keys),
             cleared_at=(record.cleared_at or site.place) if in_between and not has_closure else None,
-            discarded_count=record.discarded_count,
+            discarded_count=0 if record.replaced() else record.discarded_count,
             discarded_at=record.discarded_at,
             unreached=unreached and not has_closure,
             parameter_keys=keys,

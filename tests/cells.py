@@ -1,0 +1,87 @@
+"""Runs cells in a fresh IPython shell with the extension loaded, and gives back what was found."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from torch_inspector.facts import Run
+from torch_inspector.notebook import extension
+
+
+@dataclass
+class Notebook:
+    """A shell in which cells are run like in a notebook."""
+
+    shell: Any
+    runs: list[Run | None] = field(default_factory=list)
+    errors: list[BaseException | None] = field(default_factory=list)
+    published: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def extension(self) -> extension.Extension:
+        """The loaded extension."""
+        return extension._loaded[id(self.shell)]
+
+    def run(self, source: str) -> Run | None:
+        """Runs one cell and gives its run."""
+        session = self.extension.session
+        before = session.runs[-1] if session.runs else None
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            result = self.shell.run_cell(source, store_history=True)
+        latest = session.runs[-1] if session.runs else None
+        self.runs.append(latest if latest is not before else None)
+        self.errors.append(result.error_before_exec or result.error_in_exec)
+        return self.runs[-1]
+
+    def findings(self) -> list[tuple[int, str, int | None, str]]:
+        """Cell index, slug, line and severity of everything found."""
+        return [
+            (index, finding.slug, finding.line, finding.severity)
+            for index, run in enumerate(self.runs)
+            if run is not None
+            for finding in run.findings
+        ]
+
+
+@contextlib.contextmanager
+def a_notebook(*, min_bytes: int | None = None) -> Iterator[Notebook]:
+    """A fresh shell with the extension; nothing of either is left behind."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    config.InteractiveShell.ast_node_interactivity = "last_expr"
+    saved = {name: getattr(sys, name, None) for name in ("last_type", "last_value", "last_traceback", "displayhook")}
+    main = sys.modules["__main__"]
+    with warnings.catch_warnings():
+        shell = InteractiveShell(config=config)
+        notebook = Notebook(shell)
+        shell.display_pub.publish = lambda data, *_args, **_kwargs: notebook.published.append(data)
+        extension.load(shell)
+        if min_bytes is not None:
+            notebook.extension.settings.min_bytes = min_bytes
+        try:
+            yield notebook
+            assert notebook.extension.session.failures.counts == {}, notebook.extension.session.failures.recent
+        finally:
+            extension.unload(shell)
+            shell.reset(new_session=False)
+            sys.modules["__main__"] = main
+            for name, value in saved.items():
+                setattr(sys, name, value)
+
+
+def cells_of(path: Path) -> list[str]:
+    """The cells of a program: parts begun by a `# %%` line."""
+    parts = re.split(r"^# %%[^\n]*\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return parts[1:]
