@@ -66,7 +66,8 @@ def a_notebook(*, min_bytes: int | None = None) -> Iterator[Notebook]:
     with warnings.catch_warnings():
         shell = InteractiveShell(config=config)
         notebook = Notebook(shell)
-        shell.display_pub.publish = lambda data, *_args, **_kwargs: notebook.published.append(data)
+        record = lambda data, *_args, **_kwargs: notebook.published.append(data)  # noqa: E731
+        setattr(shell.display_pub, "publish", record)  # noqa: B010
         extension.load(shell)
         if min_bytes is not None:
             notebook.extension.settings.min_bytes = min_bytes

@@ -10,7 +10,9 @@ import pytest
 from torch_inspector import facts
 
 ROOT = Path(facts.__file__).parent
-LEVELS = {"facts", "findings", "page", "pitfall", "pitfalls", "observe", "session", "views", "notebook", "watch"}
+LEVELS = {
+    *("facts", "findings", "page", "pitfall", "pitfalls", "observe", "session", "recent", "views", "notebook", "watch"),
+}
 OURS = LEVELS | {"__init__"}
 DRAWING = {"facts", "findings", "pitfall", "page", "views", "rich", "jinja2", "markupsafe", "markdown_it"}
 
@@ -25,6 +27,7 @@ MAY_IMPORT = {
     "pitfalls": {"facts", "findings", "pitfall"},
     "observe": {"facts", "observe", "torch", "psutil"},
     "session.py": {"facts", "findings", "pitfall"},
+    "recent.py": {"types:facts"},
     "views": DRAWING,
     "views/widget.py": DRAWING | {"anywidget", "ipywidgets", "traitlets"},
     "notebook": OURS | {"IPython", "traitlets", "comm"},

@@ -51,7 +51,7 @@ def pitfall(*, severity: Severity) -> Callable[[Check], Check]:
 
 def from_check(check: Check) -> Pitfall:
     """The pitfall that a marked check stands for; names follow from its file."""
-    path = Path(check.__code__.co_filename)  # type: ignore[attr-defined]
+    path = Path(check.__code__.co_filename)
     return Pitfall(
         slug=path.stem.replace("_", "-"),
         subject=path.parent.name,

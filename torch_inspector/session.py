@@ -1,4 +1,7 @@
-"""The order of the steps around a cell, and a bounded history. Looks for nothing itself: observers and pitfalls are given to it."""
+"""The order of the steps around a cell, and a bounded history.
+
+Looks for nothing itself: observers and pitfalls are given to it.
+"""
 
 from __future__ import annotations
 

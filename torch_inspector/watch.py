@@ -52,7 +52,7 @@ def watch() -> Iterator[WatchedRun]:
         watched._run = session.end(error)
         if watched._run is not None:
             recent.note(watched._run)
-        del error, frame
+        del error
 
 
 def _variables(frame: FrameType) -> dict[str, Any]:

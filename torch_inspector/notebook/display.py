@@ -1,4 +1,4 @@
-"""Shows cards: as a bundle of text, HTML and data under the cell, as a widget where one can live, as text in a terminal."""
+"""Shows cards: as a bundle of text, HTML and data under the cell, as a live widget, as text in a terminal."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Extension:
 
     def _new_enough(self) -> bool:
         version = str(getattr(sys.modules["torch"], "__version__", ""))
-        parts = version.split("+")[0].split(".")[:2]
+        parts = version.split("+", maxsplit=1)[0].split(".")[:2]
         known = tuple(int(part) for part in parts if part.isdigit())
         if len(known) < 2:  # noqa: PLR2004  (still being imported, or not torch at all)
             return False

@@ -35,7 +35,7 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
 def _message(error: BaseException) -> str:
     arguments = BaseException.args.__get__(error)  # type: ignore[attr-defined]
     if len(arguments) == 1 and type(arguments[0]) is str:
-        return arguments[0][:_MESSAGE_LIMIT]  # type: ignore[no-any-return]
+        return arguments[0][:_MESSAGE_LIMIT]
     return ""
 
 

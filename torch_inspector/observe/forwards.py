@@ -40,12 +40,30 @@ class _Calls:
     """All calls of one module from one line in one mode."""
 
     __slots__ = (
-        "caller", "code", "count", "fact_order", "graph_nbytes", "grad_enabled", "input_devices", "input_requires_grad",
-        "input_shapes", "inside", "kind", "last_order", "module", "output_requires_grad", "output_shape", "parameter_keys",
-        "place", "reached", "same_input", "trained", "training",
+        "caller",
+        "code",
+        "count",
+        "fact_order",
+        "grad_enabled",
+        "graph_nbytes",
+        "input_devices",
+        "input_requires_grad",
+        "input_shapes",
+        "inside",
+        "kind",
+        "last_order",
+        "module",
+        "output_requires_grad",
+        "output_shape",
+        "parameter_keys",
+        "place",
+        "reached",
+        "same_input",
+        "trained",
+        "training",
     )  # fmt: skip
 
-    def __init__(self, module: Any, frame: FrameType, training: bool, grad_enabled: bool) -> None:  # noqa: ANN401, FBT001
+    def __init__(self, module: Any, frame: FrameType, training: bool, grad_enabled: bool) -> None:
         self.kind = type(module).__name__
         self.code: CodeType = frame.f_code
         self.training = training
@@ -142,7 +160,7 @@ class ForwardWatch:
     # calls ------------------------------------------------------------------
 
     def _wrap_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return original(module, *args, **kwargs)
             if self._inside or self._recorder is None or get_ident() != self._thread:
@@ -169,7 +187,7 @@ class ForwardWatch:
         private.skip_frames(call)
         return call
 
-    def _enter(self, module: Any, args: tuple[Any, ...], frame: FrameType) -> _Calls | None:  # noqa: ANN401
+    def _enter(self, module: Any, args: tuple[Any, ...], frame: FrameType) -> _Calls | None:
         """Counts a call; gives its entry if its result is to be looked at."""
         training, grad_enabled = fields_of(module).get("training") is True, is_grad_enabled()
         key = (id(module), id(frame.f_code), frame.f_lasti, training, grad_enabled)
@@ -181,7 +199,9 @@ class ForwardWatch:
             return calls
         return None
 
-    def _first(self, module: Any, args: tuple[Any, ...], frame: FrameType, *, training: bool, grad_enabled: bool) -> _Calls:  # noqa: ANN401
+    def _first(
+        self, module: Any, args: tuple[Any, ...], frame: FrameType, *, training: bool, grad_enabled: bool
+    ) -> _Calls:
         calls = _Calls(module, frame, training, grad_enabled)
         recorder = self._recorder
         if recorder is None:
@@ -209,7 +229,7 @@ class ForwardWatch:
             self._ledger.trained.add(calls.module)
         return calls.module in self._ledger.trained
 
-    def _leave(self, calls: _Calls, args: tuple[Any, ...], result: Any, first: int) -> None:  # noqa: ANN401
+    def _leave(self, calls: _Calls, args: tuple[Any, ...], result: Any, first: int) -> None:
         recorder = self._recorder
         if recorder is None:
             return
@@ -262,7 +282,7 @@ class ForwardWatch:
     # mode and state ---------------------------------------------------------
 
     def _wrap_train(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def train(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        def train(module: Any, *args: Any, **kwargs: Any) -> Any:
             recorder = self._recorder
             if recorder is not None and not is_compiling() and len(self.modes) < _MODES_KEPT:
                 self._note_mode(recorder, module, args, kwargs, getframe(1))
@@ -275,7 +295,12 @@ class ForwardWatch:
         return train
 
     def _note_mode(
-        self, recorder: Recorder, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType  # noqa: ANN401
+        self,
+        recorder: Recorder,
+        module: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        frame: FrameType,
     ) -> None:
         if frame.f_code.co_name == "train" and frame.f_globals.get("__name__") == "torch.nn.modules.module":
             return  # a parent passing the mode on to its children
@@ -285,7 +310,7 @@ class ForwardWatch:
             self.modes.append(ModeFact(recorder.next_order(), place, recorder.keys.of(module), mode is True))
 
     def _wrap_load(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
             recorder = self._recorder
             try:
                 result = original(module, *args, **kwargs)
@@ -301,7 +326,7 @@ class ForwardWatch:
         return load_state_dict
 
 
-def _first_tensor(result: Any) -> torch.Tensor | None:  # noqa: ANN401
+def _first_tensor(result: Any) -> torch.Tensor | None:
     """The first tensor of a module's result, looking into plain tuples, lists and dicts."""
     if issubclass(type(result), torch.Tensor):
         return result  # type: ignore[no-any-return]

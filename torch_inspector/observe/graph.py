@@ -92,7 +92,7 @@ class GraphReader:
     def _account(self, walk: Walk, before: int) -> None:
         if not walk.numbers:
             return
-        self.newest = max(before, max(walk.numbers))
+        self.newest = max(before, *walk.numbers)
         if min(walk.numbers) <= before:
             self.chained += sum(number > before for number in walk.numbers)
 

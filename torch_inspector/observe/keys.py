@@ -27,7 +27,7 @@ class Keys:
         self._known[address] = (weakref.ref(thing, lambda ref: self._forget(address, ref)), number)
         return number
 
-    def live(self, number: int) -> Any:  # noqa: ANN401
+    def live(self, number: int) -> Any:
         """The object behind a number, or None if it is gone."""
         return next((ref() for ref, known in list(self._known.values()) if known == number), None)
 

@@ -25,13 +25,13 @@ class Inside(NamedTuple):
     frozen_asleep: int
 
 
-def fields_of(module: Any) -> dict[str, Any]:  # noqa: ANN401
+def fields_of(module: Any) -> dict[str, Any]:
     """The instance dictionary of a module, past any `__getattr__` or `__getattribute__` of its own."""
     fields = object.__getattribute__(module, "__dict__")
     return fields if type(fields) is dict else {}
 
 
-def walk_modules(module: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+def walk_modules(module: Any) -> Iterator[tuple[str, Any]]:
     """A module and all below it with dotted names, each once, without `named_modules()`, which users override."""
     seen, stack, left = {id(module)}, [("", module)], LAYER_LIMIT
     while stack and left:
@@ -45,7 +45,7 @@ def walk_modules(module: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
                 stack.append((f"{name}.{key}" if name else str(key), child))
 
 
-def walk_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:  # noqa: ANN401
+def walk_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """All parameters below a module with dotted names, each once."""
     seen: set[int] = set()
     for prefix, one in walk_modules(module):
@@ -55,7 +55,7 @@ def walk_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:  # noqa:
                 yield f"{prefix}.{key}" if prefix else str(key), parameter
 
 
-def look_inside(module: Any) -> Inside:  # noqa: ANN401
+def look_inside(module: Any) -> Inside:
     """Counts the layers that behave differently in train and eval mode."""
     awake: Counter[str] = Counter()
     asleep: Counter[str] = Counter()
@@ -72,7 +72,7 @@ def look_inside(module: Any) -> Inside:  # noqa: ANN401
     return Inside(tuple(sorted(awake.items())), tuple(sorted(asleep.items())), frozen)
 
 
-def depends_on_mode(layer: Any) -> bool:  # noqa: ANN401
+def depends_on_mode(layer: Any) -> bool:
     """True for dropout that drops, normalisation that keeps statistics, and RReLU."""
     kinds, fields = type(layer).__mro__, fields_of(layer)
     if _DropoutNd in kinds:
@@ -84,12 +84,12 @@ def depends_on_mode(layer: Any) -> bool:  # noqa: ANN401
     return nn.RNNBase in kinds and bool(fields.get("dropout"))
 
 
-def _is_frozen(layer: Any) -> bool:  # noqa: ANN401
+def _is_frozen(layer: Any) -> bool:
     own = [p for p in (fields_of(layer).get("_parameters") or {}).values() if p is not None]
     return not any(parameter.requires_grad for parameter in own)
 
 
-def softmax_layers(module: Any) -> tuple[str, ...]:  # noqa: ANN401
+def softmax_layers(module: Any) -> tuple[str, ...]:
     """Dotted names of `nn.Softmax` layers."""
     return tuple(name for name, one in walk_modules(module) if nn.Softmax in type(one).__mro__)
 
@@ -108,5 +108,3 @@ def nbytes_of(tensor: torch.Tensor) -> int:
         return 0 if tensor.is_meta else tensor.numel() * tensor.element_size()
     except Exception:  # noqa: BLE001
         return 0
-
-

@@ -1,4 +1,4 @@
-"""What is remembered of each optimizer from step to step, also across cells: whose gradients, cleared when, used or not.
+"""What is remembered of each optimizer from step to step, also across cells: were its gradients cleared, and used?
 
 Holds no tensor: gradients are told apart by address and version counter, which reads no value and waits for no device.
 """
@@ -22,7 +22,7 @@ _WATCHED = 16
 _SEARCHED = 64
 
 
-def parameters_of(optimizer: Any) -> list[list[torch.Tensor]]:  # noqa: ANN401
+def parameters_of(optimizer: Any) -> list[list[torch.Tensor]]:
     """Parameters per group, without running properties of optimizer wrappers."""
     groups = vars(optimizer).get("param_groups") or []
     return [group["params"] for group in groups if type(group) is dict and type(group.get("params")) is list]
@@ -146,7 +146,7 @@ class Ledger:
         self.trained: set[int] = set()
         """Keys of modules whose parameters an optimizer has stepped, or which were loaded."""
 
-    def record(self, key: int, optimizer: Any) -> OptimizerRecord:  # noqa: ANN401
+    def record(self, key: int, optimizer: Any) -> OptimizerRecord:
         """The record of an optimizer, a new one when it is first seen."""
         record = self._records.get(key)
         if record is None:
@@ -163,4 +163,4 @@ class Ledger:
 
     def stepped_keys(self) -> frozenset[int]:
         """Addresses of the parameters of every living optimizer that has made a step."""
-        return frozenset(key for record in self.live() if record.step_count for key in record.keys())
+        return frozenset().union(*(record.keys() for record in self.live() if record.step_count))

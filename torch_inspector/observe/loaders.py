@@ -25,7 +25,7 @@ class _Tally:
 
     __slots__ = ("batch_size", "batches", "kind", "pin_memory", "place", "waited_s", "workers")
 
-    def __init__(self, loader: Any, place: Place) -> None:  # noqa: ANN401
+    def __init__(self, loader: Any, place: Place) -> None:
         settings = vars(loader)
         self.kind = type(loader).__name__
         self.place = place
@@ -70,7 +70,7 @@ class LoaderWatch:
         )
 
     def _wrap_iter(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def iterate(loader: Any) -> Any:  # noqa: ANN401
+        def iterate(loader: Any) -> Any:
             try:
                 running = original(loader)
             except BaseException as error:
@@ -82,14 +82,14 @@ class LoaderWatch:
 
         return iterate
 
-    def _note(self, recorder: Recorder, loader: Any, running: Any) -> None:  # noqa: ANN401
+    def _note(self, recorder: Recorder, loader: Any, running: Any) -> None:
         with recorder.failures.guard("loader"):
             place = recorder.places.find(sys._getframe(2))
             key = (recorder.keys.of(loader), place)
             self._running[id(running)] = self._tallies.setdefault(key, _Tally(loader, place))
 
     def _wrap_next(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def next_batch(running: Any) -> Any:  # noqa: ANN401
+        def next_batch(running: Any) -> Any:
             tally = self._running.get(id(running))
             begun = perf_counter()
             try:

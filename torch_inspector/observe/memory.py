@@ -29,7 +29,7 @@ def _host_peak() -> int | None:
     return int(peak if sys.platform == "darwin" else peak * 1024)
 
 
-def memory_facts(torch: Any) -> tuple[MemoryFact, ...]:  # noqa: ANN401
+def memory_facts(torch: Any) -> tuple[MemoryFact, ...]:
     """Host first, then every accelerator that the user has already started.
 
     Args:
@@ -38,7 +38,7 @@ def memory_facts(torch: Any) -> tuple[MemoryFact, ...]:  # noqa: ANN401
     return (host_memory(), *(_accelerators(torch) if torch is not None else ()))
 
 
-def _accelerators(torch: Any) -> list[MemoryFact]:  # noqa: ANN401
+def _accelerators(torch: Any) -> list[MemoryFact]:
     facts: list[MemoryFact] = []
     for name in ("cuda", "xpu"):
         backend = getattr(torch, name, None)
@@ -51,7 +51,7 @@ def _accelerators(torch: Any) -> list[MemoryFact]:  # noqa: ANN401
     return [fact for fact in facts if fact.allocated_nbytes or fact.reserved_nbytes]
 
 
-def _counted(backend: Any, name: str, index: int) -> MemoryFact:  # noqa: ANN401
+def _counted(backend: Any, name: str, index: int) -> MemoryFact:
     """What torch's allocator says of one device, from its own counters only."""
     return MemoryFact(
         device=f"{name}:{index}",

@@ -107,7 +107,7 @@ class _Search:
             self.found.complete = False
         return not self.found.complete
 
-    def _one(self, path: str, value: Any, group: Group | None, depth: int, following: list[Any]) -> None:  # noqa: ANN401
+    def _one(self, path: str, value: Any, group: Group | None, depth: int, following: list[Any]) -> None:
         kind = self._kind(type(value))
         if kind == "skip" or id(value) in self._seen:
             return
@@ -150,7 +150,7 @@ def _sort_of(kind: type[Any]) -> str:
     return "named tuple" if tuple in mro and "_fields" in kind.__dict__ else "skip"
 
 
-def _inside(kind: str, path: str, value: Any, depth: int) -> Iterator[tuple[str, Any, Group | None, int]]:  # noqa: ANN401
+def _inside(kind: str, path: str, value: Any, depth: int) -> Iterator[tuple[str, Any, Group | None, int]]:
     """The elements of a container or the attributes of an object, as far as they are looked at."""
     if kind in ("object", "module"):
         for name, part in attributes_of(value):
@@ -169,7 +169,7 @@ def _inside(kind: str, path: str, value: Any, depth: int) -> Iterator[tuple[str,
             yield f"{path}[{index}]", part, group, depth
 
 
-def _items(mapping: Any) -> list[tuple[Any, Any]]:  # noqa: ANN401
+def _items(mapping: Any) -> list[tuple[Any, Any]]:
     """Entries of a dictionary that another thread may be changing."""
     try:
         return list(islice(dict.items(mapping), ELEMENTS))
@@ -177,14 +177,14 @@ def _items(mapping: Any) -> list[tuple[Any, Any]]:  # noqa: ANN401
         return []
 
 
-def _first(container: Any) -> list[Any]:  # noqa: ANN401
+def _first(container: Any) -> list[Any]:
     try:
         return list(islice(type(container).__iter__(container), ELEMENTS))
     except RuntimeError:
         return []
 
 
-def attributes_of(thing: Any) -> list[tuple[Any, Any]]:  # noqa: ANN401
+def attributes_of(thing: Any) -> list[tuple[Any, Any]]:
     """Entries of the instance dictionary, past any attribute access that the class defines."""
     for base in _mro(type(thing)):
         entry = base.__dict__.get("__dict__")

@@ -81,7 +81,9 @@ class TorchObserver:
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
 
-    def snapshot(self, names: Mapping[str, Any], history: Mapping[Any, Any], cell: Cell, budget_s: float, *, full: bool) -> Snapshot:
+    def snapshot(
+        self, names: Mapping[str, Any], history: Mapping[Any, Any], cell: Cell, budget_s: float, *, full: bool
+    ) -> Snapshot:
         """What holds now."""
         look = Look(names, history, perf_counter() + budget_s, self._nodes_before, full, self._forwards.called())
         taken = self._snapshots.take(look, cell.number)
@@ -102,4 +104,3 @@ class TorchObserver:
     def _files(self, cell: Cell) -> list[CodeFile]:
         """Code of the cell, then of every cell whose functions it may have called, latest first."""
         return [CodeFile(cell.number, cell.line_offset, cell.code), *self._places.latest()]
-

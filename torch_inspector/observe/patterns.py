@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
@@ -103,7 +104,7 @@ def _stretched_pair_loss(node: Node) -> Iterator[PatternFact]:
 def _saved_shape(node: Node, name: str) -> Shape | None:
     """Shape that a saved operand had before it was stretched."""
     saved = getattr(node, name, None)
-    tensor = saved.data if saved is not None else None
+    tensor: Any = saved.data if saved is not None else None
     if not issubclass(type(tensor), torch.Tensor):
         return None
     base = tensor._base

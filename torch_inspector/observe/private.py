@@ -19,7 +19,7 @@ _NO_NODE = -1
 @contextmanager
 def unseen() -> Iterator[None]:
     """Looks at tensors in the block run no `__torch_function__`, no `__torch_dispatch__` and no mode of the user."""
-    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():  # type: ignore[attr-defined]
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
         yield
 
 
@@ -39,7 +39,7 @@ def node_number(node: Node) -> int:
 
 def skip_frames(function: Any) -> None:
     """Tells torch.compile not to compile frames of a wrapper of ours; calls from compiled code still go through it."""
-    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     if hasattr(frames, "skip_code"):
         frames.skip_code(function.__code__)
     elif hasattr(frames, "set_code_exec_strategy"):

@@ -1,4 +1,4 @@
-"""What the wrappers of one cell share: the order of events, lines with their counts, and how much is looked at in full."""
+"""What the wrappers of one cell share: the order of events, lines with their counts, the time left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs that the user's variables keep alive after a cell: how many nodes, how many bytes, which line collects them."""
+"""Graphs that the user's variables keep alive after a cell: nodes, bytes, and the line that collects them."""
 
 from __future__ import annotations
 

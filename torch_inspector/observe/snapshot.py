@@ -126,7 +126,7 @@ class Snapshots:
         key = self._keys.of(optimizer)
         self._ledger.record(key, optimizer)
         groups = parameters_of(optimizer)
-        rates = [g.get("lr") for g in vars(optimizer).get("param_groups") or [] if type(g) is dict]
+        rates: list[Any] = [g.get("lr") for g in vars(optimizer).get("param_groups") or [] if type(g) is dict]
         state = [t for entry in _states(optimizer) for t in entry if issubclass(type(t), torch.Tensor)]
         parameters = [p for group in groups for p in group]
         return OptimizerFact(

@@ -10,13 +10,18 @@ from torch_inspector.facts import CallFact, Cell, LoopFunctionFact, Trace
 
 _TEXT_LIMIT = 120
 _Function = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
+# What a function can stand in without being kept or called by it.
+_TRANSPARENT = (ast.Tuple, ast.List, ast.Dict, ast.IfExp, ast.Starred, ast.keyword)
 _Loop = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 # Calls that use the function during the call and keep nothing.
 _USES_AT_ONCE = frozenset(
-    "sorted sort min max map filter any all sum reduce apply_ map_ apply vmap grad next list tuple set dict".split()
+    (
+        *("sorted", "sort", "min", "max", "map", "filter", "any", "all", "sum", "reduce", "next"),
+        *("list", "tuple", "set", "dict", "apply", "apply_", "map_", "vmap", "grad"),
+    )
 )
 # Methods that keep what they are given.
-_KEEPS = frozenset("append add insert extend appendleft setdefault update register submit".split())
+_KEEPS = frozenset(["append", "add", "insert", "extend", "appendleft", "setdefault", "update", "register", "submit"])
 
 
 def parse(code: str) -> ast.Module | None:
@@ -104,7 +109,9 @@ def _grows(node: ast.AST, path: str) -> bool:
     if isinstance(node, ast.AugAssign):
         return _unparse(node.target) == path
     if isinstance(node, ast.Assign):
-        return any(_unparse(t) == path or (isinstance(t, ast.Subscript) and _unparse(t.value) == path) for t in node.targets)
+        return any(
+            _unparse(t) == path or (isinstance(t, ast.Subscript) and _unparse(t.value) == path) for t in node.targets
+        )
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS:
         return _unparse(node.func.value) == path
     return False
@@ -125,7 +132,9 @@ def subtracted_names(tree: ast.AST, line: int) -> frozenset[str]:
 
 def names_on_line(tree: ast.AST, line: int) -> tuple[str, ...]:
     """Dotted names that the statement around a line reads, longest first: `self.grid`, `self.scale`, `x`."""
-    statements = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    statements = [
+        n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)
+    ]
     if not statements:
         return ()
     innermost = max(statements, key=lambda n: n.lineno)
@@ -144,7 +153,9 @@ def repeats_input(tree: ast.AST, line: int) -> bool:
             continue
         bound = _bound_in(loop)
         calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and n.lineno == line and n.args]
-        given = [{m.id for a in c.args for m in ast.walk(a) if isinstance(m, ast.Name)} for c in calls if not _makes_new(c)]
+        given = [
+            {m.id for a in c.args for m in ast.walk(a) if isinstance(m, ast.Name)} for c in calls if not _makes_new(c)
+        ]
         if any(names and not names & bound for names in given):
             return True
     return False
@@ -225,18 +236,19 @@ def _kept_by(loop: ast.AST, function: _Function) -> str:
     node: ast.AST = function
     while node in parents:
         parent = parents[node]
-        if isinstance(parent, ast.Call) and node is not parent.func:
-            return _kept_by_call(loop, parent)
-        if isinstance(parent, ast.Call) or isinstance(parent, ast.Return | ast.Yield):
-            return ""
-        if isinstance(parent, ast.Assign):
-            return _kept_by_assignment(loop, parent)
-        if parent is loop:
-            return _kept_by_comprehension(loop)
-        if not isinstance(parent, ast.Tuple | ast.List | ast.Dict | ast.IfExp | ast.Starred | ast.keyword | ast.Expr):
-            return ""
+        if not isinstance(parent, _TRANSPARENT) or parent is loop:
+            return _kept_in(loop, node, parent)
         node = parent
     return ""
+
+
+def _kept_in(loop: ast.AST, node: ast.AST, parent: ast.AST) -> str:
+    """How what surrounds a function keeps it."""
+    if isinstance(parent, ast.Call):
+        return _kept_by_call(loop, parent) if node is not parent.func else ""
+    if isinstance(parent, ast.Assign):
+        return _kept_by_assignment(loop, parent)
+    return _kept_by_comprehension(loop) if parent is loop else ""
 
 
 def _kept_by_call(loop: ast.AST, call: ast.Call) -> str:
@@ -284,6 +296,10 @@ def _kept_by_comprehension(loop: ast.AST) -> str:
     return "" if isinstance(loop, ast.For | ast.AsyncFor | ast.GeneratorExp) else "comprehension"
 
 
+def _to_names_only(assignment: ast.Assign) -> bool:
+    return all(isinstance(target, ast.Name) for target in assignment.targets)
+
+
 def _kept_name(loop: ast.AST, name: str) -> str:
     """How a function with a name outlives the turn: it is handed on by name within the loop."""
     for node in ast.walk(loop):
@@ -292,6 +308,5 @@ def _kept_name(loop: ast.AST, name: str) -> str:
             if kept:
                 return kept
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name:
-            if any(isinstance(target, ast.Subscript | ast.Attribute) for target in node.targets):
-                return "assignment"
+            return _kept_by_assignment(loop, node) if not _to_names_only(node) else ""
     return ""

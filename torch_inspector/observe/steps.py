@@ -30,6 +30,9 @@ _EVERY_STEPS, _IN_A_ROW = 64, 3
 _FIRST_GRAPHS = 3
 _CLEARS_KEPT = 64
 
+_Given = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments of a call as given."""
+
 is_compiling = torch.compiler.is_compiling
 getframe = sys._getframe
 
@@ -47,7 +50,10 @@ class StepWatch:
             Patch(torch.autograd, "grad", self._wrap_grad),
             Patch(torch.optim.Optimizer, "zero_grad", self._wrap_zero_grad),
             Patch(torch.nn.Module, "zero_grad", self._wrap_zero_grad),
-            *(Patch(torch.amp.GradScaler, name, self._counter(f"scaler.{name}")) for name in ("step", "unscale_", "update")),
+            *(
+                Patch(torch.amp.GradScaler, name, self._counter(f"scaler.{name}"))
+                for name in ("step", "unscale_", "update")
+            ),
             *(Patch(kind, "step", self._counter("scheduler", method=True)) for kind in _scheduler_kinds()),
         ]
         self.backwards: list[BackwardFact] = []
@@ -80,7 +86,7 @@ class StepWatch:
     # backward ---------------------------------------------------------------
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def backward(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        def backward(*args: Any, **kwargs: Any) -> Any:
             recorder = self._recorder
             if recorder is None or is_compiling():
                 return original(*args, **kwargs)
@@ -97,12 +103,12 @@ class StepWatch:
         return backward
 
     def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def grad(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        def grad(*args: Any, **kwargs: Any) -> Any:
             recorder = self._recorder
             if recorder is not None and not is_compiling():
                 site = recorder.site("grad", getframe(1))
                 if site.count <= _FIRST_GRAPHS or self._wanted():
-                    self._look_at_roots(recorder, site, args, kwargs, getframe(1), is_grad_call=True)
+                    self._look_at_roots(recorder, site, (args, kwargs), getframe(1))
             try:
                 return original(*args, **kwargs)
             except BaseException as error:
@@ -111,13 +117,15 @@ class StepWatch:
 
         return grad
 
-    def _begin_backward(self, recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> Site | None:
+    def _begin_backward(
+        self, recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> Site | None:
         """Counts the call; looks at it if it is one of those looked at. Gives its site if its end matters too."""
         if frame.f_code is _TENSOR_BACKWARD and frame.f_back is not None:
             frame = frame.f_back
         site = recorder.site("backward", frame)
         if site.count <= _FIRST_GRAPHS or self._wanted():
-            self._look_at_roots(recorder, site, args, kwargs, frame)
+            self._look_at_roots(recorder, site, (args, kwargs), frame)
         else:
             for record in self._ledger.live() if self.looking else ():
                 record.leaves_complete = False
@@ -137,29 +145,18 @@ class StepWatch:
             for record in self._ledger.live():
                 record.end_backward(site.place)
 
-    def _look_at_roots(
-        self,
-        recorder: Recorder,
-        site: Site,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        frame: FrameType,
-        *,
-        is_grad_call: bool = False,
-    ) -> None:
+    def _look_at_roots(self, recorder: Recorder, site: Site, given: _Given, frame: FrameType) -> None:
         if not recorder.budget.open():
             return
         begun = perf_counter()
         with recorder.failures.guard("witness"), private.unseen():
-            roots = witness.roots_of(args, kwargs)
+            roots = witness.roots_of(*given)
             seen = witness.look(roots, self._reader, recorder, frame) if roots else None
             if seen is not None:
-                self._note_backward(recorder, site, seen, kwargs, is_grad_call=is_grad_call)
+                self._note_backward(recorder, site, seen, retain_graph=_retains(*given))
         recorder.budget.charge(begun)
 
-    def _note_backward(
-        self, recorder: Recorder, site: Site, seen: witness.Seen, kwargs: dict[str, Any], *, is_grad_call: bool
-    ) -> None:
+    def _note_backward(self, recorder: Recorder, site: Site, seen: witness.Seen, *, retain_graph: bool) -> None:
         fact = BackwardFact(
             order=recorder.next_order(),
             place=site.place,
@@ -167,14 +164,14 @@ class StepWatch:
             root=seen.root,
             made_at=seen.made_at or site.place,
             shape=seen.shape,
-            retain_graph=bool(kwargs.get("retain_graph")),
-            is_grad_call=is_grad_call,
+            retain_graph=retain_graph,
+            is_grad_call=site.kind == "grad",
             witness=seen.fact,
         )
         self.backwards.append(fact)
         if self._forwards is not None:
             self._forwards.note_reached(seen.numbers, complete=seen.fact.complete)
-        if not is_grad_call:
+        if not fact.is_grad_call:
             for record in self._ledger.live():
                 record.leaf_keys |= seen.fact.leaf_keys
                 record.leaves_complete &= seen.fact.complete
@@ -182,7 +179,7 @@ class StepWatch:
     # zero_grad --------------------------------------------------------------
 
     def _wrap_zero_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        def zero_grad(owner: Any, *args: Any, **kwargs: Any) -> Any:
             recorder = self._recorder
             if recorder is not None and not is_compiling():
                 self._note_clear(recorder, owner, getframe(1))
@@ -194,7 +191,7 @@ class StepWatch:
 
         return zero_grad
 
-    def _note_clear(self, recorder: Recorder, owner: Any, frame: FrameType) -> None:  # noqa: ANN401
+    def _note_clear(self, recorder: Recorder, owner: Any, frame: FrameType) -> None:
         site = recorder.site("zero_grad", frame)
         if not self.looking:
             return
@@ -213,7 +210,7 @@ class StepWatch:
 
     # step -------------------------------------------------------------------
 
-    def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ANN401
+    def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recorder = self._recorder
         if recorder is None or is_compiling():
             return
@@ -259,7 +256,7 @@ class StepWatch:
         if self._forwards is not None:
             self._forwards.mark_trained(record.keys())
 
-    def _after_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ANN401, ARG002
+    def _after_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG002
         recorder = self._recorder
         if recorder is None or is_compiling():
             return
@@ -279,7 +276,7 @@ class StepWatch:
 
     def _counter(self, kind: str, *, method: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
-            def counted(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            def counted(*args: Any, **kwargs: Any) -> Any:
                 recorder = self._recorder
                 if recorder is not None and not is_compiling() and not (method and self._in_schedule):
                     self._count(recorder, kind, args, getframe(1))
@@ -313,6 +310,11 @@ def _scheduler_kinds() -> list[type[Any]]:
     kinds: list[type[Any]] = [LRScheduler, ReduceLROnPlateau, *LRScheduler.__subclasses__()]
     mine = [kind for kind in kinds if kind.__module__.startswith("torch.") and "step" in kind.__dict__]
     return list(dict.fromkeys(mine))
+
+
+def _retains(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """True if a call of `backward` asks to keep the graph; `Tensor.backward` hands it on as the third argument."""
+    return (args[2] if len(args) > 2 else kwargs.get("retain_graph")) is True  # noqa: PLR2004
 
 
 def _is_optimizer(thing: object) -> bool:

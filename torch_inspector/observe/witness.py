@@ -32,7 +32,7 @@ class Seen(NamedTuple):
 
 def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The tensors that `backward` or `grad` was called on, as far as they have history."""
-    given = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
+    given: Any = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
     some = list(given) if type(given) in (tuple, list) else [given]
     return [one for one in some if issubclass(type(one), torch.Tensor) and one.grad_fn is not None]
 
@@ -85,7 +85,7 @@ def _subtracted(recorder: Recorder, frame: FrameType | None, shape: Shape) -> st
     names = source.subtracted_names(file.tree, frame.f_lineno)
     with locals_of(frame) as values:
         for name in sorted(names):
-            value = values.get(name)
+            value: Any = values.get(name)
             if issubclass(type(value), torch.Tensor) and tuple(value.shape) == shape:
                 return name
     return ""

@@ -30,7 +30,7 @@ class Patch:
         make: Gets the original function, gives the one to put in front of it.
     """
 
-    def __init__(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:  # noqa: ANN401
+    def __init__(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         self._owner = owner
         self._name = name
         self._make = make

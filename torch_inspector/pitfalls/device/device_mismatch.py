@@ -61,7 +61,9 @@ def _finding(run: Run, operands: list[OperandFact], devices: tuple[str, ...]) ->
     place = run.error.place if run.error else None
     if odd and home:
         rest = ", ".join(f"`{o.path}`" for o in operands if o not in odd)
-        message = f"`{odd[0].path}` is on {odd[0].devices[0]}, {rest or 'the rest'} on {home}: torch does not mix devices."
+        message = (
+            f"`{odd[0].path}` is on {odd[0].devices[0]}, {rest or 'the rest'} on {home}: torch does not mix devices."
+        )
     else:
         message = f"tensors on {' and '.join(devices) or 'different devices'} met in one operation."
     return Finding(

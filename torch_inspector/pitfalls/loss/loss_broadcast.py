@@ -16,7 +16,7 @@ def check(run: Run) -> Iterator[Finding]:
     for backward in run.trace.backwards:
         patterns = backward.witness.patterns if backward.witness else ()
         pattern = next((p for p in patterns if p.name == "stretched-operands"), None)
-        if pattern is not None and backward.made_at not in seen:
+        if pattern is not None and len(pattern.shapes) > 2 and backward.made_at not in seen:  # noqa: PLR2004
             seen.add(backward.made_at)
             yield _finding(backward, pattern)
 
@@ -27,7 +27,7 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
     other = pattern.operands[0] if pattern.operands else ""
     vector = other if other and len(second) == 1 else "target"
     column = other if other and len(second) != 1 else "prediction"
-    n = result[0]
+    n = max(result, default=0)
     return Finding(
         message=(
             f"{loss} compares {first} with {second}: both are stretched to {result}, "

@@ -27,7 +27,9 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     where = f" (`{layers[0]}` is one)" if layers else ""
     classes = pattern.shapes[0][0] if pattern.shapes and pattern.shapes[0] else 0
     loss = f"`{backward.root}`" if backward.root else "the loss"
-    evidence = [Evidence("graph", " <- ".join(name.removesuffix("0").removesuffix("Backward") for name in pattern.nodes))]
+    evidence = [
+        Evidence("graph", " <- ".join(name.removesuffix("0").removesuffix("Backward") for name in pattern.nodes))
+    ]
     if classes > 1:
         # All mass on the right class: log(sum(exp(p))) - p = log(1 + (C - 1) / e).
         evidence.append(Evidence("classes", classes, "count"))

@@ -14,18 +14,19 @@ _ON_PURPOSE = ("torch.optim.swa_utils",)
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds calls of a trained module whose dropout or batch statistics are on although nothing is learned from them."""
+    """Finds predictions of a trained module whose dropout or batch statistics are on."""
     for call in run.trace.forwards:
         if not _is_asked_in_train_mode(call, run):
             continue
-        if not call.grad_enabled and not _is_part_of_step(call, run):
-            yield _finding(run, call)
-        elif call.grad_enabled and _result_is_gone(call, run):
+        if (not call.grad_enabled and not _is_part_of_step(call, run)) or (
+            call.grad_enabled and _result_is_gone(call, run)
+        ):
             yield _finding(run, call)
 
 
 def _is_asked_in_train_mode(call: ForwardFact, run: Run) -> bool:
-    if not (call.training and call.awake and call.trained) or call.same_input or call.caller in _ON_PURPOSE:
+    asked = call.training and call.awake and call.trained
+    if not asked or call.same_input or call.caller in _ON_PURPOSE:
         return False
     return not _was_meant(call, run)
 
@@ -61,10 +62,11 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
     name = run.module_path(call.module) or call.kind
     layers = ", ".join(f"{count} {kind}" for kind, count in call.awake)
     off = "gradients are off" if not call.grad_enabled else "nothing is trained here"
+    are = "is" if sum(count for _, count in call.awake) == 1 else "are"
     return Finding(
         message=(
-            f"`{name}` was asked for predictions in train mode ({off}): {layers} "
-            f"{'is' if sum(n for _, n in call.awake) == 1 else 'are'} active, so results depend on chance or on the rest of the batch."
+            f"`{name}` was asked for predictions in train mode ({off}): {layers} {are} active, "
+            "so results depend on chance or on the rest of the batch."
         ),
         subject=name,
         fix=f"{name}.eval()   # before predicting\n{name}.train()  # before training goes on",

@@ -34,7 +34,8 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
     held = f"; {', '.join(f'`{path}`' for path in kept[:3])} still holds it" if kept else ""
     return Finding(
         message=(
-            f"`{name}` recorded a graph of {megabytes:.1f} MB per call in eval mode, and no backward call used it{held}."
+            f"`{name}` recorded a graph of {megabytes:.1f} MB per call in eval mode, "
+            f"and no backward call used it{held}."
         ),
         subject=kept[0] if kept else name,
         fix=f"with torch.no_grad():\n    {kept[0] if kept else 'output'} = {name}(...)",

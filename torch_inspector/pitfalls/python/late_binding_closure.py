@@ -13,7 +13,8 @@ from torch_inspector.pitfall import pitfall
 def check(run: Run) -> Iterator[Finding]:
     """Finds functions that are kept and will all see the last value of the loop variable."""
     for fact in run.trace.loop_functions:
-        yield _finding(fact)
+        if fact.names:
+            yield _finding(fact)
 
 
 def _finding(fact: LoopFunctionFact) -> Finding:

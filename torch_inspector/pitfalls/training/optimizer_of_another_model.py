@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from torch_inspector.facts import ModuleFact, Run, StepFact
 from torch_inspector.findings import Evidence, Finding
@@ -22,7 +23,7 @@ def check(run: Run) -> Iterator[Finding]:
         for step in steps:
             replaced = _replaced_part(run, step)
             if replaced is not None:
-                yield _of_an_older_part(run, key, step, *replaced)
+                yield _of_an_older_part(run, key, step, replaced)
                 break
 
 
@@ -50,8 +51,17 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
     )
 
 
-def _replaced_part(run: Run, step: StepFact) -> tuple[ModuleFact, frozenset[int], frozenset[int]] | None:
-    """The module, the parameters it lacks in the optimizer, and those the optimizer holds for nobody."""
+class _Replaced(NamedTuple):
+    """A part that was replaced after the optimizer was made."""
+
+    module: ModuleFact
+    missing: frozenset[int]
+    """Parameters of the module that get gradients and are in no optimizer."""
+    orphans: frozenset[int]
+    """Parameters of the optimizer that no module has any more."""
+
+
+def _replaced_part(run: Run, step: StepFact) -> _Replaced | None:
     module = next((m for m in run.after.modules if m.parameter_keys & step.parameter_keys & step.leaf_keys), None)
     if module is None or step.has_closure:
         return None
@@ -59,12 +69,11 @@ def _replaced_part(run: Run, step: StepFact) -> tuple[ModuleFact, frozenset[int]
     orphans = step.parameter_keys - step.leaf_keys - owned
     held = frozenset(key for o in run.after.optimizers for key in o.parameter_keys)
     missing = (step.leaf_keys & module.parameter_keys) - held - step.parameter_keys
-    return (module, missing, orphans) if orphans and missing else None
+    return _Replaced(module, missing, orphans) if orphans and missing else None
 
 
-def _of_an_older_part(
-    run: Run, key: int, step: StepFact, module: ModuleFact, missing: frozenset[int], orphans: frozenset[int]
-) -> Finding:
+def _of_an_older_part(run: Run, key: int, step: StepFact, replaced: _Replaced) -> Finding:
+    module, missing, orphans = replaced
     name = run.optimizer_path(key)
     lacking = [f"{module.path}.{label}" for number, label in module.parameter_names if number in missing]
     shown = ", ".join(f"`{label}`" for label in lacking[:_NAMES_SHOWN])
