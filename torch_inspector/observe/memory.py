@@ -16,7 +16,11 @@ def host_memory() -> MemoryFact:
     """The resident set of this process; its peak where the system keeps one."""
     rss = int(_process.memory_info().rss)
     total = psutil.virtual_memory()
-    return MemoryFact("host", rss, None, _host_peak(), int(total.available), int(total.total))
+    # The kernel updates the two counters at different times: the peak may lag behind.
+    peak = _host_peak()
+    return MemoryFact(
+        "host", rss, None, None if peak is None else max(peak, rss), int(total.available), int(total.total)
+    )
 
 
 def _host_peak() -> int | None:

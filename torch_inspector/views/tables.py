@@ -110,18 +110,27 @@ def memory_table(memory: Iterable[MemoryFact]) -> Table:
 
 
 def memory_change_table(before: Iterable[MemoryFact], after: Iterable[MemoryFact]) -> Table:
-    """Memory of each device before and after a cell; the peak is the highest since the process started."""
-    old = {fact.device: fact.allocated_nbytes for fact in before}
+    """Memory of each device before, after and at its highest while the cell ran."""
+    first = {fact.device: fact for fact in before}
+    old = {device: fact.allocated_nbytes for device, fact in first.items()}
     rows = tuple(
-        (m.device, _size(old.get(m.device)), size(m.allocated_nbytes), _change(m, old), _size(m.peak_nbytes))
+        (m.device, _size(old.get(m.device)), size(m.allocated_nbytes), _change(m, old), _peak(m, first.get(m.device)))
         for m in after
     )
     return Table(
         rows[:ROW_COUNT],
-        ("device", "before", "after", "change", "peak so far"),
+        ("device", "before", "after", "change", "peak in the cell"),
         _caption("Memory", len(rows)),
         (1, 2, 3, 4),
     )
+
+
+def _peak(after: MemoryFact, before: MemoryFact | None) -> str:
+    """The peak of a cell from counters that run since the start: exact if it set a new record, else a bound."""
+    if after.peak_nbytes is None:
+        return ""
+    record = before is not None and before.peak_nbytes is not None and after.peak_nbytes > before.peak_nbytes
+    return size(after.peak_nbytes) if record or before is None else f"at most {size(after.peak_nbytes)}"
 
 
 def call_table(counts: Sequence[CountFact], here: int | None) -> Table:
