@@ -18,7 +18,7 @@ _BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
     "load": load.run,
     "finding": finding.run,
 }
-_LINE = "{:<8} {:<42} {:>9} {:>18} {:>9} {:>8}  {}"
+_LINE = "{:<8} {:<46} {:>9} {:>16} {:>9} {:>8}  {}"
 _NOTE = """\
 measured: median in processor time; a ratio is with ÷ without the extension, of blocks run in turn in one process.
 ok or over: the 95 % interval of the median lies wholly on that side of what is allowed; unclear: it does not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
@@ -65,10 +65,7 @@ class Row:
 
     def as_data(self) -> dict[str, Any]:
         """The row for `--json`: medians, quartiles and intervals in the row's unit."""
-        return {**{name: getattr(self, name) for name in ("benchmark", "what", "unit", "allowed", "verdict")}} | {
-            "cpu": vars(self.cpu),
-            "wall": vars(self.wall),
-        }
+        return asdict(self) | {"verdict": self.verdict}
 
 
 def clocked(action: Callable[[], object]) -> Times:

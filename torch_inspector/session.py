@@ -119,7 +119,8 @@ class Session:
             run = self._run(cell, watching, error, duration_s)
         if run is not None:
             run = replace(run, inspection_s=perf_counter() - begun)
-            self.runs.append(run)
+            # Kept without what came before, or each run would hold all others.
+            self.runs.append(replace(run, earlier=()))
         return run
 
     def want_report(self) -> None:
@@ -152,7 +153,7 @@ class Session:
         if cell.wants_report:
             budget_s = max(budget_s, 1.0)
         after = watching.snapshot(self.names(), self.history(), cell, budget_s, full=cell.wants_report)
-        earlier = tuple(replace(run, earlier=()) for run in list(self.runs)[-_EARLIER:])
+        earlier = tuple(self.runs)[-_EARLIER:]
         run = Run(cell, self._before, trace, after, fact, duration_s, 0.0, earlier, self.settings.min_nbytes)
         return replace(run, findings=tuple(self._judge(run)))
 

@@ -50,6 +50,7 @@ def watch() -> Iterator[WatchedRun]:
         raise
     finally:
         watched._run = session.end(error)
+        observer.remove()
         if watched._run is not None:
             recent.note(watched._run)
         del error

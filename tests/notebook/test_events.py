@@ -9,8 +9,11 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 
 from tests.cells import a_notebook
-from tests.notebook.samples import LOOP, SETUP, SLUG, found, in_step, line_of
+from tests.notebook.samples import GOOD_LOOP, LOOP, SETUP, SLUG, found, in_step, line_of
 from torch_inspector.facts import Run
+
+# IPython's own, about `exit`.
+pytestmark = pytest.mark.filterwarnings("ignore:To exit")
 
 ODD = {
     "raises": "1 / 0",
@@ -113,6 +116,12 @@ def test_one_run_per_cell_and_numbers_follow_the_prompt(notebook):
         notebook.run(source)
     assert [run.cell.number for run in notebook.runs] == [1, 2, 3, 4, 5, 6]
     assert all(type(run) is Run for run in notebook.runs)
+
+
+def test_mistake_made_again_is_found_again(notebook):
+    notebook.run(LOOP.replace("range(4)", "range(12)"))
+    assert found(notebook.run(GOOD_LOOP)) == []
+    in_step(notebook)
 
 
 def test_cells_outside_the_history_are_judged_too(notebook):

@@ -53,6 +53,9 @@ class Extension:
     def remove(self) -> None:
         """Takes everything out again."""
         self.events.stop()
+        if self._torch_observer is not None:
+            self._torch_observer.remove()
+            self._torch_observer = None
         self._arrival.remove()
         if take_out_report in self.shell.input_transformers_cleanup:
             self.shell.input_transformers_cleanup.remove(take_out_report)
@@ -171,6 +174,8 @@ class Extension:
         self.events.enabled = on
         if not on:
             self.session.abandon()
+        if self._torch_observer is not None:
+            (self._torch_observer.install if on else self._torch_observer.remove)()
 
     def run_with_report(self, code: str) -> None:
         """Runs code as a nested cell and asks for the report of the cell around it."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import perf_counter
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -26,14 +25,13 @@ _FIRST_CALLS = 2
 # Backward calls after an evaluation pass that may still reach it.
 _PATIENCE = 3
 _MODES_KEPT = 200
-# Layers further calls are looked into again, in case their mode was changed one by one.
-_EVERY_CALLS = 256
 
-is_compiling = torch.compiler.is_compiling
-is_grad_enabled = torch.is_grad_enabled
-get_ident = threading.get_ident
-getframe = sys._getframe
-fields_of = layers.fields_of
+# Looked up once: the wrapper of `Module.__call__` runs for every layer of every step.
+_is_compiling = torch.compiler.is_dynamo_compiling
+_is_grad_enabled = torch.is_grad_enabled
+_get_ident = threading.get_ident
+_getframe = sys._getframe
+_get = object.__getattribute__
 
 
 class _Calls:
@@ -52,11 +50,13 @@ class _Calls:
         "inside",
         "kind",
         "last_order",
+        "lasti",
         "module",
         "output_requires_grad",
         "output_shape",
         "parameter_keys",
         "place",
+        "quiet",
         "reached",
         "same_input",
         "trained",
@@ -66,9 +66,11 @@ class _Calls:
     def __init__(self, module: Any, frame: FrameType, training: bool, grad_enabled: bool) -> None:
         self.kind = type(module).__name__
         self.code: CodeType = frame.f_code
+        self.lasti = frame.f_lasti
         self.training = training
         self.grad_enabled = grad_enabled
         self.count = 0
+        self.quiet = False
         self.module = 0
         self.place = Place()
         self.caller = ""
@@ -109,6 +111,20 @@ class _Waiting:
         self.patience = _PATIENCE
 
 
+class _State:
+    """What the wrapper of `Module.__call__` reads, flat and in slots."""
+
+    __slots__ = ("calls", "inside", "latest", "thread", "watching")
+
+    def __init__(self) -> None:
+        self.watching = False
+        self.inside = False
+        self.thread = 0
+        self.calls: dict[tuple[int, int, int, bool, bool], _Calls] = {}
+        self.latest: dict[int, _Calls] = {}
+        """The last entry of each module: nearly always the one that the next call belongs to."""
+
+
 class ForwardWatch:
     """Records one cell's calls of modules while it is open."""
 
@@ -116,88 +132,105 @@ class ForwardWatch:
         self._ledger = ledger
         self._reader = reader
         self._recorder: Recorder | None = None
-        self._thread = 0
-        self._inside = False
-        self._calls: dict[tuple[int, int, int, bool, bool], _Calls] = {}
+        self._state = _State()
         self._waiting: list[_Waiting] = []
         self._given: set[int] = set()
         self.modes: list[ModeFact] = []
-        self._patches = [
+        self.something_new: Callable[[], None] = lambda: None
+        """Called when a module is called from a new line or in a new mode, or when a pass waits for a backward call."""
+        self.patches = (
             Patch(torch.nn.Module, "__call__", self._wrap_call),
             Patch(torch.nn.Module, "train", self._wrap_train),
             Patch(torch.nn.Module, "load_state_dict", self._wrap_load),
-        ]
+        )
 
-    @contextmanager
-    def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Everything is in place inside the block, and back to what it was after it."""
-        self._calls, self._waiting, self.modes, self._inside = {}, [], [], False
-        self._recorder, self._thread = recorder, recorder.thread
-        for patch in self._patches:
-            patch.install()
-        try:
-            yield
-        finally:
-            for patch in reversed(self._patches):
-                patch.remove()
-            self._recorder = None
+    def open(self, recorder: Recorder) -> None:
+        """Begins to record a cell."""
+        self._waiting, self.modes = [], []
+        self._recorder = recorder
+        state = self._state
+        state.calls, state.latest = {}, {}
+        state.inside, state.thread, state.watching = False, recorder.thread, True
+
+    def close(self) -> None:
+        """Records no more; the facts stay until the next cell."""
+        self._state.watching = False
+        self._recorder = None
 
     def facts(self) -> tuple[ForwardFact, ...]:
         """All calls of the cell, by line and mode, in the order of their first."""
-        return tuple(sorted((calls.fact() for calls in self._calls.values()), key=lambda fact: fact.order))
+        return tuple(sorted((calls.fact() for calls in self._state.calls.values()), key=lambda fact: fact.order))
 
     def counts(self) -> tuple[CountFact, ...]:
         """How often each kind of module was called from each line."""
         totals: dict[tuple[Place, str], int] = {}
-        for calls in self._calls.values():
+        for calls in self._state.calls.values():
             totals[calls.place, calls.kind] = totals.get((calls.place, calls.kind), 0) + calls.count
         return tuple(CountFact("forward", place, kind, count) for (place, kind), count in totals.items())
 
     def called(self) -> frozenset[int]:
         """Keys of the modules that were called."""
-        return frozenset(calls.module for calls in self._calls.values())
+        return frozenset(calls.module for calls in self._state.calls.values())
 
     # calls ------------------------------------------------------------------
 
     def _wrap_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if is_compiling():
-                return original(module, *args, **kwargs)
-            if self._inside or self._recorder is None or get_ident() != self._thread:
+        state = self._state
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if _is_compiling():
+                return original(*args, **kwargs)
+            if state.inside or not state.watching or _get_ident() != state.thread:
                 try:
-                    return original(module, *args, **kwargs)
+                    return original(*args, **kwargs) if kwargs else original(*args)
                 except BaseException as error:
                     unframe(error)
                     raise
-            self._inside = True
-            calls, first = None, 0
+            state.inside = True
+            looked, first = None, 0
             try:
-                calls = self._enter(module, args, getframe(1))
-                first = private.sequence_number() if calls is not None else 0
-                result = original(module, *args, **kwargs)
+                frame, module = _getframe(1), args[0]
+                calls = state.latest.get(id(module))
+                if (
+                    calls is not None
+                    and calls.quiet
+                    and calls.code is frame.f_code
+                    and calls.lasti == frame.f_lasti
+                    and calls.training is _get(module, "__dict__").get("training")
+                    and calls.grad_enabled is _is_grad_enabled()
+                ):
+                    calls.count += 1
+                else:
+                    looked = self._enter(args, frame)
+                    first = private.sequence_number()
+                result = original(*args, **kwargs) if kwargs else original(*args)
             except BaseException as error:
                 unframe(error)
                 raise
             finally:
-                self._inside = False
-            if calls is not None:
-                self._leave(calls, args, result, first)
+                state.inside = False
+            if looked is not None:
+                self._leave(looked, args, result, first)
             return result
 
         private.skip_frames(call)
         return call
 
-    def _enter(self, module: Any, args: tuple[Any, ...], frame: FrameType) -> _Calls | None:
-        """Counts a call; gives its entry if its result is to be looked at."""
-        training, grad_enabled = fields_of(module).get("training") is True, is_grad_enabled()
-        key = (id(module), id(frame.f_code), frame.f_lasti, training, grad_enabled)
-        calls = self._calls.get(key)
+    def _enter(self, args: tuple[Any, ...], frame: FrameType) -> _Calls | None:
+        """Counts a call that is not like the one before; gives its entry if its result is looked at."""
+        if torch.compiler.is_compiling():
+            return None
+        module, state = args[0], self._state
+        training = layers.fields_of(module).get("training") is True
+        key = (id(module), id(frame.f_code), frame.f_lasti, training, _is_grad_enabled())
+        calls = state.calls.get(key)
         if calls is None:
-            calls = self._calls[key] = self._first(module, args, frame, training=training, grad_enabled=grad_enabled)
+            calls = state.calls[key] = self._first(module, args[1:], frame, training=key[3], grad_enabled=key[4])
+        state.latest[key[0]] = calls
+        looked = not calls.quiet
         calls.count += 1
-        if calls.count <= _FIRST_CALLS or calls.count % _EVERY_CALLS == 0:
-            return calls
-        return None
+        calls.quiet = calls.count >= _FIRST_CALLS
+        return calls if looked else None
 
     def _first(
         self, module: Any, args: tuple[Any, ...], frame: FrameType, *, training: bool, grad_enabled: bool
@@ -206,6 +239,7 @@ class ForwardWatch:
         recorder = self._recorder
         if recorder is None:
             return calls
+        self.something_new()
         with recorder.failures.guard("forward"), private.unseen():
             calls.fact_order = calls.last_order = recorder.next_order()
             calls.module = recorder.keys.of(module)
@@ -255,6 +289,7 @@ class ForwardWatch:
         if walk is not None:
             calls.graph_nbytes = max(calls.graph_nbytes, walk.saved_nbytes(self._given))
         self._waiting.append(_Waiting(calls, first, private.sequence_number()))
+        self.something_new()
 
     # reached by backward ----------------------------------------------------
 
@@ -275,7 +310,7 @@ class ForwardWatch:
 
     def mark_trained(self, parameter_keys: frozenset[int]) -> None:
         """Notes that an optimizer steps these parameters: the modules that own some of them are being trained."""
-        for calls in self._calls.values():
+        for calls in self._state.calls.values():
             if calls.parameter_keys & parameter_keys:
                 self._ledger.trained.add(calls.module)
 
@@ -284,8 +319,8 @@ class ForwardWatch:
     def _wrap_train(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def train(module: Any, *args: Any, **kwargs: Any) -> Any:
             recorder = self._recorder
-            if recorder is not None and not is_compiling() and len(self.modes) < _MODES_KEPT:
-                self._note_mode(recorder, module, args, kwargs, getframe(1))
+            if recorder is not None and not _is_compiling() and len(self.modes) < _MODES_KEPT:
+                self._note_mode(recorder, module, args, kwargs, _getframe(1))
             try:
                 return original(module, *args, **kwargs)
             except BaseException as error:
@@ -317,9 +352,9 @@ class ForwardWatch:
             except BaseException as error:
                 unframe(error)
                 raise
-            if recorder is not None and not is_compiling():
+            if recorder is not None and not _is_compiling():
                 with recorder.failures.guard("load_state_dict"):
-                    recorder.site("load_state_dict", getframe(1), type(module).__name__)
+                    recorder.site("load_state_dict", _getframe(1), type(module).__name__)
                     self._ledger.trained.add(recorder.keys.of(module))
             return result
 

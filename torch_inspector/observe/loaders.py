@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -44,23 +43,18 @@ class LoaderWatch:
         self._recorder: Recorder | None = None
         self._running: dict[int, _Tally] = {}
         self._tallies: dict[tuple[int, Place], _Tally] = {}
-        self._patches = [
+        self.patches = (
             Patch(DataLoader, "__iter__", self._wrap_iter),
             Patch(_BaseDataLoaderIter, "__next__", self._wrap_next),
-        ]
+        )
 
-    @contextmanager
-    def watch(self, recorder: Recorder) -> Iterator[None]:
-        """Everything is in place inside the block, and back to what it was after it."""
+    def open(self, recorder: Recorder) -> None:
+        """Begins to record a cell."""
         self._recorder, self._running, self._tallies = recorder, {}, {}
-        for patch in self._patches:
-            patch.install()
-        try:
-            yield
-        finally:
-            for patch in reversed(self._patches):
-                patch.remove()
-            self._recorder = None
+
+    def close(self) -> None:
+        """Records no more; the facts stay until the next cell."""
+        self._recorder = None
 
     def facts(self) -> tuple[LoaderFact, ...]:
         """All loaders of the cell by line."""
@@ -90,7 +84,7 @@ class LoaderWatch:
 
     def _wrap_next(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def next_batch(running: Any) -> Any:
-            tally = self._running.get(id(running))
+            tally = self._running.get(id(running)) if self._recorder is not None else None
             begun = perf_counter()
             try:
                 batch = original(running)

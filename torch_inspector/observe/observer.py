@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -13,7 +12,10 @@ import torch
 from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Snapshot, Trace
 from torch_inspector.failures import Failures
 from torch_inspector.observe import private, source
+from torch_inspector.observe.attention import Attention
+from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
+from torch_inspector.observe.counted import CountWatch
 from torch_inspector.observe.errors import error_fact
 from torch_inspector.observe.forwards import ForwardWatch
 from torch_inspector.observe.graph import GraphReader
@@ -26,10 +28,16 @@ from torch_inspector.observe.recorder import Recorder
 from torch_inspector.observe.retained import with_places
 from torch_inspector.observe.snapshot import Look, Snapshots
 from torch_inspector.observe.steps import StepWatch
+from torch_inspector.observe.wrapper import Patch
 
 
 class TorchObserver:
-    """Watches cells, one after the other. Made when the user has imported torch."""
+    """Watches cells, one after the other. Made when the user has imported torch.
+
+    The wrappers stay in place from `install` to `remove`; between cells they only pass calls on. Putting them in and
+    out for every cell would cost half a millisecond each time and wear out the type caches of `nn.Module`: CPython
+    gives a class a limited number of versions.
+    """
 
     def __init__(self, places: Places, failures: Failures) -> None:
         self._places = places
@@ -37,31 +45,54 @@ class TorchObserver:
         self._keys = Keys()
         self._ledger = Ledger()
         self._reader = GraphReader()
-        self._steps = StepWatch(self._ledger, self._reader)
+        self._attention = Attention()
         self._forwards = ForwardWatch(self._ledger, self._reader)
+        self._forwards.something_new = self._attention.again
+        self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards)
+        self._steps = StepWatch(self._attention, self._ledger, self._forwards)
+        self._counted = CountWatch(self._ledger)
         self._loaders = LoaderWatch()
         self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures)
-        self._stack: ExitStack | None = None
         self._recorder: Recorder | None = None
         self._nodes_before = 0
+        self.install()
+
+    def install(self) -> None:
+        """Puts all wrappers in place."""
+        for patch in self._patches():
+            with self._failures.guard("install"):
+                patch.install()
+
+    def remove(self) -> None:
+        """Puts everything back that was wrapped."""
+        self.close()
+        for patch in reversed(self._patches()):
+            with self._failures.guard("remove"):
+                patch.remove()
+
+    def _patches(self) -> list[Patch]:
+        return [patch for watch in self._watches() for patch in watch.patches]
+
+    def _watches(self) -> tuple[ForwardWatch, BackwardWatch, StepWatch, CountWatch, LoaderWatch]:
+        return self._forwards, self._backwards, self._steps, self._counted, self._loaders
 
     def open(self, budget_s: float) -> None:
-        """Starts to watch. Everything put in place here is taken away by `close`."""
+        """Begins to record a cell."""
         self.close()
         recorder = Recorder(self._places, self._keys, Budget(budget_s), self._failures)
-        stack = ExitStack()
-        self._recorder, self._stack = recorder, stack
+        self._recorder = recorder
         with self._failures.guard("open"):
-            stack.enter_context(self._forwards.watch(recorder))
-            stack.enter_context(self._steps.watch(recorder, self._forwards))
-            stack.enter_context(self._loaders.watch(recorder))
+            for watch in self._watches():
+                watch.open(recorder)
+            self._attention.begin()
         self._nodes_before = private.sequence_number()
 
     def close(self) -> None:
-        """Puts back all that `open` changed."""
-        if self._stack is not None:
-            self._stack.close()
-            self._stack = None
+        """Records no more."""
+        self._attention.watching = False
+        for watch in self._watches():
+            with self._failures.guard("close"):
+                watch.close()
 
     def trace(self, cell: Cell) -> Trace:
         """What happened since `open`."""
@@ -71,8 +102,8 @@ class TorchObserver:
             return text
         return replace(
             text,
-            backwards=tuple(self._steps.backwards),
-            steps=tuple(self._steps.steps),
+            backwards=tuple(self._backwards.facts),
+            steps=tuple(self._steps.facts),
             forwards=self._forwards.facts(),
             modes=tuple(self._forwards.modes),
             clears=tuple(self._steps.clears.values()),
@@ -87,7 +118,7 @@ class TorchObserver:
         """What holds now."""
         look = Look(names, history, perf_counter() + budget_s, self._nodes_before, full, self._forwards.called())
         taken = self._snapshots.take(look, cell.number)
-        roots = frozenset(fact.root for fact in self._steps.backwards if fact.root)
+        roots = frozenset(fact.root for fact in self._backwards.facts if fact.root)
         graphs = taken.graphs
         with self._failures.guard("growth"):
             graphs = with_places(graphs, self._files(cell), roots)

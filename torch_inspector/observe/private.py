@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,11 +15,22 @@ Node = Any
 _NO_NODE = -1
 
 
-@contextmanager
-def unseen() -> Iterator[None]:
+class unseen:  # noqa: N801  (used like a function, and too hot for a generator)
     """Looks at tensors in the block run no `__torch_function__`, no `__torch_dispatch__` and no mode of the user."""
-    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
-        yield
+
+    __slots__ = ("_dispatch", "_function")
+
+    def __enter__(self) -> None:
+        """Switches both off."""
+        self._function: Any = torch._C.DisableTorchFunction()
+        self._dispatch: Any = torch._C._DisableTorchDispatch()
+        self._function.__enter__()
+        self._dispatch.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        """Switches both back."""
+        self._dispatch.__exit__(None, None, None)
+        self._function.__exit__(None, None, None)
 
 
 def sequence_number() -> int:

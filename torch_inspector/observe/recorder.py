@@ -42,19 +42,20 @@ class Recorder:
         self.failures = failures
         self.thread = threading.get_ident()
         self.order = 0
-        self.sites: dict[tuple[str, int, int], Site] = {}
+        self.sites: dict[tuple[str, int, int, int], Site] = {}
 
     def next_order(self) -> int:
         """Position of the next fact among all facts of the cell."""
         self.order += 1
         return self.order
 
-    def site(self, kind: str, frame: FrameType, name: str = "") -> Site:
-        """The site of a call made by `frame`, counted once more."""
-        key = (kind, id(frame.f_code), frame.f_lasti)
+    def site(self, kind: str, frame: FrameType, name: str = "", owner: int = 0) -> Site:
+        """The site of a call made by `frame`, counted once more; `owner` tells apart calls that share a wrapper."""
+        code = frame.f_code
+        key = (kind, id(code), frame.f_lasti, owner)
         site = self.sites.get(key)
         if site is None:
-            site = self.sites[key] = Site(kind, self.places.find(frame), name, frame.f_code)
+            site = self.sites[key] = Site(kind, self.places.find(frame), name, code)
         site.count += 1
         return site
 

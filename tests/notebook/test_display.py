@@ -1,0 +1,147 @@
+"""What is published under a cell: one bundle per finding cell, nothing under a clean one, the panel settings."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.cells import a_notebook
+from tests.notebook.samples import GOOD_LOOP, LOOP, MIMES, RUN_MIME, SETUP, typed
+from torch_inspector.notebook import display
+from torch_inspector.views.card import Card, Line
+
+CARD = Card("a title", "calm", (Line("a line"),))
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def notebook():
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        yield notebook
+
+
+class Published(list[Any]):
+    """Takes the place of `shell.display_pub`."""
+
+    def publish(self, data, metadata):
+        assert metadata == {}
+        self.append(data)
+
+
+def a_shell(*, kernel=True, stdin=True):
+    """As much of a shell as the view looks at."""
+    if not kernel:
+        return type("TerminalInteractiveShell", (), {})()
+    return SimpleNamespace(kernel=SimpleNamespace(_allow_stdin=stdin), display_pub=Published())
+
+
+def shown(shell, panel="auto", *, live=False):
+    """The one bundle that a card becomes."""
+    shell.display_pub = Published()
+    display.show_card(shell, CARD, None, panel, live=live)
+    (data,) = shell.display_pub
+    return data
+
+
+def test_finding_is_one_bundle(notebook):
+    notebook.run(LOOP)
+    (bundle,) = notebook.published
+    assert set(bundle) == MIMES
+    json.dumps(bundle[RUN_MIME])
+
+
+def test_clean_cells_show_nothing(notebook):
+    for source in (GOOD_LOOP, "1 + 1", "%%time\n" + GOOD_LOOP, "1 / 0"):
+        notebook.run(source)
+    assert notebook.published == []
+
+
+def test_clean_cell_prints_nothing(notebook):
+    assert typed(notebook, GOOD_LOOP)[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("panel", "mimes"),
+    [
+        ("auto", MIMES),
+        ("html", MIMES),
+        ("text", {"text/plain"}),
+        ("widget", {*MIMES, display.VIEW_MIME}),
+        ("off", None),
+    ],
+)
+def test_panel_setting(notebook, panel, mimes):
+    notebook.extension.settings.panel = panel
+    run = notebook.run(LOOP)
+    assert [set(data) for data in notebook.published] == ([] if mimes is None else [mimes])
+    assert len(run.findings) == 1, "the setting is about what is shown only"
+
+
+@pytest.mark.parametrize("panel", ["auto", "html", "text", "widget", "off"])
+def test_report_and_magics_answer_under_every_setting(notebook, panel):
+    notebook.extension.settings.panel = panel
+    for number, source in enumerate(("%%torchcheck\n1", "%torchcheck", "%torchcheck list", "%torchcheck help"), 1):
+        notebook.run(source)
+        assert len(notebook.published) == number
+        assert notebook.published[-1]["text/plain"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"held = {{{HOSTILE!r}: []}}\nfor _ in range(3):\n    held[{HOSTILE!r}].append(model(x).sum())",
+        f"# {HOSTILE}\n" + LOOP.replace("step()", f"step()  # {HOSTILE}"),
+        f"class Net(nn.Linear): pass\nNet.__name__ = {HOSTILE!r}\nheld = [Net(3, 1)(x).sum() for _ in range(3)]",
+    ],
+    ids=["key of a dictionary", "comment", "name of a class"],
+)
+@pytest.mark.parametrize("head", ["", "%%torchcheck\n"])
+def test_hostile_names_are_escaped(notebook, head, source):
+    notebook.extension.settings.min_bytes = 0
+    run = notebook.run(head + source)
+    assert run.findings
+    (bundle,) = notebook.published
+    assert "<script" not in bundle["text/html"]
+    json.dumps(bundle[RUN_MIME])
+
+
+def test_terminal_gets_text_only():
+    assert set(shown(a_shell(kernel=False), live=True)) == {"text/plain"}
+
+
+def test_kernel_gets_a_widget_only_for_a_live_report(monkeypatch):
+    monkeypatch.setattr(display, "_widget", lambda _card: SimpleNamespace(model_id="abc"))
+    monkeypatch.setattr(display, "shows_only_views", lambda: True)
+    assert display.VIEW_MIME in shown(a_shell(), live=True)
+    assert display.VIEW_MIME not in shown(a_shell(), live=False)
+
+
+@pytest.mark.parametrize("panel", ["auto", "html", "text"])
+def test_no_widget_where_nobody_sits(monkeypatch, panel):
+    def fail(_card):
+        raise AssertionError("a widget was made")
+
+    monkeypatch.setattr(display, "_widget", fail)
+    assert display.VIEW_MIME not in shown(a_shell(stdin=False), panel, live=True)
+
+
+def test_missing_ipywidgets_means_html(monkeypatch):
+    monkeypatch.setattr(display, "_widget", lambda _card: None)
+    assert set(shown(a_shell(), "widget", live=True)) == {"text/plain", "text/html"}
+
+
+@pytest.mark.parametrize(("name", "value"), [("VSCODE_PID", "1"), ("VSCODE_CWD", "/")])
+def test_front_ends_that_show_only_views(monkeypatch, name, value):
+    monkeypatch.delenv("VSCODE_PID", raising=False)
+    monkeypatch.delenv("VSCODE_CWD", raising=False)
+    assert not display.shows_only_views()
+    monkeypatch.setenv(name, value)
+    assert display.shows_only_views()
+
+
+@pytest.mark.parametrize(("columns", "width"), [("60", 60), ("400", 120)])
+def test_text_is_as_wide_as_reads_well(monkeypatch, columns, width):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert display.text_width() == width

@@ -1,0 +1,106 @@
+"""The exception that ended a cell."""
+
+import pytest
+
+from tests.cells import a_notebook
+from torch_inspector.observe.errors import error_fact
+
+SETUP = """
+import torch
+from torch import nn
+net = nn.Linear(3, 2)
+x = torch.randn(8, 4)
+"""
+
+
+def error_of(code, *before):
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        for cell in before:
+            notebook.run(cell)
+        return notebook.run(code).error
+
+
+def test_where_and_what():
+    fact = error_of("1\nnet(x)")
+    assert (fact.kind, fact.place.line, fact.interrupted) == ("RuntimeError", 2, False)
+    assert fact.message.startswith("mat1 and mat2")
+    assert {(o.path, o.kind, o.shape) for o in fact.operands} == {("net", "Linear", None), ("x", "tensor", (8, 4))}
+
+
+def test_the_innermost_line_of_the_users():
+    fact = error_of("f(x)", "def f(value):\n    own = value + 1\n    return net(own)")
+    assert tuple(fact.place) == (2, 3, "f")
+    assert {o.path for o in fact.operands} == {"net", "own"}
+
+
+def test_attributes_are_looked_up_without_running_properties():
+    code = (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = nn.Parameter(torch.ones(3, 2))\n"
+        "        self.inner = nn.Linear(2, 2)\n        self.register_buffer('b', torch.ones(5))\n"
+        "    @property\n    def bad(self):\n        touched.append(1)\n        return torch.ones(1)\n"
+        "    def forward(self, x):\n        return self.inner(x @ self.w) + self.b + self.bad\ntouched = []"
+    )
+    fact = error_of("Net()(x)", code)
+    assert {o.path for o in fact.operands} == {"self", "self.inner", "self.w", "self.b", "x"}
+
+
+def test_names_that_are_no_tensors_are_left_out():
+    assert error_of("n = 3\nx[n, n, n]").operands != ()
+    assert [o.path for o in error_of("n, s = 3, 'a'\nn + s").operands] == []
+
+
+def test_no_error_no_fact():
+    assert error_of("1") is None
+
+
+def test_syntax_errors_have_no_place():
+    fact = error_of("x = = 1")
+    assert fact.kind == "SyntaxError"
+    assert fact.operands == ()
+
+
+def test_an_interrupt():
+    assert error_of("raise KeyboardInterrupt").interrupted
+
+
+LOUD = """
+class Loud(Exception):
+    def __str__(self):
+        touched.append(1)
+        return ''
+    __repr__ = __str__
+    args = property(lambda self: touched.append(2))
+class Lying(Exception):
+    __class__ = property(lambda self: touched.append(3) or Exception)
+touched = []
+def caught(error):
+    try:
+        raise error
+    except Exception as raised:
+        return raised
+"""
+
+
+def touched_by(error):
+    """What looking at this exception runs of the user's code."""
+    with a_notebook() as notebook:
+        notebook.run(LOUD)
+        notebook.run(f"error = caught({error})\ntouched.clear()")
+        names = notebook.shell.user_ns
+        fact = error_fact(names["error"], notebook.extension._places)
+        return (fact.kind, fact.message, names["touched"])
+
+
+@pytest.mark.parametrize("arguments", ["3", "'a', 'b'", "", "Loud()"])
+def test_no_code_of_the_exception_runs(arguments):
+    assert touched_by(f"Loud({arguments})") == ("Loud", "", [])
+
+
+@pytest.mark.xfail(reason="errors.py:31 isinstance asks the exception for its __class__")
+def test_the_class_of_the_exception_is_not_asked_for():
+    assert touched_by("Lying()") == ("Lying", "", [])
+
+
+def test_a_long_message_is_cut():
+    assert len(error_of("raise ValueError('x' * 10_000)").message) == 2_000

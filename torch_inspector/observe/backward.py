@@ -1,0 +1,165 @@
+"""Watches `backward()` and `torch.autograd.grad()`: the graph behind the first calls from a line, then only counts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torch_inspector.facts import BackwardFact
+from torch_inspector.observe import private, witness
+from torch_inspector.observe.wrapper import Patch, unframe
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.attention import Attention
+    from torch_inspector.observe.forwards import ForwardWatch
+    from torch_inspector.observe.graph import GraphReader
+    from torch_inspector.observe.ledger import Ledger
+    from torch_inspector.observe.recorder import Recorder, Site
+
+# Backward calls of one line whose graph is read.
+_FIRST_GRAPHS = 3
+_Given = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments of a call as given."""
+
+_is_compiling = torch.compiler.is_dynamo_compiling
+_getframe = sys._getframe
+_TENSOR_BACKWARD = torch.Tensor.backward.__code__
+
+
+class BackwardWatch:
+    """Records one cell's backward calls between `open` and `close`."""
+
+    def __init__(self, attention: Attention, ledger: Ledger, reader: GraphReader, forwards: ForwardWatch) -> None:
+        self._attention = attention
+        self._ledger = ledger
+        self._reader = reader
+        self._forwards = forwards
+        self._recorder: Recorder | None = None
+        self._quiet: dict[tuple[int, int], Site] = {}
+        self.facts: list[BackwardFact] = []
+        self.patches = (
+            Patch(torch.autograd, "backward", self._wrap_backward),
+            Patch(torch.autograd, "grad", self._wrap_grad),
+        )
+
+    def open(self, recorder: Recorder) -> None:
+        """Begins to record a cell."""
+        self._recorder, self.facts = recorder, []
+        self._quiet.clear()
+
+    def close(self) -> None:
+        """Records no more; the facts stay until the next cell."""
+        self._recorder = None
+
+    def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        attention, quiet = self._attention, self._quiet
+
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            if _is_compiling() or not attention.watching:
+                return original(*args, **kwargs)
+            looked = None
+            if attention.busy:
+                looked = self._begin((args, kwargs), _getframe(1))
+            else:
+                # Past `Tensor.backward`, without making a frame object for it.
+                frame = _getframe(2)
+                site = quiet.get((id(frame.f_code), frame.f_lasti))
+                if site is not None:
+                    site.count += 1
+                else:
+                    looked = self._begin((args, kwargs), _getframe(1))
+            try:
+                result = original(*args, **kwargs)
+            except BaseException as error:
+                unframe(error)
+                raise
+            if looked is not None:
+                self._end(looked)
+            return result
+
+        return backward
+
+    def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def grad(*args: Any, **kwargs: Any) -> Any:
+            recorder = self._recorder
+            if recorder is not None and not _is_compiling():
+                site = recorder.site("grad", _getframe(1))
+                if site.count <= _FIRST_GRAPHS or self._forwards.waiting():
+                    self._look(recorder, site, (args, kwargs), _getframe(1))
+            try:
+                return original(*args, **kwargs)
+            except BaseException as error:
+                unframe(error)
+                raise
+
+        return grad
+
+    def _begin(self, given: _Given, frame: FrameType) -> Site | None:
+        """Counts the call, and looks at it if it is one of those looked at. Gives its site if its end matters too."""
+        recorder, attention = self._recorder, self._attention
+        if recorder is None or torch.compiler.is_compiling():
+            return None
+        outer = frame.f_back or frame
+        frame = outer if frame.f_code is _TENSOR_BACKWARD else frame
+        site = recorder.site("backward", frame)
+        if site.count == 1:
+            attention.again()
+        if site.count >= _FIRST_GRAPHS:
+            self._quiet[id(outer.f_code), outer.f_lasti] = site
+        seen = (site.count <= _FIRST_GRAPHS or self._forwards.waiting()) and self._look(recorder, site, given, frame)
+        with recorder.failures.guard("backward"), private.unseen():
+            for record in self._ledger.live():
+                record.leaves_complete &= bool(seen)
+                if attention.looking:
+                    record.begin_backward(site.place)
+        return site
+
+    def _end(self, site: Site) -> None:
+        recorder, attention = self._recorder, self._attention
+        if recorder is None:
+            return
+        with recorder.failures.guard("backward"), private.unseen():
+            for record in self._ledger.live() if attention.looking else ():
+                record.end_backward(site.place)
+        attention.after_backward()
+
+    def _look(self, recorder: Recorder, site: Site, given: _Given, frame: FrameType) -> bool:
+        """Reads the graph behind a call; True if it was seen whole."""
+        if not recorder.budget.open():
+            return False
+        begun, seen = perf_counter(), None
+        with recorder.failures.guard("witness"), private.unseen():
+            roots = witness.roots_of(*given)
+            seen = witness.look(roots, self._reader, recorder, frame) if roots else None
+            if seen is not None:
+                self._note(recorder, site, seen, retain_graph=_retains(*given))
+        recorder.budget.charge(begun)
+        return seen is not None and seen.fact.complete
+
+    def _note(self, recorder: Recorder, site: Site, seen: witness.Seen, *, retain_graph: bool) -> None:
+        fact = BackwardFact(
+            order=recorder.next_order(),
+            place=site.place,
+            index=site.count,
+            root=seen.root,
+            made_at=seen.made_at or site.place,
+            shape=seen.shape,
+            retain_graph=retain_graph,
+            is_grad_call=site.kind == "grad",
+            witness=seen.fact,
+        )
+        self.facts.append(fact)
+        self._forwards.note_reached(seen.numbers, complete=seen.fact.complete)
+        if not fact.is_grad_call:
+            for record in self._ledger.live():
+                record.leaf_keys |= seen.fact.leaf_keys
+
+
+def _retains(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """True if a call of `backward` asks to keep the graph; `Tensor.backward` hands it on as the third argument."""
+    return (args[2] if len(args) > 2 else kwargs.get("retain_graph")) is True  # noqa: PLR2004
