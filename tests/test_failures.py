@@ -142,7 +142,9 @@ def test_a_broken_observer_does_not_touch_the_cell(part, monkeypatch):
     assert notebook.published == []
 
 
-@pytest.mark.xfail(reason="failures.py:35 an interrupt while one of our wrappers looks is swallowed: the user's loop goes on")
+@pytest.mark.xfail(
+    reason="failures.py:35 an interrupt while one of our wrappers looks is swallowed: the user's loop goes on"
+)
 def test_an_interrupt_during_a_look_reaches_the_user(monkeypatch):
     from torch_inspector.observe import witness
 

@@ -108,6 +108,7 @@ def test_everything_named_in_the_docs_is_wrapped_while_a_cell_runs(notebook):
         assert ours is not original, f"{owner.__name__}.{name} is not watched"
         assert ours.__wrapped__ is original
         assert (ours.__name__, ours.__doc__) == (original.__name__, original.__doc__)
+    typed(notebook, UNLOAD)
     assert notebook.shell.user_ns["look"]() == originals
 
 
@@ -157,6 +158,7 @@ def test_load_in_a_nested_cell(notebook):
 
 def test_load_twice_is_once(notebook):
     typed(notebook, LOAD)
+    typed(notebook, "1")
     before = state(notebook.shell)
     _, out = typed(notebook, LOAD)
     assert "already loaded" in out

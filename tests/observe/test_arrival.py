@@ -12,7 +12,12 @@ from torch_inspector.observe.arrival import TorchArrival
 def run(program, **options):
     """What a Python of its own prints."""
     result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=100, check=False, **options
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        **options,
     )
     assert result.returncode == 0, result.stderr[-2_000:]
     return result.stdout.split()
@@ -36,7 +41,10 @@ def fake(text="ready = True\n"):
 
 
 def test_it_is_called_once_after_the_import():
-    assert run(fake() + "import json, torch\nimport torch\nprint(calls, arrival in sys.meta_path)") == ["[True]", "False"]
+    assert run(fake() + "import json, torch\nimport torch\nprint(calls, arrival in sys.meta_path)") == [
+        "[True]",
+        "False",
+    ]
 
 
 def test_the_loaders_are_the_real_ones():
@@ -68,7 +76,9 @@ def test_asking_for_the_spec_is_no_import():
     assert run(program) == ["[True]"]
 
 
-@pytest.mark.xfail(reason="arrival.py:48 what find_spec gives has our loader, without get_filename, get_source, is_package")
+@pytest.mark.xfail(
+    reason="arrival.py:48 what find_spec gives has our loader, without get_filename, get_source, is_package"
+)
 def test_the_spec_that_is_asked_for_has_a_whole_loader():
     program = fake() + "print(hasattr(importlib.util.find_spec('torch').loader, 'get_filename'))"
     assert run(program) == ["True"]

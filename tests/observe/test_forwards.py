@@ -169,7 +169,9 @@ def test_a_kernel_of_modules_made_anew_each_time():
 
 @pytest.mark.xfail(reason="forwards.py _enter: the key is the module's address, so the next one there is taken for it")
 def test_a_module_at_the_address_of_another_is_another():
-    calls = forwards("ids = set()\nfor i in range(6):\n    net = nn.Linear(3, 2)\n    net(x)\n    ids.add(id(net))\n    del net")
+    calls = forwards(
+        "ids = set()\nfor i in range(6):\n    net = nn.Linear(3, 2)\n    net(x)\n    ids.add(id(net))\n    del net"
+    )
     assert len({call.module for call in calls}) == 6
 
 

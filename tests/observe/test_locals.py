@@ -96,7 +96,9 @@ def test_a_class_body_keeps_its_names():
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="a function has no such dictionary any more")
-@pytest.mark.xfail(reason="locals.py:30 clear() also takes names that exec() made; only the frame's own names need to go")
+@pytest.mark.xfail(
+    reason="locals.py:30 clear() also takes names that exec() made; only the frame's own names need to go"
+)
 def test_names_that_exec_made_stay():
     exec("rate = 0.5")  # noqa: S102
     look_at_caller()

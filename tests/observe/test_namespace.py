@@ -81,7 +81,9 @@ def test_odder_names_can_be_typed_too(names):
     assert eval(path, names) is value  # noqa: S307
 
 
-@pytest.mark.xfail(reason="namespace.py:192 the __dict__ of a SimpleNamespace is a member, not a getset: never looked into")
+@pytest.mark.xfail(
+    reason="namespace.py:192 the __dict__ of a SimpleNamespace is a member, not a getset: never looked into"
+)
 def test_a_simple_namespace_is_looked_into():
     assert paths(state=SimpleNamespace(w=t())) == ["state.w"]
 
@@ -162,7 +164,9 @@ def test_subclasses_of_torch_are_sorted_like_them():
     assert [path for path, _ in found.tensors] == ["p", "m"]
 
 
-@pytest.mark.parametrize("name", ["_", "__", "___", "_3", "_i", "_i12", "_ii", "_oh", "_dh", "In", "Out", "exit", "open", 3])
+@pytest.mark.parametrize(
+    "name", ["_", "__", "___", "_3", "_i", "_i12", "_ii", "_oh", "_dh", "In", "Out", "exit", "open", 3]
+)
 def test_names_of_ipython_are_hidden(name):
     assert hidden(name)
 
@@ -272,7 +276,9 @@ def a_class(**methods):
         pytest.param(lambda: a_class(__getattribute__=touched), id="getattribute"),
     ],
 )
-@pytest.mark.xfail(reason="namespace.py: classes are dict keys, are compared with ==, and base.__dict__ is an attribute access")
+@pytest.mark.xfail(
+    reason="namespace.py: classes are dict keys, are compared with ==, and base.__dict__ is an attribute access"
+)
 def test_code_of_strange_metaclasses_is_never_run(make):
     made = object.__new__(make())
     assert [path for path, _ in walk(before=made, own=t()).tensors] == ["own"]

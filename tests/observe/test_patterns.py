@@ -118,7 +118,9 @@ def test_a_row_against_a_column(loss):
 
 
 @pytest.mark.filterwarnings("ignore:Using a target size")
-@pytest.mark.xfail(reason="patterns.py: l1_loss is no node of its own but expand, sub, abs, mean; the expand hides the column")
+@pytest.mark.xfail(
+    reason="patterns.py: l1_loss is no node of its own but expand, sub, abs, mean; the expand hides the column"
+)
 def test_a_column_against_a_row_in_l1_loss():
     (found,) = patterns_of(F.l1_loss(prediction(N, 1), prediction(N)))
     assert found.shapes == ((N, N), COLUMN, ROW)

@@ -94,7 +94,9 @@ def test_large_tensors_in_a_list():
 
 
 def test_detached_tensors_have_no_graph():
-    (after,) = graphs("for i in range(3):\n    outs.append(model(x).detach())\n    losses.append(model(x).sum().item())")
+    (after,) = graphs(
+        "for i in range(3):\n    outs.append(model(x).detach())\n    losses.append(model(x).sum().item())"
+    )
     assert after == {}
 
 
@@ -110,7 +112,12 @@ def test_sums(step, length):
 @pytest.mark.parametrize(
     ("code", "path", "line", "differentiated"),
     [
-        ("for i in range(2):\n    loss = model(x).sum()\n    loss.backward()\n    losses.append(loss)", "losses", 4, True),
+        (
+            "for i in range(2):\n    loss = model(x).sum()\n    loss.backward()\n    losses.append(loss)",
+            "losses",
+            4,
+            True,
+        ),
         ("for i in range(2):\n    losses.append(model(x).sum())", "losses", 2, False),
         ("t = 0\nfor i in range(2):\n    loss = model(x).sum()\n    loss.backward()\n    t = t + loss", "t", 5, True),
         ("t = 0\nfor i in range(2):\n    t = t + model(x).sum()\nt.backward()", "t", 3, False),

@@ -73,7 +73,9 @@ def test_tensors_of_all_kinds(make):
     assert len(take({"x": make()}).tensors) == 1
 
 
-@pytest.mark.xfail(reason="snapshot.py: grad_fn of a stale view raises; after five cells no graph is looked at any more")
+@pytest.mark.xfail(
+    reason="snapshot.py: grad_fn of a stale view raises; after five cells no graph is looked at any more"
+)
 def test_a_view_whose_graph_is_broken():
     base = torch.randn(2, 3, requires_grad=True) * 1
     first, second = base.unbind(0)
@@ -88,7 +90,13 @@ def test_a_module_that_was_called_in_full_and_others_in_short():
     bench = Bench()
     snapshot = bench.take({"net": net, "other": other}, called=frozenset({bench.keys.of(net)}))
     full, short = snapshot.modules
-    assert (full.path, full.kind, full.training, full.parameter_count, full.trainable_count) == ("net", "Sequential", True, 8, 8)
+    assert (full.path, full.kind, full.training, full.parameter_count, full.trainable_count) == (
+        "net",
+        "Sequential",
+        True,
+        8,
+        8,
+    )
     assert (full.parameter_nbytes, full.devices, full.softmax_layers) == (32, ("cpu",), ("net[1]",))
     assert [name for _, name in full.parameter_names] == ["0.weight", "0.bias"]
     assert (short.path, short.training, short.parameter_count) == ("other", False, 0)

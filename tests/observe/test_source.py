@@ -82,8 +82,12 @@ def test_a_function_that_is_no_mistake(name):
 @pytest.mark.parametrize(
     "code",
     [
-        pytest.param("for i in x:\n    fs.append(lambda xs: max(xs, key=lambda i: -i))", id="argument of an inner lambda"),
-        pytest.param("for i in x:\n    out.append(pool.submit(lambda: work(i)).result())", id="result in the same turn"),
+        pytest.param(
+            "for i in x:\n    fs.append(lambda xs: max(xs, key=lambda i: -i))", id="argument of an inner lambda"
+        ),
+        pytest.param(
+            "for i in x:\n    out.append(pool.submit(lambda: work(i)).result())", id="result in the same turn"
+        ),
         pytest.param("for i in x:\n    fs.clear()\n    fs.append(lambda: i)\n    run(fs)", id="cleared each turn"),
         pytest.param("for i in x:\n    fs.append(lambda: i)\n    run(fs)\n    fs.pop()", id="popped each turn"),
     ],
@@ -165,11 +169,17 @@ def test_the_line_that_collects(code, path, line):
 @pytest.mark.parametrize(
     ("code", "line"),
     [
-        pytest.param("def fit():\n    for x in y:\n        losses.append(f(x))\nlosses = []\nfit()", 3, id="made below"),
-        pytest.param("for x in y:\n    losses.append(f(x))\nkept = losses\nlosses = losses[-5:]", 2, id="cut afterwards"),
+        pytest.param(
+            "def fit():\n    for x in y:\n        losses.append(f(x))\nlosses = []\nfit()", 3, id="made below"
+        ),
+        pytest.param(
+            "for x in y:\n    losses.append(f(x))\nkept = losses\nlosses = losses[-5:]", 2, id="cut afterwards"
+        ),
     ],
 )
-@pytest.mark.xfail(reason="source.py _grows: a plain assignment to the container counts as growth, and the last line wins")
+@pytest.mark.xfail(
+    reason="source.py _grows: a plain assignment to the container counts as growth, and the last line wins"
+)
 def test_the_line_that_collects_and_an_assignment_is_given(code, line):
     assert source.growth_line(tree(code), "losses") == line
 

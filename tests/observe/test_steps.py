@@ -35,7 +35,9 @@ FORGOTTEN = {
     "plain": ["for i in range(3):\n    loss_of(model).backward()\n    opt.step()"],
     "over two cells": ["loss_of(model).backward(); opt.step()"] * 3,
     "in a function": ["def step():\n    loss_of(model).backward()\n    opt.step()\nfor i in range(3): step()"],
-    "the other one cleared": ["for i in range(3):\n    opt2.zero_grad()\n    loss_of(model).backward()\n    opt.step()"],
+    "the other one cleared": [
+        "for i in range(3):\n    opt2.zero_grad()\n    loss_of(model).backward()\n    opt.step()"
+    ],
     "clipped": [
         "for i in range(3):\n    loss_of(model).backward()\n"
         "    nn.utils.clip_grad_norm_(model.parameters(), 1e9)\n    opt.step()"
@@ -134,7 +136,9 @@ for i in range(4):
 
 @pytest.mark.parametrize("detach", ["[:, [0, 1, 0]].detach()", "[:, [0, 1, 0]]"])
 def test_gan(detach):
-    steps, found = steps_of(GAN.replace("model(x)DETACH", f"model(x){detach}").replace("(model(x))", "(model(x)[:, [0, 1, 0]])"))
+    steps, found = steps_of(
+        GAN.replace("model(x)DETACH", f"model(x){detach}").replace("(model(x))", "(model(x)[:, [0, 1, 0]])")
+    )
     assert not any(step.kept_gradients for step in steps)
     assert found == []
 

@@ -40,7 +40,9 @@ def test_name_and_line_of_the_loss(cells, root, made_at):
     assert (fact.root, tuple(fact.made_at)[:2]) == (root, made_at)
 
 
-@pytest.mark.xfail(reason="witness.py:77 no assignment in this cell gives Place(), which is true: the finding has no line")
+@pytest.mark.xfail(
+    reason="witness.py:77 no assignment in this cell gives Place(), which is true: the finding has no line"
+)
 def test_a_loss_made_in_an_earlier_cell_is_placed_at_the_call():
     fact = first_backward("loss = model(x).sum()", "loss.backward()")
     assert (fact.root, tuple(fact.made_at)[:2]) == ("loss", (3, 1))

@@ -146,7 +146,9 @@ def test_ours_put_back_by_somebody_else_does_not_stay(owner):
     assert owner.__dict__["act"] is before
 
 
-@pytest.mark.xfail(reason="wrapper.py: a second wrapper around the user's own, which calls our first, counts each call twice")
+@pytest.mark.xfail(
+    reason="wrapper.py: a second wrapper around the user's own, which calls our first, counts each call twice"
+)
 def test_a_call_through_the_users_wrapper_is_seen_once(owner):
     calls = []
     patch = Patch(owner, "act", passing(calls))

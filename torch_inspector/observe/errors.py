@@ -7,7 +7,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import ErrorFact, OperandFact, Place
-from torch_inspector.observe import source
+from torch_inspector.observe import lines
 from torch_inspector.observe.locals import locals_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _operands(frame: FrameType, line: int, places: Places) -> tuple[OperandFact,
     from torch_inspector.observe import private
 
     with locals_of(frame) as values, private.unseen():
-        names = source.names_on_line(file.tree, line)
+        names = lines.names_on_line(file.tree, line)
         found = (_operand(name, _resolve(name, values, frame.f_globals)) for name in names)
         return tuple(fact for fact in found if fact is not None)[:_OPERANDS]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import CountFact, ForwardFact, LayerCounts, ModeFact, Place, Shape
-from torch_inspector.observe import layers, private, source
+from torch_inspector.observe import layers, lines, private
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class ForwardWatch:
             calls.input_requires_grad = any(t.requires_grad for t in tensors)
             file = recorder.places.file_of(user) if user is not None else None
             if user is not None and file is not None and file.tree is not None:
-                calls.same_input = source.repeats_input(file.tree, user.f_lineno)
+                calls.same_input = lines.repeats_input(file.tree, user.f_lineno)
         return calls
 
     def _was_trained(self, calls: _Calls) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from torch_inspector.facts import GraphFact, Place
-from torch_inspector.observe import layers, private, source
+from torch_inspector.observe import layers, lines, private
 from torch_inspector.observe.graph import GraphReader, sum_length
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ def with_places(facts: tuple[GraphFact, ...], files: list[CodeFile], roots: froz
 
 def _placed(fact: GraphFact, files: list[CodeFile], roots: frozenset[str]) -> GraphFact:
     for file in files:
-        line = source.growth_line(file.tree, fact.path) if file.tree is not None else None
+        line = lines.growth_line(file.tree, fact.path) if file.tree is not None else None
         if line is not None and file.tree is not None:
-            collected = set(source.names_on_line(file.tree, line))
+            collected = set(lines.names_on_line(file.tree, line))
             differentiated = fact.path not in roots and bool(roots & collected)
             return fact._replace(grown_at=Place(file.cell, line + file.offset), differentiated=differentiated)
     return fact

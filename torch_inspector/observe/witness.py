@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from torch_inspector.facts import Place, Shape, WitnessFact
-from torch_inspector.observe import source
+from torch_inspector.observe import lines
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.patterns import find_patterns
 
@@ -74,7 +74,7 @@ def _made_at(recorder: Recorder, frame: FrameType | None, name: str) -> Place | 
     file = recorder.places.file_of(frame) if frame is not None else None
     if file is None or file.tree is None or frame is None or not name:
         return None
-    return recorder.places.place(frame, source.assignment_line(file.tree, name, frame.f_lineno))
+    return recorder.places.place(frame, lines.assignment_line(file.tree, name, frame.f_lineno))
 
 
 def _subtracted(recorder: Recorder, frame: FrameType | None, shape: Shape) -> str:
@@ -82,7 +82,7 @@ def _subtracted(recorder: Recorder, frame: FrameType | None, shape: Shape) -> st
     file = recorder.places.file_of(frame) if frame is not None else None
     if file is None or file.tree is None or frame is None:
         return ""
-    names = source.subtracted_names(file.tree, frame.f_lineno)
+    names = lines.subtracted_names(file.tree, frame.f_lineno)
     with locals_of(frame) as values:
         for name in sorted(names):
             value: Any = values.get(name)

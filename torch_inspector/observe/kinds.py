@@ -1,0 +1,51 @@
+"""What an object is, asked past everything its class or metaclass could put in the way.
+
+`type(x).__name__`, `type(x).__mro__`, `x.__dict__` and `vars(x)` can all run code of the user: a metaclass with
+`__getattribute__`, a property called `__dict__`. These do not.
+"""
+
+from __future__ import annotations
+
+from types import GetSetDescriptorType
+from typing import Any
+
+_NAME = type.__dict__["__name__"]
+_MODULE = type.__dict__["__module__"]
+_MRO = type.__dict__["__mro__"]
+_DICT = type.__dict__["__dict__"]
+
+
+def class_name(thing: object) -> str:
+    """Name of the class of an object."""
+    return str(_NAME.__get__(type(thing)))
+
+
+def mro_of(kind: type[Any]) -> tuple[type[Any], ...]:
+    """The classes that a class inherits from, itself first."""
+    return _MRO.__get__(kind)  # type: ignore[no-any-return]
+
+
+def is_a(thing: object, kind: type[Any]) -> bool:
+    """True if the class of an object inherits from `kind`; `__instancecheck__` and `__class__` are not asked."""
+    return kind in _MRO.__get__(type(thing))
+
+
+def module_of(kind: type[Any]) -> str:
+    """Name of the Python module that a class says it comes from; empty if that is no text."""
+    name = _MODULE.__get__(kind)
+    return name if type(name) is str else ""
+
+
+def class_fields(kind: type[Any]) -> Any:
+    """The class's own attributes as a read-only mapping."""
+    return _DICT.__get__(kind)
+
+
+def fields_of(thing: object) -> dict[str, Any]:
+    """The instance dictionary of an object; empty if it has none, or one that is computed."""
+    for base in _MRO.__get__(type(thing)):
+        entry = _DICT.__get__(base).get("__dict__")
+        if entry is not None:
+            fields = entry.__get__(thing) if type(entry) is GetSetDescriptorType else None
+            return fields if type(fields) is dict else {}
+    return {}
