@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
-from types import GetSetDescriptorType
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
+# How C code gives access to an instance dictionary; anything else under that name is the user's own.
+_BUILT_IN = (GetSetDescriptorType, MemberDescriptorType)
 _NAME = type.__dict__["__name__"]
 _MODULE = type.__dict__["__module__"]
 _MRO = type.__dict__["__mro__"]
@@ -46,6 +48,6 @@ def fields_of(thing: object) -> dict[str, Any]:
     for base in _MRO.__get__(type(thing)):
         entry = _DICT.__get__(base).get("__dict__")
         if entry is not None:
-            fields = entry.__get__(thing) if type(entry) is GetSetDescriptorType else None
+            fields = entry.__get__(thing) if type(entry) in _BUILT_IN else None
             return fields if type(fields) is dict else {}
     return {}
