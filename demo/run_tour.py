@@ -19,6 +19,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbconvert import HTMLExporter
+from traitlets.config import Config
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -107,7 +108,9 @@ def describe(outcome: Outcome) -> str:
 
 def write_html(notebook: NotebookNode, path: Path) -> None:
     """Writes the notebook with its panels as one page."""
-    page, _ = HTMLExporter(display_data_priority=SHOWN).from_notebook_node(notebook)
+    config = Config()
+    config.NbConvertBase.display_data_priority = SHOWN
+    page, _ = HTMLExporter(config=config).from_notebook_node(notebook)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
 

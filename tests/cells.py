@@ -77,6 +77,7 @@ def a_notebook(*, min_bytes: int | None = None) -> Iterator[Notebook]:
         finally:
             extension.unload(shell)
             shell.reset(new_session=False)
+            __import__("atexit").unregister(shell.atexit_operations)
             sys.modules["__main__"] = main
             for name, value in saved.items():
                 setattr(sys, name, value)

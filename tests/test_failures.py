@@ -21,7 +21,7 @@ class Thing:
     """Stands for an object of the user's."""
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), RecursionError(), MemoryError(), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [ValueError("x"), RecursionError(), MemoryError()])
 def test_a_failure_is_swallowed_and_counted(error):
     failures = Failures()
     with failures.guard("part"):
@@ -30,12 +30,17 @@ def test_a_failure_is_swallowed_and_counted(error):
     assert type(error).__name__ in failures.recent[0]
 
 
-@pytest.mark.parametrize("error", [SystemExit, GeneratorExit])
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, KeyboardInterrupt])
 def test_ways_to_leave_are_not(error):
-    failures = Failures()
-    with pytest.raises(error), failures.guard("part"):
+    with pytest.raises(error), Failures().guard("part"):
         raise error
-    assert failures.counts == {}
+
+
+def test_an_interrupt_is_swallowed_where_only_our_own_work_can_be_meant():
+    failures = Failures()
+    with failures.guard("part", interrupts=True):
+        raise KeyboardInterrupt
+    assert failures.counts == {"part": 1}
 
 
 def test_a_part_that_fails_often_is_given_up():
@@ -142,9 +147,6 @@ def test_a_broken_observer_does_not_touch_the_cell(part, monkeypatch):
     assert notebook.published == []
 
 
-@pytest.mark.xfail(
-    reason="failures.py:35 an interrupt while one of our wrappers looks is swallowed: the user's loop goes on"
-)
 def test_an_interrupt_during_a_look_reaches_the_user(monkeypatch):
     from torch_inspector.observe import witness
 

@@ -218,9 +218,6 @@ step()
 
 
 @pytest.mark.parametrize("body", ["pass", "opt.step()", "net.eval(); net(x)", "torch.autograd.grad(net(x).sum(), x0)"])
-@pytest.mark.xfail(
-    reason="private.py backward_elsewhere: a cycle through its own frame keeps the frames of all callers"
-)
 def test_nothing_outlives_the_function_that_made_it(body):
     with a_notebook() as notebook:
         notebook.run(cells(LIVES)[0])
@@ -311,11 +308,17 @@ COMPILED = {
     ),
     "function": ("@torch.compile(fullgraph=True, backend=backend)\ndef f(x): return model(x).relu()", "f(x)"),
     "function with a break": (
-        "@torch.compile(backend=backend)\ndef f(x):\n    y = model[0](x)\n    torch._dynamo.graph_break()\n    return model[2](y)",
+        (
+            "@torch.compile(backend=backend)\ndef f(x):\n    y = model[0](x)\n"
+            "    torch._dynamo.graph_break()\n    return model[2](y)"
+        ),
         "f(x)",
     ),
     "mode switched inside": (
-        "@torch.compile(backend=backend)\ndef f(x):\n    model.eval()\n    y = model(x)\n    model.train()\n    return y + model(x)",
+        (
+            "@torch.compile(backend=backend)\ndef f(x):\n    model.eval()\n    y = model(x)\n"
+            "    model.train()\n    return y + model(x)"
+        ),
         "f(x)",
     ),
     "zero_grad inside": (
@@ -323,21 +326,31 @@ COMPILED = {
         "f(x)",
     ),
     "train step": (
-        "@torch.compile(backend=backend)\ndef step(x):\n    opt.zero_grad()\n    loss = model(x).pow(2).mean()\n"
-        "    loss.backward()\n    opt.step()\n    return loss",
+        (
+            "@torch.compile(backend=backend)\ndef step(x):\n    opt.zero_grad()\n    loss = model(x).pow(2).mean()\n"
+            "    loss.backward()\n    opt.step()\n    return loss"
+        ),
         "for i in range(3): step(x)",
     ),
     "optimizer": (
-        "s = torch.compile(opt.step, backend=backend)\ndef one():\n    opt.zero_grad()\n    model(x).sum().backward()\n    s()",
+        (
+            "s = torch.compile(opt.step, backend=backend)\ndef one():\n    opt.zero_grad()\n"
+            "    model(x).sum().backward()\n    s()"
+        ),
         "one(); one()",
     ),
     "grad inside": (
-        "@torch.compile(backend=backend)\ndef f(x):\n    x = x.clone().requires_grad_()\n"
-        "    return torch.autograd.grad(model(x).sum(), x)[0] * 2",
+        (
+            "@torch.compile(backend=backend)\ndef f(x):\n    x = x.clone().requires_grad_()\n"
+            "    return torch.autograd.grad(model(x).sum(), x)[0] * 2"
+        ),
         "f(x)",
     ),
     "func.grad inside": (
-        "@torch.compile(backend=backend, fullgraph=True)\ndef f(x):\n    return torch.func.grad(lambda x: model(x).sum())(x)",
+        (
+            "@torch.compile(backend=backend, fullgraph=True)\ndef f(x):\n"
+            "    return torch.func.grad(lambda x: model(x).sum())(x)"
+        ),
         "f(x)",
     ),
 }
@@ -447,7 +460,8 @@ def test_compiling_warns_of_nothing_new(name, compiled):
 AGAIN = {
     **dict.fromkeys(["mode switched inside", "zero_grad inside", "grad inside"], GUARDS),
     **dict.fromkeys(
-        ["model, trained", "model, both modes", "function", "function with a break", "func.grad inside"], CAPTURED
+        ["model, trained", "model, both modes", "function", "function with a break", "func.grad inside", "train step"],
+        CAPTURED,
     ),
 }
 
@@ -533,11 +547,14 @@ def test_even_when_unloaded_in_the_middle_of_a_cell():
 
 def test_a_traceback_is_that_of_torch_alone():
     code = (
-        "import torch\nfrom torch import nn\nnet = nn.Sequential(nn.Linear(3, 2))\nopt = torch.optim.SGD(net.parameters(), lr=.1)\n"
+        "import torch\nfrom torch import nn\nnet = nn.Sequential(nn.Linear(3, 2))\n"
+        "opt = torch.optim.SGD(net.parameters(), lr=.1)\n"
         "# %%\nimport traceback\ntexts = []\nclass Loader(torch.utils.data.Dataset):\n    def __len__(self): return 1\n"
         "    def __getitem__(self, i): raise KeyError(i)\n"
-        "for act in (lambda: net(torch.ones(1, 9)), lambda: torch.ones(1).backward(), lambda: net.load_state_dict({}),\n"
-        "            lambda: opt.step(lambda: 1 / 0), lambda: list(torch.utils.data.DataLoader(Loader())), lambda: net.train(3),\n"
+        "for act in (lambda: net(torch.ones(1, 9)), lambda: torch.ones(1).backward(),\n"
+        "            lambda: net.load_state_dict({}),\n"
+        "            lambda: opt.step(lambda: 1 / 0), lambda: list(torch.utils.data.DataLoader(Loader())),\n"
+        "            lambda: net.train(3),\n"
         "            lambda: torch.autograd.grad(torch.ones(1), net[0].bias), lambda: opt.zero_grad(1, 2)):\n"
         "    try:\n        act()\n    except Exception:\n        texts.append(traceback.format_exc())"
     )
@@ -629,7 +646,8 @@ def test_nothing_warns_and_no_device_is_started():
 
 def test_warnings_that_come_once_still_come():
     code = (
-        "import torch\nfrom torch import nn\nw = torch.ones(2, requires_grad=True)\nmiddle = w * 2\nloss = middle.sum()\n"
+        "import torch\nfrom torch import nn\nw = torch.ones(2, requires_grad=True)\nmiddle = w * 2\n"
+        "loss = middle.sum()\n"
         "loss.backward()\n# %%\nimport warnings\nwith warnings.catch_warnings(record=True) as caught:\n"
         "    warnings.simplefilter('always')\n    middle.grad\nmessages = [str(w.message)[:30] for w in caught]"
     )
@@ -746,9 +764,6 @@ for t in threads: t.join()
 """
 
 
-@pytest.mark.xfail(
-    reason="a look in one thread reads `.grad` of the others' parameters, which backward changes without the GIL"
-)
 def test_threads_may_train_at_the_same_time():
     first, again = cells(THREADS)
     program = f"""

@@ -11,7 +11,7 @@ from torch_inspector import facts
 
 ROOT = Path(facts.__file__).parent
 LEVELS = {
-    *("facts", "findings", "page", "pitfall", "pitfalls", "observe", "session", "recent", "views", "notebook", "watch"),
+    *("facts", "findings", "page", "pitfall", "pitfalls", "observe", "session", "recent", "views", "notebook", "watching"),
 }
 OURS = LEVELS | {"__init__"}
 DRAWING = {"facts", "findings", "pitfall", "page", "views", "rich", "jinja2", "markupsafe", "markdown_it"}
@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "views": DRAWING,
     "views/widget.py": DRAWING | {"anywidget", "ipywidgets", "traitlets"},
     "notebook": OURS | {"IPython", "traitlets", "comm"},
-    "watch.py": OURS,
+    "watching.py": OURS,
     "__init__.py": OURS,
 }
 FREE = sys.stdlib_module_names | {"failures"}

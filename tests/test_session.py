@@ -1,5 +1,6 @@
 """The order of the steps around a cell, with an observer that only keeps a diary."""
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -329,7 +330,7 @@ def test_check_that_gives_nonsense_is_counted(nonsense):
     assert session.failures.counts == {"broken": 1}
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, RecursionError, MemoryError])
+@pytest.mark.parametrize("error", [RuntimeError, RecursionError, MemoryError])
 @pytest.mark.parametrize("step", ALL_STEPS)
 def test_failing_step_hurts_no_cell(step, error):
     session, diary = a_session(finds(Finding("found")))
@@ -342,6 +343,18 @@ def test_failing_step_hurts_no_cell(step, error):
     assert len(one(session, number=2).findings) == 1
 
 
+@pytest.mark.parametrize("step", ALL_STEPS)
+def test_interrupt_in_any_step_costs_one_run(step):
+    session, diary = a_session(finds(Finding("found")))
+    diary.failing[step] = KeyboardInterrupt()
+    with contextlib.suppress(KeyboardInterrupt):
+        one(session, error=ValueError())
+    diary.failing.clear()
+    assert len(one(session, number=2).findings) == 1
+    assert session.cell is None
+    assert diary.steps[-3:] == ["close", "trace", "snapshot"]
+
+
 @pytest.mark.parametrize("step", ["open", "close", "memory", "trace", "error", "snapshot"])
 def test_failing_step_leaves_what_the_others_saw(step):
     session, diary = a_session(finds(Finding("found")))
@@ -351,11 +364,19 @@ def test_failing_step_leaves_what_the_others_saw(step):
     assert len(run.findings) == 1
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_interrupt_inside_a_check(error):
-    session, _ = a_session(replace(a_pitfall(a_failing_check(error())), slug="slow"), finds(Finding("other")))
+def test_interrupt_inside_a_check_costs_one_run():
+    interrupts = iter([KeyboardInterrupt()])
+
+    def check(_run):
+        for error in interrupts:
+            raise error
+        return ()
+
+    session, _ = a_session(replace(a_pitfall(check), slug="slow"), finds(Finding("other")))
+    with contextlib.suppress(KeyboardInterrupt):
+        one(session)
     assert len(one(session).findings) == 1
-    assert session.failures.counts == {"slow": 1}
+    assert session.failures.counts["slow"] == 1
 
 
 def test_failing_pitfalls_cost_the_run_only():

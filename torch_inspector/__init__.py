@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch_inspector.recent import last_run, runs
 
 if TYPE_CHECKING:
-    from torch_inspector.watch import WatchedRun
+    from torch_inspector.watching import WatchedRun
 
 __version__ = "0.1.0"
 __all__ = ["explain", "last_run", "load_ipython_extension", "runs", "unload_ipython_extension", "watch"]
@@ -41,9 +41,11 @@ def watch() -> AbstractContextManager[WatchedRun]:
         print(finding.line, finding.message)
     ```
     """
-    from torch_inspector.watch import watch as start
+    import sys
 
-    return start()
+    from torch_inspector.watching import start
+
+    return start(sys._getframe(1))
 
 
 def explain(slug: str) -> str:

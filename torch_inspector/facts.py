@@ -85,7 +85,7 @@ class ModuleFact:
     asleep: LayerCounts = ()
     """The same in eval mode."""
     frozen_asleep: int = 0
-    """How many of `asleep` are normalisation layers whose own parameters need no gradient."""
+    """How many of `asleep` belong to a part of the module whose parameters all need no gradient."""
     devices: tuple[str, ...] = ()
     parameter_count: int = 0
     """Numbers in all its parameters, not parameter tensors."""
@@ -146,6 +146,19 @@ class GraphFact(NamedTuple):
     """The line that collects or adds."""
     nbytes: int = 0
     """Bytes of the tensors themselves, each storage once."""
+    step_count: int = 1
+    """Stretches between backward calls in which its nodes were made: 16 for the losses of 16 training steps."""
+    pass_count: int = 0
+    """Parts of the history that share no node, such as forward passes of several batches; 0 if not looked at."""
+    derived_from: str = ""
+    """Path of a collection or total that is part of this history."""
+    grown_by: str = ""
+    """What that line does: `append`, `hook`, `item`, `named`, `comprehension`, `joined`, `sum`, `carried`, `display`,
+    `assigned`; empty if no line was found."""
+    nested: bool = False
+    """True if the tensors sit in elements of the container: `log[3]['loss']`."""
+    remedy: str = ""
+    """That line, changed so that no history is kept; empty where that cannot be said from its text."""
 
 
 class HolderFact(NamedTuple):
@@ -163,6 +176,10 @@ class HolderFact(NamedTuple):
     key: int
     graph_nbytes: int = 0
     """Part of `nbytes` that only an autograd graph behind it holds."""
+    names: tuple[str, ...] = ()
+    """Paths that led to the same memory before, the shortest first."""
+    element_nbytes: int = 0
+    """Bytes of the elements of a single tensor; less than `nbytes` for a view."""
 
 
 class MemoryFact(NamedTuple):
@@ -191,6 +208,8 @@ class PatternFact(NamedTuple):
     """Shapes that belong to it: result first, then operands, unknown ones left out."""
     operands: tuple[str, ...] = ()
     """Variables which are these operands, where the user's code names them."""
+    rivals: int = 0
+    """Softmax nodes in the same graph, the one that was found included; 0 if the graph was not seen whole."""
 
 
 class WitnessFact(NamedTuple):
@@ -252,6 +271,16 @@ class StepFact(NamedTuple):
     """Parameters which the backward calls since the last step reached."""
     backward_at: Place | None
     """Line of the last backward call before the step."""
+    name: str = ""
+    """What the code that calls `step()` calls the optimizer; empty if it has no name there."""
+
+
+class CallerFact(NamedTuple):
+    """One frame of the user's own code on the way to a call."""
+
+    place: Place
+    loops: tuple[tuple[int, int], ...] = ()
+    """First and last line of each loop around that line in its function, innermost first."""
 
 
 class ForwardFact(NamedTuple):
@@ -287,6 +316,14 @@ class ForwardFact(NamedTuple):
     last_order: int = 0
     """Position of the latest of the calls that was looked at."""
     parameter_keys: frozenset[int] = frozenset()
+    name: str = ""
+    """What the code that made the call calls the module: `net`, `self.encoder`; empty if that is not known."""
+    callers: tuple[CallerFact, ...] = ()
+    """The user's frames around the first call, innermost first."""
+    followed: bool = True
+    """True if `backward()` or `grad()` was called, on whatever, after the latest call that was looked at."""
+    hooked: bool = False
+    """True if one of its layers has hooks."""
 
 
 class ModeFact(NamedTuple):
@@ -343,6 +380,8 @@ class LoopFunctionFact(NamedTuple):
     """How it outlives its turn: `append`, `register_forward_hook`, `assignment`, `comprehension`."""
     text: str
     """The function's own source, first line."""
+    sure: bool = True
+    """False if it may be that nothing is kept, or that every turn gives the names an equal value."""
 
 
 class CallFact(NamedTuple):
@@ -354,7 +393,7 @@ class CallFact(NamedTuple):
 
 
 class OperandFact(NamedTuple):
-    """Something that the failing line named."""
+    """Something that the failing line named, moved as the line moves it."""
 
     path: str
     kind: str
@@ -362,6 +401,10 @@ class OperandFact(NamedTuple):
     devices: tuple[str, ...]
     shape: Shape | None
     dtype: str
+    nested: bool = False
+    """True if it went into a part of the line that had its result before the failure."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """Of a module whose parts must be told apart: the first parameter or buffer on each device, and the device."""
 
 
 @dataclass(frozen=True)
@@ -374,6 +417,8 @@ class ErrorFact:
     """Innermost line of the user's own code."""
     operands: tuple[OperandFact, ...] = ()
     interrupted: bool = False
+    device_names: tuple[tuple[str, str], ...] = ()
+    """Variables at that line which hold a device: `("device", "cuda:0")`."""
 
 
 @dataclass(frozen=True)
@@ -450,6 +495,8 @@ class Run:
         return (fact.path or fact.kind) if fact else ""
 
     def optimizer_path(self, key: int) -> str:
-        """What the user calls this optimizer, or its class if no variable leads to it; empty if unknown."""
+        """What the user calls this optimizer, globally or where it steps; empty if it has no name."""
         fact = self.after.optimizer(key) or self.before.optimizer(key)
-        return fact.path if fact else next((s.optimizer_kind for s in self.trace.steps if s.optimizer == key), "")
+        if fact is not None and fact.path:
+            return fact.path
+        return next((step.name for step in self.trace.steps if step.optimizer == key and step.name), "")

@@ -6,9 +6,12 @@ import logging
 import traceback
 from collections import deque
 from dataclasses import dataclass, field
+from types import FrameType
 
 _log = logging.getLogger("torch_inspector")
 _KEPT = 20
+# Past whatever an exception class of the user does with the attribute.
+_TRACEBACK = BaseException.__dict__["__traceback__"]
 # A part that fails this often is left out for the rest of the session: it would only cost time.
 _PATIENCE = 5
 
@@ -20,9 +23,15 @@ class Failures:
     counts: dict[str, int] = field(default_factory=dict)
     recent: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT))
 
-    def guard(self, part: str) -> Guard:
-        """For `with`: swallows and notes every exception of the block, interrupts included."""
-        return Guard(self, part)
+    def guard(self, part: str, *, interrupts: bool = False) -> Guard:
+        """For `with`: swallows and notes what fails in the block.
+
+        Args:
+            part: What is being done.
+            interrupts: True where no code of the user is running, so that Ctrl-C can only mean our own work. Elsewhere
+                an interrupt, and what a signal handler of the user raises, goes on into the user's cell.
+        """
+        return Guard(self, part, interrupts)
 
     def note(self, part: str, error: BaseException) -> None:
         """Counts and logs one failure.
@@ -30,9 +39,9 @@ class Failures:
         Tracebacks are kept as text, because their frames would keep the user's objects alive.
         """
         self.counts[part] = self.counts.get(part, 0) + 1
-        lines = traceback.format_tb(error.__traceback__)
-        self.recent.append(f"{part}: {type(error).__name__}\n{''.join(lines)}")
-        _log.debug("%s failed: %s\n%s", part, type(error).__name__, "".join(lines))
+        lines = traceback.format_tb(_TRACEBACK.__get__(error))
+        self.recent.append(f"{part}: {type.__dict__['__name__'].__get__(type(error))}\n{''.join(lines)}")
+        _log.debug("%s failed: %s\n%s", part, type.__dict__["__name__"].__get__(type(error)), "".join(lines))
 
     def gave_up(self, part: str) -> bool:
         """True if this part has failed so often that it is not tried any more."""
@@ -42,17 +51,32 @@ class Failures:
 class Guard:
     """Swallows exceptions of one part. A class, not a generator: it stands in the hot path of training steps."""
 
-    __slots__ = ("_failures", "_part")
+    __slots__ = ("_failures", "_interrupts", "_part")
 
-    def __init__(self, failures: Failures, part: str) -> None:
+    def __init__(self, failures: Failures, part: str, interrupts: bool) -> None:
         self._failures = failures
         self._part = part
+        self._interrupts = interrupts
 
     def __enter__(self) -> None:
         """Nothing to prepare."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if error is None or not isinstance(error, (Exception, KeyboardInterrupt)):
+        if error is None:
             return False
         self._failures.note(self._part, error)
-        return True
+        if isinstance(error, KeyboardInterrupt):
+            return self._interrupts
+        return isinstance(error, Exception) and (self._interrupts or not _from_signal(error))
+
+
+def _from_signal(error: BaseException) -> bool:
+    """True if a signal handler written in Python raised it: a function that is given a number and a frame."""
+    frames = (frame for frame, _ in traceback.walk_tb(_TRACEBACK.__get__(error)))
+    return any(frame.f_code.co_argcount == 2 and _takes_a_frame(frame) for frame in frames)  # noqa: PLR2004
+
+
+def _takes_a_frame(frame: FrameType) -> bool:
+    values = frame.f_locals
+    number, interrupted = (values.get(name) for name in frame.f_code.co_varnames[:2])
+    return isinstance(number, int) and type(interrupted) is FrameType

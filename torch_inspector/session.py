@@ -152,29 +152,32 @@ class Session:
         budget_s = max(self.settings.time_budget_s, 0.05 * duration_s)
         if cell.wants_report:
             budget_s = max(budget_s, 1.0)
-        after = watching.snapshot(self.names(), self.history(), cell, budget_s, full=cell.wants_report)
+        after = Snapshot()
+        with self.failures.guard("snapshot"):
+            after = watching.snapshot(self.names(), self.history(), cell, budget_s, full=cell.wants_report)
         earlier = tuple(self.runs)[-_EARLIER:]
         run = Run(cell, self._before, trace, after, fact, duration_s, 0.0, earlier, self.settings.min_nbytes)
         return replace(run, findings=tuple(self._judge(run)))
 
     def _judge(self, run: Run) -> list[Finding]:
-        ignored = ignored_lines(run.cell.source)
+        sources: dict[int | None, str] = {past.cell.number: past.cell.source for past in self.runs}
+        sources[run.cell.number] = run.cell.source
+        ignored = {number: ignored_lines(source) for number, source in sources.items()}
         findings: list[Finding] = []
         for pitfall in self.pitfalls():
             if pitfall.slug in self.settings.muted or self.failures.gave_up(pitfall.slug):
                 continue
             with self.failures.guard(pitfall.slug):
-                found = [_stamp(finding, pitfall, run.cell) for finding in pitfall.check(run)]
+                found = [_stamp(finding, pitfall, run.cell, sources) for finding in pitfall.check(run)]
                 findings.extend([one for one in found if not _is_ignored(one, run.cell, ignored)][:_PER_PITFALL])
         return findings
 
 
-def _stamp(finding: Finding, pitfall: Pitfall, cell: Cell) -> Finding:
+def _stamp(finding: Finding, pitfall: Pitfall, cell: Cell, sources: Mapping[int | None, str]) -> Finding:
     """The finding with what the check left open."""
-    lines = cell.source.splitlines()
     line = finding.line
-    own = finding.cell in (None, cell.number)
-    code = lines[line - 1].strip() if own and line is not None and 0 < line <= len(lines) else finding.code
+    lines = sources.get(cell.number if finding.cell is None else finding.cell, "").splitlines()
+    code = lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else finding.code
     return replace(
         finding,
         slug=pitfall.slug,
@@ -201,6 +204,7 @@ def ignored_lines(source: str) -> dict[int, frozenset[str]]:
     return ignored
 
 
-def _is_ignored(finding: Finding, cell: Cell, ignored: Mapping[int, frozenset[str]]) -> bool:
-    lines = [0] if finding.cell != cell.number or finding.line is None else [0, finding.line]
-    return any(line in ignored and (not ignored[line] or finding.slug in ignored[line]) for line in lines)
+def _is_ignored(finding: Finding, cell: Cell, ignored: Mapping[int | None, Mapping[int, frozenset[str]]]) -> bool:
+    places = [(cell.number, 0)] if finding.line is None else [(cell.number, 0), (finding.cell, finding.line)]
+    slugs = [ignored[number][line] for number, line in places if line in ignored.get(number, {})]
+    return any(not some or finding.slug in some for some in slugs)

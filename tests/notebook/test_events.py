@@ -131,9 +131,10 @@ def test_cells_outside_the_history_are_judged_too(notebook):
     in_step(notebook)
 
 
-def test_exception_inside_the_inspector_stays_inside(notebook, monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_exception_inside_the_inspector_stays_inside(notebook, monkeypatch, error):
     def fail(*_args, **_kwargs):
-        raise RuntimeError("inner")
+        raise error
 
     last = notebook.shell.run_cell
     session = notebook.extension.session

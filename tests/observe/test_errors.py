@@ -36,7 +36,8 @@ def test_the_innermost_line_of_the_users():
 
 def test_attributes_are_looked_up_without_running_properties():
     code = (
-        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.w = nn.Parameter(torch.ones(3, 2))\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.w = nn.Parameter(torch.ones(3, 2))\n"
         "        self.inner = nn.Linear(2, 2)\n        self.register_buffer('b', torch.ones(5))\n"
         "    @property\n    def bad(self):\n        touched.append(1)\n        return torch.ones(1)\n"
         "    def forward(self, x):\n        return self.inner(x @ self.w) + self.b + self.bad\ntouched = []"

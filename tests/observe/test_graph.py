@@ -44,7 +44,7 @@ def test_saved_bytes_leave_out_leaves_and_what_is_held_anyway():
     hidden = (features @ weight).tanh()
     seen = walk(hidden.sum())
     assert seen.saved_nbytes() == 2 * 256  # the features and the result of tanh
-    assert seen.saved_nbytes({private.storage_of(features)[0]}) == 256
+    assert seen.saved_nbytes({(private.storage_of(features) or (0, 0))[0]}) == 256
 
 
 def test_backward_frees_what_is_saved():
@@ -88,11 +88,15 @@ def test_nothing_is_read_while_another_thread_is_in_backward(monkeypatch):
 def test_no_hook_runs_and_no_checkpoint_is_recomputed():
     calls, unpacked = [], []
 
+    def unpack(kept):
+        unpacked.append(1)
+        return kept[0]
+
     def layer(value):
         calls.append(1)
         return value.exp().sin()
 
-    with torch.autograd.graph.saved_tensors_hooks(lambda value: (value,), lambda kept: unpacked.append(1) or kept[0]):
+    with torch.autograd.graph.saved_tensors_hooks(lambda value: (value,), unpack):
         packed = torch.ones(3, requires_grad=True).exp()
     out = checkpoint(layer, packed, use_reentrant=False)
     seen = walk(out.sum())
@@ -104,7 +108,6 @@ class Mark:
     """Put on a node, it dies with the graph."""
 
 
-@pytest.mark.xfail(reason="private.py backward_elsewhere: its loop variable is its own frame, a cycle with all callers")
 def test_a_reader_keeps_nothing_alive():
     reader, out, mark = GraphReader(), a_chain(20), Mark()
     out.grad_fn.metadata["mark"] = mark

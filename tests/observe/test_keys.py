@@ -31,7 +31,7 @@ def test_a_number_keeps_nothing_alive():
 
 def test_equality_and_hash_of_the_object_are_not_asked():
     class Hostile(torch.nn.Module):
-        __hash__ = None
+        __hash__ = None  # type: ignore[assignment]
 
         def __eq__(self, other):
             raise AssertionError

@@ -48,7 +48,10 @@ def test_an_iterator_of_an_earlier_cell_is_left_alone():
 
 
 def test_a_loader_of_a_class_of_the_users():
-    code = "class Own(DataLoader):\n    def __iter__(self):\n        yield from super().__iter__()\nfor b in Own(data): pass"
+    code = (
+        "class Own(DataLoader):\n    def __iter__(self):\n        yield from super().__iter__()\n"
+        "for b in Own(data): pass"
+    )
     (fact,) = loaders_of(code)
     assert (fact.kind, fact.batch_count, fact.place.function) == ("Own", 20, "__iter__")
 

@@ -20,9 +20,11 @@ def look_at_caller():
 
 
 def test_variables_are_seen():
-    one, two = 1, 2
-    assert {"one", "two"} <= look_at_caller()
-    assert (one, two) == (1, 2)
+    def names():
+        one, two = 1, 2
+        return look_at_caller() | {one, two}
+
+    assert {"one", "two"} <= names()
 
 
 def test_nothing_of_a_function_outlives_its_own_del():
@@ -57,7 +59,7 @@ def test_nothing_of_a_finished_frame_is_kept():
     gone = weakref.ref(thing)
 
     def fail(thing):
-        raise ValueError
+        raise ValueError(thing)
 
     try:
         fail(thing)
@@ -72,12 +74,11 @@ def test_nothing_of_a_finished_frame_is_kept():
     assert gone() is None
 
 
-def test_the_users_own_locals_are_not_emptied():
+def test_the_users_own_locals_do_not_change():
     kept = locals()
     kept["extra"] = 1
     look_at_caller()
-    assert kept["extra"] == 1
-    assert "kept" in kept
+    assert sorted(kept) == ["extra"]
 
 
 def test_a_module_frame_is_left_alone():
@@ -96,9 +97,6 @@ def test_a_class_body_keeps_its_names():
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="a function has no such dictionary any more")
-@pytest.mark.xfail(
-    reason="locals.py:30 clear() also takes names that exec() made; only the frame's own names need to go"
-)
 def test_names_that_exec_made_stay():
     exec("rate = 0.5")  # noqa: S102
     look_at_caller()

@@ -11,8 +11,8 @@ from torch_inspector.observe.memory import host_memory, memory_facts
 def test_the_host_is_measured():
     fact = host_memory()
     assert fact.device == "host"
-    assert 0 < fact.allocated_nbytes
-    assert 0 < fact.peak_nbytes
+    assert fact.allocated_nbytes > 0
+    assert fact.total_nbytes is not None
     assert fact.allocated_nbytes < fact.total_nbytes
     assert fact.reserved_nbytes is None
 
@@ -74,4 +74,5 @@ def test_devices_without_bytes_are_left_out():
 def test_the_peak_is_never_below_what_is_in_use(monkeypatch):
     monkeypatch.setattr(memory, "_host_peak", lambda: 4096)
     fact = host_memory()
+    assert fact.peak_nbytes is not None
     assert fact.peak_nbytes >= fact.allocated_nbytes

@@ -19,7 +19,7 @@ def frames_of(code, filename, **names):
 def test_a_line_at_the_top_of_a_cell_has_no_function():
     places = Places()
     places.add_cell("<cell-4>", a_cell("\nlook()", number=4, code="look()", line_offset=1))
-    frame, _ = *frames_of("look()", "<cell-4>"), None
+    (frame,) = frames_of("look()", "<cell-4>")
     assert places.place(frame, 1) == Place(4, 2, "")
 
 

@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch_inspector.observe import private
 
 
 class Loud(torch.Tensor):
-    calls: list[str] = []
+    calls: ClassVar[list[str]] = []
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -124,7 +125,7 @@ def test_output_shape():
     [
         lambda: torch.ones(2, device="meta"),
         lambda: torch.eye(3).to_sparse(),
-        lambda: torch.nn.UninitializedParameter(),
+        torch.nn.UninitializedParameter,
     ],
 )
 def test_a_tensor_without_storage_has_none(make):
@@ -134,20 +135,20 @@ def test_a_tensor_without_storage_has_none(make):
 def test_views_share_a_storage():
     base = torch.ones(4, 4)
     assert private.storage_of(base) == private.storage_of(base[1:])
-    assert private.storage_of(base)[1] == 64
+    assert (private.storage_of(base) or (0, 0))[1] == 64
 
 
 def test_a_storage_resized_to_nothing_is_read_safely():
     tensor = torch.ones(4)
     tensor.untyped_storage().resize_(0)
-    assert private.storage_of(tensor)[1] == 0
+    assert (private.storage_of(tensor) or (0, 1))[1] == 0
 
 
 def test_backward_in_this_thread_is_not_elsewhere():
     seen = []
     tensor = torch.ones(2, requires_grad=True)
     out = tensor * 1
-    out.register_hook(lambda grad: seen.append(private.backward_elsewhere()))
+    out.register_hook(lambda _: seen.append(private.backward_elsewhere()))
     out.sum().backward()
     assert seen == [False]
 
@@ -155,9 +156,13 @@ def test_backward_in_this_thread_is_not_elsewhere():
 def test_backward_in_another_thread_is_seen():
     inside, done = threading.Event(), threading.Event()
 
+    def hold(_: Any) -> None:
+        inside.set()
+        done.wait(10)
+
     def train():
         out = torch.ones(2, requires_grad=True) * 1
-        out.register_hook(lambda grad: (inside.set(), done.wait(10)) and None)
+        out.register_hook(hold)
         out.sum().backward()
 
     thread = threading.Thread(target=train)
@@ -178,7 +183,6 @@ def test_less_is_walked_outside_the_main_thread():
     assert private.deep_walk_limit() in (1_000, 10_000)
 
 
-@pytest.mark.xfail(reason="private.py backward_elsewhere: its loop variable is its own frame, a cycle with all callers")
 def test_looking_for_other_threads_keeps_no_frame_alive():
     def caller():
         batch = torch.zeros(3)

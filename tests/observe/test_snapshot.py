@@ -59,7 +59,7 @@ def test_a_view_tells_its_storage():
         lambda: torch.zeros(3, device="meta"),
         lambda: torch.eye(3).to_sparse(),
         lambda: torch.eye(3).to_sparse_csr(),
-        lambda: nn.UninitializedParameter(),
+        nn.UninitializedParameter,
         lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
         lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged),
         lambda: torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8),

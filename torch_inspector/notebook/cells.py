@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from IPython.core.inputtransformer2 import leading_indent
+
 from torch_inspector.facts import Cell
 
 REPORT = "%%torchcheck"
@@ -17,11 +21,14 @@ def make_cell(raw: str, code: str, number: int | None, cell_id: str | None) -> C
         cell_id: The front end's id, if it sends one.
     """
     lines = raw.splitlines()
-    blank = _blank_lines(lines)
-    wants_report = asks_for_report(lines[blank] if blank < len(lines) else "")
-    dropped = 1 if wants_report and _drops_first_line(lines[blank:]) else 0
-    body = _body_offset(lines, blank, wants_report=wants_report)
-    return Cell(number, cell_id, raw, code, blank + dropped, body, wants_report)
+    first = _blank_lines(lines)
+    head = _magic_lines(lines, first)
+    wants_report = any(asks_for_report(lines[i]) for i in head)
+    dropped = 0
+    if head and lines[first].strip() == REPORT:
+        following = first + 1 + _blank_lines(lines[first + 1 :])
+        dropped = following - first if following in head else 0
+    return Cell(number, cell_id, raw, code, first + dropped, _body_offset(lines, head), wants_report)
 
 
 def nested_cell(raw: str, code: str, outer: Cell) -> Cell | None:
@@ -34,9 +41,11 @@ def nested_cell(raw: str, code: str, outer: Cell) -> Cell | None:
     above = len(all_lines) - len(lines)
     if not lines or above <= 0 or all_lines[above:] != lines:
         return None
-    blank = _blank_lines(lines)
-    body = _body_offset(lines, blank, wants_report=False)
-    return Cell(outer.number, outer.id, outer.source, code, above + blank, above + body if body else 0)
+    inner = make_cell(raw, code, outer.number, outer.id)
+    body = inner.body_offset + above if inner.body_offset else 0
+    return replace(
+        inner, source=outer.source, line_offset=inner.line_offset + above, body_offset=body, wants_report=False
+    )
 
 
 def asks_for_report(line: str) -> bool:
@@ -52,7 +61,14 @@ def take_out_report(lines: list[str]) -> list[str]:
     """
     if not lines or lines[0].strip() != REPORT:
         return lines
-    return lines[1:] if _drops_first_line(lines) else ["# " + lines[0], *lines[1:]]
+    blank = 1 + _blank_lines(lines[1:])
+    if _drops_first_line(lines):
+        return lines[blank:]
+    return ["# " + lines[0], *lines[1:blank], *leading_indent(lines[blank:])]
+
+
+# `check_complete` leaves out transformers that say so: a terminal then waits for the end of the cell.
+take_out_report.has_side_effects = True  # type: ignore[attr-defined]
 
 
 def _drops_first_line(lines: list[str]) -> bool:
@@ -65,12 +81,22 @@ def _blank_lines(lines: list[str]) -> int:
     return next((i for i, line in enumerate(lines) if line.strip()), 0)
 
 
-def _body_offset(lines: list[str], first: int, *, wants_report: bool) -> int:
-    """Lines before the code that cell magics run; 0 if there are no cell magics."""
-    start = first + 1 if wants_report else first
-    while start < len(lines) and not lines[start].strip() and wants_report:
-        start += 1
-    here = start
-    while here < len(lines) and lines[here].startswith("%%"):
+def _magic_lines(lines: list[str], first: int) -> list[int]:
+    """Indices of the cell magics on top of the cell."""
+    found, here = [], first
+    while here < len(lines) and (lines[here].startswith("%%") or not lines[here].strip()):
+        if lines[here].startswith("%%"):
+            found.append(here)
         here += 1
-    return here if here > start else 0
+    return found
+
+
+def _body_offset(lines: list[str], head: list[int]) -> int:
+    """Lines before the code that cell magics run; 0 if there are no cell magics."""
+    others = [i for i in head if not asks_for_report(lines[i])]
+    if not others:
+        return 0
+    last = head[-1]
+    if asks_for_report(lines[last]):
+        return last  # it stays in the body, as a comment
+    return last + 1 + _blank_lines(lines[last + 1 :])

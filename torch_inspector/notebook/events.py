@@ -31,7 +31,7 @@ class CellEvents:
         self._session = session
         self._places = places
         self._ended = ended
-        self._running: list[object] = []
+        self._running: list[Any] = []
         self._thread = 0
         self._counts_first = _counts_before_event(type(shell))
         self.enabled = True
@@ -50,7 +50,7 @@ class CellEvents:
         self._running.clear()
 
     def _before_cell(self, info: Any) -> None:
-        with self._session.failures.guard("pre_run_cell"):
+        with self._session.failures.guard("pre_run_cell", interrupts=True):
             if self._running and self._thread != threading.get_ident():
                 return
             if not self.enabled:
@@ -93,11 +93,15 @@ class CellEvents:
         self._places.add_cell(name, cell)
 
     def _after_cell(self, result: Any = None) -> None:
-        with self._session.failures.guard("post_run_cell"):
+        with self._session.failures.guard("post_run_cell", interrupts=True):
             if not self._running or self._thread != threading.get_ident():
                 return
             info = getattr(result, "info", None)
             position = next((i for i, one in enumerate(self._running) if one is info), None)
+            if position is None and info is not None:
+                # An interrupt between two steps of `await` ends the cell under a new description.
+                same = (i for i, one in enumerate(self._running) if one.raw_cell == info.raw_cell)
+                position = next(same, None)
             if position is None:
                 if result is not None:
                     return

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from traitlets import TraitError
+
 from torch_inspector import recent
 from torch_inspector.facts import Run
 from torch_inspector.notebook.cells import take_out_report
@@ -36,7 +38,11 @@ class Extension:
         self._torch_observer: TorchObserver | None = None
         self._told_old = False
         self.session = Session(self._observer, all_pitfalls, lambda: shell.user_ns, self._history)
-        self.settings = TorchInspector(self.session.settings, parent=shell)
+        try:
+            self.settings = TorchInspector(self.session.settings, parent=shell)
+        except TraitError as error:
+            self.settings = TorchInspector(self.session.settings)
+            self.say(f"torch_inspector goes on with its default settings: {error}")
         self.events = CellEvents(shell, self.session, self._places, self._ended)
         self._arrival = TorchArrival(self._torch_arrived)
         self._torchcheck = Torchcheck(self)

@@ -58,11 +58,12 @@ class Torchcheck:
 
     def complete(self, line: str) -> list[str]:
         """What may follow in a `%torchcheck` line."""
-        words = line.split()
-        if len(words) > 2 or (len(words) == 2 and line.endswith(" ")):  # noqa: PLR2004
-            takes_slug = words[1] in ("explain", "mute", "unmute")
-            return [pitfall.slug for pitfall in all_pitfalls()] if takes_slug else []
-        return list(self.words)
+        words = line.split()[1:]
+        finished = words if line.endswith(" ") else words[:-1]
+        if not finished:
+            return list(self.words)
+        takes_slug = len(finished) == 1 and finished[0] in ("explain", "mute", "unmute")
+        return [pitfall.slug for pitfall in all_pitfalls()] if takes_slug else []
 
     def _unknown(self, word: str) -> None:
         near = get_close_matches(word, self.words, n=1, cutoff=0.5)
@@ -123,6 +124,6 @@ def line_completer(torchcheck: Torchcheck) -> Callable[[Any, Any], list[str]]:
     """The hook that IPython calls for completions behind `%torchcheck`."""
 
     def complete(_completer: Any, event: Any) -> list[str]:
-        return torchcheck.complete(event.line[: len(event.line)])
+        return torchcheck.complete(event.text_until_cursor)
 
     return complete

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 
 class TorchArrival(MetaPathFinder):
@@ -29,18 +30,24 @@ class TorchArrival(MetaPathFinder):
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
+    def _ran(self) -> None:
+        if self in sys.meta_path:
+            self.remove()
+            self._arrived()
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Lets the ordinary finders find torch, and notes when its code has run."""
         if fullname != "torch":
             return None
-        self.remove()
         for finder in list(sys.meta_path):
+            if finder is self:
+                continue
             spec = finder.find_spec(fullname, path, target) if hasattr(finder, "find_spec") else None
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Noting(spec.loader, self._arrived)
+                    spec.loader = _Noting(spec.loader, self._ran)
                 return spec
         return None
 
@@ -51,6 +58,9 @@ class _Noting(Loader):
     def __init__(self, loader: Loader, arrived: Callable[[], None]) -> None:
         self._loader = loader
         self._arrived = arrived
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """As the real loader does."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 # Steps looked at from the start of a cell: enough for several windows of gradient accumulation.
 _FIRST_STEPS = 16
 # Steps looked at again when a module is called in another mode, backward from another line, and at every fourfold.
@@ -17,21 +19,38 @@ class Attention:
     One object for the whole session, flat and in slots, because the wrappers hold it.
     """
 
-    __slots__ = ("_backwards_left", "_next_look", "_until", "busy", "looking", "quiet_steps", "step_count", "watching")
+    __slots__ = (
+        "_backwards_left",
+        "_next_look",
+        "_until",
+        "busy",
+        "foreign",
+        "graphs_wanted",
+        "looking",
+        "quiet_steps",
+        "step_count",
+        "thread",
+        "watching",
+    )
 
     def __init__(self) -> None:
+        self.foreign = False
+        """True if other threads train: their gradients are written without the GIL and must not be read."""
+        self.begin(0)
         self.watching = False
         """True while a cell is recorded."""
-        self.begin()
-        self.watching = False
 
-    def begin(self) -> None:
-        """A cell begins: everything in it is new."""
+    def begin(self, thread: int) -> None:
+        """A cell begins in this thread: everything in it is new."""
+        self.thread = thread
         self.watching = True
         self.busy = True
         """True if a wrapper has more to do than to count."""
-        self.looking = True
+        self.foreign = self.foreign and threading.active_count() > 1
+        self.looking = not self.foreign
         """True if the gradients of the step that is being made are followed."""
+        self.graphs_wanted = 0
+        """Backward calls whose graph is to be read although their line is known."""
         self.quiet_steps = 0
         """Steps that are only counted from now on; none while busy."""
         self.step_count = 0
@@ -45,6 +64,10 @@ class Attention:
         self._backwards_left = _BACKWARDS
         self.busy, self.quiet_steps = True, 0
 
+    def in_other_thread(self) -> None:
+        """Another thread trains while the cell runs: gradients are not followed any more."""
+        self.foreign, self.looking = True, False
+
     def after_backward(self) -> None:
         """A backward call was looked at; without steps that ends after a while."""
         self._backwards_left -= 1
@@ -57,7 +80,7 @@ class Attention:
         if self.step_count >= self._next_look:
             self._next_look *= _FOURFOLD
             self.again()
-        looked = self.step_count < self._until
+        looked = self.step_count < self._until and not self.foreign
         if looked:
             self._backwards_left = _BACKWARDS
         return looked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from time import perf_counter
 from types import FrameType
@@ -28,6 +29,7 @@ _Given = tuple[tuple[Any, ...], dict[str, Any]]
 
 _is_compiling = torch.compiler.is_dynamo_compiling
 _getframe = sys._getframe
+_get_ident = threading.get_ident
 _TENSOR_BACKWARD = torch.Tensor.backward.__code__
 
 
@@ -62,6 +64,9 @@ class BackwardWatch:
         def backward(*args: Any, **kwargs: Any) -> Any:
             if _is_compiling() or not attention.watching:
                 return original(*args, **kwargs)
+            if _get_ident() != attention.thread:
+                attention.in_other_thread()
+                return original(*args, **kwargs)
             looked = None
             if attention.busy:
                 looked = self._begin((args, kwargs), _getframe(1))
@@ -79,7 +84,7 @@ class BackwardWatch:
                 unframe(error)
                 raise
             if looked is not None:
-                self._end(looked)
+                self._end(*looked)
             return result
 
         return backward
@@ -87,7 +92,7 @@ class BackwardWatch:
     def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def grad(*args: Any, **kwargs: Any) -> Any:
             recorder = self._recorder
-            if recorder is not None and not _is_compiling():
+            if recorder is not None and not _is_compiling() and _get_ident() == recorder.thread:
                 site = recorder.site("grad", _getframe(1))
                 if site.count <= _FIRST_GRAPHS or self._forwards.waiting():
                     self._look(recorder, site, (args, kwargs), _getframe(1))
@@ -99,8 +104,8 @@ class BackwardWatch:
 
         return grad
 
-    def _begin(self, given: _Given, frame: FrameType) -> Site | None:
-        """Counts the call, and looks at it if it is one of those looked at. Gives its site if its end matters too."""
+    def _begin(self, given: _Given, frame: FrameType) -> tuple[Site, int] | None:
+        """Counts the call, and looks at it; gives its site and trail if its end matters."""
         recorder, attention = self._recorder, self._attention
         if recorder is None or torch.compiler.is_compiling():
             return None
@@ -111,21 +116,29 @@ class BackwardWatch:
             attention.again()
         if site.count >= _FIRST_GRAPHS:
             self._quiet[id(outer.f_code), outer.f_lasti] = site
-        seen = (site.count <= _FIRST_GRAPHS or self._forwards.waiting()) and self._look(recorder, site, given, frame)
+        seen = self._wants_graph(site) and self._look(recorder, site, given, frame)
+        trail = recorder.places.trail(frame) if attention.looking else 0
         with recorder.failures.guard("backward"), private.unseen():
             for record in self._ledger.live():
                 record.leaves_complete &= bool(seen)
                 if attention.looking:
-                    record.begin_backward(site.place)
-        return site
+                    record.begin_backward(trail)
+        return site, trail
 
-    def _end(self, site: Site) -> None:
+    def _wants_graph(self, site: Site) -> bool:
+        """True for the first calls from a line, and where somebody waits for the answer."""
+        if self._attention.graphs_wanted > 0:
+            self._attention.graphs_wanted -= 1
+            return True
+        return site.count <= _FIRST_GRAPHS or self._forwards.waiting()
+
+    def _end(self, site: Site, trail: int) -> None:
         recorder, attention = self._recorder, self._attention
         if recorder is None:
             return
         with recorder.failures.guard("backward"), private.unseen():
             for record in self._ledger.live() if attention.looking else ():
-                record.end_backward(site.place)
+                record.end_backward(site.place, trail)
         attention.after_backward()
 
     def _look(self, recorder: Recorder, site: Site, given: _Given, frame: FrameType) -> bool:

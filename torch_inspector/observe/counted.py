@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,11 @@ class CountWatch:
     def _scaler(self, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
             def scaler_call(*args: Any, **kwargs: Any) -> Any:
-                if not _is_compiling() and self._recorder is not None:
+                if (
+                    not _is_compiling()
+                    and self._recorder is not None
+                    and threading.get_ident() == self._recorder.thread
+                ):
                     self._count(self._recorder, f"scaler.{name}", args, sys._getframe(1))
                 try:
                     return original(*args, **kwargs)

@@ -1,96 +1,113 @@
-"""The exception that ended a cell: where, and what the failing line named."""
+"""The exception that ended a cell: where, and what the failing expression named."""
 
 from __future__ import annotations
 
-import traceback
-from types import FrameType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import ErrorFact, OperandFact, Place
-from torch_inspector.observe import lines
+from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from torch_inspector.observe.failing import Named, Scope
     from torch_inspector.observe.place import Places
 
 _MESSAGE_LIMIT = 2_000
 _OPERANDS = 12
+# Asked past the exception's own class, which may define properties of these names.
+_TRACEBACK: Any = BaseException.__dict__["__traceback__"]
+_ARGUMENTS: Any = BaseException.__dict__["args"]
+# What people call the device they work on.
+_DEVICE_NAMES = ("device", "dev", "DEVICE", "self.device")
 
 
 def error_fact(error: BaseException, places: Places) -> ErrorFact:
     """What is known of an exception without running code of its class."""
-    frame, line = _innermost(error, places)
-    place = places.place(frame, line) if frame is not None else Place()
+    entry = _innermost(error, places)
+    operands, devices = _named(entry, places) if entry is not None else ((), ())
     return ErrorFact(
-        kind=type(error).__name__,
+        kind=kinds.class_name(error),
         message=_message(error),
-        place=place,
-        operands=_operands(frame, line, places) if frame is not None and line is not None else (),
-        interrupted=isinstance(error, KeyboardInterrupt),
+        place=places.place(entry.tb_frame, entry.tb_lineno) if entry is not None else Place(),
+        operands=operands,
+        interrupted=kinds.is_a(error, KeyboardInterrupt),
+        device_names=devices,
     )
 
 
 def _message(error: BaseException) -> str:
-    arguments = BaseException.args.__get__(error)  # type: ignore[attr-defined]
+    arguments = _ARGUMENTS.__get__(error)
     if len(arguments) == 1 and type(arguments[0]) is str:
         return arguments[0][:_MESSAGE_LIMIT]
     return ""
 
 
-def _innermost(error: BaseException, places: Places) -> tuple[FrameType | None, int | None]:
-    """The last frame of the traceback that runs a cell, and its line."""
-    found: tuple[FrameType | None, int | None] = (None, None)
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if places.file_of(frame) is not None:
-            found = (frame, line)
+def _innermost(error: BaseException, places: Places) -> TracebackType | None:
+    """The last entry of the traceback that is in a cell."""
+    found = None
+    entry: TracebackType | None = _TRACEBACK.__get__(error)
+    while entry is not None:
+        if places.file_of(entry.tb_frame) is not None:
+            found = entry
+        entry = entry.tb_next
     return found
 
 
-def _operands(frame: FrameType, line: int, places: Places) -> tuple[OperandFact, ...]:
-    """Tensors and modules that the failing line names."""
+_Named = tuple[tuple[OperandFact, ...], tuple[tuple[str, str], ...]]
+
+
+def _named(entry: TracebackType, places: Places) -> _Named:
+    """Tensors and modules that the failing expression names, and variables that hold a device."""
     import sys
 
-    file = places.file_of(frame)
+    file = places.file_of(entry.tb_frame)
     if "torch" not in sys.modules or file is None or file.tree is None:
-        return ()
-    from torch_inspector.observe import private
+        return (), ()
+    from torch_inspector.observe import failing, private
 
-    with locals_of(frame) as values, private.unseen():
-        names = lines.names_on_line(file.tree, line)
-        found = (_operand(name, _resolve(name, values, frame.f_globals)) for name in names)
-        return tuple(fact for fact in found if fact is not None)[:_OPERANDS]
-
-
-def _resolve(name: str, values: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
-    """The object behind `self.encoder.mask`, without running properties or `__getattr__`."""
-    from torch_inspector.observe.namespace import attributes_of
-
-    first, *rest = name.split(".")
-    thing = values.get(first, names.get(first))
-    for part in rest:
-        fields = dict(attributes_of(thing))
-        for kind in ("_parameters", "_buffers", "_modules"):
-            inner = fields.get(kind)
-            if type(inner) is dict and part in inner:
-                fields = inner
-        if part not in fields:
-            return None
-        thing = fields[part]
-    return thing
+    expressions = failing.failing_expressions(file.tree, entry)
+    with locals_of(entry.tb_frame) as values, private.unseen():
+        return _facts(failing.Scope(values, entry.tb_frame), expressions)
 
 
-def _operand(name: str, thing: Any) -> OperandFact | None:
+def _facts(scope: Scope, expressions: list[Any]) -> _Named:
+    import ast
+
+    from torch_inspector.observe.failing import text_of_device
+
+    named = [one for expression in expressions for one in scope.named(expression)]
+    operands = tuple(_operand(one) for one in named[:_OPERANDS] if one.device != "?")
+    devices = ((name, scope.value(ast.parse(name, mode="eval").body)[1]) for name in _DEVICE_NAMES)
+    return operands, tuple((name, text_of_device(device)) for name, device in devices if text_of_device(device))
+
+
+def _operand(named: Named) -> OperandFact:
     import torch
 
+    path, thing, nested, device = named
+    if kinds.is_a(thing, torch.Tensor):
+        dtype = str(thing.dtype).removeprefix("torch.")
+        return OperandFact(path, "tensor", (device or str(thing.device),), tuple(thing.shape), dtype, nested)
+    kind, parts = kinds.class_name(thing), _parts(thing)
+    if device:
+        return OperandFact(path, kind, (device,), None, "", nested)
+    devices = tuple(sorted({one for _, one, _ in parts}))
+    # Of a module that is all in one place the module is named, but for a loss: it has nothing but buffers.
+    told = len(devices) > 1 or not any(is_parameter for _, _, is_parameter in parts)
+    firsts = {one: name for name, one, _ in reversed(parts)} if told else {}
+    return OperandFact(path, kind, devices, None, "", nested, tuple((n, d) for d, n in sorted(firsts.items())))
+
+
+def _parts(module: Any) -> list[tuple[str, str, bool]]:
+    """Name and device of the parameters and buffers of a module, and which is a parameter."""
     from torch_inspector.observe import layers
 
-    mro = type(thing).__mro__
-    if torch.Tensor in mro:
-        dtype = str(thing.dtype).removeprefix("torch.")
-        return OperandFact(name, "tensor", (str(thing.device),), tuple(thing.shape), dtype)
-    if torch.nn.Module in mro:
-        devices = {str(p.device) for _, p in layers.walk_parameters(thing)}
-        return OperandFact(name, type(thing).__name__, tuple(sorted(devices)), None, "")
-    return None
+    found = [(name, str(parameter.device), True) for name, parameter in layers.walk_parameters(module)]
+    for prefix, one in layers.walk_modules(module):
+        buffers = kinds.fields_of(one).get("_buffers")
+        for name, buffer in buffers.items() if type(buffers) is dict else ():
+            # Counters without dimensions may be anywhere.
+            if buffer is not None and buffer.dim():
+                found.append((f"{prefix}.{name}" if prefix else str(name), str(buffer.device), False))
+    return found

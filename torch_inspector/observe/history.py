@@ -2,78 +2,258 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from torch_inspector.facts import HolderFact
-from torch_inspector.observe import layers, private
-from torch_inspector.observe.namespace import Names, walk_paths
+from torch_inspector.observe import kinds, layers, private, sorts
+from torch_inspector.observe.namespace import Names, hidden, walk_paths
+from torch_inspector.observe.reach import Reach, gradients_readable
 
 if TYPE_CHECKING:
-    from torch_inspector.observe.graph import GraphReader, Walk
+    from torch_inspector.observe.graph import GraphReader
+
+# Processor time to find out whether anything else holds a result. It is spent once, and again when the number of
+# references to a result has changed.
+_PROOF_S = 0.020
+# Wall time for the same, for machines on which other programs run.
+_PROOF_WALL_S = 0.25
+_use_count: Any = getattr(torch._C, "_storage_Use_Count", None)
 
 
 def storages_of(names: Names) -> dict[int, int]:
-    """Identity and bytes of every storage that variables hold: tensors, parameters, buffers, gradients."""
-    held: dict[int, int] = {}
-    for _, tensor in names.tensors:
-        _add(held, tensor)
-    for _, module in names.modules:
-        for tensor in module_tensors(module):
-            _add(held, tensor)
-    return held
+    """Identity and bytes of every storage that variables hold: tensors, parameters, buffers, gradients, states."""
+    return {key: nbytes for _, (key, nbytes) in _held(names)}
 
 
-def module_tensors(module: Any) -> Iterable[torch.Tensor]:
-    """Parameters, their gradients and buffers of a module and all below it."""
+def _held(names: Names) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Every storage with the path of what holds it."""
+    gradients = gradients_readable()
+    for path, tensors in chain(
+        ((path, (tensor,)) for path, tensor in names.tensors),
+        ((path, module_tensors(module)) for path, module in names.modules),
+        ((path, optimizer_tensors(optimizer)) for path, optimizer in names.optimizers),
+    ):
+        for tensor in tensors:
+            yield from ((path, storage) for storage in _storages(tensor, gradients=gradients))
+
+
+def _storages(tensor: torch.Tensor, *, gradients: bool) -> list[tuple[int, int]]:
+    both = (tensor, tensor.grad if gradients and tensor.is_leaf and tensor.requires_grad else None)
+    found = [private.storage_of(one) for one in both if one is not None]
+    return [storage for storage in found if storage is not None]
+
+
+def module_tensors(module: Any) -> Iterator[torch.Tensor]:
+    """Parameters and buffers of a module and all below it."""
     for _, one in layers.walk_modules(module):
-        fields = layers.fields_of(one)
+        fields = kinds.fields_of(one)
         for kind in ("_parameters", "_buffers"):
-            for tensor in (fields.get(kind) or {}).values():
-                if tensor is not None and issubclass(type(tensor), torch.Tensor):
-                    yield tensor
+            yield from _tensors_in(fields.get(kind))
 
 
-def _add(held: dict[int, int], tensor: torch.Tensor) -> None:
-    storage = private.storage_of(tensor)
-    if storage is not None:
-        held[storage[0]] = storage[1]
-    if tensor.is_leaf and tensor.requires_grad and tensor.grad is not None:
-        _add(held, tensor.grad)
+def optimizer_tensors(optimizer: Any) -> Iterator[torch.Tensor]:
+    """Parameters of an optimizer and what it remembers of each."""
+    fields = kinds.fields_of(optimizer)
+    groups = fields.get("param_groups")
+    for group in groups if type(groups) is list else ():
+        parameters = group.get("params") if type(group) is dict else None
+        for tensor in parameters if type(parameters) is list else ():
+            if kinds.is_a(tensor, torch.Tensor):
+                yield tensor
+    for state in sorts.elements("mapping", fields.get("state"), sys.maxsize) if _is_dict(fields.get("state")) else ():
+        yield from _tensors_in(state)
+
+
+def _is_dict(thing: Any) -> bool:
+    return type(thing) in (dict, OrderedDict, defaultdict) or kinds.is_a(thing, dict)
+
+
+def _tensors_in(mapping: Any) -> Iterator[torch.Tensor]:
+    for tensor in sorts.elements("mapping", mapping, sys.maxsize) if _is_dict(mapping) else ():
+        if kinds.is_a(tensor, torch.Tensor):
+            yield tensor
+
+
+def node_of(tensor: Any) -> Any:
+    """The node that made a tensor; None for leaves, and for a view that an in-place operation has made invalid."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
+@dataclass
+class _Result:
+    """One entry of `Out` that has tensors."""
+
+    number: int
+    value: Any
+    names: Names
+    storages: dict[int, int] = field(default_factory=dict)
+    graph: dict[int, int] = field(default_factory=dict)
+    """Storages that only the graph behind it holds."""
+
+    def mark(self) -> tuple[Any, ...]:
+        """Changes when somebody else lets go of the result, or takes hold of it."""
+        things = [thing for _, thing in (*self.names.tensors, *self.names.modules, *self.names.optimizers)]
+        for _, module in self.names.modules:
+            things.extend(islice(module_tensors(module), 1))
+        for _, optimizer in self.names.optimizers:
+            things.extend(islice(optimizer_tensors(optimizer), 1))
+        counts = [(id(thing), sys.getrefcount(thing), _sharers(thing)) for thing in things]
+        return self.number, id(self.value), sys.getrefcount(self.value), *counts
+
+
+def _sharers(thing: Any) -> int:
+    """How many tensors share the storage of this one, those in graphs among them."""
+    if _use_count is None or not kinds.is_a(thing, torch.Tensor):
+        return 0
+    storage = private.storage_of(thing)
+    return int(_use_count(storage[0])) if storage is not None else 0
+
+
+class OutputHistory:
+    """Looks at `Out` after every cell and remembers what it said while nothing changes."""
+
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self._marks: list[Any] = []
+        self._facts: tuple[HolderFact, ...] = ()
+        self._held_by: dict[int, dict[int, str]] = {}
+
+    def facts(
+        self, history: Mapping[Any, Any], variables: Mapping[str, Any], user: Names, deadline: float
+    ) -> tuple[HolderFact, ...]:
+        """One fact per result that keeps memory which nothing of the user's leads to.
+
+        Bytes shared by results count for the first.
+
+        Args:
+            history: IPython's `Out`.
+            variables: The user's namespace.
+            user: What the walk of the variables found.
+            deadline: `perf_counter()` time at which to stop.
+        """
+        results = list(_results(history, deadline))
+        marks = [result.mark() for result in results]
+        if marks != self._marks or _use_count is None:
+            self._facts = self._look(results, history, variables, user)
+            self._marks = marks
+        return self._facts
+
+    def _look(
+        self, results: list[_Result], history: Mapping[Any, Any], variables: Mapping[str, Any], user: Names
+    ) -> tuple[HolderFact, ...]:
+        numbers = {result.number for result in results}
+        self._held_by = {number: known for number, known in self._held_by.items() if number in numbers}
+        if not results:
+            return ()
+        held = _paths_of_storages(user)
+        deadline = perf_counter() + _PROOF_WALL_S
+        for result in results:
+            result.storages = storages_of(result.names)
+            self._note_names(result, held)
+        alone = {key for result in results for key in result.storages if key not in held}
+        self._read_graphs(results, user, set(held), deadline)
+        alone |= {key for result in results for key in result.graph}
+        alone = self._proved(alone, history, variables, user, deadline) if alone else alone
+        facts = []
+        for result in results:
+            fact = self._fact(result, alone)
+            alone -= result.storages.keys() | result.graph.keys()
+            facts.extend([fact] if fact.nbytes else [])
+        return tuple(facts)
+
+    def _note_names(self, result: _Result, held: dict[int, str]) -> None:
+        """Remembers which variable holds what is in a result, to name it once it is gone."""
+        known = self._held_by.setdefault(result.number, {})
+        known.update({key: held[key] for key in result.storages if key in held})
+
+    def _read_graphs(self, results: list[_Result], user: Names, held: set[int], deadline: float) -> None:
+        nodes = {id(node) for _, tensor in user.tensors if (node := node_of(tensor)) is not None}
+        for result in results:
+            roots = [node for _, tensor in result.names.tensors if (node := node_of(tensor)) is not None]
+            roots = [node for node in roots if id(node) not in nodes]
+            walk = self._reader.walk(roots, deadline) if roots else None
+            if walk is not None:
+                own = walk.storages.items()
+                left_out = held | walk.leaf_storages | result.storages.keys()
+                result.graph = {key: nbytes for key, nbytes in own if key not in left_out}
+
+    def _proved(
+        self, alone: set[int], history: Mapping[Any, Any], variables: Mapping[str, Any], user: Names, deadline: float
+    ) -> set[int]:
+        """Those of some storages that nothing of the user's leads to, none of them if that could not be found out."""
+        roots = [node for _, tensor in user.tensors if (node := node_of(tensor)) is not None]
+        if roots:
+            walk = self._reader.walk(roots, deadline)
+            if walk is None or not walk.complete:
+                return set()
+            alone = alone - walk.storages.keys()
+        reach = Reach(alone, (history, variables), _PROOF_S)
+        reach.search((value for name, value in list(variables.items()) if not hidden(name)), deadline)
+        return reach.wanted if reach.complete else set()
+
+    def _fact(self, result: _Result, alone: set[int]) -> HolderFact:
+        own = {key: nbytes for key, nbytes in result.storages.items() if key in alone}
+        graph_nbytes = sum(nbytes for key, nbytes in result.graph.items() if key in alone and key not in own)
+        first = result.names.tensors[0][1] if result.names.tensors else None
+        whole = first is result.value and first is not None
+        names = [path for key, path in self._held_by.get(result.number, {}).items() if key in own]
+        return HolderFact(
+            path=f"Out[{result.number}]",
+            kind=kinds.class_name(result.value),
+            nbytes=sum(own.values()) + graph_nbytes,
+            shape=_shape(first) if whole else None,
+            dtype=str(first.dtype).removeprefix("torch.") if first is not None else "",
+            device=str(first.device) if first is not None else "",
+            key=result.number,
+            graph_nbytes=graph_nbytes,
+            names=tuple(dict.fromkeys(names)),
+            element_nbytes=layers.nbytes_of(first) if first is not None and whole else 0,
+        )
+
+
+def _results(history: Mapping[Any, Any], deadline: float) -> Iterator[_Result]:
+    for number, value in list(history.items()):
+        if type(number) is int and id(type(value)) not in sorts.ATOMS:
+            names = _names_in(f"Out[{number}]", value, deadline)
+            if names.tensors or names.modules or names.optimizers:
+                yield _Result(number, value, names)
+
+
+def _names_in(path: str, value: Any, deadline: float) -> Names:
+    sort = sorts.sort_of(type(value))
+    if sort == "tensor":
+        return Names(tensors=[(path, value)])
+    return walk_paths([(path, value)], deadline) if sort != "skip" else Names()
+
+
+def _paths_of_storages(names: Names) -> dict[int, str]:
+    """Storages that variables hold, with the first path that leads there."""
+    paths: dict[int, str] = {}
+    for path, (key, _) in _held(names):
+        paths.setdefault(key, path)
+    return paths
+
+
+def _shape(tensor: Any) -> tuple[int, ...] | None:
+    try:
+        return tuple(int(n) for n in tensor.shape)
+    except Exception:  # noqa: BLE001
+        return None
 
 
 def history_facts(
-    history: Mapping[Any, Any], user: Names, reader: GraphReader, deadline: float
+    history: Mapping[Any, Any], variables: Mapping[str, Any], user: Names, reader: GraphReader, deadline: float
 ) -> tuple[HolderFact, ...]:
-    """One fact per entry of `Out` that keeps memory nobody else holds; bytes shared by entries count for the first."""
-    facts, counted = [], set(storages_of(user))
-    nodes = {id(t.grad_fn) for _, t in user.tensors if t.grad_fn is not None}
-    for number, value in list(history.items()):
-        if type(number) is not int:
-            continue
-        names = walk_paths([(f"Out[{number}]", value)], deadline)
-        if names.tensors or names.modules:
-            roots = [t.grad_fn for _, t in names.tensors if t.grad_fn is not None and id(t.grad_fn) not in nodes]
-            walk = reader.walk(roots, deadline) if roots else None
-            fact = _holder(number, value, names, counted, walk)
-            facts.extend([fact] if fact.nbytes else [])
-    return tuple(facts)
-
-
-def _holder(number: int, value: Any, names: Names, counted: set[int], walk: Walk | None) -> HolderFact:
-    mine = {key: n for key, n in storages_of(names).items() if key not in counted}
-    counted |= mine.keys()
-    graph_nbytes = walk.saved_nbytes(counted) if walk is not None else 0
-    first = names.tensors[0][1] if names.tensors else None
-    return HolderFact(
-        path=f"Out[{number}]",
-        kind=type(value).__name__,
-        nbytes=sum(mine.values()) + graph_nbytes,
-        shape=tuple(first.shape) if first is value and first is not None else None,
-        dtype=str(first.dtype).removeprefix("torch.") if first is not None else "",
-        device=str(first.device) if first is not None else "",
-        key=number,
-        graph_nbytes=graph_nbytes,
-    )
+    """The same once, without a memory."""
+    return OutputHistory(reader).facts(history, variables, user, deadline)

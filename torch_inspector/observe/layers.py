@@ -12,9 +12,14 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from torch_inspector.facts import LayerCounts
+from torch_inspector.observe import kinds, selftrained
+from torch_inspector.observe.kinds import fields_of
 
 # Submodules looked at in one module; larger trees are cut.
 LAYER_LIMIT = 5_000
+# The field that switches the mode-dependent part of a layer on.
+_SWITCHED = ((_DropoutNd, "p"), (_NormBase, "track_running_stats"), (nn.RNNBase, "dropout"), (nn.MultiheadAttention, "dropout"))
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class Inside(NamedTuple):
@@ -25,12 +30,6 @@ class Inside(NamedTuple):
     frozen_asleep: int
 
 
-def fields_of(module: Any) -> dict[str, Any]:
-    """The instance dictionary of a module, past any `__getattr__` or `__getattribute__` of its own."""
-    fields = object.__getattribute__(module, "__dict__")
-    return fields if type(fields) is dict else {}
-
-
 def walk_modules(module: Any) -> Iterator[tuple[str, Any]]:
     """A module and all below it with dotted names, each once, without `named_modules()`, which users override."""
     seen, stack, left = {id(module)}, [("", module)], LAYER_LIMIT
@@ -38,7 +37,7 @@ def walk_modules(module: Any) -> Iterator[tuple[str, Any]]:
         name, one = stack.pop()
         left -= 1
         yield name, one
-        children = fields_of(one).get("_modules") or {}
+        children = kinds.fields_of(one).get("_modules") or {}
         for key, child in reversed(list(children.items())):
             if child is not None and id(child) not in seen:
                 seen.add(id(child))
@@ -49,7 +48,7 @@ def walk_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """All parameters below a module with dotted names, each once."""
     seen: set[int] = set()
     for prefix, one in walk_modules(module):
-        for key, parameter in (fields_of(one).get("_parameters") or {}).items():
+        for key, parameter in (kinds.fields_of(one).get("_parameters") or {}).items():
             if parameter is not None and id(parameter) not in seen:
                 seen.add(id(parameter))
                 yield f"{prefix}.{key}" if prefix else str(key), parameter
@@ -59,39 +58,59 @@ def look_inside(module: Any) -> Inside:
     """Counts the layers that behave differently in train and eval mode."""
     awake: Counter[str] = Counter()
     asleep: Counter[str] = Counter()
-    frozen = 0
-    for _, layer in walk_modules(module):
-        kind = type(layer)
-        if not depends_on_mode(layer):
-            continue
-        if fields_of(layer).get("training"):
-            awake[kind.__name__] += 1
-        else:
-            asleep[kind.__name__] += 1
-            frozen += _NormBase in kind.__mro__ and _is_frozen(layer)
+    frozen, trainable = 0, _trainable_parts(module)
+    for name, layer in walk_modules(module):
+        kind = depends_on_mode(layer)
+        if kind and kinds.fields_of(layer).get("training") is True:
+            awake[kind] += 1
+        elif kind:
+            asleep[kind] += 1
+            frozen += not next((trainable[part] for part in _outwards(name) if part in trainable), True)
     return Inside(tuple(sorted(awake.items())), tuple(sorted(asleep.items())), frozen)
 
 
-def depends_on_mode(layer: Any) -> bool:
-    """True for dropout that drops, normalisation that keeps statistics, and RReLU."""
-    kinds, fields = type(layer).__mro__, fields_of(layer)
-    if _DropoutNd in kinds:
-        return bool(fields.get("p"))
-    if _NormBase in kinds:
-        return bool(fields.get("track_running_stats"))
-    if nn.RReLU in kinds:
-        return True
-    return nn.RNNBase in kinds and bool(fields.get("dropout"))
+def _trainable_parts(module: Any) -> dict[str, bool]:
+    """For each part that has parameters, itself or below: does any of them need a gradient?"""
+    parts: dict[str, bool] = {}
+    for name, parameter in walk_parameters(module):
+        for part in _outwards(name.rpartition(".")[0]):
+            parts[part] = parts.get(part, False) or parameter.requires_grad
+    return parts
 
 
-def _is_frozen(layer: Any) -> bool:
-    own = [p for p in (fields_of(layer).get("_parameters") or {}).values() if p is not None]
-    return not any(parameter.requires_grad for parameter in own)
+def _outwards(name: str) -> Iterator[str]:
+    """`a.b`, `a`, and the empty name of the whole."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+    yield ""
+
+
+def depends_on_mode(layer: Any) -> str:
+    """The kind of a layer that behaves differently in train and eval mode, as shown to the user; else empty.
+
+    Dropout that drops, normalisation that keeps statistics, RReLU, and classes that read `self.training` themselves.
+    """
+    mro, fields = kinds.mro_of(type(layer)), kinds.fields_of(layer)
+    depends = next((_positive(fields.get(field)) for base, field in _SWITCHED if base in mro), None)
+    if depends is None and nn.RReLU not in mro:
+        return f"{kinds.class_name(layer)} (reads self.training)" if selftrained.draws(layer) else ""
+    return kinds.class_name(layer) if depends is not False else ""
+
+
+def _positive(value: Any) -> bool:
+    return type(value) in (int, float, bool) and value > 0
 
 
 def softmax_layers(module: Any) -> tuple[str, ...]:
-    """Dotted names of `nn.Softmax` layers."""
-    return tuple(name for name, one in walk_modules(module) if nn.Softmax in type(one).__mro__)
+    """Dotted names of `nn.Softmax` and `nn.Softmax2d` layers."""
+    softmax = (nn.Softmax, nn.Softmax2d)
+    return tuple(name for name, one in walk_modules(module) if any(kinds.is_a(one, kind) for kind in softmax))
+
+
+def has_hooks(module: Any) -> bool:
+    """True if somebody has registered a hook on a layer."""
+    return any(kinds.fields_of(one).get(name) for _, one in walk_modules(module) for name in _HOOKS)
 
 
 def number_of(parameter: torch.Tensor) -> int:

@@ -1,6 +1,7 @@
 """What is remembered of each optimizer from step to step, also across cells: were its gradients cleared, and used?
 
-Holds no tensor: gradients are told apart by address and version counter, which reads no value and waits for no device.
+Holds no tensor: gradients are told apart by address and version counter, which waits for no device. Where these say
+that a gradient was kept, a few of its values are read, on the CPU only: `grad.data.zero_()` leaves both unchanged.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import Place
+from torch_inspector.observe import kinds
 
 Mark = tuple[int, int] | None
 """Address and version of one gradient; None if there is none."""
@@ -20,11 +22,13 @@ Mark = tuple[int, int] | None
 _WATCHED = 16
 # Parameter tensors searched for one with a gradient.
 _SEARCHED = 64
+# Values of a gradient that are read.
+_VALUES = 4_096
 
 
 def parameters_of(optimizer: Any) -> list[list[torch.Tensor]]:
     """Parameters per group, without running properties of optimizer wrappers."""
-    groups = vars(optimizer).get("param_groups") or []
+    groups = kinds.fields_of(optimizer).get("param_groups") or []
     return [group["params"] for group in groups if type(group) is dict and type(group.get("params")) is list]
 
 
@@ -38,16 +42,25 @@ class OptimizerRecord:
     probes: list[tuple[int, int]] = field(default_factory=list)
     """Group and position of the parameters that stand for all: one with a gradient per group."""
     step_marks: list[Mark] | None = None
-    """Gradients as the last step left them; None if that was not looked at."""
+    """Gradients as the last step left them; None if that was not looked at, or if the step itself changed them."""
     backward_marks: list[Mark] | None = None
-    weight_versions: list[int] = field(default_factory=list)
+    """Gradients as the last backward call left them."""
+    clear_marks: list[Mark] | None = None
+    """Gradients as a call of `zero_grad` after it left them."""
     start_marks: list[Mark] | None = None
+    """Gradients when the backward call that is running began."""
+    before_step: tuple[list[Mark], list[int]] | None = None
+    """Gradients and versions of the weights when the step that is running began."""
+    weight_versions: list[int] = field(default_factory=list)
     backward_count: int = 0
     backward_at: Place | None = None
+    backward_trail: int = 0
     cleared: bool = False
     """True if somebody cleared or replaced the gradients after the last step."""
     cleared_at: Place | None = None
     """Where they were cleared after the last backward call."""
+    closure_clears: int = 0
+    """Clearings since the step that is running began."""
     used: bool = True
     discarded_count: int = 0
     discarded_at: Place | None = None
@@ -63,9 +76,8 @@ class OptimizerRecord:
         return [_mark(groups[g][i]) for g, i in self.probes if g < len(groups) and i < len(groups[g])]
 
     def weights(self) -> list[int]:
-        """Version counters of the probes' values."""
-        groups = self._groups()
-        return [groups[g][i]._version for g, i in self.probes if g < len(groups) and i < len(groups[g])]
+        """Version counters of the first parameters' values."""
+        return [p._version for group in self._groups() for p in group[:_SEARCHED]]
 
     def keys(self) -> frozenset[int]:
         """Addresses of all its parameters."""
@@ -75,29 +87,31 @@ class OptimizerRecord:
         """True if any of its parameters has a gradient."""
         return any(p.is_leaf and p.grad is not None for group in self._groups() for p in group)
 
-    def begin_backward(self, place: Place) -> None:
-        """Looks whether anything changed the gradients since the last backward call or step."""
+    def begin_backward(self, trail: int) -> None:
+        """Looks whether anything changed the gradients since the last backward call or step.
+
+        Args:
+            trail: Stands for the calls that lead to this one.
+        """
         now = self.marks()
         last = self.backward_marks if self.backward_count else self.step_marks
-        if last is None or now != last or not any(now):
+        self.closure_clears += last is not None and now != last
+        if last is None or now != last or not any(now) or self._is_zero():
             self.cleared = True
-        self._note_discarded(now, place)
+        self._note_discarded(now, trail)
         self.start_marks = now
 
-    def _note_discarded(self, now: list[Mark], place: Place) -> None:
+    def _note_discarded(self, now: list[Mark], trail: int) -> None:
         """Counts a backward call whose gradients are gone although no step, and no hand, has used them."""
-        gone = self.backward_marks and now and all(mark is None for mark in now) and not self.used
-        if self.backward_count and gone and self.weights() == self.weight_versions and self.backward_at == place:
+        if not self.backward_count or self.used or self.backward_trail != trail:
+            return
+        by_call = self.cleared_at is not None and now == self.clear_marks
+        gone = by_call or (bool(now) and not any(now))
+        if gone and self.weights() == self.weight_versions:
             self.discarded_count += 1
             self.discarded_at = self.cleared_at
 
-    def replaced(self) -> bool:
-        """True if somebody has put gradients of his own in place of those that the last backward call made."""
-        now = self.marks()
-        last = self.backward_marks or []
-        return any(a is not None and b is not None and a[0] != b[0] for a, b in zip(now, last, strict=False))
-
-    def end_backward(self, place: Place) -> None:
+    def end_backward(self, place: Place, trail: int) -> None:
         """Notes a backward call if it changed a gradient."""
         now = self.marks()
         if now == self.start_marks:
@@ -105,14 +119,45 @@ class OptimizerRecord:
         self.backward_count += 1
         self.backward_marks = now
         self.backward_at = place
+        self.backward_trail = trail
         self.weight_versions = self.weights()
         self.cleared_at = None
+        self.clear_marks = None
         self.used = False
+
+    def clear(self, place: Place) -> None:
+        """Notes that `zero_grad` has just cleared the gradients."""
+        self.cleared_at = place
+        self.clear_marks = self.marks()
+        self.closure_clears += 1
+
+    def written(self, now: list[Mark]) -> bool:
+        """True if somebody has written gradients of his own since backward (and `zero_grad` after it) made them."""
+        last = self.clear_marks if self.clear_marks is not None else self.backward_marks
+        if last is None or not any(now):
+            return False
+        if self.clear_marks is not None:
+            return now != last
+        return any(a is not None and b is not None and a[0] != b[0] for a, b in zip(now, last, strict=False))
+
+    def kept_in_closure(self) -> bool:
+        """True if the step that ends evaluated its closure more than once without any clearing. LBFGS does that."""
+        return self.kind == "LBFGS" and self.backward_count > 1 and not self.closure_clears
+
+    def untouched(self, now: list[Mark], *, empty: bool) -> bool:
+        """True if no backward call, and nobody else, has given it a gradient since its last step."""
+        if self.backward_count:
+            return False
+        return empty or now in (self.step_marks, self.clear_marks)
 
     def end_step(self, *, looked: bool) -> None:
         """Starts the time up to the next step."""
-        self.step_marks = self.marks() if looked else None
+        now = self.marks()
+        own_clearing = self.before_step is not None and self.before_step[0] != now
+        self.step_marks = now if looked and not own_clearing else None
+        self.before_step = None
         self.backward_marks = None
+        self.clear_marks = None
         self.backward_count = 0
         self.cleared = False
         self.cleared_at = None
@@ -120,6 +165,14 @@ class OptimizerRecord:
         self.discarded_at = None
         self.leaf_keys = set()
         self.leaves_complete = True
+
+    def _is_zero(self) -> bool:
+        """True if the probes' gradients, on the CPU, hold nothing but zeros in the part that is read."""
+        groups = self._groups()
+        found = [groups[g][i].grad for g, i in self.probes if g < len(groups) and i < len(groups[g])]
+        read = [g for g in found if g is not None and g.device.type == "cpu" and g.layout == torch.strided]
+        with torch.no_grad():
+            return bool(read) and not any(bool(g.reshape(-1)[:_VALUES].any()) for g in read)
 
     def _groups(self) -> list[list[torch.Tensor]]:
         optimizer = self.ref()
@@ -150,7 +203,7 @@ class Ledger:
         """The record of an optimizer, a new one when it is first seen."""
         record = self._records.get(key)
         if record is None:
-            record = OptimizerRecord(key, type(optimizer).__name__, weakref.ref(optimizer))
+            record = OptimizerRecord(key, kinds.class_name(optimizer), weakref.ref(optimizer))
             self._records[key] = record
         return record
 
@@ -161,6 +214,7 @@ class Ledger:
             del self._records[key]
         return list(self._records.values())[-_WATCHED:]
 
-    def stepped_keys(self) -> frozenset[int]:
-        """Addresses of the parameters of every living optimizer that has made a step."""
-        return frozenset().union(*(record.keys() for record in self.live() if record.step_count))
+    def stepped_keys(self, besides: int | None = None) -> frozenset[int]:
+        """Addresses of the parameters of every living optimizer that has made a step, one left out."""
+        records = (record for record in self.live() if record.step_count and record.key != besides)
+        return frozenset[int]().union(*(record.keys() for record in records))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.observe.source import KEEPS, dotted
+from torch_inspector.observe.source import dotted
 
 Loop = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -40,29 +40,7 @@ def _assigns(node: ast.stmt, name: str) -> bool:
         targets = node.targets
     elif isinstance(node, ast.AugAssign | ast.AnnAssign):
         targets = [node.target]
-    return any(isinstance(n, ast.Name) and n.id == name for target in targets for n in ast.walk(target))
-
-
-def growth_line(tree: ast.AST, path: str) -> int | None:
-    """The last line that appends to a container, assigns into it, or adds to a variable."""
-    lines = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.Call) and _grows(node, path)]
-    return max(lines, default=None)
-
-
-def _grows(node: ast.AST, path: str) -> bool:
-    if isinstance(node, ast.AugAssign):
-        return _unparse(node.target) == path
-    if isinstance(node, ast.Assign):
-        return any(
-            _unparse(t) == path or (isinstance(t, ast.Subscript) and _unparse(t.value) == path) for t in node.targets
-        )
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in KEEPS:
-        return _unparse(node.func.value) == path
-    return False
-
-
-def _unparse(node: ast.AST) -> str:
-    return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) else ""
+    return any(dotted(n) == name for target in targets for n in ast.walk(target))
 
 
 def subtracted_names(tree: ast.AST, line: int) -> frozenset[str]:
@@ -87,22 +65,55 @@ def names_on_line(tree: ast.AST, line: int) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (-name.count("."), name)))
 
 
-def repeats_input(tree: ast.AST, line: int) -> bool:
-    """True if a call on this line sits in a loop that binds none of the names which the call is given.
+def loops_around(tree: ast.AST, line: int) -> tuple[tuple[int, int], ...]:
+    """First and last line of each loop statement around a line in its function, innermost first."""
+    loops = [n for n in _own_nodes(_scope_at(tree, line)) if isinstance(n, ast.For | ast.AsyncFor | ast.While)]
+    around = [(n.lineno, n.end_lineno or n.lineno) for n in loops if n.lineno <= line <= (n.end_lineno or n.lineno)]
+    return tuple(sorted(around, key=lambda lines: (-lines[0], lines[1])))
 
-    `[net(x) for _ in range(50)]` samples the same input; `[net(x) for x in batches]` does not.
+
+def repeats_input(tree: ast.AST, line: int, columns: tuple[int, int] | None = None) -> bool:
+    """True if the innermost loop around a call on this line binds none of the names that the call reads.
+
+    `[net(x) for _ in range(50)]` samples the same input; `[net(x) for x in batches]` does not, `[m(x) for m in nets]`
+    asks several modules, and a loop that trains gets another answer each time because the weights change.
     """
-    for loop in (n for n in ast.walk(tree) if isinstance(n, Loop)):
-        if not loop.lineno <= line <= (loop.end_lineno or loop.lineno):
-            continue
-        bound = bound_in(loop)
-        calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and n.lineno == line and n.args]
-        given = [
-            {m.id for a in c.args for m in ast.walk(a) if isinstance(m, ast.Name)} for c in calls if not _makes_new(c)
-        ]
-        if any(names and not names & bound for names in given):
-            return True
-    return False
+    calls = [(node, loop) for node, loop in _in_loops(tree) if isinstance(node, ast.Call) and node.lineno == line]
+    exact = [(call, loop) for call, loop in calls if (call.col_offset, call.end_col_offset) == columns]
+    return any(loop is not None and _repeats(call, loop) for call, loop in exact or calls)
+
+
+def _in_loops(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
+    """Every node with the innermost loop that runs it again and again."""
+    stack: list[tuple[ast.AST, ast.AST | None]] = [(tree, None)]
+    while stack:
+        node, loop = stack.pop()
+        yield node, loop
+        once = _run_once(node)
+        inner = node if isinstance(node, Loop | ast.While) else loop
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            inner = None
+        stack.extend((child, loop if child in once else inner) for child in ast.iter_child_nodes(node))
+
+
+def _run_once(node: ast.AST) -> list[ast.AST]:
+    """Parts of a loop that are evaluated before it begins."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return [node.iter]
+    # The iterables of a comprehension make batches; none of them is a call of the module on one and the same input.
+    return [*node.generators] if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) else []
+
+
+def _repeats(call: ast.Call, loop: ast.AST) -> bool:
+    bound = bound_in(loop)
+    given = {n.id for a in call.args for n in ast.walk(a) if isinstance(n, ast.Name)}
+    callee = {n.id for n in ast.walk(call.func) if isinstance(n, ast.Name)}
+    return bool(given) and not (given | callee) & bound and not _makes_new(call) and not _trains(loop)
+
+
+def _trains(loop: ast.AST) -> bool:
+    calls = (n.func for n in ast.walk(loop) if isinstance(n, ast.Call))
+    return any(isinstance(f, ast.Attribute) and f.attr in ("backward", "step") for f in calls)
 
 
 def _makes_new(call: ast.Call) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 # The frame, our name, the name in the caller's `with` and the argument of the count itself: anybody else is the
 # user's own `locals()`.
 _OWN_REFERENCES = 4
+# Code that names one of these may hold the dictionary which a look would fill again.
+_ASKS = frozenset(["dir", "eval", "exec", "locals", "vars"])
 
 
 @contextmanager
@@ -19,12 +21,16 @@ def locals_of(frame: FrameType) -> Iterator[Mapping[str, Any]]:
     """The variables of a frame, for the time of the block.
 
     Up to Python 3.12, `f_locals` of a function leaves a copy in the frame, which would keep tensors alive after the
-    user's own `del`. The copy is emptied again, unless the user's code holds it.
+    user's own `del`. The copy is emptied again, unless the user's code holds it. Where it could, because the function
+    asks for its variables itself, nothing is read: the look would change the user's dictionary.
     """
+    function = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if function and not _ASKS.isdisjoint(frame.f_code.co_names):
+        yield {}
+        return
     values = frame.f_locals
     try:
         yield values
     finally:
-        copied = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
-        if copied and type(values) is dict and sys.getrefcount(values) <= _OWN_REFERENCES:
+        if function and type(values) is dict and sys.getrefcount(values) <= _OWN_REFERENCES:
             values.clear()

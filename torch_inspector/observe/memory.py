@@ -12,14 +12,22 @@ from torch_inspector.facts import MemoryFact
 _process = psutil.Process()
 
 
-def host_memory() -> MemoryFact:
-    """The resident set of this process; its peak where the system keeps one."""
+def host_memory(*, full: bool = False) -> MemoryFact:
+    """The resident set of this process; its peak where the system keeps one.
+
+    Args:
+        full: True to ask also how much memory the machine has, which takes longer than the rest of a cell's look.
+    """
     rss = int(_process.memory_info().rss)
-    total = psutil.virtual_memory()
+    machine = psutil.virtual_memory() if full else None
     # The kernel updates the two counters at different times: the peak may lag behind.
     peak = _host_peak()
     return MemoryFact(
-        "host", rss, None, None if peak is None else max(peak, rss), int(total.available), int(total.total)
+        device="host",
+        allocated_nbytes=rss,
+        peak_nbytes=None if peak is None else max(peak, rss),
+        free_nbytes=None if machine is None else int(machine.available),
+        total_nbytes=None if machine is None else int(machine.total),
     )
 
 
@@ -33,13 +41,14 @@ def _host_peak() -> int | None:
     return int(peak if sys.platform == "darwin" else peak * 1024)
 
 
-def memory_facts(torch: Any) -> tuple[MemoryFact, ...]:
+def memory_facts(torch: Any, *, full: bool = False) -> tuple[MemoryFact, ...]:
     """Host first, then every accelerator that the user has already started.
 
     Args:
         torch: The module, or None while the user has not imported it.
+        full: True to ask also how much memory the machine has.
     """
-    return (host_memory(), *(_accelerators(torch) if torch is not None else ()))
+    return (host_memory(full=full), *(_accelerators(torch) if torch is not None else ()))
 
 
 def _accelerators(torch: Any) -> list[MemoryFact]:

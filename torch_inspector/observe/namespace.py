@@ -1,31 +1,36 @@
 """Walks the user's variables: tensors, modules and optimizers with paths that the user can type.
 
-Runs no code of the user: exact types decide, instance dictionaries are read past `__getattribute__`, and nothing is
-compared, measured with `len` of a stranger, or shown.
+Made for heaps with millions of objects: C code asks for the types of a sample, a container whose sample is barren costs
+two microseconds, and paths are put together only for what was found.
 """
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import islice
-from time import perf_counter
-from types import GetSetDescriptorType, SimpleNamespace
+from itertools import compress
+from time import perf_counter, thread_time
 from typing import Any
 
 import torch
+
+from torch_inspector.observe import sorts
+from torch_inspector.observe.paths import attributes_of, key_text, name_of_part, path_of_attribute, path_of_name
+
+__all__ = ["ELEMENTS", "Group", "Names", "attributes_of", "hidden", "key_text", "walk_names", "walk_paths"]
 
 # Containers in containers that are looked into.
 _DEPTH = 4
 # Elements of one container that are looked at.
 ELEMENTS = 1_000
-_MAPPINGS = (dict, OrderedDict, defaultdict)
-_SEQUENCES = (list, tuple, deque)
-_SETS = (set, frozenset)
-_KEY_LENGTH = 60
-_CLOCK_EVERY = 64
+# The same for a sampling walk until a tensor is found among them: what a variable holds directly, one level deeper, below.
+_SAMPLES = (ELEMENTS, 64, 16, 16)
+# Containers in one container that a sampling walk looks into until something is found in one of them.
+_SCOUTS = (18, 6, 3, 3)
+# Barren containers that a sampling walk looks into: below one variable, and in all. About 2 µs each.
+_BARREN_EACH, _BARREN = 64, 400
+_CLOCK_EVERY = 16
 _HISTORY = re.compile(r"_(\d+|i\d*|ii|iii|oh|ih|dh|__?)?$|In$|Out$|exit$|quit$|get_ipython$|open$")
 
 
@@ -47,6 +52,7 @@ class Names:
     optimizers: list[tuple[str, Any]] = field(default_factory=list)
     groups: dict[int, Group] = field(default_factory=dict)
     complete: bool = True
+    """False if the time was over, or a container of tensors was longer than is looked at."""
 
 
 def hidden(name: object) -> bool:
@@ -54,141 +60,217 @@ def hidden(name: object) -> bool:
     return type(name) is not str or _HISTORY.match(name) is not None
 
 
-def walk_names(names: Iterable[tuple[Any, Any]], deadline: float) -> Names:
-    """Finds what a set of variables leads to, breadth first, until a `perf_counter()` time."""
-    return walk_paths(((path_of_name(name), value) for name, value in names), deadline)
+def walk_names(names: Iterable[tuple[Any, Any]], deadline: float, cpu_s: float | None = None) -> Names:
+    """Finds what a set of variables leads to, breadth first, so that short paths win.
+
+    Args:
+        names: Names and values.
+        deadline: `perf_counter()` time at which to stop.
+        cpu_s: Processor time for a walk that samples; None for one that looks into everything.
+    """
+    return _Search(deadline, cpu_s, path_of_name).run(names)
 
 
-def walk_paths(paths: Iterable[tuple[str, Any]], deadline: float) -> Names:
+def walk_paths(paths: Iterable[tuple[str, Any]], deadline: float, cpu_s: float | None = None) -> Names:
     """The same for objects that have a path already."""
-    return _Search(deadline).run([(path, value, None, 0) for path, value in paths])
+    return _Search(deadline, cpu_s, str).run(paths)
 
 
-def path_of_name(name: object) -> str:
-    """How to type a global variable."""
-    if type(name) is str and name.isidentifier():
-        return name
-    return f"globals()[{key_text(name)}]"
+class _Spot:
+    """An object that is looked into, and how it was reached."""
 
+    __slots__ = ("barren", "depth", "fruitful", "key", "parent", "sort", "value")
 
-def key_text(key: object) -> str:
-    """A dictionary key as the user would type it; only plain keys are shown, and long ones cut."""
-    if type(key) is str:
-        return repr(key if len(key) <= _KEY_LENGTH else key[:_KEY_LENGTH] + "…")
-    if type(key) in (int, bool, float, type(None)):
-        return repr(key)
-    return "…"
+    def __init__(self, value: Any, sort: str, parent: _Spot | None, key: Any, depth: int) -> None:
+        self.value, self.sort, self.parent, self.key, self.depth = value, sort, parent, key, depth
+        self.fruitful = False
+        self.barren: list[int] = [0] if parent is None else parent.barren
+
+    def path(self) -> str:
+        """How to type it."""
+        return self.parent.path_of(self.key, self.value) if self.parent is not None else str(self.key)
+
+    def path_of(self, key: Any, part: Any) -> str:
+        """How to type one of its parts."""
+        if self.sort == "object":
+            name = name_of_part(self.value, part)
+            return self.path() if name == "" else path_of_attribute(self.path(), name or "…")
+        if self.sort == "module" or self.holds_attributes():
+            whose = self if self.sort == "module" or self.parent is None else self.parent
+            return path_of_attribute(whose.path(), key) if type(key) is str else f"{whose.path()}.…"
+        if self.sort in ("set", "frozenset"):
+            return f"{self.path()} (an element)"
+        return f"{self.path()}[{key_text(key)}]"
+
+    def holds_attributes(self) -> bool:
+        """True for the instance dictionary of an object."""
+        owner = self.parent
+        return owner is not None and owner.sort == "object" and name_of_part(owner.value, self.value) == ""
+
+    def note_found(self) -> None:
+        """Something was found below: what was put off there is worth a look."""
+        spot: _Spot | None = self
+        while spot is not None and not spot.fruitful:
+            spot.fruitful = True
+            spot = spot.parent
 
 
 class _Search:
-    """One breadth-first walk."""
+    """One walk."""
 
-    def __init__(self, deadline: float) -> None:
-        self._deadline = deadline
-        self._kinds: dict[type[Any], str] = {}
+    def __init__(self, deadline: float, cpu_s: float | None, root_path: Callable[[Any], str]) -> None:
+        self._deadline, self._sampling, self._root_path = deadline, cpu_s is not None, root_path
+        self._cpu_deadline = float("inf") if cpu_s is None else thread_time() + cpu_s
+        self._sorts: dict[int, str] = dict.fromkeys(sorts.ATOMS, "skip")
+        self._skip = set(sorts.ATOMS)
+        self._things: set[int] = set()
+        self._deep: set[int] = set()
+        self._plain: set[int] = set()
         self._seen: set[int] = set()
-        self._count = 0
+        self._entered: set[int] = set()
+        self._put_off: list[tuple[_Spot, list[Any], list[Any] | None, list[int]]] = []
+        self._count = self._barren = 0
+        self._over = False
         self.found = Names()
 
-    def run(self, level: list[tuple[str, Any, Group | None, int]]) -> Names:
-        """Walks level by level, so that short paths win."""
-        while level and self.found.complete:
-            following: list[tuple[str, Any, Group | None, int]] = []
-            for path, value, group, depth in level:
+    def run(self, roots: Iterable[tuple[Any, Any]]) -> Names:
+        """Looks at all roots, then at what is in them, and so on."""
+        level = self._roots(roots)
+        while level and not self._over:
+            following: list[_Spot] = []
+            for spot in level:
                 if self._stop():
                     break
-                self._one(path, value, group, depth, following)
-            level = following
+                self._look(spot, following)
+            level = following or self._resume()
         return self.found
 
     def _stop(self) -> bool:
+        if self._count % _CLOCK_EVERY == 0:
+            late = perf_counter() > self._deadline or thread_time() > self._cpu_deadline
+            if late or (self._sampling and self._barren > _BARREN):
+                self._over, self.found.complete = True, False
         self._count += 1
-        if self._count % _CLOCK_EVERY == 0 and perf_counter() > self._deadline:
+        return self._over
+
+    def _roots(self, roots: Iterable[tuple[Any, Any]]) -> list[_Spot]:
+        level: list[_Spot] = []
+        for name, value in roots:
+            sort = self._sorts.get(id(type(value))) or self._learn(type(value))
+            if sort == "skip" or id(value) in self._entered:
+                continue
+            if self._stop():
+                break
+            spot = _Spot(value, sort, None, self._root_path(name), 0)
+            if id(type(value)) in self._things:
+                self._plain.add(id(value))
+                self._note(spot.path(), value, sort)
+            if sort not in ("tensor", "optimizer"):
+                self._entered.add(id(value))
+                level.append(spot)
+        return level
+
+    def _look(self, spot: _Spot, following: list[_Spot]) -> None:
+        wanted = spot.parent is not None and spot.parent.fruitful
+        if self._sampling and spot.barren[0] > _BARREN_EACH and not wanted:
+            return
+        parts = sorts.elements(spot.sort, spot.value, _SAMPLES[spot.depth] if self._sampling else ELEMENTS)
+        kinds = self._kinds_of(parts)
+        if not wanted and not kinds & self._things:
+            spot.barren[0] += 1
+            self._barren += 1
+        if not kinds:
+            return
+        keys: list[Any] | None = None
+        limit = ELEMENTS if kinds & self._things or spot.sort == "module" else len(parts)
+        if spot.sort in ("mapping", "module"):
+            keys, parts = sorts.entries(spot.sort, spot.value, limit)
+        elif limit > len(parts):
+            parts = sorts.elements(spot.sort, spot.value, limit)
+            self._kinds_of(parts)
+        if keys is not None:
+            self._kinds_of(parts)
+        if kinds & self._things:
+            self._take(spot, parts, keys)
+        self._look_deeper(spot, parts, keys, following)
+
+    def _kinds_of(self, parts: list[Any]) -> set[int]:
+        """Identities of the types among some objects, those left out that lead nowhere."""
+        kinds = set(map(id, map(type, parts)))
+        if not kinds <= self._skip:
+            for kind in map(type, parts):
+                if id(kind) not in self._sorts:
+                    self._learn(kind)
+        return kinds - self._skip
+
+    def _learn(self, kind: type[Any]) -> str:
+        sort = self._sorts[id(kind)] = sorts.sort_of(kind)
+        if sort == "skip":
+            self._skip.add(id(kind))
+        if sort in ("tensor", "module", "optimizer"):
+            self._things.add(id(kind))
+        if sort not in ("skip", "tensor", "optimizer"):
+            self._deep.add(id(kind))
+        return sort
+
+    def _take(self, spot: _Spot, parts: list[Any], keys: list[Any] | None) -> None:
+        """Notes the tensors, modules and optimizers in a container, and the tensors as a group."""
+        group: dict[int, tuple[str, torch.Tensor]] = {}
+        own = False
+        for place, part in enumerate(parts):
+            if id(type(part)) not in self._things:
+                continue
+            new, sort = id(part) not in self._seen, self._sorts[id(type(part))]
+            if new or (sort == "tensor" and id(part) in self._plain):
+                path = spot.path_of(place if keys is None else keys[place], part)
+                if new:
+                    self._note(path, part, sort)
+                    spot.note_found()
+                if sort == "tensor":
+                    own = own or new
+                    group[id(part)] = (path, part)
+        # A container of variables only is known by their names.
+        if own and spot.sort not in ("object", "module") and not spot.holds_attributes():
+            self.found.groups[id(spot.value)] = Group(spot.path(), spot.value, list(group.values()))
+        if sorts.length(spot.sort, spot.value) > ELEMENTS:
             self.found.complete = False
-        return not self.found.complete
 
-    def _one(self, path: str, value: Any, group: Group | None, depth: int, following: list[Any]) -> None:
-        kind = self._kind(type(value))
-        if kind == "skip" or id(value) in self._seen:
+    def _note(self, path: str, thing: Any, sort: str) -> None:
+        if id(thing) in self._seen:
             return
-        self._seen.add(id(value))
-        if kind == "tensor":
-            self.found.tensors.append((path, value))
-            if group is not None:
-                self.found.groups.setdefault(id(group.container), group).tensors.append((path, value))
-            return
-        if kind == "module":
-            self.found.modules.append((path, value))
-        elif kind == "optimizer":
-            self.found.optimizers.append((path, value))
-            return
-        if depth < _DEPTH:
-            following.extend(_inside(kind, path, value, depth + 1))
+        self._seen.add(id(thing))
+        found: list[tuple[str, Any]] = getattr(self.found, f"{sort}s")
+        found.append((path, thing))
 
-    def _kind(self, kind: type[Any]) -> str:
-        known = self._kinds.get(kind)
-        if known is None:
-            known = self._kinds[kind] = _sort_of(kind)
-        return known
+    def _look_deeper(self, spot: _Spot, parts: list[Any], keys: list[Any] | None, following: list[_Spot]) -> None:
+        places = list(compress(range(len(parts)), map(self._deep.__contains__, map(id, map(type, parts)))))
+        count = _SCOUTS[spot.depth] if self._sampling and spot.sort not in ("object", "module") else ELEMENTS
+        if len(places) > count:
+            # Two thirds from the front, the others from the end, where a running program appends.
+            start, end = count - count // 3, len(places) - count // 3
+            self._put_off.append((spot, parts, keys, places[start:end]))
+            places = places[:start] + places[end:]
+        self._enter(spot, parts, keys, places, following)
 
+    def _enter(
+        self, spot: _Spot, parts: list[Any], keys: list[Any] | None, places: list[int], following: list[_Spot]
+    ) -> None:
+        for place in places:
+            part = parts[place]
+            sort = self._sorts[id(type(part))]
+            # What a dictionary of an object holds is what the object holds.
+            depth = spot.depth if spot.sort == "object" and sort == "mapping" else spot.depth + 1
+            if depth < _DEPTH and id(part) not in self._entered:
+                self._entered.add(id(part))
+                following.append(_Spot(part, sort, spot, place if keys is None else keys[place], depth))
 
-def _mro(kind: type[Any]) -> tuple[type[Any], ...]:
-    return type.__dict__["__mro__"].__get__(kind)  # type: ignore[no-any-return]
-
-
-def _sort_of(kind: type[Any]) -> str:
-    """What to do with objects of exactly this type."""
-    mro = _mro(kind)
-    for base, sort in ((torch.Tensor, "tensor"), (torch.nn.Module, "module"), (torch.optim.Optimizer, "optimizer")):
-        if base in mro:
-            return sort
-    for kinds, sort in ((_MAPPINGS, "mapping"), (_SEQUENCES, "sequence"), (_SETS, "set")):
-        if kind in kinds:
-            return sort
-    if kind is SimpleNamespace or type.__dict__["__module__"].__get__(kind) == "__main__":
-        return "object"
-    return "named tuple" if tuple in mro and "_fields" in kind.__dict__ else "skip"
-
-
-def _inside(kind: str, path: str, value: Any, depth: int) -> Iterator[tuple[str, Any, Group | None, int]]:
-    """The elements of a container or the attributes of an object, as far as they are looked at."""
-    if kind in ("object", "module"):
-        for name, part in attributes_of(value):
-            if kind == "object" or name not in ("_parameters", "_buffers", "_modules"):
-                yield f"{path}.{name}", part, None, depth
-        return
-    group = Group(path, value)
-    if kind == "mapping":
-        for key, part in _items(value):
-            yield f"{path}[{key_text(key)}]", part, group, depth
-    elif kind == "set":
-        for part in _first(value):
-            yield f"{path} (an element)", part, group, depth
-    else:
-        for index, part in enumerate(_first(value)):
-            yield f"{path}[{index}]", part, group, depth
-
-
-def _items(mapping: Any) -> list[tuple[Any, Any]]:
-    """Entries of a dictionary that another thread may be changing."""
-    try:
-        return list(islice(dict.items(mapping), ELEMENTS))
-    except RuntimeError:
-        return []
-
-
-def _first(container: Any) -> list[Any]:
-    try:
-        return list(islice(type(container).__iter__(container), ELEMENTS))
-    except RuntimeError:
-        return []
-
-
-def attributes_of(thing: Any) -> list[tuple[Any, Any]]:
-    """Entries of the instance dictionary, past any attribute access that the class defines."""
-    for base in _mro(type(thing)):
-        entry = base.__dict__.get("__dict__")
-        if entry is not None:
-            fields = entry.__get__(thing) if type(entry) is GetSetDescriptorType else None
-            return [(k, v) for k, v in _items(fields) if type(k) is str] if type(fields) is dict else []
-    return []
+    def _resume(self) -> list[_Spot]:
+        """What was put off, where a neighbour has led to something."""
+        following: list[_Spot] = []
+        waiting, self._put_off = self._put_off, []
+        for one in waiting:
+            if one[0].fruitful:
+                self._enter(*one, following)
+            else:
+                self._put_off.append(one)
+        return following

@@ -59,16 +59,16 @@ class TorchObserver:
 
     def install(self) -> None:
         """Puts all wrappers in place."""
-        for patch in self._patches():
+        for install in (*(patch.install for patch in self._patches()), self._steps.install):
             with self._failures.guard("install"):
-                patch.install()
+                install()
 
     def remove(self) -> None:
         """Puts everything back that was wrapped."""
         self.close()
-        for patch in reversed(self._patches()):
+        for remove in (self._steps.remove, *(patch.remove for patch in reversed(self._patches()))):
             with self._failures.guard("remove"):
-                patch.remove()
+                remove()
 
     def _patches(self) -> list[Patch]:
         return [patch for watch in self._watches() for patch in watch.patches]
@@ -84,7 +84,7 @@ class TorchObserver:
         with self._failures.guard("open"):
             for watch in self._watches():
                 watch.open(recorder)
-            self._attention.begin()
+            self._attention.begin(recorder.thread)
         self._nodes_before = private.sequence_number()
 
     def close(self) -> None:

@@ -14,6 +14,8 @@ from torch_inspector.facts import Cell, Place
 _KEPT = 1_000
 # Frames between a recorder and the user's line; trainer libraries nest some dozens.
 _DEPTH = 200
+_UNNAMED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_CODE_NAMES = dict(zip(_UNNAMED, ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"), strict=True))
 _TIMED = ("<timed exec>", "<timed eval>")
 
 
@@ -37,16 +39,18 @@ class CodeFile:
 
     @cached_property
     def function_lines(self) -> frozenset[tuple[str, int]]:
-        """Name and first line of every function in it."""
-        kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-        nodes = ast.walk(self.tree) if self.tree else ()
-        return frozenset(
-            (n.name, (n.decorator_list[0] if n.decorator_list else n).lineno) for n in nodes if isinstance(n, kinds)
-        )
+        """Name and first line of every function in it, as its code object has them."""
+        found = set()
+        for node in ast.walk(self.tree) if self.tree else ():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.add((node.name, node.decorator_list[0].lineno if node.decorator_list else node.lineno))
+            elif isinstance(node, _UNNAMED):
+                found.add((_CODE_NAMES[type(node)], node.lineno))
+        return frozenset(found)
 
     def owns(self, code: CodeType) -> bool:
         """True if this code object was compiled from this text."""
-        if not self.timed or code.co_name.startswith("<"):
+        if not self.timed or code.co_name == "<module>":
             return True
         return (code.co_name, code.co_firstlineno) in self.function_lines
 
@@ -90,6 +94,17 @@ class Places:
                 return frame
             frame = frame.f_back
         return None
+
+    def trail(self, frame: FrameType | None) -> int:
+        """Stands for all calls of the user's own code that lead to a frame: equal only for the same way."""
+        steps: list[tuple[int, int]] = []
+        for _ in range(_DEPTH):
+            frame = self.user_frame(frame)
+            if frame is None:
+                break
+            steps.append((id(frame.f_code), frame.f_lasti))
+            frame = frame.f_back
+        return hash(tuple(steps))
 
     def find(self, frame: FrameType | None) -> Place:
         """The innermost line of the user's own code, from `frame` outwards; empty if there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -107,9 +108,11 @@ def storage_of(tensor: torch.Tensor) -> tuple[int, int] | None:
 
 def backward_elsewhere() -> bool:
     """True if another thread is inside a backward pass: reading a graph now could crash the process."""
-    me = threading.get_ident()
-    for thread, frame in sys._current_frames().items():
-        here = frame if thread != me else None
+    frames = sys._current_frames()
+    # Our own frame must not end up in a variable of its own: that cycle would keep the user's tensors alive.
+    del frames[threading.get_ident()]
+    while frames:
+        here: FrameType | None = frames.popitem()[1]
         while here is not None:
             if here.f_code.co_name == "_engine_run_backward":
                 return True

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 class Site:
     """One line (more exactly, one call in it) from which one kind of call is made."""
 
-    __slots__ = ("code", "count", "kind", "name", "place")
+    __slots__ = ("code", "count", "kind", "known_as", "name", "place")
 
     def __init__(self, kind: str, place: Place, name: str, code: CodeType) -> None:
         self.kind = kind
         self.place = place
         self.name = name
+        self.known_as = ""
+        """What the code there calls the optimizer."""
         self.count = 0
         # Held so that its address, which is part of the site's key, is not used again.
         self.code = code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from torch_inspector.facts import GraphFact, Place
-from torch_inspector.observe import layers, lines, private
-from torch_inspector.observe.graph import GraphReader, sum_length
+from torch_inspector.observe import layers, private
+from torch_inspector.observe.graph import GraphReader, chain_of, pass_count
+from torch_inspector.observe.growth import Growth, growth, remedy
 
 if TYPE_CHECKING:
     from torch_inspector.observe.namespace import Names
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
 # Groups of tensors with history that are looked at, the newest first.
 _GROUPS = 24
-_NUMBERED = re.compile(r"\[-?\d+\]")
+# Fewer tensors, links or steps are no collection: no line is searched for them.
+_SEVERAL = 3
+_NUMBERED = re.compile(r"\[-?\d+\](?=[\[.]|$)")
 
 
 @dataclass
@@ -27,10 +31,15 @@ class _Kept:
 
     path: str
     container: bool
+    nested: bool = False
+    """True if they sit in elements of the container: `log[3]['loss']`."""
     tensors: list[torch.Tensor] = field(default_factory=list)
 
     def newest(self) -> int:
-        return max(private.node_number(t.grad_fn) for t in self.tensors)
+        return max(self.numbers())
+
+    def numbers(self) -> list[int]:
+        return [private.node_number(t.grad_fn) for t in self.tensors]
 
 
 def _kept(names: Names) -> list[_Kept]:
@@ -39,10 +48,11 @@ def _kept(names: Names) -> list[_Kept]:
     grouped: set[int] = set()
     for group in names.groups.values():
         path = _NUMBERED.sub("[*]", group.path)
+        short = path.split("[*]")[0]
         for _, tensor in group.tensors:
             grouped.add(id(tensor))
             if tensor.grad_fn is not None:
-                kept.setdefault(path, _Kept(path.split("[*]")[0], container=True)).tensors.append(tensor)
+                kept.setdefault(path, _Kept(short, container=True, nested=path != short)).tensors.append(tensor)
     for path, tensor in names.tensors:
         if id(tensor) not in grouped and tensor.grad_fn is not None:
             kept.setdefault(path, _Kept(path, container=False)).tensors.append(tensor)
@@ -66,54 +76,95 @@ class RetainedGraphs:
             deadline: `perf_counter()` time at which to stop.
         """
         found = sorted(_kept(names), key=_Kept.newest, reverse=True)[:_GROUPS]
-        facts = tuple(fact for kept in found if (fact := self._fact(kept, held, since, deadline)) is not None)
+        numbers: dict[str, set[int]] = {}
+        facts = []
+        for kept in found:
+            fact = self._known_fact(kept, since) or self._fact(kept, held, since, deadline, numbers)
+            facts.extend([fact] if fact is not None else [])
         self._known = {fact.path: fact for fact in facts}
-        return facts
+        return tuple(fact._replace(derived_from=_source_of(fact, facts, numbers)) for fact in facts)
 
-    def _fact(self, kept: _Kept, held: set[int], since: int, deadline: float) -> GraphFact | None:
-        newest, count = kept.newest(), len(kept.tensors)
+    def _known_fact(self, kept: _Kept, since: int) -> GraphFact | None:
+        """What the last cell said, unless a backward call may have freed something since."""
         known = self._known.get(kept.path)
-        if known is not None and (known.key, known.tensor_count) == (newest, count) and newest < since:
-            return known._replace(newest_nodes=0, grown_at=None)
-        walk = self._reader.walk([t.grad_fn for t in kept.tensors], deadline)
+        marks = self._reader.marks
+        if known is None or (marks and marks[-1] >= since):
+            return None
+        newest = kept.newest()
+        same = (known.key, known.tensor_count) == (newest, len(kept.tensors)) and newest < since
+        return known._replace(newest_nodes=0, grown_at=None) if same else None
+
+    def _fact(
+        self, kept: _Kept, held: set[int], since: int, deadline: float, numbers: dict[str, set[int]]
+    ) -> GraphFact | None:
+        roots = [t.grad_fn for t in kept.tensors]
+        walk = self._reader.walk(roots, deadline)
         if walk is None:
             return None
-        saved = walk.saved_nbytes(held)
-        own = {s[0]: s[1] for t in kept.tensors if (s := private.storage_of(t)) is not None}
+        own, chain = kept.numbers(), None if kept.container else chain_of(roots[0])
+        numbers[kept.path] = walk.numbers
+        steps = self._reader.steps(walk.numbers.union(own))
+        storages = {s[0]: s[1] for t in kept.tensors if (s := private.storage_of(t)) is not None}
+        spent = walk.freed_count > 0 and walk.live_count == 0
         return GraphFact(
             path=kept.path,
-            tensor_count=count,
+            tensor_count=len(own),
             node_count=len(walk.nodes),
-            saved_nbytes=saved,
+            saved_nbytes=walk.saved_nbytes(held),
             scalar=all(layers.number_of(t) == 1 for t in kept.tensors),
-            spent=walk.freed_count > 0 and walk.live_count == 0,
-            sum_length=0 if kept.container else sum_length(kept.tensors[0].grad_fn),
-            differentiated=False,
+            spent=spent,
+            sum_length=chain.length if chain else 0,
+            differentiated=steps >= _SEVERAL,
             complete=walk.complete,
             container=kept.container,
-            newest_nodes=sum(private.node_number(t.grad_fn) >= since for t in kept.tensors),
-            key=newest,
-            grown_at=None,
-            nbytes=sum(own.values()),
+            newest_nodes=sum(number >= since for number in own),
+            key=max(own),
+            nbytes=sum(storages.values()),
+            step_count=steps,
+            pass_count=pass_count(walk, chain.parts, chain.links) if chain else pass_count(walk, own),
+            nested=kept.nested,
         )
 
 
-def with_places(facts: tuple[GraphFact, ...], files: list[CodeFile], roots: frozenset[str]) -> tuple[GraphFact, ...]:
+def _source_of(fact: GraphFact, facts: list[GraphFact], numbers: dict[str, set[int]]) -> str:
+    """Path of a collection or a total from which a variable was computed."""
+    seen = numbers.get(fact.path, set())
+    others = (f for f in facts if f.key < fact.key and f.key in seen and _several(f))
+    return "" if fact.container else next((f.path for f in others), "")
+
+
+def _several(fact: GraphFact) -> bool:
+    return max(fact.tensor_count, fact.sum_length, fact.step_count) >= _SEVERAL
+
+
+def with_places(
+    facts: tuple[GraphFact, ...], files: list[CodeFile], roots: frozenset[str] = frozenset()
+) -> tuple[GraphFact, ...]:
     """The same facts with the line that collects each group, for those that grew in this cell.
 
     Args:
         facts: Graphs kept after the cell.
         files: Code to search, the cell's own first.
-        roots: Names of the losses that `backward()` was called on.
+        roots: Names of losses that `backward()` was called on, for sessions that do not mark its calls.
     """
-    return tuple(_placed(fact, files, roots) if fact.newest_nodes else fact for fact in facts)
+    return tuple(_placed(fact, files, roots) if fact.newest_nodes and _several(fact) else fact for fact in facts)
 
 
 def _placed(fact: GraphFact, files: list[CodeFile], roots: frozenset[str]) -> GraphFact:
-    for file in files:
-        line = lines.growth_line(file.tree, fact.path) if file.tree is not None else None
-        if line is not None and file.tree is not None:
-            collected = set(lines.names_on_line(file.tree, line))
-            differentiated = fact.path not in roots and bool(roots & collected)
-            return fact._replace(grown_at=Place(file.cell, line + file.offset), differentiated=differentiated)
-    return fact
+    found: list[tuple[tuple[bool, int, int], Growth, CodeFile]] = []
+    for index, file in enumerate(files):
+        functions_only = index > 0 and not file.timed
+        one = growth(file.tree, fact.path, functions_only=functions_only) if file.tree is not None else None
+        if one is not None:
+            found.append(((*one.rank()[:2], -index), one, file))
+    if not found:
+        return fact
+    _, best, file = max(found, key=lambda each: each[0])
+    text = "" if fact.nested else remedy(best, "item" if fact.scalar else "detach")
+    named = {n.id for n in ast.walk(best.node) if isinstance(n, ast.Name)} if fact.path not in roots else set()
+    return fact._replace(
+        grown_at=Place(file.cell, best.line + file.offset),
+        grown_by=best.kind,
+        remedy=text,
+        differentiated=fact.differentiated or bool(named & roots),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -10,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import ModuleFact, OptimizerFact, Snapshot, TensorFact
-from torch_inspector.observe import layers, namespace, private
-from torch_inspector.observe.history import history_facts, storages_of
-from torch_inspector.observe.ledger import parameters_of
+from torch_inspector.observe import kinds, layers, namespace, private
+from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.retained import RetainedGraphs
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 # Facts of one kind per snapshot; the rest is counted as "at least".
 _TENSORS = 500
 _MODULES = 200
+# The walk of the variables after a cell: processor time that it may always take, and wall time that it may lose to others.
+_WALK_S = 0.002
+_WALK_WALL_S = 0.1
+# What a cell may cost by default. What the budget has beyond it is a share of a long cell, and the walk may have it too.
+_BUDGET_S = 0.020
 
 
 @dataclass
@@ -53,41 +58,56 @@ class Snapshots:
         self._reader = reader
         self._failures = failures
         self._graphs = RetainedGraphs(reader)
-        self._first_seen: dict[tuple[str, int], int] = {}
+        self._history = OutputHistory(reader)
+        self._known: dict[tuple[str, int], TensorFact] = {}
 
     def take(self, look: Look, cell: int | None) -> Snapshot:
         """Everything that holds now, as plain facts."""
-        with private.unseen():
-            return self._take(look, cell)
+        collecting = gc.isenabled()
+        # What the look makes for a moment would start a collection, of 100 ms on a heap of a million objects.
+        gc.disable()
+        try:
+            with private.unseen():
+                return self._take(look, cell)
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _walk(self, look: Look) -> namespace.Names:
+        if look.full:
+            return namespace.walk_names(_visible(look.names), look.deadline)
+        budget_s = look.deadline - perf_counter()
+        cpu_s = max(_WALK_S, budget_s - _BUDGET_S)
+        return namespace.walk_names(_visible(look.names), look.deadline + _WALK_WALL_S, cpu_s)
 
     def _take(self, look: Look, cell: int | None) -> Snapshot:
-        names = namespace.walk_names(_visible(look.names), look.deadline)
+        names = self._walk(look)
         parts: dict[str, tuple[Any, ...]] = dict.fromkeys(("tensors", "modules", "optimizers", "graphs", "holders"), ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
-            ("optimizers", lambda: tuple(self._optimizer(path, one) for path, one in names.optimizers)),
-            ("tensors", lambda: self._tensors(names, cell, look.deadline)),
+            ("optimizers", lambda: tuple(self._optimizer(*one, full=look.full) for one in names.optimizers)),
+            ("tensors", lambda: self._tensors(names, cell, look)),
             ("graphs", lambda: self._graph_facts(names, look)),
             ("holders", lambda: self._holders(names, look)),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):
                     parts[part] = make()
-        complete = names.complete and len(names.tensors) <= _TENSORS and perf_counter() <= look.deadline
-        return Snapshot(memory=memory_facts(torch), complete=complete, **parts)
+        complete = names.complete and len(names.tensors) <= _TENSORS
+        return Snapshot(memory=memory_facts(torch, full=look.full), complete=complete, **parts)
 
-    def _tensors(self, names: namespace.Names, cell: int | None, deadline: float) -> tuple[TensorFact, ...]:
-        facts: list[TensorFact] = []
-        seen: dict[tuple[str, int], int] = {}
+    def _tensors(self, names: namespace.Names, cell: int | None, look: Look) -> tuple[TensorFact, ...]:
+        facts: dict[tuple[str, int], TensorFact] = {}
         for path, tensor in names.tensors[:_TENSORS]:
-            if perf_counter() > deadline:
-                break
             key = (path, id(tensor))
-            seen[key] = self._first_seen.get(key, cell or 0)
+            known = self._known.get(key)
+            if known is not None and not look.full and _still(known, tensor):
+                facts[key] = known
+                continue
             with self._failures.guard("tensor"):
-                facts.append(_tensor_fact(path, tensor, seen[key]))
-        self._first_seen = seen
-        return tuple(facts)
+                facts[key] = _tensor_fact(path, tensor, (known and known.first_seen_cell) or cell)
+        self._known = facts
+        return tuple(facts.values())
 
     def _modules(self, names: namespace.Names, look: Look) -> tuple[ModuleFact, ...]:
         facts = []
@@ -98,16 +118,16 @@ class Snapshots:
         return tuple(facts)
 
     def _module(self, path: str, module: Any, key: int, *, full: bool) -> ModuleFact:
-        fields = layers.fields_of(module)
+        fields = kinds.fields_of(module)
         training = fields.get("training") is True
         if not full:
-            return ModuleFact(key, path, type(module).__name__, training, trained=key in self._ledger.trained)
+            return ModuleFact(key, path, kinds.class_name(module), training, trained=key in self._ledger.trained)
         inside = layers.look_inside(module)
         parameters = list(layers.walk_parameters(module))
         return ModuleFact(
             key=key,
             path=path,
-            kind=type(module).__name__,
+            kind=kinds.class_name(module),
             training=training,
             awake=inside.awake,
             asleep=inside.asleep,
@@ -122,58 +142,85 @@ class Snapshots:
             trained=key in self._ledger.trained,
         )
 
-    def _optimizer(self, path: str, optimizer: Any) -> OptimizerFact:
-        key = self._keys.of(optimizer)
-        self._ledger.record(key, optimizer)
-        groups = parameters_of(optimizer)
-        rates: list[Any] = [g.get("lr") for g in vars(optimizer).get("param_groups") or [] if type(g) is dict]
-        state = [t for entry in _states(optimizer) for t in entry if issubclass(type(t), torch.Tensor)]
-        parameters = [p for group in groups for p in group]
+    def _optimizer(self, path: str, optimizer: Any, *, full: bool) -> OptimizerFact:
+        groups = kinds.fields_of(optimizer).get("param_groups")
+        groups = [group for group in groups if type(group) is dict] if type(groups) is list else []
+        rates: list[Any] = [group.get("lr") for group in groups]
+        lists = [group.get("params") for group in groups]
+        parameters = [p for one in lists if type(one) is list for p in one]
+        keys = frozenset(map(id, parameters))
+        state = [t for t in optimizer_tensors(optimizer) if id(t) not in keys] if full else []
         return OptimizerFact(
-            key=key,
+            key=self._keys.of(optimizer),
             path=path,
-            kind=type(optimizer).__name__,
+            kind=kinds.class_name(optimizer),
             learning_rate=float(rates[0]) if rates and type(rates[0]) in (int, float) else None,
-            parameter_keys=frozenset(id(p) for p in parameters),
+            parameter_keys=keys,
             parameter_count=len(parameters),
             state_nbytes=sum(layers.nbytes_of(t) for t in state),
             state_devices=tuple(sorted({str(t.device) for t in state if t.dim()})),
-            parameter_devices=tuple(sorted({str(p.device) for p in parameters})),
+            parameter_devices=tuple(sorted({str(p.device) for p in parameters})) if full else (),
         )
 
     def _graph_facts(self, names: namespace.Names, look: Look) -> tuple[Any, ...]:
-        if not any(t.grad_fn is not None for _, t in names.tensors):
+        usable = _with_sound_graphs(names)
+        if not any(node_of(tensor) is not None for _, tensor in usable.tensors):
             return ()
-        return self._graphs.facts(names, set(storages_of(names)), look.since, look.deadline)
+        return self._graphs.facts(usable, set(storages_of(usable)), look.since, look.deadline)
 
     def _holders(self, names: namespace.Names, look: Look) -> tuple[Any, ...]:
-        if not look.history or not names.complete:
+        if not look.history:
             return ()
-        kept = namespace.walk_paths(((f"Out[{k}]", v) for k, v in list(look.history.items())), look.deadline)
-        if not kept.tensors and not kept.modules:
-            return ()
-        return history_facts(look.history, names, self._reader, look.deadline)
+        return self._history.facts(look.history, look.names, names, look.deadline + _WALK_WALL_S)
+
+
+def _with_sound_graphs(names: namespace.Names) -> namespace.Names:
+    """The same without views that an in-place operation has made invalid: asking for their node raises."""
+    broken = {id(tensor) for _, tensor in names.tensors if _is_broken(tensor)}
+    if not broken:
+        return names
+    groups = {
+        key: namespace.Group(group.path, group.container, [one for one in group.tensors if id(one[1]) not in broken])
+        for key, group in names.groups.items()
+    }
+    tensors = [one for one in names.tensors if id(one[1]) not in broken]
+    return namespace.Names(tensors, names.modules, names.optimizers, groups, names.complete)
+
+
+def _is_broken(tensor: Any) -> bool:
+    try:
+        return tensor.grad_fn is None and False
+    except RuntimeError:
+        return True
+
+
+def _still(fact: TensorFact, tensor: torch.Tensor) -> bool:
+    """True if a fact that was made of an object at the same address and path is still true of it."""
+    try:
+        return tensor.shape == fact.shape and tensor.requires_grad == fact.requires_grad
+    except Exception:  # noqa: BLE001
+        return False
 
 
 def _visible(names: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in dict(names).items() if not namespace.hidden(name)]
 
 
-def _tensor_fact(path: str, tensor: torch.Tensor, first_seen: int) -> TensorFact:
-    made_by = tensor.grad_fn
-    own = layers.nbytes_of(tensor)
+def _tensor_fact(path: str, tensor: torch.Tensor, first_seen: int | None) -> TensorFact:
+    made_by = node_of(tensor)
+    own, storage = layers.nbytes_of(tensor), private.storage_of(tensor)
     return TensorFact(
         path=path,
         shape=_shape(tensor),
         dtype=str(tensor.dtype).removeprefix("torch."),
         device=str(tensor.device),
         nbytes=own,
-        storage_nbytes=own,
+        storage_nbytes=own if storage is None else storage[1],
         requires_grad=tensor.requires_grad,
         is_leaf=tensor.is_leaf,
         made_by="" if made_by is None else type(made_by).__name__,
         key=id(tensor),
-        first_seen_cell=first_seen or None,
+        first_seen_cell=first_seen,
     )
 
 
@@ -185,16 +232,15 @@ def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
         return ()
 
 
-def _states(optimizer: Any) -> list[list[Any]]:
-    state = vars(optimizer).get("state") or {}
-    return [list(entry.values()) for entry in list(dict.values(state)) if type(entry) is dict]
-
-
 def _path_in(module: Any, path: str, name: str) -> str:
-    """`net[3]` for a layer of a Sequential, `net.head` for a named one."""
+    """`net[3]` for a layer of a Sequential, `net.heads['a']` in a ModuleDict, `net.head` for a named one."""
     text, here = path, module
     for part in name.split(".") if name else ():
-        indexed = type(here) in (torch.nn.Sequential, torch.nn.ModuleList) and part.isdigit()
-        text += f"[{part}]" if indexed else f".{part}"
-        here = (layers.fields_of(here).get("_modules") or {}).get(part)
+        if type(here) in (torch.nn.Sequential, torch.nn.ModuleList) and part.isdigit():
+            text += f"[{part}]"
+        elif type(here) is torch.nn.ModuleDict:
+            text += f"[{part!r}]"
+        else:
+            text += f".{part}"
+        here = (kinds.fields_of(here).get("_modules") or {}).get(part)
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ import torch
 from torch.optim import optimizer as optim
 
 from torch_inspector.facts import ClearFact, Place, StepFact
-from torch_inspector.observe import layers, private
+from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ _CLEARS_KEPT = 64
 
 _is_compiling = torch.compiler.is_dynamo_compiling
 _getframe = sys._getframe
+_get_ident = threading.get_ident
 
 
 class StepWatch:
@@ -41,9 +44,24 @@ class StepWatch:
         self.facts: list[StepFact] = []
         self.clears: dict[tuple[Place, int], ClearFact] = {}
         self.patches = (
+            Patch(torch.optim.Optimizer, "__init__", self._wrap_init),
             Patch(torch.optim.Optimizer, "zero_grad", self._wrap_zero_grad),
             Patch(torch.nn.Module, "zero_grad", self._wrap_zero_grad),
         )
+
+    def install(self) -> None:
+        """Puts the hooks around each step in place, once: torch.compile guards on them."""
+        if not self._hooks:
+            self._hooks = [
+                optim.register_optimizer_step_pre_hook(self._before_step),
+                optim.register_optimizer_step_post_hook(self._after_step),
+            ]
+
+    def remove(self) -> None:
+        """Takes the hooks away."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
 
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
@@ -51,15 +69,24 @@ class StepWatch:
         self._quiet_steps.clear()
         self._quiet_clears.clear()
         self.facts, self.clears = [], {}
-        self._hooks = [optim.register_optimizer_step_post_hook(self._after_step)]
-        self._follow(before_steps=True)
 
     def close(self) -> None:
         """Records no more; the facts stay until the next cell."""
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks = []
         self._recorder = None
+
+    def _wrap_init(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def init(*args: Any, **kwargs: Any) -> None:
+            try:
+                original(*args, **kwargs)
+            except BaseException as error:
+                unframe(error)
+                raise
+            recorder = self._recorder
+            if recorder is not None and _get_ident() == recorder.thread:
+                with recorder.failures.guard("optimizer"):
+                    self._ledger.record(recorder.keys.of(args[0]), args[0])
+
+        return init
 
     # zero_grad --------------------------------------------------------------
 
@@ -67,18 +94,21 @@ class StepWatch:
         attention, quiet = self._attention, self._quiet_clears
 
         def zero_grad(*args: Any, **kwargs: Any) -> Any:
-            if not _is_compiling() and attention.watching:
-                frame = _getframe(1)
-                site = quiet.get((id(frame.f_code), frame.f_lasti))
-                if site is not None and not attention.busy:
-                    site.count += 1
-                else:
-                    self._note_clear(args[0], frame)
-            try:
+            if _is_compiling() or not attention.watching or _get_ident() != attention.thread:
                 return original(*args, **kwargs)
+            frame = _getframe(1)
+            site = quiet.get((id(frame.f_code), frame.f_lasti))
+            counted = site is not None and not attention.busy
+            if site is not None and counted:
+                site.count += 1
+            try:
+                result = original(*args, **kwargs)
             except BaseException as error:
                 unframe(error)
                 raise
+            if not counted:
+                self._note_clear(args[0], frame)
+            return result
 
         return zero_grad
 
@@ -86,21 +116,20 @@ class StepWatch:
         recorder, attention = self._recorder, self._attention
         if recorder is None:
             return
-        site = recorder.site("zero_grad", frame)
-        self._quiet_clears[id(frame.f_code), frame.f_lasti] = site
-        if not attention.looking:
-            return
-        with recorder.failures.guard("zero_grad"):
-            site.name = site.name or type(owner).__name__
+        with recorder.failures.guard("zero_grad"), private.unseen():
+            site = recorder.site("zero_grad", frame, kinds.class_name(owner))
+            self._quiet_clears[id(frame.f_code), frame.f_lasti] = site
+            if not attention.looking:
+                return
             key = recorder.keys.of(owner)
             if len(self.clears) < _CLEARS_KEPT and (site.place, key) not in self.clears:
                 self.clears[site.place, key] = ClearFact(recorder.next_order(), site.place, site.name, key, site.count)
             for record in self._cleared_records(owner, key):
-                record.cleared_at = site.place
+                record.clear(site.place)
 
     def _cleared_records(self, owner: Any, key: int) -> list[OptimizerRecord]:
         """Records of the optimizers whose gradients a call of `zero_grad` clears, all of them."""
-        if torch.optim.Optimizer in type(owner).__mro__:
+        if kinds.is_a(owner, torch.optim.Optimizer):
             return [self._ledger.record(key, owner)]
         own = frozenset(id(p) for _, p in layers.walk_parameters(owner))
         return [record for record in self._ledger.live() if record.keys() <= own]
@@ -109,10 +138,13 @@ class StepWatch:
 
     def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recorder, attention = self._recorder, self._attention
-        if recorder is None or not attention.looking or _is_compiling():
+        if recorder is None or _is_compiling() or not attention.looking:
             return
-        site = self._site(recorder, optimizer, _getframe(2))
+        if _get_ident() != attention.thread:
+            attention.in_other_thread()
+            return
         with recorder.failures.guard("step"), private.unseen():
+            site = self._site(recorder, optimizer, _getframe(2))
             record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
             has_closure = len(args) > 1 or kwargs.get("closure") is not None
             self.facts.append(self._fact(recorder, site, record, has_closure=has_closure))
@@ -125,16 +157,22 @@ class StepWatch:
         key = (id(frame.f_code), frame.f_lasti, owner)
         site = self._quiet_steps.get(key)
         if site is None:
-            site = self._quiet_steps[key] = recorder.site("step", frame, type(optimizer).__name__, owner)
+            site = self._quiet_steps[key] = recorder.site("step", frame, kinds.class_name(optimizer), owner)
+            site.known_as = name_in(recorder.places.user_frame(frame), optimizer)
             site.count = 0
         return site
 
     def _fact(self, recorder: Recorder, site: Site, record: OptimizerRecord, *, has_closure: bool) -> StepFact:
         self._steps_of[record.key] = self._steps_of.get(record.key, 0) + 1
-        keys, empty = record.keys(), not record.has_gradients()
+        now, keys, empty = record.marks(), record.keys(), not record.has_gradients()
+        record.before_step, record.closure_clears = (now, record.weights()), 0
         kept = bool(record.step_marks) and record.backward_count > 0 and not record.cleared
-        unreached = empty and bool(record.leaf_keys) and record.leaves_complete and not record.leaf_keys & keys
+        untouched = record.untouched(now, empty=empty)
+        unheld = frozenset(record.leaf_keys) - self._ledger.stepped_keys(besides=record.key) - keys
+        if untouched and not record.leaves_complete:
+            self._attention.graphs_wanted = 1
         in_between = record.backward_count > 0 and (empty or record.cleared_at is not None)
+        cleared = in_between and not has_closure and not record.written(now)
         return StepFact(
             order=recorder.next_order(),
             place=site.place,
@@ -143,21 +181,29 @@ class StepWatch:
             optimizer_kind=record.kind,
             has_closure=has_closure,
             backward_count=record.backward_count,
-            kept_gradients=kept and not has_closure,
+            kept_gradients=kept and not has_closure and record.cleared_at is None,
             empty_gradients=empty,
             parameter_count=len(keys),
-            cleared_at=(record.cleared_at or site.place) if in_between and not has_closure else None,
-            discarded_count=0 if record.replaced() else record.discarded_count,
+            cleared_at=(record.cleared_at or site.place) if cleared else None,
+            discarded_count=0 if record.written(now) else record.discarded_count,
             discarded_at=record.discarded_at,
-            unreached=unreached and not has_closure,
+            unreached=untouched
+            and not has_closure
+            and record.leaves_complete
+            and bool(unheld)
+            and not record.leaf_keys & keys,
             parameter_keys=keys,
             leaf_keys=frozenset(record.leaf_keys),
             backward_at=record.backward_at,
+            name=site.known_as,
         )
 
     def _after_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG002
         attention = self._attention
-        if _is_compiling():
+        if not attention.watching or _is_compiling():
+            return
+        if _get_ident() != attention.thread:
+            attention.in_other_thread()
             return
         frame = _getframe(2)
         site = self._quiet_steps.get((id(frame.f_code), frame.f_lasti, id(optimizer)))
@@ -171,29 +217,36 @@ class StepWatch:
         recorder, attention = self._recorder, self._attention
         if recorder is None:
             return
-        if (id(frame.f_code), frame.f_lasti, id(optimizer)) not in self._quiet_steps:
-            attention.again()
-        self._site(recorder, optimizer, frame).count += 1
-        looked = attention.after_step()
-        if looked or attention.busy:
-            self._finish(recorder, attention, optimizer, looked=looked)
+        with recorder.failures.guard("step"), private.unseen():
+            if (id(frame.f_code), frame.f_lasti, id(optimizer)) not in self._quiet_steps:
+                attention.again()
+            self._site(recorder, optimizer, frame).count += 1
+            looked = attention.after_step()
+            if looked or attention.busy:
+                self._finish(recorder, attention, optimizer, looked=looked)
 
     def _finish(self, recorder: Recorder, attention: Attention, optimizer: Any, *, looked: bool) -> None:
         """Starts the time up to the next step of an optimizer."""
-        with recorder.failures.guard("step"), private.unseen():
-            record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
-            record.step_count += 1
+        record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
+        record.step_count += 1
+        if not attention.foreign:
+            self._correct(record)
             record.end_step(looked=looked)
-            for other in self._ledger.live():
-                other.used = True
+        for other in self._ledger.live():
+            other.used = True
         attention.looking = looked
-        self._follow(before_steps=looked)
         if not looked and not self._forwards.waiting():
             attention.rest()
 
-    def _follow(self, *, before_steps: bool) -> None:
-        """Has the hook before each step in place only while steps are looked at: empty hooks cost time too."""
-        if before_steps and len(self._hooks) == 1:
-            self._hooks.append(optim.register_optimizer_step_pre_hook(self._before_step))
-        elif not before_steps and len(self._hooks) > 1:
-            self._hooks.pop().remove()
+    def _correct(self, record: OptimizerRecord) -> None:
+        """Corrects what was said before the step by what the step did.
+
+        Optimizers with gradients of their own (kept by hooks, or computed in `step`) move weights without a gradient.
+        """
+        last = self.facts[-1] if self.facts else None
+        if last is None or last.optimizer != record.key or record.before_step is None:
+            return
+        if last.has_closure and record.kept_in_closure():
+            self.facts[-1] = last._replace(kept_gradients=True)
+        if (last.cleared_at or last.unreached) and last.empty_gradients and record.weights() != record.before_step[1]:
+            self.facts[-1] = last._replace(cleared_at=None, unreached=False)

@@ -9,14 +9,14 @@ import torch
 
 from torch_inspector.facts import Place, Shape, WitnessFact
 from torch_inspector.observe import lines
+from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.locals import locals_of
+from torch_inspector.observe.other_side import Reader
 from torch_inspector.observe.patterns import find_patterns
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader
     from torch_inspector.observe.recorder import Recorder
-
-_NAMES_SEARCHED = 2_000
 
 
 class Seen(NamedTuple):
@@ -49,7 +49,7 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
             node_count=len(walk.nodes),
             complete=walk.complete,
             leaf_keys=frozenset(walk.leaf_keys),
-            patterns=find_patterns(walk, lambda shape: _subtracted(recorder, user, shape)),
+            patterns=find_patterns(walk, Reader(recorder.places, user).other_side),
             saved_nbytes=walk.saved_nbytes(),
         ),
         root=named,
@@ -62,30 +62,22 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
 def _names(frame: FrameType, tensor: torch.Tensor) -> str:
     """What the user's code calls this tensor; names that the code itself uses come first."""
     code: CodeType = frame.f_code
+    names = (*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names)
     with locals_of(frame) as values:
-        for name in (*code.co_varnames, *code.co_names):
-            if values.get(name) is tensor:
-                return name
-    return ""
+        known = [(name, values[name]) for name in names if name in values]
+        found = (name for name, value in known if value is tensor)
+        inside = (f"{owner}.{name}" for owner, value in known for name in code.co_names if _holds(value, name, tensor))
+        return next(found, None) or next(inside, "")
+
+
+def _holds(owner: Any, name: str, tensor: torch.Tensor) -> bool:
+    return not is_a(owner, torch.Tensor) and fields_of(owner).get(name) is tensor
 
 
 def _made_at(recorder: Recorder, frame: FrameType | None, name: str) -> Place | None:
-    """The line that gave the loss its value, in the function or cell that calls `backward`."""
+    """The line that gave the loss its value, in the function or cell that calls `backward`; None if it is not there."""
     file = recorder.places.file_of(frame) if frame is not None else None
     if file is None or file.tree is None or frame is None or not name:
         return None
-    return recorder.places.place(frame, lines.assignment_line(file.tree, name, frame.f_lineno))
-
-
-def _subtracted(recorder: Recorder, frame: FrameType | None, shape: Shape) -> str:
-    """A variable of this shape that the function or cell around the call subtracts."""
-    file = recorder.places.file_of(frame) if frame is not None else None
-    if file is None or file.tree is None or frame is None:
-        return ""
-    names = lines.subtracted_names(file.tree, frame.f_lineno)
-    with locals_of(frame) as values:
-        for name in sorted(names):
-            value: Any = values.get(name)
-            if issubclass(type(value), torch.Tensor) and tuple(value.shape) == shape:
-                return name
-    return ""
+    line = lines.assignment_line(file.tree, name, frame.f_lineno)
+    return recorder.places.place(frame, line) if line is not None else None

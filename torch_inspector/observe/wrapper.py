@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 _MISSING = object()
+# Past whatever a user's exception class does with the attribute (frozen dataclasses refuse to set it).
+_TRACEBACK = BaseException.__dict__["__traceback__"]
 
 
 def unframe(error: BaseException) -> None:
@@ -15,14 +16,13 @@ def unframe(error: BaseException) -> None:
 
     A bare `raise` afterwards does not add it again, so the user sees the traceback that torch alone would give.
     """
-    if error.__traceback__ is not None:
-        error.__traceback__ = error.__traceback__.tb_next
+    trace = _TRACEBACK.__get__(error)
+    if trace is not None:
+        _TRACEBACK.__set__(error, trace.tb_next)
 
 
 class Patch:
-    """One attribute that is ours while a cell runs.
-
-    The wrapper is one function object for the whole session: torch.compile guards on it.
+    """One attribute that is ours between `install` and `remove`.
 
     Args:
         owner: Module or class that holds the attribute.
@@ -34,20 +34,29 @@ class Patch:
         self._owner = owner
         self._name = name
         self._make = make
-        self._original: Any = _MISSING
-        self._ours: Any = None
+        self._made: list[tuple[Any, Any]] = []
+        """Every wrapper of ours with the original behind it; torch.compile guards on them, so they are used again."""
 
     def install(self) -> None:
         """Puts our function in place, in front of whatever is there now."""
         current = self._owner.__dict__.get(self._name, _MISSING)
-        if current is _MISSING or current is self._ours:
+        if current is _MISSING or self._original_of(current) is not _MISSING:
             return
-        if current is not self._original:
-            self._original = current
-            self._ours = wraps(current)(self._make(current))
-        setattr(self._owner, self._name, self._ours)
+        setattr(self._owner, self._name, self._wrapper_of(current))
 
     def remove(self) -> None:
         """Puts back the very object that was there, unless somebody else has replaced ours since."""
-        if self._ours is not None and self._owner.__dict__.get(self._name) is self._ours:
-            setattr(self._owner, self._name, self._original)
+        original = self._original_of(self._owner.__dict__.get(self._name))
+        if original is not _MISSING:
+            setattr(self._owner, self._name, original)
+
+    def _wrapper_of(self, original: Any) -> Any:
+        known = next((ours for ours, behind in self._made if behind is original), None)
+        if known is None:
+            known = wraps(original)(self._make(original))
+            self._made.append((known, original))
+        return known
+
+    def _original_of(self, current: Any) -> Any:
+        """What one of our wrappers stands before; `_MISSING` for anything that is not ours."""
+        return next((behind for ours, behind in self._made if ours is current), _MISSING)

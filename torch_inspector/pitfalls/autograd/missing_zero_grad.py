@@ -17,15 +17,17 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers which step twice in a row on gradients that were never cleared."""
     for key, steps in run.steps_by_optimizer().items():
         earlier = [s for past in run.earlier for s in past.trace.steps if s.optimizer == key]
-        row = _last_row([*earlier, *steps])
-        if len(row) >= _IN_A_ROW and row[-1].order >= steps[0].order and row[-1] in steps:
+        row = _last_row(earlier, steps)
+        if len(row) >= _IN_A_ROW:
             yield _finding(run, key, row, steps)
 
 
-def _last_row(steps: list[StepFact]) -> list[StepFact]:
-    """The longest stretch of steps on kept gradients."""
+def _last_row(earlier: list[StepFact], steps: list[StepFact]) -> list[StepFact]:
+    """The longest stretch of steps on kept gradients that ends in this cell."""
     best: list[StepFact] = []
     row: list[StepFact] = []
+    for step in earlier:
+        row = [*row, step] if step.kept_gradients else []
     for step in steps:
         row = [*row, step] if step.kept_gradients else []
         best = row if len(row) >= len(best) and row else best
@@ -33,7 +35,7 @@ def _last_row(steps: list[StepFact]) -> list[StepFact]:
 
 
 def _finding(run: Run, key: int, row: list[StepFact], steps: list[StepFact]) -> Finding:
-    name = run.optimizer_path(key)
+    name = run.optimizer_path(key) or "optimizer"
     place = row[-1].place
     total = run.trace.count("step", place)
     every = all(step.kept_gradients for step in steps[1:]) and len(steps) > 1

@@ -8,8 +8,8 @@ from torch_inspector.facts import Place, Run, StepFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
-# A gradient may be thrown away once (a bad batch); the same in two steps is how the loop is built.
-_WINDOWS = 2
+# A gradient may be thrown away once (a bad batch); twice within a step, or in two steps, is how the loop is built.
+_OFTEN = 2
 
 
 @pitfall(severity="error")
@@ -20,12 +20,12 @@ def check(run: Run) -> Iterator[Finding]:
         thrown = [s for s in steps if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
         if empty:
             yield _cleared_before_step(run, key, empty)
-        elif len(thrown) >= _WINDOWS:
+        elif sum(step.discarded_count for step in thrown) >= _OFTEN:
             yield _micro_batches(run, key, thrown)
 
 
 def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
-    name, step = run.optimizer_path(key), steps[0]
+    name, step = run.optimizer_path(key) or "optimizer", steps[0]
     place = step.cleared_at or step.place
     return Finding(
         message=(
@@ -45,7 +45,7 @@ def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
 
 
 def _micro_batches(run: Run, key: int, steps: list[StepFact]) -> Finding:
-    name, step = run.optimizer_path(key), steps[0]
+    name, step = run.optimizer_path(key) or "optimizer", steps[0]
     place = step.discarded_at or step.place
     return Finding(
         message=(

@@ -5,85 +5,140 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from torch_inspector.facts import OperandFact, Run
+from torch_inspector.facts import ErrorFact, OperandFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
-_MESSAGES = (
-    "on the same device",
+_KINDS = ("RuntimeError", "TorchRuntimeError", "NotImplementedError", "ValueError")
+# What torch says when it refuses, whatever the devices are.
+_REFUSALS = (
+    "to be on the same device",
+    "on the same device as the indexed tensor",
+    "tensor are on the same device",
+    "to be on same device",
+    "to be in the same device",
+    "not at the same device",
+    "have the same device type",
+    "to have the same device as tensor for",
     "is not on the expected device",
-    "should be the same",
-    "don't match the expected device",
-    "does not match the expected device",
+    "match the expected device",
+    "to a storage on different device",
+    "to be on GPU (while checking arguments",
+    "Expected object of device type",
 )
-_DEVICE = re.compile(r"\b(cpu|meta|mps|(?:cuda|xpu|hpu|mps)(?::\d+)?)\b")
-_TYPES = re.compile(r"torch\.(?:(cuda)\.)?\w+Tensor")
+# Said of other differences too: `Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same`.
+_TYPES_DIFFER = "should be the same"
+_DEVICE = re.compile(r"\b(cpu|meta|(?:cuda|xpu|hpu|mps|npu|xla|mtia)(?::\d+)?)\b")
+_TYPES = re.compile(r"torch\.(?:(cuda|xpu|mps)\.)?\w+Tensor")
+_NO_DEVICE_NAMED = "either on cpu or "
+_SHOWN = 3
+
+
+class _Spot(NamedTuple):
+    """A tensor, a module, or a part of one, and where it is."""
+
+    path: str
+    device: str
+    mover: str
+    """What to move: the module, for a part of one."""
+    operand: OperandFact
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds the operand that is on another device than the rest, when torch has refused to mix them."""
     error = run.error
-    if error is None or error.kind not in ("RuntimeError", "TorchRuntimeError", "NotImplementedError"):
+    if error is None or error.kind not in _KINDS:
         return
-    devices = _devices_in(error.message)
-    if not any(text in error.message for text in _MESSAGES) or (devices is not None and len(devices) < 2):  # noqa: PLR2004
+    named = _devices_in(error.message)
+    if not any(text in error.message for text in _REFUSALS) and not _types_differ(error.message, named):
         return
-    known = [o for o in error.operands if len(o.devices) == 1 and o.shape != ()]
-    if devices is None and len({o.devices[0] for o in known}) < 2:  # noqa: PLR2004
-        return
-    yield _finding(run, known, devices or ())
+    yield _finding(error, [spot for operand in error.operands for spot in _spots(operand)], named)
 
 
-def _devices_in(message: str) -> tuple[str, ...] | None:
-    """Devices that the message names; None if it names none."""
-    if "should be the same" in message:
-        return tuple(sorted({"cuda" if m[1] else "cpu" for m in _TYPES.finditer(message)}))
-    named = tuple(sorted(set(_DEVICE.findall(message))))
-    return named or None
+def _types_differ(message: str, named: tuple[str, ...]) -> bool:
+    return _TYPES_DIFFER in message and len(named) > 1
 
 
-def _odd_ones(operands: list[OperandFact]) -> tuple[list[OperandFact], str]:
-    """Operands that are not where the others are, and where those are.
-
-    A module decides, then an accelerator before the CPU: what was forgotten is usually a tensor left on the CPU.
-    """
-    modules = [o.devices[0] for o in operands if o.kind != "tensor"]
-    elsewhere = [o.devices[0] for o in operands if o.devices[0] != "cpu"]
-    wanted = Counter(modules or elsewhere).most_common(1)
-    home = wanted[0][0] if wanted else ""
-    return [o for o in operands if o.devices[0] != home], home
+def _devices_in(message: str) -> tuple[str, ...]:
+    """Devices that the message names."""
+    if _TYPES_DIFFER in message:
+        return tuple(sorted({m[1] or "cpu" for m in _TYPES.finditer(message)}))
+    return tuple(sorted(set(_DEVICE.findall(message.replace(_NO_DEVICE_NAMED, "")))))
 
 
-def _finding(run: Run, operands: list[OperandFact], devices: tuple[str, ...]) -> Finding:
-    odd, home = _odd_ones(operands)
-    place = run.error.place if run.error else None
-    if odd and home:
-        rest = ", ".join(f"`{o.path}`" for o in operands if o not in odd)
-        message = (
-            f"`{odd[0].path}` is on {odd[0].devices[0]}, {rest or 'the rest'} on {home}: torch does not mix devices."
-        )
-    else:
-        message = f"tensors on {' and '.join(devices) or 'different devices'} met in one operation."
+def _spots(operand: OperandFact) -> list[_Spot]:
+    """An operand; its parts, if it is a module on several devices. Tensors without dimensions may be anywhere."""
+    if operand.parts:
+        return [_Spot(f"{operand.path}.{name}", device, operand.path, operand) for name, device in operand.parts]
+    if len(operand.devices) != 1 or operand.shape == ():
+        return []
+    return [_Spot(operand.path, operand.devices[0], operand.path, operand)]
+
+
+def _same(one: str, other: str) -> bool:
+    """`cuda` may be any of `cuda:0`, `cuda:1`."""
+    return one == other or (one.partition(":")[0] == other.partition(":")[0] and ":" not in min(one, other, key=len))
+
+
+def _home(spots: list[_Spot], named: tuple[str, ...]) -> str:
+    """Where the rest is: an accelerator before the CPU, since what is forgotten stays there; modules before tensors."""
+    away = [spot for spot in spots if spot.device != "cpu"]
+    modules = [spot.device for spot in away if spot.operand.kind != "tensor"]
+    found = Counter(modules or [spot.device for spot in away]).most_common(1)
+    if found:
+        return found[0][0]
+    others = [device for device in named if device != "cpu"]
+    return others[0] if spots and len(others) == 1 else ""
+
+
+def _odd_one(spots: list[_Spot], home: str) -> _Spot | None:
+    """What is not at home, first of all among what met in the failing operation; None if it could be any of several."""
+    odd = [spot for spot in spots if not _same(spot.device, home)]
+    met = [spot for spot in odd if not spot.operand.nested] or odd
+    seen_at_home = len(odd) < len(spots)
+    return met[0] if met and home and (seen_at_home or len(met) == 1) else None
+
+
+def _finding(error: ErrorFact, spots: list[_Spot], named: tuple[str, ...]) -> Finding:
+    home = _home(spots, named)
+    odd = _odd_one(spots, home)
     return Finding(
-        message=message,
-        subject=odd[0].path if odd else "",
-        fix=_fix(odd[0], home) if odd and home else "x = x.to(device)  # the model's device, for every batch",
-        line=place.line if place else None,
-        cell=place.cell if place else None,
-        evidence=tuple(Evidence(f"{o.path} ({_kind(o)})", o.devices[0]) for o in operands),
+        message=_message(odd, home, spots, named),
+        subject=odd.path if odd else "",
+        fix=_fix(odd, _target(error, home)) if odd else "x = x.to(device)  # the model's device, for every batch",
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=tuple(Evidence(f"{spot.path} ({_kind(spot.operand)})", spot.device) for spot in spots),
     )
+
+
+def _message(odd: _Spot | None, home: str, spots: list[_Spot], named: tuple[str, ...]) -> str:
+    if odd is None:
+        return f"tensors on {' and '.join(named) if len(named) > 1 else 'different devices'} met in one operation."
+    rest = ", ".join([f"`{spot.path}`" for spot in spots if _same(spot.device, home)][:_SHOWN])
+    return f"`{odd.path}` is on {odd.device}, {rest or 'the rest'} on {home}: torch does not mix devices."
 
 
 def _kind(operand: OperandFact) -> str:
     return f"tensor {operand.shape}" if operand.kind == "tensor" else operand.kind
 
 
-def _fix(odd: OperandFact, home: str) -> str:
+def _target(error: ErrorFact, home: str) -> str:
+    """The user's own name for the device, if there is one."""
+    names = [name for name, device in error.device_names if _same(device, home)]
+    return names[0] if names else f'"{home}"'
+
+
+def _fix(odd: _Spot, target: str) -> str:
+    if odd.operand.kind != "tensor":
+        return f"{odd.mover}.to({target})"
+    if odd.path.endswith(")"):
+        return f"{odd.path.rpartition('.')[0]}.to({target})  # instead of {odd.path}"
     owner, _, name = odd.path.rpartition(".")
-    if odd.kind != "tensor":
-        return f'{odd.path}.to("{home}")'
     if owner == "self":
         return f'self.register_buffer("{name}", ...)  # in __init__, so that .to() moves it with the module'
-    return f'{odd.path} = {odd.path}.to("{home}")'
+    moved = f"{odd.path}.to({target})"
+    return moved if odd.path.endswith("]") else f"{odd.path} = {moved}"

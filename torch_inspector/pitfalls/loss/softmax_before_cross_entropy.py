@@ -23,8 +23,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
-    layers = _softmax_layers(run)
-    where = f" (`{layers[0]}` is one)" if layers else ""
+    layers = _softmax_layers(run) if pattern.rivals == 1 else ()
+    layers = layers if len(layers) == 1 else ()
+    where = f" (`{layers[0]}`)" if layers else ""
     classes = pattern.shapes[0][0] if pattern.shapes and pattern.shapes[0] else 0
     loss = f"`{backward.root}`" if backward.root else "the loss"
     evidence = [
@@ -34,7 +35,7 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
         # All mass on the right class: log(sum(exp(p))) - p = log(1 + (C - 1) / e).
         evidence.append(Evidence("classes", classes, "count"))
         evidence.append(Evidence("lowest loss that can be reached", round(math.log(1 + (classes - 1) / math.e), 3)))
-    evidence.extend(Evidence("softmax layer", layer) for layer in layers[:2])
+    evidence.extend(Evidence("softmax layer", layer) for layer in layers)
     return Finding(
         message=(
             f"{loss} applies softmax twice: its input has been through a softmax already{where}, "
@@ -49,9 +50,10 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
 
 
 def _softmax_layers(run: Run) -> tuple[str, ...]:
-    """Softmax layers of the modules that were called in this cell."""
+    """Softmax layers of the modules that were called in this cell, each once."""
     called = {call.module for call in run.trace.forwards}
-    return tuple(path for module in run.after.modules if module.key in called for path in module.softmax_layers)
+    paths = (path for module in run.after.modules if module.key in called for path in module.softmax_layers)
+    return tuple(dict.fromkeys(paths))
 
 
 def _fix(layers: tuple[str, ...]) -> str:

@@ -10,8 +10,14 @@ from torch_inspector.pitfall import pitfall
 
 # Fewer can be the parts of one step (losses of several heads).
 _COLLECTED = 3
+# A function that gives back several losses may have called `backward()` on each: two for a GAN, four for four heads.
+_HEADS = 4
 # Below this, activations are not worth more than a hint, whatever the user's own threshold says.
 _LARGE_NBYTES = 1 << 20
+# Truncated backpropagation that reaches over some windows keeps their graphs on purpose, seldom of more than a few.
+_WINDOWS = 16
+# Lines that make a collection of what is made in a loop; a container that is made anew as a whole is none.
+_COLLECTS = ("append", "hook", "item", "sum", "comprehension")
 
 
 @pitfall(severity="warning")
@@ -20,21 +26,61 @@ def check(run: Run) -> Iterator[Finding]:
     before = {graph.path: graph for graph in run.before.graphs}
     for graph in run.after.graphs:
         old = before.get(graph.path)
-        grew = graph.newest_nodes and (old is None or old.key != graph.key)
-        if grew and (graph.container or graph.sum_length >= _COLLECTED):
+        if graph.newest_nodes and (old is None or old.key != graph.key) and not _follows_from_another(graph):
             yield from _judge(run, graph)
 
 
+def _follows_from_another(graph: GraphFact) -> bool:
+    """True for the mean of a list or total that is reported itself."""
+    return bool(graph.derived_from) and graph.grown_by not in ("sum", "carried")
+
+
 def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
-    many = graph.sum_length if not graph.container else graph.tensor_count
-    if many < _COLLECTED:
-        return
+    large = graph.saved_nbytes >= _LARGE_NBYTES
     if graph.spent:
-        if graph.differentiated:
-            yield _finding(graph, _nodes_only(graph, many), severity_is_hint=True)
-    elif graph.saved_nbytes + graph.nbytes >= max(run.min_nbytes, 1) and not _is_differentiated(run, graph):
-        small = graph.saved_nbytes + graph.nbytes < _LARGE_NBYTES
-        yield _finding(graph, _activations(graph, many), severity_is_hint=small)
+        if _over_steps(graph):
+            yield _finding(graph, _nodes_only(graph), hint=True)
+    elif graph.saved_nbytes < max(run.min_nbytes, 1) or _is_differentiated(run, graph):
+        return
+    elif _over_steps(graph):
+        yield _finding(graph, _activations(graph), hint=not large or not _is_plain_leak(run, graph))
+    elif _over_passes(graph):
+        yield _finding(graph, _activations(graph), hint=not large or not _is_evaluation(run, graph))
+
+
+def _over_steps(graph: GraphFact) -> bool:
+    """True if what is kept was made in several training steps, so that no backward call can need it all."""
+    if not graph.differentiated or graph.grown_by in ("named", "display"):
+        return False
+    return not graph.container or graph.grown_by != "assigned" or graph.step_count > _HEADS
+
+
+def _over_passes(graph: GraphFact) -> bool:
+    """True if what is kept comes from several forward passes, collected by a line of code."""
+    if graph.pass_count < _COLLECTED:
+        return False
+    if graph.container:
+        return graph.grown_by in _COLLECTS
+    return graph.grown_by == "joined" or (graph.grown_by == "sum" and graph.scalar and graph.sum_length >= _COLLECTED)
+
+
+def _is_plain_leak(run: Run, graph: GraphFact) -> bool:
+    """True if these activations wait although later steps have gone backward without them."""
+    if graph.container or graph.grown_by == "sum":
+        return True
+    return graph.step_count >= _WINDOWS and any(backward.retain_graph for backward in run.trace.backwards)
+
+
+def _is_evaluation(run: Run, graph: GraphFact) -> bool:
+    """True if nobody is going to differentiate it: the model was in eval mode, or a hook or list records numbers.
+
+    Outputs of a model in train mode, and totals, may be differentiated in the next cell.
+    """
+    in_eval = any(
+        not call.training and call.output_requires_grad and not call.input_requires_grad and call.reached is not True
+        for call in run.trace.forwards
+    )
+    return in_eval or graph.grown_by == "hook" or (graph.container and graph.scalar)
 
 
 def _is_differentiated(run: Run, graph: GraphFact) -> bool:
@@ -42,33 +88,52 @@ def _is_differentiated(run: Run, graph: GraphFact) -> bool:
     return any(backward.root == graph.path for backward in run.trace.backwards)
 
 
-def _activations(graph: GraphFact, many: int) -> str:
-    size = (graph.saved_nbytes + graph.nbytes) / 2**20
-    at_least = "" if graph.complete else "at least "
-    what = f"{many} tensors with their history" if graph.container else f"the history of {many} additions"
-    return f"`{graph.path}` keeps {what}: {at_least}{size:.1f} MB of activations wait for a backward call."
+def _what(graph: GraphFact) -> str:
+    things = "losses" if graph.scalar else "tensors"
+    if graph.container and graph.tensor_count >= _COLLECTED:
+        return f"{graph.tensor_count} {things} with their history"
+    if graph.sum_length >= _COLLECTED:
+        return f"the history of {graph.sum_length} additions"
+    return f"the history of {max(graph.step_count, graph.pass_count)} {'steps' if graph.differentiated else 'passes'}"
 
 
-def _nodes_only(graph: GraphFact, many: int) -> str:
+def _activations(graph: GraphFact) -> str:
     at_least = "" if graph.complete else "at least "
-    what = f"{many} losses" if graph.container else f"the sum of {many} losses"
+    size = _size(graph.saved_nbytes)
+    return f"`{graph.path}` keeps {_what(graph)}: {at_least}{size} of activations wait for a backward call."
+
+
+def _nodes_only(graph: GraphFact) -> str:
+    at_least = "" if graph.complete else "at least "
     return (
-        f"`{graph.path}` keeps {what} with their history: {at_least}{graph.node_count} graph nodes stay alive "
+        f"`{graph.path}` keeps {_what(graph)}: {at_least}{graph.node_count} graph nodes stay alive "
         "(the activations are freed, backward has run)."
     )
 
 
-def _finding(graph: GraphFact, message: str, *, severity_is_hint: bool) -> Finding:
+def _size(nbytes: int) -> str:
+    for unit, size in (("MB", 1 << 20), ("KB", 1 << 10)):
+        if nbytes >= size:
+            return f"{nbytes / size:.1f} {unit}"
+    return f"{nbytes} bytes"
+
+
+def _advice(graph: GraphFact) -> str:
+    """What to do where the line itself does not say how it would read."""
+    read = ".item()" if graph.scalar else ".detach()"
+    each = "each loss" if graph.scalar else "each tensor"
+    return f"call {read} on {each} before it goes into {graph.path}"
+
+
+def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
     place = graph.grown_at
-    read = "item" if graph.scalar else "detach"
-    fix = f"{graph.path}.append(loss.{read}())" if graph.container else f"{graph.path} += loss.item()"
     return Finding(
         message=message,
         subject=graph.path,
-        fix=fix if graph.scalar else f"{graph.path}.append(output.detach())",
+        fix=graph.remedy or _advice(graph),
         line=place.line if place else None,
         cell=place.cell if place else None,
-        severity="hint" if severity_is_hint else "",
+        severity="hint" if hint else "",
         evidence=(
             Evidence("tensors with history", graph.tensor_count, "count"),
             Evidence("graph nodes", graph.node_count, "count"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from torch_inspector.facts import HolderFact, Run
 from torch_inspector.findings import Evidence, Finding
@@ -11,6 +12,8 @@ from torch_inspector.pitfall import pitfall
 
 # Below this it is not worth more than a hint, whatever the user's own threshold says.
 _LARGE_NBYTES = 1 << 20
+# Methods that take something out of a container.
+_REMOVERS = frozenset(("clear", "pop", "popitem", "popleft", "remove", "update"))
 
 
 @pitfall(severity="warning")
@@ -23,14 +26,14 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _finding(run: Run, holder: HolderFact) -> Finding:
-    what = _what(holder)
-    dropped = _dropped_names(run, holder)
-    lost = f" since `{dropped[0]}` is gone" if dropped else ""
+    names, tree = _roots(holder.names), _tree(run.cell.code)
+    node = None if tree is None or holder.key == run.cell.number else _letting_go(tree, names)
+    line = node.lineno if node is not None else _last_line(tree) if holder.key == run.cell.number else None
     return Finding(
-        message=f"`{holder.path}` keeps {what}, {holder.nbytes / 2**20:.1f} MB, that no variable holds{lost}.",
+        message=f"`{holder.path}` keeps {_what(holder)} that no variable holds{_since(names, node)}.",
         subject=holder.path,
         fix=f"%xdel _{holder.key}  # next time end the line with ; so that nothing is shown and kept",
-        line=_line(run, holder, dropped),
+        line=None if line is None else line + run.cell.line_offset,
         severity="" if holder.nbytes >= _LARGE_NBYTES else "hint",
         evidence=(
             Evidence("held by", f"{holder.path}, and _ until three more cells have shown something"),
@@ -42,33 +45,70 @@ def _finding(run: Run, holder: HolderFact) -> Finding:
 
 
 def _what(holder: HolderFact) -> str:
+    size = _size(holder.nbytes)
     if holder.shape is None:
-        return f"a {holder.kind}"
-    return f"a tensor of shape {holder.shape}"
+        return f"{_article(holder.kind)} {holder.kind}, {size},"
+    own_nbytes = holder.nbytes - holder.graph_nbytes
+    if 0 < holder.element_nbytes < own_nbytes:
+        return f"a view of a {_size(own_nbytes)} tensor"
+    return f"a tensor of shape {holder.shape}, {size},"
 
 
-def _dropped_names(run: Run, holder: HolderFact) -> list[str]:
-    """Variables of that shape which the cell has deleted or given another value."""
-    after = {(tensor.path, tensor.key) for tensor in run.after.tensors}
-    gone = [t for t in run.before.tensors if (t.path, t.key) not in after]
-    return [t.path for t in gone if t.shape == holder.shape and t.dtype == holder.dtype]
+def _article(kind: str) -> str:
+    spelled = kind[:2].isupper() and kind[0] in "FHLMNRSX"
+    return "an" if kind[:1] in tuple("AEIOUaeio") or spelled else "a"
 
 
-def _line(run: Run, holder: HolderFact, dropped: list[str]) -> int | None:
-    """The line that shows the value, or the one that lets the variable go."""
+def _size(nbytes: int) -> str:
+    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if nbytes >= step:
+            return f"{nbytes / step:.1f} {unit}"
+    return f"{nbytes} B"
+
+
+def _roots(paths: Iterable[str]) -> list[str]:
+    """The variables at the start of some paths."""
+    return list(dict.fromkeys(re.split(r"[.\[]", path, maxsplit=1)[0] for path in paths))
+
+
+def _since(names: list[str], node: ast.expr | None) -> str:
+    if not names:
+        return ""
+    shown = " and ".join(f"`{name}`" for name in names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")  # noqa: PLR2004
+    one = len(names) == 1
+    if node is not None and isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Del):
+            return f" since {shown} {'is' if one else 'are'} gone"
+        return f" since {shown} {'has another value' if one else 'have other values'}"
+    return f" since {shown} let{'s' if one else ''} go of it"
+
+
+def _tree(code: str) -> ast.Module | None:
     try:
-        body = ast.parse(run.cell.code).body
+        return ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    if not body:
-        return None
-    if holder.key == run.cell.number:
-        return body[-1].lineno + run.cell.line_offset
-    lines = [node.lineno for node in body if _lets_go(node, dropped)]
-    return max(lines) + run.cell.line_offset if lines else None
 
 
-def _lets_go(node: ast.stmt, names: list[str]) -> bool:
-    targets = node.targets if isinstance(node, ast.Delete | ast.Assign) else []
-    found = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
-    return bool(found & set(names)) if names else isinstance(node, ast.Delete)
+def _last_line(tree: ast.Module | None) -> int | None:
+    """The line that shows the value."""
+    return tree.body[-1].lineno if tree is not None and tree.body else None
+
+
+def _letting_go(tree: ast.Module, names: list[str]) -> ast.expr | None:
+    """The last place where one of the variables, or a part of it, is deleted or given another value."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.expr) and _lets_go(node) and _root(node) in names]
+    return max(found, key=lambda node: node.lineno, default=None)
+
+
+def _lets_go(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _REMOVERS
+    return isinstance(getattr(node, "ctx", None), ast.Del | ast.Store)
+
+
+def _root(node: ast.expr) -> str:
+    here: ast.expr = node
+    while isinstance(here, ast.Attribute | ast.Subscript | ast.Call):
+        here = here.func if isinstance(here, ast.Call) else here.value
+    return here.id if isinstance(here, ast.Name) else ""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, Run
+from torch_inspector.facts import ForwardFact, ModeFact, Place, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
-# Files of torch whose calls run train mode without gradients on purpose: batch statistics for averaged weights.
-_ON_PURPOSE = ("torch.optim.swa_utils",)
+# Files of torch whose calls run train mode without gradients on purpose: batch statistics for averaged weights, and
+# checkpointed layers, which run again with gradients in the backward pass.
+_ON_PURPOSE = ("torch.optim.swa_utils", "torch.utils.checkpoint")
+# Who writes this makes fresh batch statistics, and the calls of the model are there for that.
+_FRESH_STATISTICS = re.compile(r"\breset_running_stats\b|\.momentum\s*=[^=]")
 
 
 @pitfall(severity="warning")
@@ -26,15 +30,70 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _is_asked_in_train_mode(call: ForwardFact, run: Run) -> bool:
     asked = call.training and call.awake and call.trained
-    if not asked or call.same_input or call.caller in _ON_PURPOSE:
+    if not asked or call.caller in _ON_PURPOSE:
         return False
-    return not _was_meant(call, run)
+    sampled = call.same_input and not _steps_between(call, run)
+    return not sampled and not _was_meant(call, run)
+
+
+def _steps_between(call: ForwardFact, run: Run) -> int:
+    """Steps between the two calls that were looked at."""
+    return sum(call.order < step.order < call.last_order for step in run.trace.steps)
+
+
+# meant ----------------------------------------------------------------------
 
 
 def _was_meant(call: ForwardFact, run: Run) -> bool:
-    """True if the cell switches to train mode although it takes no step: sampling, or fresh batch statistics."""
-    switched = any(m.training and m.module == call.module and m.order < call.last_order for m in run.trace.modes)
-    return switched and not run.trace.steps
+    """True if train mode was chosen for these calls: sampling, or fresh batch statistics."""
+    if any(name == "BatchNorm" or "Norm" in name for name, _ in call.awake) and _makes_statistics(call, run):
+        return True
+    if _set_since_training(call, run):
+        return True
+    own = _last_training(run, call.order)
+    others = (m for m in run.trace.modes if own < m.order < call.order and not m.training and m.module != call.module)
+    return bool(call.asleep) and any(others)
+
+
+def _makes_statistics(call: ForwardFact, run: Run) -> bool:
+    cells = {caller.place.cell for caller in call.callers} | {call.place.cell}
+    texts = [run.cell.code, *(past.cell.code for past in run.earlier if past.cell.number in cells)]
+    return any(_FRESH_STATISTICS.search(text) for text in texts)
+
+
+def _set_since_training(call: ForwardFact, run: Run) -> bool:
+    """True if the latest event before the calls, of training and of setting the mode, was `train()`."""
+    here = [m for m in run.trace.modes if m.module == call.module and m.order < call.order]
+    trained = _last_training(run, call.order)
+    if here:
+        return here[-1].training and here[-1].order > trained and not _begins_training(here[-1], run)
+    for past in reversed(run.earlier if not trained else ()):
+        modes = [m for m in past.trace.modes if m.module == call.module]
+        ended = _last_training(past)
+        if modes and modes[-1].order > ended:
+            return modes[-1].training
+        if ended:
+            return False
+    return False
+
+
+def _last_training(run: Run, before: int | None = None) -> int:
+    """Position of the last step or backward call that was looked at; 0 if there is none."""
+    orders = [event.order for event in (*run.trace.steps, *run.trace.backwards)]
+    return max((order for order in orders if before is None or order < before), default=0)
+
+
+def _begins_training(mode: ModeFact, run: Run) -> bool:
+    """True if the same line sets the mode for training too, as in a function for both kinds of epochs."""
+    for other in run.trace.modes:
+        if other.place == mode.place and other.module == mode.module:
+            following = min((m.order for m in run.trace.modes if m.order > other.order), default=None)
+            if _last_training(run, following) > other.order:
+                return True
+    return False
+
+
+# part of training -----------------------------------------------------------
 
 
 def _is_part_of_step(call: ForwardFact, run: Run) -> bool:
@@ -42,24 +101,54 @@ def _is_part_of_step(call: ForwardFact, run: Run) -> bool:
     steps = run.trace.steps
     if not steps:
         return False
-    stepped = any(step.parameter_keys & call.parameter_keys for step in steps)
-    if not stepped:
+    if not any(step.parameter_keys & call.parameter_keys for step in steps):
         return True
-    between = sum(call.order < step.order < call.last_order for step in steps)
-    return call.order < steps[0].order and (between == 1 or call.count == 1)
+    between = _steps_between(call, run)
+    if call.order < steps[0].order and (between == 1 or call.count == 1):
+        return True
+    return _comes_before_backward(call, run) and not _line_trains_too(call, run)
+
+
+def _comes_before_backward(call: ForwardFact, run: Run) -> bool:
+    """True if the innermost loop that both calls and trains calls first: `with no_grad: fake = net(z)`, then the step.
+
+    Evaluation comes after the steps of its loop, or in a function of its own.
+    """
+    trace = run.trace
+    places = {event.place for event in (*trace.steps, *trace.backwards)}
+    for caller in call.callers:
+        lines = [p.line for p in places if _same_code(p, caller.place) and p.line is not None]
+        for first, last in caller.loops:
+            inside = [line for line in lines if first <= line <= last]
+            if inside and caller.place.line is not None:
+                return any(line > caller.place.line for line in inside)
+    return False
+
+
+def _same_code(one: Place, other: Place) -> bool:
+    return one.cell == other.cell and one.function == other.function
+
+
+def _line_trains_too(call: ForwardFact, run: Run) -> bool:
+    """True if the same line is called with gradients for training, and here without: `set_grad_enabled(train)`."""
+    return any(f.place == call.place and f.module == call.module and f.grad_enabled for f in run.trace.forwards)
+
+
+# gone -----------------------------------------------------------------------
 
 
 def _result_is_gone(call: ForwardFact, run: Run) -> bool:
-    """True if no backward can follow any more: the cell took no step and left no graph behind."""
-    trace = run.trace
-    if trace.steps or trace.count("backward") or trace.count("grad") or run.error is not None:
+    """True if no backward can follow any more: none came after the call, and no graph is left behind."""
+    if call.followed or run.error is not None or call.hooked:
         return False
-    kept = any(graph.newest_nodes for graph in run.after.graphs) or not run.after.complete
+    if any(step.order > call.order for step in run.trace.steps):
+        return False
+    kept = any(graph.newest_nodes and not graph.spent for graph in run.after.graphs) or not run.after.complete
     return call.output_requires_grad and not call.input_requires_grad and not kept
 
 
 def _finding(run: Run, call: ForwardFact) -> Finding:
-    name = run.module_path(call.module) or call.kind
+    name = run.module_path(call.module) or call.name or call.kind
     layers = ", ".join(f"{count} {kind}" for kind, count in call.awake)
     off = "gradients are off" if not call.grad_enabled else "nothing is trained here"
     are = "is" if sum(count for _, count in call.awake) == 1 else "are"

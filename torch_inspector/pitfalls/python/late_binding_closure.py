@@ -30,6 +30,7 @@ def _finding(fact: LoopFunctionFact) -> Finding:
         subject=first,
         fix=f"{fix}  # a default argument is bound now",
         line=fact.line,
+        severity="" if fact.sure else "hint",
         evidence=(
             Evidence("reads late", ", ".join(fact.names)),
             Evidence("kept by", fact.kept_by),

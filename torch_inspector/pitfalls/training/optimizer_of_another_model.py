@@ -28,7 +28,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
-    name, step = run.optimizer_path(key), steps[0]
+    name, step = run.optimizer_path(key) or "optimizer", steps[0]
     owner = _owner(run, step.leaf_keys)
     trained = f"`{owner.path}`" if owner else "other parameters"
     holder = _owner(run, step.parameter_keys)
@@ -62,19 +62,23 @@ class _Replaced(NamedTuple):
 
 
 def _replaced_part(run: Run, step: StepFact) -> _Replaced | None:
-    module = next((m for m in run.after.modules if m.parameter_keys & step.parameter_keys & step.leaf_keys), None)
-    if module is None or step.has_closure:
+    trained = frozenset(key for one in run.trace.steps for key in one.leaf_keys)
+    held = frozenset(key for optimizer in run.after.optimizers for key in optimizer.parameter_keys)
+    held |= frozenset(key for one in run.trace.steps for key in one.parameter_keys)
+    owned = frozenset(key for module in run.after.modules for key in module.parameter_keys)
+    orphans = step.parameter_keys - trained - owned
+    if step.has_closure or not orphans or not step.parameter_keys & step.leaf_keys:
         return None
-    owned = frozenset(key for m in run.after.modules for key in m.parameter_keys)
-    orphans = step.parameter_keys - step.leaf_keys - owned
-    held = frozenset(key for o in run.after.optimizers for key in o.parameter_keys)
-    missing = (step.leaf_keys & module.parameter_keys) - held - step.parameter_keys
-    return _Replaced(module, missing, orphans) if orphans and missing else None
+    for module in run.after.modules:
+        missing = (step.leaf_keys & module.parameter_keys) - held
+        if missing and module.path:
+            return _Replaced(module, missing, orphans)
+    return None
 
 
 def _of_an_older_part(run: Run, key: int, step: StepFact, replaced: _Replaced) -> Finding:
     module, missing, orphans = replaced
-    name = run.optimizer_path(key)
+    name = run.optimizer_path(key) or "optimizer"
     lacking = [f"{module.path}.{label}" for number, label in module.parameter_names if number in missing]
     shown = ", ".join(f"`{label}`" for label in lacking[:_NAMES_SHOWN])
     return Finding(
@@ -105,4 +109,4 @@ def _rebuild(run: Run, key: int, module: ModuleFact | None) -> str:
     kind = fact.kind if fact else "SGD"
     path = module.path if module else "model"
     rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
-    return f"{run.optimizer_path(key)} = torch.optim.{kind}({path}.parameters(){rate})  # again, after the model"
+    return f"{run.optimizer_path(key) or 'optimizer'} = torch.optim.{kind}({path}.parameters(){rate})  # again, after the model"

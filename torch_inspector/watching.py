@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -32,9 +31,8 @@ class WatchedRun:
 
 
 @contextmanager
-def watch() -> Iterator[WatchedRun]:
+def start(frame: FrameType) -> Iterator[WatchedRun]:
     """Watches the block; findings point at lines of the file that holds it."""
-    frame = sys._getframe(3)  # past contextlib and the front door
     places, watched = Places(), WatchedRun()
     filename = frame.f_code.co_filename
     source = "".join(linecache.getlines(filename, frame.f_globals))

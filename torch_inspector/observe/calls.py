@@ -1,0 +1,123 @@
+"""All calls of one module from one line in one mode, from the first on."""
+
+from __future__ import annotations
+
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import torch
+
+from torch_inspector.facts import CallerFact, CountFact, ForwardFact, Place, Shape
+from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.callers import callers_of
+from torch_inspector.observe.naming import name_in
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.recorder import Recorder
+
+
+class Calls:
+    """What is known of them. The wrapper of `Module.__call__` reads it on every call: flat, and in slots."""
+
+    __slots__ = (
+        "caller",
+        "callers",
+        "code",
+        "count",
+        "differentiated",
+        "fact_order",
+        "grad_enabled",
+        "graph_nbytes",
+        "hooked",
+        "input_devices",
+        "input_requires_grad",
+        "input_shapes",
+        "inside",
+        "kind",
+        "last_order",
+        "lasti",
+        "module",
+        "name",
+        "output_requires_grad",
+        "output_shape",
+        "parameter_keys",
+        "place",
+        "quiet",
+        "reached",
+        "ref",
+        "same_input",
+        "traced",
+        "trained",
+        "training",
+    )
+
+    def __init__(self, module: Any, frame: FrameType, *, training: bool, grad_enabled: bool) -> None:
+        self.ref = ref(module)
+        """Another module may come to life at the address of this one."""
+        self.kind = kinds.class_name(module)
+        self.code: CodeType = frame.f_code
+        self.lasti = frame.f_lasti
+        self.training = training
+        self.grad_enabled = grad_enabled
+        self.count = 0
+        self.quiet = False
+        """True if the next call is only counted."""
+        self.module = 0
+        self.name = ""
+        self.place = Place()
+        self.caller = ""
+        self.callers: tuple[CallerFact, ...] = ()
+        self.inside = layers.Inside((), (), 0)
+        self.trained = False
+        self.traced = False
+        """True if what is called is the model as a program (`torch.jit.trace`, counters of operations), not its result."""
+        self.same_input = False
+        self.hooked = False
+        self.fact_order = 0
+        self.last_order = 0
+        self.input_shapes: tuple[Shape, ...] = ()
+        self.input_devices: tuple[str, ...] = ()
+        self.input_requires_grad = False
+        self.output_requires_grad = False
+        self.output_shape: Shape | None = None
+        self.graph_nbytes = 0
+        self.reached: bool | None = None
+        self.differentiated = 0
+        """Backward calls of the cell before the latest call that was looked at."""
+        self.parameter_keys: frozenset[int] = frozenset()
+
+    def describe(self, module: Any, args: tuple[Any, ...], frame: FrameType, recorder: Recorder) -> None:
+        """Notes all that the first call shows before it runs."""
+        self.fact_order = self.last_order = recorder.next_order()
+        self.module = recorder.keys.of(module)
+        user = recorder.places.user_frame(frame)
+        self.place = recorder.places.find(user)
+        self.name = name_in(user, module)
+        self.caller, self.callers, self.same_input = callers_of(frame, recorder.places)
+        self.inside = layers.look_inside(module)
+        self.hooked = layers.has_hooks(module)
+        self.parameter_keys = frozenset(id(p) for _, p in layers.walk_parameters(module))
+        tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
+        self.input_shapes = tuple(tuple(t.shape) for t in tensors)
+        self.input_devices = tuple(str(t.device) for t in tensors)
+        self.input_requires_grad = any(t.requires_grad for t in tensors)
+
+    def fact(self, differentiated: int) -> ForwardFact:
+        """What is known at the end of the cell, in which so many backward calls were made."""
+        inside = self.inside
+        return ForwardFact(
+            self.fact_order, self.place, self.module, self.kind, self.training, self.grad_enabled, self.count,
+            inside.awake, inside.asleep, inside.frozen_asleep, self.input_shapes, self.input_devices,
+            self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
+            self.same_input, self.caller, self.trained, self.last_order, self.parameter_keys, self.name, self.callers,
+            differentiated > self.differentiated, self.hooked,
+        )  # fmt: skip
+
+
+def counts_of(calls: list[Calls]) -> tuple[CountFact, ...]:
+    """How often each kind of module was called from each line."""
+    totals: dict[tuple[Place, str], int] = {}
+    for one in calls:
+        totals[one.place, one.kind] = totals.get((one.place, one.kind), 0) + one.count
+    return tuple(CountFact("forward", place, kind, count) for (place, kind), count in totals.items())

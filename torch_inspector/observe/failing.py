@@ -1,0 +1,221 @@
+"""The expression that failed, and the objects that it names, looked up without running any of it."""
+
+from __future__ import annotations
+
+import ast
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any, NamedTuple
+
+import torch
+
+from torch_inspector.observe import kinds
+
+_DICTS = (dict, OrderedDict, defaultdict)
+_LISTS = (list, tuple, deque)
+_MODULE_PARTS = ("_parameters", "_buffers", "_modules")
+# Attributes and methods of a tensor that give no tensor.
+_NO_TENSOR = frozenset(
+    ("shape", "size", "device", "dtype", "ndim", "dim", "numel", "item", "tolist", "numpy", "is_cuda", "requires_grad")
+)
+_MOVES = frozenset(("to", "cuda", "cpu", "type"))
+_KEY_KINDS = (str, int)
+
+
+class Named(NamedTuple):
+    """Something that the failing expression names."""
+
+    path: str
+    thing: Any
+    nested: bool
+    """True if it went into a part that had its result before the failure."""
+    device: str = ""
+    """Where the expression has just moved it: `labels.to(device)`."""
+
+
+def failing_expressions(tree: ast.Module, traceback: TracebackType) -> list[ast.expr]:
+    """The expression that a traceback entry was at; up to Python 3.10 all of the statement."""
+    line = traceback.tb_lineno
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
+    if around:
+        return [min(around, key=_length)]
+    statements = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
+    innermost = max(statements, key=lambda n: n.lineno, default=None)
+    return [n for n in ast.iter_child_nodes(innermost) if isinstance(n, ast.expr)] if innermost else []
+
+
+def _range(traceback: TracebackType) -> tuple[int, int, int, int] | None:
+    positions = getattr(traceback.tb_frame.f_code, "co_positions", None)
+    if positions is None:
+        return None
+    for index, (first, last, start, end) in enumerate(positions()):
+        if index == traceback.tb_lasti // 2:
+            return None if None in (first, last, start, end) else (first, start, last, end)
+    return None
+
+
+def _spans(node: ast.expr, its: tuple[int, int, int, int] | None) -> bool:
+    if its is None or node.end_lineno is None or node.end_col_offset is None:
+        return False
+    begins = (node.lineno, node.col_offset) <= its[:2]
+    return begins and its[2:] <= (node.end_lineno, node.end_col_offset)
+
+
+def _length(node: ast.expr) -> tuple[int, int]:
+    lines = (node.end_lineno or node.lineno) - node.lineno
+    return lines, (node.end_col_offset or 0) - (node.col_offset if lines == 0 else 0)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The variables that a failing expression can name. Holds the user's objects: drop it at once."""
+
+    values: Mapping[str, Any]
+    frame: FrameType
+
+    def named(self, expression: ast.expr) -> list[Named]:
+        """Tensors and modules in an expression, each once, those that met in the failing operation first."""
+        found: dict[str, Named] = {}
+        for one in sorted(self._parts(expression, failing=True), key=lambda named: named.nested):
+            found.setdefault(one.path, one)
+        return list(found.values())
+
+    def _parts(self, node: ast.AST, *, failing: bool = False, nested: bool = False) -> Iterator[Named]:
+        known = self._known(node, nested=nested)
+        if known is not None:
+            yield known
+        elif isinstance(node, ast.Call):
+            yield from self._parts_of_call(node, nested=nested or not failing)
+        elif isinstance(node, ast.Attribute) and node.attr in _NO_TENSOR:
+            return
+        elif not isinstance(node, ast.Lambda):
+            for part in ast.iter_child_nodes(node):
+                yield from self._parts(part, nested=nested)
+            return
+        if isinstance(node, ast.Subscript):
+            yield from self._parts(node.slice, nested=nested or not failing)
+        elif known is not None and isinstance(node, ast.Call) and not known.device:
+            yield from self._arguments(node, nested=nested or not failing)
+
+    def _parts_of_call(self, call: ast.Call, *, nested: bool) -> Iterator[Named]:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _NO_TENSOR:
+            return
+        receiver = call.func
+        if isinstance(receiver, ast.Attribute) and self.value(receiver)[1] is None:
+            receiver = receiver.value
+        yield from self._parts(receiver, nested=nested)
+        yield from self._arguments(call, nested=nested)
+
+    def _arguments(self, call: ast.Call, *, nested: bool) -> Iterator[Named]:
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+            yield from self._parts(argument, nested=nested)
+
+    def _known(self, node: ast.AST, *, nested: bool) -> Named | None:
+        """What an expression stands for, if that is a tensor or a module, or one that it moves."""
+        if isinstance(node, ast.Call) and self._is_moving(node):
+            path, thing = self.value(node.func.value)  # type: ignore[attr-defined]
+            return Named(ast.unparse(node), thing, nested, self._goal(node)) if _counts(thing) and path else None
+        path, thing = self.value(node)
+        return Named(path, thing, nested) if _counts(thing) else None
+
+    def _is_moving(self, call: ast.Call) -> bool:
+        """True for `x.to(device)`, not for `x.to(torch.long)`."""
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES:
+            return False
+        given = [self.value(a)[1] for a in (*call.args, *(k.value for k in call.keywords))]
+        return call.func.attr in ("cpu", "cuda") or any(not kinds.is_a(one, torch.dtype) for one in given)
+
+    def _goal(self, call: ast.Call) -> str:
+        """Where a call moves something: `cpu`, `cuda:1`; `?` if that is not known."""
+        if call.func.attr == "cpu":  # type: ignore[attr-defined]
+            return "cpu"
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+            device = text_of_device(self.value(argument)[1])
+            if device:
+                return device
+        return "?"
+
+    def value(self, node: ast.AST) -> tuple[str, Any]:
+        """The object behind an expression, and the shortest expression for its tensor; None if it is not known."""
+        if isinstance(node, ast.Name):
+            return node.id, self._variable(node.id)
+        if isinstance(node, ast.Constant):
+            return "", node.value
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node)
+        if isinstance(node, ast.Subscript):
+            return self._element(node)
+        if isinstance(node, ast.Call):
+            return self._result(node)
+        return "", None
+
+    def _variable(self, name: str) -> Any:
+        code = self.frame.f_code
+        if name in self.values:
+            return self.values[name]
+        own = (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+        return None if name in own else self.frame.f_globals.get(name)
+
+    def _attribute(self, node: ast.Attribute) -> tuple[str, Any]:
+        path, thing = self.value(node.value)
+        if kinds.is_a(thing, torch.Tensor):  # `x.T` is where `x` is
+            return (path, None if node.attr == "device" else thing) if node.attr not in _NO_TENSOR else (path, None)
+        if thing is torch:
+            found = torch.__dict__.get(node.attr)
+            return "", found if type(found) is torch.dtype else None
+        return f"{path}.{node.attr}", _field(thing, node.attr)
+
+    def _element(self, node: ast.Subscript) -> tuple[str, Any]:
+        path, thing = self.value(node.value)
+        if kinds.is_a(thing, torch.Tensor):
+            return path, thing
+        key = self.value(node.slice)[1]
+        if isinstance(node.slice, ast.UnaryOp) and isinstance(node.slice.operand, ast.Constant):
+            number = node.slice.operand.value
+            key = -number if type(number) is int and isinstance(node.slice.op, ast.USub) else None
+        return f"{path}[{ast.unparse(node.slice)}]", _entry(thing, key) if type(key) in _KEY_KINDS else None
+
+    def _result(self, node: ast.Call) -> tuple[str, Any]:
+        """`x.view(-1)` is where `x` is; `super()` is `self`."""
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            return "self", self._variable("self")
+        if not isinstance(node.func, ast.Attribute) or node.func.attr in _MOVES | _NO_TENSOR or self._is_moving(node):
+            return "", None
+        path, thing = self.value(node.func.value)
+        return (path, thing) if kinds.is_a(thing, torch.Tensor) else ("", None)
+
+
+def text_of_device(thing: Any) -> str:
+    """`cuda:0` for a device or its name; `cuda` alone may be any, and gives nothing but in torch's own word for it."""
+    if type(thing) is torch.device:
+        return str(thing)
+    return thing if type(thing) is str and thing.partition(":")[0] in ("cpu", "meta", "mps", "cuda", "xpu") else ""
+
+
+def _counts(thing: Any) -> bool:
+    return kinds.is_a(thing, torch.Tensor) or kinds.is_a(thing, torch.nn.Module)
+
+
+def _field(thing: Any, name: str) -> Any:
+    """An attribute, without running properties or `__getattr__`."""
+    fields = kinds.fields_of(thing)
+    for part in _MODULE_PARTS if kinds.is_a(thing, torch.nn.Module) else ():
+        inner = fields.get(part)
+        if type(inner) is dict and name in inner:
+            return inner[name]
+    return fields.get(name)
+
+
+def _entry(thing: Any, key: Any) -> Any:
+    """An element of exactly a dictionary, list or tuple, or a layer of a module."""
+    if type(thing) in _DICTS:
+        entries = list(dict.items(thing))
+        return next((value for one, value in entries if type(one) is type(key) and one == key), None)
+    if type(thing) in _LISTS and type(key) is int:
+        return thing[key] if -len(thing) <= key < len(thing) else None
+    if kinds.is_a(thing, torch.nn.Module):
+        layers = kinds.fields_of(thing).get("_modules")
+        return layers.get(str(key)) if type(layers) is dict else None
+    return None

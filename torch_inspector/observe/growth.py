@@ -1,0 +1,237 @@
+"""The line of code that makes a collection or a total grow, and how it would read without history."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from torch_inspector.observe.source import KEEPS, dotted
+
+_JOINS = frozenset(["cat", "concat", "concatenate", "stack", "vstack", "hstack", "dstack"])
+_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+# Kinds that are no growth themselves: any other line that fits wins over them.
+_WEAK = frozenset(["assigned", "display", "named"])
+# `hook(module, inputs, output)`.
+_HOOK_PARAMETERS = 3
+# A longer line is no help as a correction.
+_REMEDY_LENGTH = 100
+
+
+class Growth(NamedTuple):
+    """A line that fits."""
+
+    line: int
+    kind: str
+    """See `GraphFact.grown_by`."""
+    closeness: int
+    """2 for the very path, 1 for an element of the same container, 0 for the same attribute of another name."""
+    node: ast.AST
+    function: ast.AST | None
+    """The function around it."""
+
+    def rank(self) -> tuple[bool, int, int]:
+        """The highest of several is the line to show."""
+        return self.kind not in _WEAK, self.closeness, self.line
+
+
+class _Spot(NamedTuple):
+    """A statement or call, and what is around it."""
+
+    node: ast.AST
+    in_loop: bool
+    function: ast.AST | None
+
+
+def growth(tree: ast.AST, path: str, *, functions_only: bool = False) -> Growth | None:
+    """The line that collects into a container or adds to a variable.
+
+    Args:
+        tree: The code to search.
+        path: What the user can type to get at the container or variable.
+        functions_only: True for code of earlier cells, of which only functions can have run.
+    """
+    spots = (spot for spot in _spots(tree) if spot.function is not None or not functions_only)
+    found = [one for spot in spots if (one := _fitting(spot, path)) is not None]
+    return max(found, key=Growth.rank, default=None)
+
+
+@lru_cache(maxsize=32)
+def _spots(tree: ast.AST) -> tuple[_Spot, ...]:
+    """The parts of the code that can make something grow; asked for many paths in a row."""
+    return tuple(spot for spot in _walk(tree) if isinstance(spot.node, ast.Call | ast.AugAssign | ast.Assign))
+
+
+def _walk(tree: ast.AST) -> Iterator[_Spot]:
+    stack = [_Spot(tree, in_loop=False, function=None)]
+    while stack:
+        spot = stack.pop()
+        yield spot
+        inside = spot.in_loop or isinstance(spot.node, _LOOPS)
+        function, inside = (spot.node, False) if isinstance(spot.node, _FUNCTIONS) else (spot.function, inside)
+        stack.extend(_Spot(child, inside, function) for child in ast.iter_child_nodes(spot.node))
+
+
+def _fitting(spot: _Spot, path: str) -> Growth | None:
+    node = spot.node
+    if isinstance(node, ast.Call):
+        if not isinstance(node.func, ast.Attribute) or node.func.attr not in KEEPS:
+            return None
+        targets, kind = [node.func.value], "hook" if _is_hook(spot.function) else "append"
+        return _closest(spot, targets, path, kind)
+    if isinstance(node, ast.AugAssign):
+        return _closest(spot, [node.target], path, _kind_of_addition(spot, node.target, isinstance(node.op, ast.Add)))
+    if isinstance(node, ast.Assign):
+        return _assignment(spot, node, path)
+    return None
+
+
+def _closest(spot: _Spot, targets: list[ast.expr], path: str, kind: str) -> Growth | None:
+    closeness = max((_closeness(target, path) for target in targets), default=-1)
+    line: int = getattr(spot.node, "lineno", 0)
+    return Growth(line, kind, closeness, spot.node, spot.function) if closeness >= 0 else None
+
+
+def _closeness(target: ast.expr, path: str) -> int:
+    if ast.unparse(target) == path:
+        return 2
+    owner, place = dotted(_owner(target)), _owner_of_path(path)
+    if not owner:
+        return -1
+    if owner == place:
+        return 1
+    same_attribute = "." in owner and "." in place and owner.rsplit(".", 1)[1] == place.rsplit(".", 1)[1]
+    return 0 if same_attribute else -1
+
+
+def _owner(node: ast.expr) -> ast.expr:
+    """`history` for `history['loss'][-1]` and for `history.setdefault(name, [])`."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FETCHES:
+            node = node.func.value
+        else:
+            return node
+
+
+_FETCHES = frozenset(["setdefault", "get"])
+
+
+def _owner_of_path(path: str) -> str:
+    try:
+        return dotted(_owner(ast.parse(path, mode="eval").body))
+    except (SyntaxError, ValueError):
+        return ""
+
+
+def _assignment(spot: _Spot, node: ast.Assign, path: str) -> Growth | None:
+    targets = [e for t in node.targets for e in (t.elts if isinstance(t, ast.Tuple | ast.List) else (t,))]
+    targets = [target for target in targets if _closeness(target, path) >= 0]
+    return _closest(spot, targets, path, _kind_of_assignment(spot, node, targets[0])) if targets else None
+
+
+def _kind_of_assignment(spot: _Spot, node: ast.Assign, target: ast.expr) -> str:
+    value, text = node.value, ast.unparse(target)
+    if _mentions(value, text):
+        adds = isinstance(value, ast.BinOp) and any(isinstance(n, ast.Add) for n in ast.walk(value))
+        return _kind_of_addition(spot, target, adds)
+    if isinstance(target, ast.Subscript):
+        return "named" if isinstance(target.slice, ast.Constant) else "item"
+    if isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in _JOINS:
+        return "joined"
+    inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
+    if isinstance(inner, _COMPREHENSIONS):
+        return "comprehension"
+    return "display" if isinstance(value, _DISPLAYS) else "assigned"
+
+
+def _kind_of_addition(spot: _Spot, target: ast.expr, adds: bool) -> str:
+    """A total grows in a loop, or as an attribute: a method is called again and again."""
+    if not spot.in_loop and not isinstance(target, ast.Attribute):
+        return "assigned"
+    return "sum" if adds else "carried"
+
+
+def _mentions(value: ast.expr, text: str) -> bool:
+    return any(isinstance(n, ast.expr) and ast.unparse(n) == text for n in ast.walk(value))
+
+
+def _is_hook(function: ast.AST | None) -> bool:
+    arguments = function.args if isinstance(function, _FUNCTIONS) else None
+    return arguments is not None and len(arguments.args) == _HOOK_PARAMETERS and arguments.args[0].arg != "self"
+
+
+# how the line would read without history -----------------------------------------------------------------------------
+
+
+def remedy(found: Growth, read: str) -> str:
+    """The line with `.item()` or `.detach()` where it keeps a tensor; empty where its text does not tell.
+
+    Args:
+        found: The line.
+        read: `item` or `detach`.
+    """
+    text = _rewritten(found, read)
+    return text if len(text) <= _REMEDY_LENGTH else ""
+
+
+def _rewritten(found: Growth, read: str) -> str:
+    node = found.node
+    if isinstance(node, ast.Call):
+        single = len(node.args) == 1 and not node.keywords and not _is_many(node.args[0])
+        return f"{ast.unparse(node.func)}({_read(node.args[0], read)})" if single else ""
+    if isinstance(node, ast.AugAssign):
+        plain = not _is_many(node.value) and not _uses_parameter(node.value, found.function)
+        return f"{ast.unparse(node.target)} += {_read(node.value, read)}" if plain and found.kind == "sum" else ""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        return _assignment_rewritten(found, node, ast.unparse(node.targets[0]), read)
+    return ""
+
+
+def _assignment_rewritten(found: Growth, node: ast.Assign, target: str, read: str) -> str:
+    value = node.value
+    if found.kind == "carried":
+        return f"{target} = {target}.detach()"
+    if found.kind == "joined":
+        return f"with torch.no_grad():\n    {ast.unparse(node)}"
+    if found.kind == "item" and not _is_many(value):
+        return f"{target} = {_read(value, read)}"
+    if found.kind == "comprehension" and isinstance(value, ast.ListComp) and not _is_many(value.elt):
+        loops = ast.unparse(value).removeprefix("[" + ast.unparse(value.elt)).removesuffix("]")
+        return f"{target} = [{_read(value.elt, read)}{loops}]"
+    return _sum_rewritten(found, value, target, read) if found.kind == "sum" else ""
+
+
+def _sum_rewritten(found: Growth, value: ast.expr, target: str, read: str) -> str:
+    """`total = total + loss.item()`, in the order in which it was written."""
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return ""
+    added = value.right if _mentions(value.left, target) else value.left
+    if _uses_parameter(added, found.function):
+        return ""
+    left, right = (_read(side, read) if side is added else ast.unparse(side) for side in (value.left, value.right))
+    return f"{target} = {left} + {right}"
+
+
+def _read(value: ast.expr, read: str) -> str:
+    text = ast.unparse(value)
+    simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+    return f"{text}.{read}()" if simple else f"({text}).{read}()"
+
+
+def _is_many(value: ast.expr) -> bool:
+    """True if what is kept is no single tensor."""
+    return isinstance(value, (*_DISPLAYS, *_COMPREHENSIONS, ast.Starred))
+
+
+def _uses_parameter(value: ast.expr, function: ast.AST | None) -> bool:
+    """True if the value comes from a caller, who may well hand over a float elsewhere."""
+    if not isinstance(function, _FUNCTIONS):
+        return False
+    given = {argument.arg for argument in function.args.args}
+    return any(isinstance(n, ast.Name) and n.id in given for n in ast.walk(value))

@@ -1,0 +1,25 @@
+"""What the user's code calls an object."""
+
+from __future__ import annotations
+
+from types import FrameType
+
+from torch_inspector.observe import kinds
+from torch_inspector.observe.locals import locals_of
+
+
+def name_in(frame: FrameType | None, thing: object) -> str:
+    """The variable of a frame that holds an object, or the attribute of its `self`; empty if there is none.
+
+    Names that the code itself uses are asked, so that a global of the same value but another name is not preferred.
+    """
+    if frame is None:
+        return ""
+    code = frame.f_code
+    with locals_of(frame) as values:
+        for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names):
+            if values.get(name, frame.f_globals.get(name)) is thing:
+                return name
+        owner = values.get("self")
+        fields = kinds.fields_of(owner) if owner is not None else {}
+        return next((f"self.{name}" for name, value in fields.items() if value is thing and type(name) is str), "")

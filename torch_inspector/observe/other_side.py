@@ -1,0 +1,166 @@
+"""Whether the user's code hands an operation the second operand that a mistake needs."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, cast
+
+import torch
+
+from torch_inspector.facts import Shape
+from torch_inspector.observe import private
+from torch_inspector.observe.locals import locals_of
+from torch_inspector.observe.operands import UNKNOWN, Names, Unknown, is_tensor, shape_of
+from torch_inspector.observe.pairs import Pair, Side, node_of, pairs_in, scope_of
+from torch_inspector.observe.place import Places
+from torch_inspector.observe.stretched import Stretch
+
+# A step method, the loop that calls it, the cell that calls the loop.
+_FRAMES = 4
+_GRIDS = frozenset(["linspace", "arange", "logspace"])
+# What `mse_loss` and its kin say about two sizes that differ.
+_WARNED = re.compile(r"target size \(torch\.Size\(\[([\d, ]*)\]\)\).* input size \(torch\.Size\(\[([\d, ]*)\]\)\)")
+
+
+class _Called(NamedTuple):
+    """As much of a frame as `Places.file_of` asks for."""
+
+    f_code: CodeType
+
+
+class Reader:
+    """Reads the code around one call of `backward`."""
+
+    def __init__(self, places: Places, frame: FrameType | None) -> None:
+        self._places = places
+        self._frame = frame
+
+    def other_side(self, stretch: Stretch) -> str | None:
+        """How the user's code writes the operand that was stretched against the known one; None if not sure."""
+        with ExitStack() as stack:
+            frames = list(self._frames())
+            pairs = [pair for frame in frames for pair in self._pairs(frame, stretch.operation, stack)]
+            found = self._judge(pairs, stretch)
+        if found is None and not pairs and stretch.operation.endswith("_loss") and self._warned(frames, stretch):
+            return ""
+        return found
+
+    def _frames(self) -> Iterator[FrameType]:
+        frame = self._frame
+        for _ in range(_FRAMES):
+            if frame is None:
+                return
+            yield frame
+            frame = self._places.user_frame(frame.f_back)
+
+    def _tree(self, code: CodeType) -> ast.Module | None:
+        file = self._places.file_of(cast("FrameType", _Called(code)))
+        return file.tree if file is not None else None
+
+    def _pairs(self, frame: FrameType, operation: str, stack: ExitStack) -> list[Pair]:
+        tree = self._tree(frame.f_code)
+        scope = scope_of(tree, frame.f_code) if tree is not None else None
+        if scope is None:
+            return []
+        names = Names(stack.enter_context(locals_of(frame)), frame.f_globals)
+        return list(pairs_in(scope, names, operation, self._tree))
+
+    def _judge(self, pairs: list[Pair], stretch: Stretch) -> str | None:
+        """The operand of the one pair that explains what the graph holds, if no other pair could."""
+        ways = [way for pair in pairs for way in ((pair.left, pair.right), (pair.right, pair.left))]
+        certain = [other for this, other in ways if node_of(this.value) is stretch.node]
+        possible = [other for this, other in ways if _could_be(this.value, stretch)]
+        rivals = [o for o in certain or possible if _could_be_table(o.value, stretch)]
+        fitting = [o for o in certain or possible if shape_of(o.value) == stretch.wanted]
+        if not fitting or rivals:
+            return None
+        sure = all(self._is_other(side, stretch, ways) for side in fitting)
+        return ast.unparse(fitting[0].text) if sure else None
+
+    def _is_other(self, side: Side, stretch: Stretch, ways: list[tuple[Side, Side]]) -> bool:
+        """False for a parameter, a grid of bins, and the very numbers of the known side."""
+        if is_tensor(side.value) and side.value.requires_grad:
+            return False
+        root = _root(side.text)
+        value = side.names.name(root) if root else UNKNOWN
+        same = [this.value for this, _ in ways if node_of(this.value) is stretch.node]
+        return not any(_share(value, one) for one in same) and not (root and self._is_grid(root, side, value))
+
+    def _is_grid(self, root: str, side: Side, value: Any) -> bool:
+        """True if a variable is a row of bins or centres: evenly spaced numbers are nobody's target."""
+        names = {root, *(name for name, one in side.names.outer.items() if one is value and is_tensor(value))}
+        names |= {node.attr for node in ast.walk(side.text) if isinstance(node, ast.Attribute)}
+        trees = [file.tree for file in self._places.latest() if file.tree is not None]
+        given = (pair for tree in trees for node in ast.walk(tree) for pair in _given(node))
+        return any(name in names and _makes_grid(made) for name, made in given)
+
+    def _warned(self, frames: list[FrameType], stretch: Stretch) -> bool:
+        """True if torch itself has warned of exactly these two shapes, and of no others that make the same table."""
+        spaces = [frame.f_globals for frame in frames] + [vars(sys.modules[torch.nn.modules.loss.__name__])]
+        shapes = {shapes for space in spaces for shapes in _warnings_in(space)}
+        length = max(stretch.known)
+        alike = [s for s in shapes if stretch.known in s and max(s[0] + s[1], default=0) == length]
+        return bool(alike) and all(stretch.wanted in s for s in alike)
+
+
+def _warnings_in(space: dict[str, Any]) -> Iterator[tuple[Shape, Shape]]:
+    registry = space.get("__warningregistry__")
+    for key in list(registry) if type(registry) is dict else ():
+        text = key[0] if type(key) is tuple and key else key
+        found = _WARNED.search(text) if type(text) is str else None
+        if found:
+            one, two = (tuple(int(n) for n in group.split(",") if n.strip()) for group in found.groups())
+            yield one, two
+
+
+def _could_be(value: Any, stretch: Stretch) -> bool:
+    """True unless a value is certainly not the known side."""
+    if is_tensor(value):
+        return node_of(value) is stretch.node
+    shape = shape_of(value)
+    return shape == stretch.known if shape is not None else type(value) is Unknown
+
+
+def _could_be_table(value: Any, stretch: Stretch) -> bool:
+    """True if a value would make the same table with the known side, without being what a mistake needs."""
+    shape, length = shape_of(value), max(stretch.known)
+    if shape is None:
+        return type(value) is Unknown
+    return shape in {(length, length), (1, length)} or (shape == (-1,) and stretch.wanted == (length,))
+
+
+def _root(text: ast.expr) -> str:
+    """The variable that an expression begins with: `y` in `y[a:b].float()`."""
+    while isinstance(text, ast.Attribute | ast.Subscript | ast.Call):
+        text = text.func if isinstance(text, ast.Call) else text.value
+    return text.id if isinstance(text, ast.Name) else ""
+
+
+def _share(one: Any, two: Any) -> bool:
+    if not is_tensor(one) or not is_tensor(two):
+        return False
+    storage = private.storage_of(one)
+    return one is two or (storage is not None and storage == private.storage_of(two))
+
+
+def _given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names that a statement gives a value, `register_buffer("bins", …)` among them."""
+    if isinstance(node, ast.Assign):
+        target = node.targets[0]
+        yield getattr(target, "attr", getattr(target, "id", "")), node.value
+    elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "register_buffer" and len(node.args) > 1:
+        yield str(getattr(node.args[0], "value", "")), node.args[1]
+
+
+def _makes_grid(value: ast.expr) -> bool:
+    """True for `torch.linspace(…)` with nothing but arithmetic and methods around it."""
+    if isinstance(value, ast.BinOp):
+        return _makes_grid(value.left) or _makes_grid(value.right)
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    return value.func.attr in _GRIDS or _makes_grid(value.func.value)

@@ -1,0 +1,215 @@
+"""Pairs of operands in the user's code: what is subtracted, or handed to a loss, followed into called functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from inspect import CO_OPTIMIZED
+from types import CodeType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from torch_inspector.observe.kinds import class_fields, is_a, mro_of
+from torch_inspector.observe.operands import UNKNOWN, Names, is_tensor
+from torch_inspector.observe.private import Node
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+TreeOf = Callable[[CodeType], "ast.Module | None"]
+"""The parsed cell that a code object comes from; None if it is none of the user's."""
+
+# A training step that calls a method that calls a loss.
+_CALLS_DEEP = 4
+# Calls that are followed on behalf of one look.
+_CALLS = 60
+_LOSSES = {
+    "mse_loss": nn.MSELoss,
+    "l1_loss": nn.L1Loss,
+    "smooth_l1_loss": nn.SmoothL1Loss,
+    "huber_loss": nn.HuberLoss,
+    "poisson_nll_loss": nn.PoissonNLLLoss,
+}
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    **{name: (getattr(functional, name),) for name in _LOSSES},
+    "sub": (torch.sub, torch.subtract),
+    "mul": (torch.mul, torch.multiply),
+}
+_METHODS = {"sub": ("sub", "subtract"), "mul": ("mul", "multiply")}
+_SIGNS: dict[str, type[ast.operator]] = {"sub": ast.Sub, "mul": ast.Mult}
+
+
+class Side(NamedTuple):
+    """One of two operands."""
+
+    value: Any
+    text: ast.expr
+    names: Names
+
+
+class Pair(NamedTuple):
+    """Two operands of one operation."""
+
+    left: Side
+    right: Side
+
+
+def pairs_in(scope: ast.AST, names: Names, operation: str, tree_of: TreeOf) -> Iterator[Pair]:
+    """All pairs that the code of a scope, and of the functions that it calls, hands to an operation."""
+    stack, left = [(scope, names, 0)], _CALLS
+    while stack:
+        scope, names, depth = stack.pop()
+        for node in own_expressions(scope):
+            operands = _operands(node, names, operation)
+            if operands:
+                yield Pair(*(Side(names.value(text), text, names) for text in operands))
+            elif type(node) is ast.Call and depth < _CALLS_DEEP and left:
+                left -= 1
+                stack.extend((*called, depth + 1) for called in _called(node, names, tree_of))
+
+
+def scope_of(tree: ast.Module, code: CodeType) -> ast.AST | None:
+    """The function or the whole cell that a code object was made of; None if it is not found."""
+    return _definition(tree, code) if code.co_flags & CO_OPTIMIZED else tree
+
+
+def own_expressions(scope: ast.AST) -> Iterator[ast.AST]:
+    """Nodes of a scope without those of functions inside it."""
+    stack = list(ast.iter_child_nodes(scope))
+    while stack:
+        node = stack.pop()
+        yield node
+        if type(node) not in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def _operands(node: ast.AST, names: Names, operation: str) -> list[ast.expr]:
+    """The two operands, if a node is this operation."""
+    if type(node) is ast.BinOp:
+        return [node.left, node.right] if type(node.op) is _SIGNS.get(operation) else []
+    if type(node) is not ast.Call:
+        return []
+    func = node.func
+    if type(func) is ast.Attribute and func.attr in _METHODS.get(operation, ()) and len(node.args) == 1:
+        return [func.value, node.args[0]]
+    given = [*node.args, *(k.value for k in node.keywords if k.arg in ("input", "target", "other"))]
+    return given[:2] if len(given) >= 2 and _is_loss(node, names, operation) else []  # noqa: PLR2004
+
+
+def _is_loss(node: ast.Call, names: Names, operation: str) -> bool:
+    callee, kind = names.value(node.func), _LOSSES.get(operation)
+    if any(callee is function for function in _FUNCTIONS[operation]):
+        return True
+    if kind is None:
+        return False
+    made = names.value(node.func.func) if type(node.func) is ast.Call else UNKNOWN
+    return is_a(callee, kind) or made is kind
+
+
+def _called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.AST, Names]]:
+    """The body of a function of the user's that a call runs, with what its names mean there."""
+    function, owner = _function(node.func, names)
+    if type(function) is not FunctionType:
+        return
+    tree = tree_of(function.__code__)
+    found = _definition(tree, function.__code__) if tree is not None else None
+    if found is not None:
+        values = {**_closed_over(function), **_parameters(node, names, function.__code__, owner)}
+        stored = {n.id for n in own_expressions(found) if type(n) is ast.Name and type(n.ctx) is ast.Store}
+        given = _given(found)
+        for name in stored & values.keys():  # a parameter that is given another value
+            values[name] = UNKNOWN
+            given.pop(name, None)
+        yield found, Names(values, function.__globals__, given)
+
+
+def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
+    """The function behind a callee, and what it is bound to (`UNKNOWN` if to nothing)."""
+    value = names.value(callee)
+    if value is UNKNOWN and type(callee) is ast.Attribute:
+        owner = names.value(callee.value)
+        made = names.value(callee.value.func) if type(callee.value) is ast.Call else UNKNOWN
+        if owner is UNKNOWN:  # `Step().loss(batch)`
+            return (_of_class(made, callee.attr) if is_a(made, type) else UNKNOWN), None
+        method = _of_class(type(owner), callee.attr)
+        if type(method) is staticmethod:
+            return method.__func__, UNKNOWN
+        return method, owner
+    if value is UNKNOWN and type(callee) is ast.Call:
+        kind = names.value(callee.func)
+        return (_of_class(kind, "forward") if is_a(kind, type) else UNKNOWN), None
+    if type(value) is MethodType:
+        return value.__func__, value.__self__
+    if is_a(value, nn.Module):
+        return _of_class(type(value), "forward"), value
+    return value, UNKNOWN
+
+
+def _of_class(kind: type[Any], name: str) -> Any:
+    return next((class_fields(base)[name] for base in mro_of(kind) if name in class_fields(base)), UNKNOWN)
+
+
+def _definition(tree: ast.Module, code: CodeType) -> Function | None:
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
+            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+            if (name, min(d.lineno for d in [*decorators, node])) == (code.co_name, code.co_firstlineno):
+                return node
+    return None
+
+
+def _closed_over(function: FunctionType) -> dict[str, Any]:
+    values = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            values[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return values
+
+
+def _parameters(node: ast.Call, names: Names, code: CodeType, owner: Any) -> dict[str, Any]:
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    values: dict[str, Any] = dict.fromkeys(parameters, UNKNOWN)
+    positional = list(parameters[: code.co_argcount])
+    if owner is not UNKNOWN and positional:
+        values[positional.pop(0)] = owner if owner is not None else UNKNOWN
+    for name, argument in zip(positional, node.args, strict=False):
+        if type(argument) is ast.Starred:
+            break
+        values[name] = names.value(argument)
+    values.update((k.arg, names.value(k.value)) for k in node.keywords if k.arg in values)
+    return values
+
+
+def _given(scope: ast.AST) -> dict[str, ast.expr]:
+    """Names that are given a value exactly once in a function, and the expression that they are given."""
+    given: dict[str, list[ast.expr | None]] = {}
+    for node in own_expressions(scope):
+        if type(node) is ast.Assign and len(node.targets) == 1:
+            for name, value in _unpacked(node.targets[0], node.value):
+                given.setdefault(name, []).append(value)
+        elif type(node) is ast.Name and type(node.ctx) is ast.Store:
+            given.setdefault(node.id, []).append(None)
+    # Each assignment was met twice: as a statement, and as the name that it stores.
+    return {
+        name: v
+        for name, values in given.items()
+        if len(values) == 2 and (v := next(filter(None, values), None))  # noqa: PLR2004
+    }
+
+
+def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if type(target) is ast.Name:
+        yield target.id, value
+    elif type(target) in (ast.Tuple, ast.List):
+        for i, one in enumerate(target.elts):  # type: ignore[attr-defined]
+            part = ast.Subscript(value=value, slice=ast.Constant(value=i), ctx=ast.Load())
+            yield from _unpacked(one, part)
+
+
+def node_of(value: Any) -> Node | None:
+    """The graph node that made a live tensor."""
+    return value.grad_fn if is_tensor(value) else None

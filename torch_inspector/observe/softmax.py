@@ -1,0 +1,145 @@
+"""A softmax under a log-softmax: probabilities that were given to cross-entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from torch_inspector.facts import PatternFact, Shape
+from torch_inspector.observe import private
+from torch_inspector.observe.private import Node
+
+SOFTMAX = "softmax-before-log-softmax"
+
+# Operations that hand values on unchanged, each in its place.
+_IN_PLACE = frozenset(
+    f"{name}Backward{n}"
+    for name in ("Clone", "ToCopy", "Alias", "Contiguous", "Clamp", "ClampMin", "ClampMax", "MaskedFill")
+    for n in range(3)
+)
+# Operations that hand values on to other places or axes.
+_MOVES = frozenset(
+    f"{name}Backward{n}"
+    for name in (
+        "View", "UnsafeView", "ReshapeAlias", "Permute", "Transpose", "T", "Squeeze", "Unsqueeze", "Slice", "Select",
+        "Index", "IndexSelect", "Unbind", "Split", "SplitWithSizes", "Mean", "Sum",
+    )
+    for n in range(6)
+)  # fmt: skip
+# Operations whose result is probabilities if every one of their inputs is.
+_JOINS = {"StackBackward0": True, "CatBackward0": True, "CopySlices": True, "AddBackward0": False}
+"""Name and whether the operation moves values."""
+# A decoder writes or stacks some hundred steps; each brings about three nodes.
+_LIMIT = 1_000
+
+
+@dataclass
+class _Search:
+    """Follows scores down to what made them."""
+
+    path: list[str] = field(default_factory=list)
+    """Names of the nodes on the first way down to a softmax."""
+    ends: list[tuple[Node, bool]] = field(default_factory=list)
+    """The softmax nodes, and whether values were moved on the way from there."""
+
+    def run(self, node: Node) -> bool:
+        """True if everything that the node was given is probabilities."""
+        stack, seen = [(node, False)], set[int]()
+        while stack:
+            here, moved = stack.pop()
+            if id(here) in seen:
+                continue
+            seen.add(id(here))
+            below = _below(here) if here is not node else [_parents(node)[0]]
+            if below is None or len(seen) > _LIMIT:
+                return False
+            self._note(here, moved=moved)
+            moved = moved or _moves(type(here).__name__)
+            stack.extend((parent, moved) for parent in reversed(below))
+        return bool(self.ends)
+
+    def _note(self, node: Node, *, moved: bool) -> None:
+        name = type(node).__name__
+        if not self.ends and self.path[-1:] != [name]:
+            self.path.append(name)
+        if name == "SoftmaxBackward0":
+            self.ends.append((node, moved))
+
+
+def softmax_below(node: Node, softmaxes: int) -> Iterator[PatternFact]:
+    """A log-softmax whose input is probabilities over the same classes.
+
+    Args:
+        node: The node of the log-softmax.
+        softmaxes: How many softmax nodes the whole graph has; 0 if that is not known.
+    """
+    search = _Search()
+    if _parents(node)[0] is None or not search.run(node):
+        return
+    shape, axis = private.output_shape(node), axis_of(node)
+    size = shape[axis] if shape and axis is not None else None
+    if all(_same_axis(end, axis, size, moved=moved) for end, moved in search.ends):
+        yield PatternFact(SOFTMAX, tuple(search.path), (_classes(size),), rivals=softmaxes)
+
+
+def _classes(size: int | None) -> Shape:
+    return () if size is None else (size,)
+
+
+def _same_axis(end: Node, axis: int | None, size: int | None, *, moved: bool) -> bool:
+    """After a move an axis is known again by its size only."""
+    shape, own = private.output_shape(end), axis_of(end)
+    if shape is None or own is None:
+        return False
+    return shape[own] == size and (moved or own == axis)
+
+
+def axis_of(node: Node) -> int | None:
+    """Axis of a softmax node, counted from the front."""
+    shape = private.output_shape(node)
+    axis = int(node._saved_dim)
+    axis = axis - 2**64 if axis >= 2**63 else axis
+    return axis % len(shape) if shape else None
+
+
+def _parents(node: Node) -> list[Node | None]:
+    return [parent for parent, _ in node.next_functions] or [None]
+
+
+def _moves(name: str) -> bool:
+    return name in _MOVES or _JOINS.get(name, False)
+
+
+def _below(node: Node) -> list[Node] | None:
+    """The nodes whose results this one hands on; None if what it makes is not theirs any more."""
+    name, parents = type(node).__name__, _parents(node)
+    some = [parent for parent in parents if parent is not None]
+    if name == "SoftmaxBackward0":
+        return []
+    if name in _IN_PLACE or name in _MOVES:
+        return some[:1] or None
+    if name == "CopySlices":  # what is written into may be fresh
+        return some[::-1] if parents[-1] is not None else None
+    if name == "AddBackward0":  # `p + 1e-8`, or the sum of several members' probabilities
+        return some or None
+    if name in _JOINS:
+        return some if some and len(some) == len(parents) else None
+    return some if name in {"MulBackward0", "DivBackward0"} and len(some) == 1 and _averages(node) else None
+
+
+def _averages(node: Node) -> bool:
+    """True for `/ 3` and `* 0.5`, which average; a factor above 1 makes scores of probabilities, on purpose."""
+    times = type(node).__name__ == "MulBackward0"
+    first = node.next_functions[0][0] is not None
+    saved: Any = getattr(node, "_raw_saved_other" if first else "_raw_saved_self", None) if first or times else None
+    number: Any = saved.data if saved is not None else None
+    if type(number) is not torch.Tensor or number.dim() or not number.is_cpu or number.is_complex():
+        return False
+    storage = private.storage_of(number)
+    if storage is None or not storage[1]:
+        return False
+    value = float(number.item())
+    return 0 < value <= 1 if times else value >= 1
