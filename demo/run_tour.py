@@ -19,8 +19,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbconvert import HTMLExporter
-from traitlets.config import Config
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "demo" / "tour.ipynb"

@@ -559,8 +559,16 @@ def test_a_traceback_is_that_of_torch_alone():
         "    try:\n        act()\n    except Exception:\n        texts.append(traceback.format_exc())"
     )
     plain, watched = names_after(code, watched=False), names_after(code, watched=True)
-    frames = [[line for line in text.splitlines() if line.startswith("  File")] for text in watched["texts"]]
-    assert frames == [[line for line in text.splitlines() if line.startswith("  File")] for text in plain["texts"]]
+    # Nested calls skip a frame of torch that does nothing, to leave the user the depth that our own one costs.
+    skipped = "in _wrapped_call_impl"
+    frames, expected = (
+        [
+            [line for line in text.splitlines() if line.startswith("  File") and not line.endswith(skipped)]
+            for text in names["texts"]
+        ]
+        for names in (watched, plain)
+    )
+    assert frames == expected
     assert len(frames) == 8
 
 
@@ -728,9 +736,9 @@ def depths() -> tuple[dict[str, Any], dict[str, Any]]:
     return names_after(DEEP, watched=False), names_after(DEEP, watched=True)
 
 
-@pytest.mark.parametrize("name", ["called", "switched"])
-@pytest.mark.xfail(
-    reason="each nested call and train() costs one frame more: 247 -> 197 modules deep, 985 -> 492 for train()"
+@pytest.mark.parametrize(
+    "name",
+    ["called", pytest.param("switched", marks=pytest.mark.xfail(reason="each nested train() costs one frame more"))],
 )
 def test_a_tree_as_deep_as_the_stack_allows_still_runs(name, depths):
     # A few frames more for the outermost call are fine; they are not for every level.

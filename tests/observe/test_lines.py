@@ -50,46 +50,6 @@ def test_where_a_variable_got_its_value_and_another_line_is_given(code, before, 
 
 
 @pytest.mark.parametrize(
-    ("code", "path", "line"),
-    [
-        ("losses = []\nfor x in y:\n    losses.append(f(x))", "losses", 3),
-        ("total = 0\nfor x in y:\n    total += f(x)", "total", 3),
-        ("total = 0\nfor x in y:\n    total = total + f(x)", "total", 3),
-        ("h = {'loss': []}\nfor x in y:\n    h['loss'].append(f(x))", "h['loss']", 3),
-        ('h = {"loss": []}\nfor x in y:\n    h["loss"].append(f(x))', "h['loss']", 3),
-        ("d = {}\nfor i, x in y:\n    d[i] = f(x)", "d", 3),
-        ("s = set()\nfor x in y:\n    s.add(f(x))", "s", 3),
-        ("q = deque()\nfor x in y:\n    q.appendleft(f(x))", "q", 3),
-        ("for x in y:\n    self.losses.append(f(x))", "self.losses", 2),
-        ("outs = [f(x) for x in y]", "outs", 1),
-        ("other.append(1)", "losses", None),
-        ("losses.clear()", "losses", None),
-        ("for x in y: losses.extend([f(x)])", "losses", 1),
-    ],
-)
-def test_the_line_that_collects(code, path, line):
-    assert lines.growth_line(tree(code), path) == line
-
-
-@pytest.mark.parametrize(
-    ("code", "line"),
-    [
-        pytest.param(
-            "def fit():\n    for x in y:\n        losses.append(f(x))\nlosses = []\nfit()", 3, id="made below"
-        ),
-        pytest.param(
-            "for x in y:\n    losses.append(f(x))\nkept = losses\nlosses = losses[-5:]", 2, id="cut afterwards"
-        ),
-    ],
-)
-@pytest.mark.xfail(
-    reason="lines.py _grows: a plain assignment to the container counts as growth, and the last line wins"
-)
-def test_the_line_that_collects_and_an_assignment_is_given(code, line):
-    assert lines.growth_line(tree(code), "losses") == line
-
-
-@pytest.mark.parametrize(
     ("code", "line", "repeats"),
     [
         ("[net(x) for _ in range(9)]", 1, True),

@@ -12,8 +12,6 @@ def test_the_host_is_measured():
     fact = host_memory()
     assert fact.device == "host"
     assert fact.allocated_nbytes > 0
-    assert fact.total_nbytes is not None
-    assert fact.allocated_nbytes < fact.total_nbytes
     assert fact.reserved_nbytes is None
 
 

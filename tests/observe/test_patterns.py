@@ -87,6 +87,7 @@ SINGLE = {
     "sigmoid": lambda: F.cross_entropy(logits(N, C).sigmoid(), LABELS),
     "scores of some steps": lambda: F.cross_entropy(written(3, softmax=2), LABELS),
     "a residual": lambda: F.cross_entropy(logits(N, C).softmax(-1) + logits(N, C), LABELS),
+    "straight through": lambda: F.cross_entropy(F.gumbel_softmax(logits(N, C), hard=True), LABELS),
     "learned temperature": lambda: F.cross_entropy(logits(N, C).softmax(-1) / nn.Parameter(torch.ones(1)), LABELS),
     "mixture": lambda: F.cross_entropy((logits(N, C).softmax(-1)[..., None] * logits(N, C, C)).sum(1), LABELS),
     "log_softmax twice": lambda: F.cross_entropy(F.log_softmax(logits(N, C), -1), LABELS),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from torch_inspector.observe import kinds
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class CountWatch:
             return  # made by the schedule itself
         site = recorder.site(kind, frame)
         if args and not site.name:
-            site.name = type(args[0]).__name__
+            site.name = kinds.class_name(args[0])
         if kind == "scaler.step":
             # A scaler that finds inf skips the optimizer; the gradients count as used all the same.
             for record in self._ledger.live():

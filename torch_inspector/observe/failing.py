@@ -22,6 +22,7 @@ _NO_TENSOR = frozenset(
 )
 _MOVES = frozenset(("to", "cuda", "cpu", "type"))
 _KEY_KINDS = (str, int)
+_PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
 
 class Named(NamedTuple):
@@ -88,8 +89,8 @@ class Scope:
             yield known
         elif isinstance(node, ast.Call):
             yield from self._parts_of_call(node, nested=nested or not failing)
-        elif isinstance(node, ast.Attribute) and node.attr in _NO_TENSOR:
-            return
+        elif isinstance(node, ast.Attribute) and (node.attr in _NO_TENSOR or isinstance(node.value, _PLAIN)):
+            return  # a number of a tensor, or a property: what its owner is says nothing of it
         elif not isinstance(node, ast.Lambda):
             for part in ast.iter_child_nodes(node):
                 yield from self._parts(part, nested=nested)

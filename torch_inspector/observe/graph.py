@@ -18,6 +18,8 @@ NODE_LIMIT = 2_000
 # Read nodes of graphs that hang together from step to step stay alive with them and are freed by recursion.
 # Together they must stay well below the 50,000 at which that overflows the stack.
 CHAIN_LIMIT = 20_000
+# Nodes of one sum that are followed. They are read besides those of a walk, so they must be few.
+LINKS = 500
 _CLOCK_EVERY = 64
 # Backward calls that are remembered: then every other one is forgotten, which makes steps look longer, never shorter.
 _MARKS = 4_096
@@ -199,7 +201,7 @@ def chain_of(root: Node) -> Chain:
         return Chain(0, frozenset([number]), tuple(private.node_number(parent) for parent in _parents(root)))
     lowest, length, links, parts = number - private.deep_walk_limit(), 0, set[int](), list[int]()
     node, scalings = _unscaled(root)
-    while type(node).__name__ == "AddBackward0" and private.node_number(node) >= lowest and len(links) < NODE_LIMIT:
+    while type(node).__name__ == "AddBackward0" and private.node_number(node) >= lowest and len(links) < LINKS:
         length += 1
         links.update((private.node_number(node), *scalings))
         first, *others = sorted(map(_unscaled, _parents(node)), key=lambda found: private.node_number(found[0]))

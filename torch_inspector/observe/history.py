@@ -15,7 +15,7 @@ import torch
 from torch_inspector.facts import HolderFact
 from torch_inspector.observe import kinds, layers, private, sorts
 from torch_inspector.observe.namespace import Names, hidden, walk_paths
-from torch_inspector.observe.reach import Reach, gradients_readable
+from torch_inspector.observe.reach import Reach, gradients_readable, storages_behind
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _PROOF_S = 0.020
 # Wall time for the same, for machines on which other programs run.
 _PROOF_WALL_S = 0.25
+# Elements of a result that are looked at first.
+_ELEMENTS = 1_000
 _use_count: Any = getattr(torch._C, "_storage_Use_Count", None)
 
 
@@ -42,13 +44,7 @@ def _held(names: Names) -> Iterator[tuple[str, tuple[int, int]]]:
         ((path, optimizer_tensors(optimizer)) for path, optimizer in names.optimizers),
     ):
         for tensor in tensors:
-            yield from ((path, storage) for storage in _storages(tensor, gradients=gradients))
-
-
-def _storages(tensor: torch.Tensor, *, gradients: bool) -> list[tuple[int, int]]:
-    both = (tensor, tensor.grad if gradients and tensor.is_leaf and tensor.requires_grad else None)
-    found = [private.storage_of(one) for one in both if one is not None]
-    return [storage for storage in found if storage is not None]
+            yield from ((path, storage) for storage in storages_behind(tensor, gradients=gradients))
 
 
 def module_tensors(module: Any) -> Iterator[torch.Tensor]:
@@ -210,7 +206,7 @@ class OutputHistory:
         names = [path for key, path in self._held_by.get(result.number, {}).items() if key in own]
         return HolderFact(
             path=f"Out[{result.number}]",
-            kind=kinds.class_name(result.value),
+            kind=_kind(result.value),
             nbytes=sum(own.values()) + graph_nbytes,
             shape=_shape(first) if whole else None,
             dtype=str(first.dtype).removeprefix("torch.") if first is not None else "",
@@ -223,8 +219,11 @@ class OutputHistory:
 
 
 def _results(history: Mapping[Any, Any], deadline: float) -> Iterator[_Result]:
+    """The entries of `Out` that have tensors; of those that are the same object, the first."""
+    met: set[int] = set()
     for number, value in list(history.items()):
-        if type(number) is int and id(type(value)) not in sorts.ATOMS:
+        if type(number) is int and id(type(value)) not in sorts.ATOMS and id(value) not in met:
+            met.add(id(value))
             names = _names_in(f"Out[{number}]", value, deadline)
             if names.tensors or names.modules or names.optimizers:
                 yield _Result(number, value, names)
@@ -234,7 +233,13 @@ def _names_in(path: str, value: Any, deadline: float) -> Names:
     sort = sorts.sort_of(type(value))
     if sort == "tensor":
         return Names(tensors=[(path, value)])
-    return walk_paths([(path, value)], deadline) if sort != "skip" else Names()
+    if sort == "module":
+        return Names(modules=[(path, value)])
+    if sort == "optimizer":
+        return Names(optimizers=[(path, value)])
+    if sort == "skip" or sorts.ATOMS.issuperset(map(id, map(type, sorts.elements(sort, value, _ELEMENTS)))):
+        return Names()
+    return walk_paths([(path, value)], deadline)
 
 
 def _paths_of_storages(names: Names) -> dict[int, str]:
@@ -243,6 +248,12 @@ def _paths_of_storages(names: Names) -> dict[int, str]:
     for path, (key, _) in _held(names):
         paths.setdefault(key, path)
     return paths
+
+
+def _kind(value: Any) -> str:
+    """Name of the class; with its module for what `sort` and `topk` return, whose classes are called like them."""
+    name, module = kinds.class_name(value), sorts.module_of(type(value))
+    return f"{module}.{name}" if module == "torch.return_types" else name
 
 
 def _shape(tensor: Any) -> tuple[int, ...] | None:

@@ -144,6 +144,16 @@ class OptimizerRecord:
         """True if the step that ends evaluated its closure more than once without any clearing. LBFGS does that."""
         return self.kind == "LBFGS" and self.backward_count > 1 and not self.closure_clears
 
+    def is_as_backward_left(self, now: list[Mark]) -> bool:
+        """True if what the last backward call made is what torch's own optimizer will use, unchanged.
+
+        Gradients that were collected, combined and written back differ; optimizers of other libraries may have taken
+        them before they were cleared.
+        """
+        optimizer = self.ref()
+        from_torch = optimizer is not None and kinds.module_of(type(optimizer)).startswith("torch.")
+        return from_torch and now == self.backward_marks
+
     def untouched(self, now: list[Mark], *, empty: bool) -> bool:
         """True if no backward call, and nobody else, has given it a gradient since its last step."""
         if self.backward_count:

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from torch_inspector.facts import LoaderFact, Place
+from torch_inspector.observe import kinds
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ class _Tally:
     __slots__ = ("batch_size", "batches", "kind", "pin_memory", "place", "waited_s", "workers")
 
     def __init__(self, loader: Any, place: Place) -> None:
-        settings = vars(loader)
-        self.kind = type(loader).__name__
+        settings = kinds.fields_of(loader)
+        self.kind = kinds.class_name(loader)
         self.place = place
         size = settings.get("batch_size")
         self.batch_size = size if type(size) is int else None

@@ -24,14 +24,15 @@ __all__ = ["ELEMENTS", "Group", "Names", "attributes_of", "hidden", "key_text", 
 _DEPTH = 4
 # Elements of one container that are looked at.
 ELEMENTS = 1_000
-# The same for a sampling walk until a tensor is found among them: what a variable holds directly, one level deeper, below.
+# The same for a sampling walk until a tensor is found among them: by depth, from what a variable holds directly.
 _SAMPLES = (ELEMENTS, 64, 16, 16)
 # Containers in one container that a sampling walk looks into until something is found in one of them.
 _SCOUTS = (18, 6, 3, 3)
 # Barren containers that a sampling walk looks into: below one variable, and in all. About 2 µs each.
 _BARREN_EACH, _BARREN = 64, 400
 _CLOCK_EVERY = 16
-_HISTORY = re.compile(r"_(\d+|i\d*|ii|iii|oh|ih|dh|__?)?$|In$|Out$|exit$|quit$|get_ipython$|open$")
+_HISTORY = re.compile(r"_(\d+|i\d*|ii|iii|oh|ih|dh|__?)?$")
+_IPYTHONS = frozenset(("In", "Out", "exit", "quit", "get_ipython", "open"))
 
 
 @dataclass
@@ -57,7 +58,9 @@ class Names:
 
 def hidden(name: object) -> bool:
     """True for names that IPython keeps for itself."""
-    return type(name) is not str or _HISTORY.match(name) is not None
+    if type(name) is not str or name in _IPYTHONS:
+        return True
+    return name.startswith("_") and _HISTORY.match(name) is not None
 
 
 def walk_names(names: Iterable[tuple[Any, Any]], deadline: float, cpu_s: float | None = None) -> Names:
@@ -129,6 +132,7 @@ class _Search:
         self._seen: set[int] = set()
         self._entered: set[int] = set()
         self._put_off: list[tuple[_Spot, list[Any], list[Any] | None, list[int]]] = []
+        self._groups: list[tuple[_Spot, bool, Group]] = []
         self._count = self._barren = 0
         self._over = False
         self.found = Names()
@@ -143,7 +147,15 @@ class _Search:
                     break
                 self._look(spot, following)
             level = following or self._resume()
+        self._keep_groups()
         return self.found
+
+    def _keep_groups(self) -> None:
+        """A container of variables only is known by their names, but not the last of a list of such containers."""
+        among = {id(spot.parent) for spot, own, _ in self._groups if own and spot.parent is not None}
+        for spot, own, group in self._groups:
+            if own or id(spot.parent) in among:
+                self.found.groups[id(group.container)] = group
 
     def _stop(self) -> bool:
         if self._count % _CLOCK_EVERY == 0:
@@ -229,9 +241,8 @@ class _Search:
                 if sort == "tensor":
                     own = own or new
                     group[id(part)] = (path, part)
-        # A container of variables only is known by their names.
-        if own and spot.sort not in ("object", "module") and not spot.holds_attributes():
-            self.found.groups[id(spot.value)] = Group(spot.path(), spot.value, list(group.values()))
+        if group and spot.sort not in ("object", "module") and not spot.holds_attributes():
+            self._groups.append((spot, own, Group(spot.path(), spot.value, list(group.values()))))
         if sorts.length(spot.sort, spot.value) > ELEMENTS:
             self.found.complete = False
 

@@ -7,33 +7,20 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import nn
 
 from torch_inspector.facts import Shape
 from torch_inspector.observe.kinds import class_fields, fields_of, is_a, mro_of
+from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, made_by, shape_of, together
 
 _DICTS = (dict, OrderedDict, defaultdict)
 # Entries of a dictionary that are compared with a key one by one, so that no `__eq__` of the user runs.
 _ENTRIES = 200
 # Expressions inside expressions, and names that stand for expressions.
 _DEPTH = 12
-
-
-class Unknown:
-    """Stands for a value that cannot be told."""
-
-
-UNKNOWN: Final = Unknown()
-
-
-@dataclass(frozen=True)
-class Sized:
-    """A tensor that does not exist any more, or not yet: only its shape can be told. -1 is a length not known."""
-
-    shape: Shape
 
 
 @dataclass
@@ -64,25 +51,6 @@ class Names:
         if name in self.given:
             return self.value(self.given[name])
         return self.outer.get(name, UNKNOWN)
-
-
-def is_tensor(value: Any) -> bool:
-    """True for tensors of any class."""
-    return is_a(value, torch.Tensor)
-
-
-def shape_of(value: Any) -> Shape | None:
-    """Shape of a tensor, `()` of a number; None for anything else, and where torch does not tell."""
-    if type(value) is Sized:
-        return value.shape
-    if type(value) in (int, float, bool):
-        return ()
-    if not is_tensor(value):
-        return None
-    try:
-        return tuple(int(n) for n in value.shape)
-    except Exception:  # noqa: BLE001
-        return None
 
 
 def attribute(owner: Any, name: str) -> Any:
@@ -187,62 +155,12 @@ def _read_operation(names: Names, node: ast.BinOp) -> Any:
     return together(one, two)
 
 
-def together(one: Shape, two: Shape) -> Any:
-    """What two shapes are stretched to."""
-    if not one or not two or one == two:
-        return Sized(one or two)
-    length = max(len(one), len(two))
-    pairs = zip((1,) * (length - len(one)) + one, (1,) * (length - len(two)) + two, strict=True)
-    return Sized(tuple(a if b in (1, a) else b for a, b in pairs))
-
-
 def _read_sign(names: Names, node: ast.UnaryOp) -> Any:
     value = names.value(node.operand)
     if type(value) is int:
         return -value if type(node.op) is ast.USub else UNKNOWN
     shape = shape_of(value)
     return Sized(shape) if shape is not None else UNKNOWN
-
-
-_SAME_SHAPE = frozenset(
-    [
-        "abs",
-        "bfloat16",
-        "clamp",
-        "clamp_max",
-        "clamp_min",
-        "clone",
-        "contiguous",
-        "cpu",
-        "cuda",
-        "detach",
-        "double",
-        "exp",
-        "float",
-        "half",
-        "int",
-        "log",
-        "log1p",
-        "log2",
-        "long",
-        "logsigmoid",
-        "neg",
-        "pow",
-        "relu",
-        "requires_grad_",
-        "round",
-        "sigmoid",
-        "softplus",
-        "sqrt",
-        "square",
-        "tanh",
-        "to",
-        "type",
-        "type_as",
-    ]
-)
-_SCALAR = frozenset(["item", "max", "mean", "median", "min", "norm", "std", "sum", "var"])
-_FLAT = frozenset(["flatten", "ravel", "squeeze"])
 
 
 def _read_call(names: Names, node: ast.Call) -> Any:
@@ -254,52 +172,7 @@ def _read_call(names: Names, node: ast.Call) -> Any:
         if not arguments or attribute(owner, "__name__") not in ("torch", "torch.nn.functional"):
             return UNKNOWN
         owner = names.value(arguments.pop(0))
-    return _made_by(node.func.attr, owner, [names.value(a) for a in arguments])
-
-
-def _made_by(method: str, owner: Any, given: list[Any]) -> Any:
-    shape, sizes = shape_of(owner), [n for n in given if type(n) is int]
-    if shape is None:
-        return Sized((-1,)) if owner is UNKNOWN and (method in _FLAT or sizes == [-1]) else UNKNOWN
-    if method in _SAME_SHAPE:
-        return Sized(shape)
-    if method in _SCALAR and not given:
-        return Sized(())
-    reshape = _RESHAPES.get(method)
-    made = reshape(shape, sizes) if reshape is not None and len(sizes) == len(given) else None
-    return Sized(made) if made is not None else UNKNOWN
-
-
-def _squeezed(shape: Shape, axes: list[int]) -> Shape | None:
-    if not axes:
-        return tuple(n for n in shape if n != 1)
-    axis = axes[0] % len(shape) if shape else 0
-    return tuple(n for i, n in enumerate(shape) if i != axis or n != 1)
-
-
-def _unsqueezed(shape: Shape, axes: list[int]) -> Shape | None:
-    axis = axes[0] % (len(shape) + 1) if axes else 0
-    return (*shape[:axis], 1, *shape[axis:]) if axes else None
-
-
-def _viewed(shape: Shape, sizes: list[int]) -> Shape | None:
-    total, known = 1, 1
-    for n in shape:
-        total *= n
-    for n in sizes:
-        known *= n if n != -1 else 1
-    return tuple(total // known if n == -1 else n for n in sizes) if sizes and known > 0 else None
-
-
-_RESHAPES: dict[str, Callable[[Shape, list[int]], Shape | None]] = {
-    "squeeze": _squeezed,
-    "unsqueeze": _unsqueezed,
-    "view": _viewed,
-    "reshape": _viewed,
-    "flatten": lambda shape, given: _viewed(shape, [-1]) if not given else None,
-    "ravel": lambda shape, given: _viewed(shape, [-1]) if not given else None,
-    "t": lambda shape, given: shape[::-1] if not given else None,
-}
+    return made_by(node.func.attr, owner, [names.value(a) for a in arguments])
 
 
 def _read_constant(_: Names, node: ast.Constant) -> Any:

@@ -15,9 +15,10 @@ import torch
 from torch_inspector.facts import Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.locals import locals_of
-from torch_inspector.observe.operands import UNKNOWN, Names, Unknown, is_tensor, shape_of
+from torch_inspector.observe.operands import Names
 from torch_inspector.observe.pairs import Pair, Side, node_of, pairs_in, scope_of
 from torch_inspector.observe.place import Places
+from torch_inspector.observe.shapes import UNKNOWN, Unknown, is_tensor, shape_of
 from torch_inspector.observe.stretched import Stretch
 
 # A step method, the loop that calls it, the cell that calls the loop.
@@ -93,7 +94,7 @@ class Reader:
 
     def _is_grid(self, root: str, side: Side, value: Any) -> bool:
         """True if a variable is a row of bins or centres: evenly spaced numbers are nobody's target."""
-        names = {root, *(name for name, one in side.names.outer.items() if one is value and is_tensor(value))}
+        names = {root, *(name for name, one in list(side.names.outer.items()) if one is value and is_tensor(value))}
         names |= {node.attr for node in ast.walk(side.text) if isinstance(node, ast.Attribute)}
         trees = [file.tree for file in self._places.latest() if file.tree is not None]
         given = (pair for tree in trees for node in ast.walk(tree) for pair in _given(node))

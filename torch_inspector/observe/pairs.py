@@ -13,8 +13,9 @@ from torch import nn
 from torch.nn import functional
 
 from torch_inspector.observe.kinds import class_fields, is_a, mro_of
-from torch_inspector.observe.operands import UNKNOWN, Names, is_tensor
+from torch_inspector.observe.operands import Names
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.shapes import UNKNOWN, is_tensor
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 TreeOf = Callable[[CodeType], "ast.Module | None"]
@@ -125,29 +126,29 @@ def _called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast
 
 
 def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
-    """The function behind a callee, and what it is bound to (`UNKNOWN` if to nothing)."""
+    """The function behind a callee, and what it is bound to (`UNKNOWN` if to nothing, None if that is not known)."""
     value = names.value(callee)
-    if value is UNKNOWN and type(callee) is ast.Attribute:
-        owner = names.value(callee.value)
-        made = names.value(callee.value.func) if type(callee.value) is ast.Call else UNKNOWN
-        if owner is UNKNOWN:  # `Step().loss(batch)`
-            return (_of_class(made, callee.attr) if is_a(made, type) else UNKNOWN), None
-        method = _of_class(type(owner), callee.attr)
-        if type(method) is staticmethod:
-            return method.__func__, UNKNOWN
-        return method, owner
-    if value is UNKNOWN and type(callee) is ast.Call:
-        kind = names.value(callee.func)
-        return (_of_class(kind, "forward") if is_a(kind, type) else UNKNOWN), None
     if type(value) is MethodType:
         return value.__func__, value.__self__
-    if is_a(value, nn.Module):
-        return _of_class(type(value), "forward"), value
-    return value, UNKNOWN
+    if value is not UNKNOWN:
+        return (_of_class(type(value), "forward"), value) if is_a(value, nn.Module) else (value, UNKNOWN)
+    if type(callee) is ast.Call:
+        return _of_class(names.value(callee.func), "forward"), None
+    return _method(callee, names) if type(callee) is ast.Attribute else (UNKNOWN, UNKNOWN)
 
 
-def _of_class(kind: type[Any], name: str) -> Any:
-    return next((class_fields(base)[name] for base in mro_of(kind) if name in class_fields(base)), UNKNOWN)
+def _method(callee: ast.Attribute, names: Names) -> tuple[Any, Any]:
+    owner = names.value(callee.value)
+    if owner is UNKNOWN:  # `Step().loss(batch)`
+        made = names.value(callee.value.func) if type(callee.value) is ast.Call else UNKNOWN
+        return _of_class(made, callee.attr), None
+    method = _of_class(type(owner), callee.attr)
+    return (method.__func__, UNKNOWN) if type(method) is staticmethod else (method, owner)
+
+
+def _of_class(kind: Any, name: str) -> Any:
+    bases = mro_of(kind) if is_a(kind, type) else ()
+    return next((class_fields(base)[name] for base in bases if name in class_fields(base)), UNKNOWN)
 
 
 def _definition(tree: ast.Module, code: CodeType) -> Function | None:
@@ -212,4 +213,7 @@ def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr
 
 def node_of(value: Any) -> Node | None:
     """The graph node that made a live tensor."""
-    return value.grad_fn if is_tensor(value) else None
+    try:
+        return value.grad_fn if is_tensor(value) else None
+    except Exception:  # noqa: BLE001  (a view that was changed in place in a way that torch forbids)
+        return None

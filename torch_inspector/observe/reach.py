@@ -1,7 +1,7 @@
 """Whether the user's variables lead to some memory, through anything: closures, classes, objects of libraries.
 
-Before it is said that no variable holds a tensor, the garbage collector's own view of who refers to whom is searched from
-the variables on. It names nothing and runs no code of the user. What it cannot finish, it does not claim.
+Before it is said that no variable holds a tensor, the garbage collector's own view of who refers to whom is searched
+from the variables on. It names nothing and runs no code of the user. What it cannot finish, it does not claim.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Reach:
 
     def _follows(self, sort: str, thing: Any) -> bool:
         if sort == "tensor":
-            self.wanted -= tensor_storages(thing, gradients=self._gradients)
+            self.wanted -= dict(storages_behind(thing, gradients=self._gradients)).keys()
         elif sort == "storage":
             self.wanted.discard(thing._cdata)
         elif sort == "array":
@@ -96,7 +96,7 @@ class Reach:
         elif sort == "python module":
             return _is_users(_name_of_module(thing))
         elif sort == "class":
-            return _is_users(kinds.module_of(thing), main=True)
+            return _is_users(sorts.module_of(thing), main=True)
         elif sort != "walk":
             return self._follows_container(sort, thing)
         return True
@@ -114,7 +114,7 @@ class Reach:
         """An array made by `tensor.numpy()` refers to the tensor, which the garbage collector does not know."""
         get_base = sys.modules["numpy"].ndarray.base.__get__
         base = get_base(array)
-        while base is not None and "array" == (self._sorts.get(id(type(base))) or self._learn(type(base))):
+        while base is not None and (self._sorts.get(id(type(base))) or self._learn(type(base))) == "array":
             base = get_base(base)
         if base is not None:
             self._new([base])
@@ -141,17 +141,10 @@ def _sort_of(kind: type[Any]) -> str:
     ):
         if id(base) in bases:
             return sort
-    if _module_name(kind).partition(".")[0] in _WALLS:
+    if sorts.module_of(kind).partition(".")[0] in _WALLS:
         return "skip"
     sort = sorts.sort_of(kind)
     return sort if sort in _CONTAINERS else "walk"
-
-
-def _module_name(kind: type[Any]) -> str:
-    try:
-        return kinds.module_of(kind)
-    except AttributeError:
-        return ""
 
 
 def _name_of_module(module: Any) -> str:
@@ -170,12 +163,19 @@ def _is_users(name: object, *, main: bool = False) -> bool:
     return type(file) is not str or not any(folder in file for folder in _PACKAGES)
 
 
-def tensor_storages(tensor: Any, *, gradients: bool) -> set[int]:
-    """Identity of the storage behind a tensor and, if asked for, behind its gradient."""
-    found = {storage[0]} if (storage := private.storage_of(tensor)) is not None else set()
-    if gradients and tensor.is_leaf and tensor.requires_grad and tensor.grad is not None:
-        found |= tensor_storages(tensor.grad, gradients=False)
-    return found
+def storages_behind(tensor: Any, *, gradients: bool) -> list[tuple[int, int]]:
+    """Identity and bytes of the storage of a tensor and, if asked for, of its gradient."""
+    both = (tensor, tensor.grad if gradients and tensor.requires_grad and is_leaf(tensor) else None)
+    found = [private.storage_of(one) for one in both if one is not None]
+    return [storage for storage in found if storage is not None]
+
+
+def is_leaf(tensor: Any) -> bool:
+    """True for leaves; not for a view that an in-place operation has made invalid, where torch refuses to say."""
+    try:
+        return bool(tensor.is_leaf)
+    except RuntimeError:
+        return False
 
 
 def gradients_readable() -> bool:

@@ -103,7 +103,7 @@ class RetainedGraphs:
             return None
         own, chain = kept.numbers(), None if kept.container else chain_of(roots[0])
         numbers[kept.path] = walk.numbers
-        steps = self._reader.steps(walk.numbers.union(own))
+        steps = self._reader.steps(walk.numbers.union(own, chain.parts if chain else ()))
         storages = {s[0]: s[1] for t in kept.tensors if (s := private.storage_of(t)) is not None}
         spent = walk.freed_count > 0 and walk.live_count == 0
         return GraphFact(
@@ -134,7 +134,7 @@ def _source_of(fact: GraphFact, facts: list[GraphFact], numbers: dict[str, set[i
 
 
 def _several(fact: GraphFact) -> bool:
-    return max(fact.tensor_count, fact.sum_length, fact.step_count) >= _SEVERAL
+    return max(fact.tensor_count, fact.sum_length, fact.step_count, fact.pass_count) >= _SEVERAL
 
 
 def with_places(

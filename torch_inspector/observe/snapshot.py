@@ -14,6 +14,7 @@ from torch_inspector.facts import ModuleFact, OptimizerFact, Snapshot, TensorFac
 from torch_inspector.observe import kinds, layers, namespace, private
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.memory import memory_facts
+from torch_inspector.observe.reach import is_leaf
 from torch_inspector.observe.retained import RetainedGraphs
 
 if TYPE_CHECKING:
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 # Facts of one kind per snapshot; the rest is counted as "at least".
 _TENSORS = 500
 _MODULES = 200
-# The walk of the variables after a cell: processor time that it may always take, and wall time that it may lose to others.
+# The walk of the variables after a cell: processor time that it may always take, and wall time beyond the deadline
+# that it may lose to other programs.
 _WALK_S = 0.002
 _WALK_WALL_S = 0.1
-# What a cell may cost by default. What the budget has beyond it is a share of a long cell, and the walk may have it too.
+# What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
 
 
@@ -85,7 +87,7 @@ class Snapshots:
         parts: dict[str, tuple[Any, ...]] = dict.fromkeys(("tensors", "modules", "optimizers", "graphs", "holders"), ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
-            ("optimizers", lambda: tuple(self._optimizer(*one, full=look.full) for one in names.optimizers)),
+            ("optimizers", lambda: self._optimizers(names, full=look.full)),
             ("tensors", lambda: self._tensors(names, cell, look)),
             ("graphs", lambda: self._graph_facts(names, look)),
             ("holders", lambda: self._holders(names, look)),
@@ -142,9 +144,17 @@ class Snapshots:
             trained=key in self._ledger.trained,
         )
 
-    def _optimizer(self, path: str, optimizer: Any, *, full: bool) -> OptimizerFact:
-        groups = kinds.fields_of(optimizer).get("param_groups")
-        groups = [group for group in groups if type(group) is dict] if type(groups) is list else []
+    def _optimizers(self, names: namespace.Names, *, full: bool) -> tuple[OptimizerFact, ...]:
+        facts = []
+        for path, optimizer in names.optimizers:
+            groups = kinds.fields_of(optimizer).get("param_groups")
+            if type(groups) is list and groups:
+                with self._failures.guard("optimizer"):
+                    facts.append(self._optimizer(path, optimizer, groups, full=full))
+        return tuple(facts)
+
+    def _optimizer(self, path: str, optimizer: Any, groups: list[Any], *, full: bool) -> OptimizerFact:
+        groups = [group for group in groups if type(group) is dict]
         rates: list[Any] = [group.get("lr") for group in groups]
         lists = [group.get("params") for group in groups]
         parameters = [p for one in lists if type(one) is list for p in one]
@@ -217,7 +227,7 @@ def _tensor_fact(path: str, tensor: torch.Tensor, first_seen: int | None) -> Ten
         nbytes=own,
         storage_nbytes=own if storage is None else storage[1],
         requires_grad=tensor.requires_grad,
-        is_leaf=tensor.is_leaf,
+        is_leaf=is_leaf(tensor),
         made_by="" if made_by is None else type(made_by).__name__,
         key=id(tensor),
         first_seen_cell=first_seen,

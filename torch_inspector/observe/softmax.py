@@ -123,8 +123,8 @@ def _below(node: Node) -> list[Node] | None:
         return some[:1] or None
     if name == "CopySlices":  # what is written into may be fresh
         return some[::-1] if parents[-1] is not None else None
-    if name == "AddBackward0":  # `p + 1e-8`, or the sum of several members' probabilities
-        return some or None
+    if name == "AddBackward0":  # `p + 1e-8`, or a sum of probabilities; a constant first is no small number
+        return some if parents[0] is not None else None
     if name in _JOINS:
         return some if some and len(some) == len(parents) else None
     return some if name in {"MulBackward0", "DivBackward0"} and len(some) == 1 and _averages(node) else None

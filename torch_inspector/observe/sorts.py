@@ -45,14 +45,15 @@ def sort_of(kind: type[Any]) -> str:
     for base, sort in _SORTS:
         if id(base) in bases:
             return sort
-    return "object" if _is_users(kind) else "skip"
+    return "object" if module_of(kind) == "__main__" else "skip"
 
 
-def _is_users(kind: type[Any]) -> bool:
+def module_of(kind: type[Any]) -> str:
+    """Name of the Python module that a class says it comes from; empty if it says nothing."""
     try:
-        return kinds.module_of(kind) == "__main__"
+        return kinds.module_of(kind)
     except AttributeError:
-        return False
+        return ""
 
 
 _FIRST: dict[str, Callable[[Any, int], list[Any]]] = {

@@ -185,12 +185,13 @@ class StepWatch:
             empty_gradients=empty,
             parameter_count=len(keys),
             cleared_at=(record.cleared_at or site.place) if cleared else None,
-            discarded_count=0 if record.written(now) else record.discarded_count,
+            discarded_count=record.discarded_count if record.is_as_backward_left(now) else 0,
             discarded_at=record.discarded_at,
             unreached=untouched
             and not has_closure
             and record.leaves_complete
             and bool(unheld)
+            and bool(keys)
             and not record.leaf_keys & keys,
             parameter_keys=keys,
             leaf_keys=frozenset(record.leaf_keys),

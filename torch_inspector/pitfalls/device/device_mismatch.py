@@ -27,8 +27,9 @@ _REFUSALS = (
     "to a storage on different device",
     "to be on GPU (while checking arguments",
     "Expected object of device type",
+    "found two different devices",
 )
-# Said of other differences too: `Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same`.
+# Said of data types too: `Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same`.
 _TYPES_DIFFER = "should be the same"
 _DEVICE = re.compile(r"\b(cpu|meta|(?:cuda|xpu|hpu|mps|npu|xla|mtia)(?::\d+)?)\b")
 _TYPES = re.compile(r"torch\.(?:(cuda|xpu|mps)\.)?\w+Tensor")

@@ -34,7 +34,7 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
             f"{n} times more terms than the {n} samples, and the best answer becomes a constant."
         ),
         subject=backward.root,
-        fix=f"{column} = {column}.squeeze(1)  # or {vector}.unsqueeze(1): both sides need the same shape",
+        fix=_fix(column, vector),
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         evidence=(
@@ -44,3 +44,9 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
             Evidence("graph", " <- ".join(pattern.nodes)),
         ),
     )
+
+
+def _fix(column: str, vector: str) -> str:
+    if column.replace(".", "").isidentifier():
+        return f"{column} = {column}.squeeze(1)  # or {vector}.unsqueeze(1): both sides need the same shape"
+    return f"{column}.squeeze(1)  # in place of {column}: both sides need the same shape"

@@ -94,7 +94,9 @@ def _what(graph: GraphFact) -> str:
         return f"{graph.tensor_count} {things} with their history"
     if graph.sum_length >= _COLLECTED:
         return f"the history of {graph.sum_length} additions"
-    return f"the history of {max(graph.step_count, graph.pass_count)} {'steps' if graph.differentiated else 'passes'}"
+    if graph.differentiated:
+        return f"a history that reaches over {graph.step_count - 1} backward calls"
+    return f"the history of {graph.pass_count} forward passes"
 
 
 def _activations(graph: GraphFact) -> str:

@@ -19,12 +19,15 @@ _FRESH_STATISTICS = re.compile(r"\breset_running_stats\b|\.momentum\s*=[^=]")
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds predictions of a trained module whose dropout or batch statistics are on."""
+    said: set[Place] = set()
     for call in run.trace.forwards:
-        if not _is_asked_in_train_mode(call, run):
+        # A line that asks several models in turn is one mistake.
+        if call.place in said or not _is_asked_in_train_mode(call, run):
             continue
         if (not call.grad_enabled and not _is_part_of_step(call, run)) or (
             call.grad_enabled and _result_is_gone(call, run)
         ):
+            said.add(call.place)
             yield _finding(run, call)
 
 
@@ -46,7 +49,7 @@ def _steps_between(call: ForwardFact, run: Run) -> int:
 
 def _was_meant(call: ForwardFact, run: Run) -> bool:
     """True if train mode was chosen for these calls: sampling, or fresh batch statistics."""
-    if any(name == "BatchNorm" or "Norm" in name for name, _ in call.awake) and _makes_statistics(call, run):
+    if any("Norm" in name for name, _ in call.awake) and _makes_statistics(call, run):
         return True
     if _set_since_training(call, run):
         return True

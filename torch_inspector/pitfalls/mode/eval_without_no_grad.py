@@ -2,34 +2,68 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, Run
+from torch_inspector.facts import ForwardFact, Place, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # Below this the graph of one output is not worth more than a hint, whatever the user's own threshold says.
 _LARGE_NBYTES = 1 << 20
+# A result that is dropped at once frees its graph at once: one or two such calls are a look at a shape or a timing.
+_MANY_CALLS = 3
+_HUGE_NBYTES = 10 << 20
 
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds calls in eval mode whose result carries a graph that no backward call reached."""
+    said: set[Place] = set()
     for call in run.trace.forwards:
-        if _records_for_nothing(call, run) and call.graph_nbytes >= max(run.min_nbytes, 1):
+        if call.place in said or call.graph_nbytes < max(run.min_nbytes, 1):
+            continue
+        if _records_for_nothing(call) and not _is_for_later(call, run):
+            said.add(call.place)
             yield _finding(run, call)
 
 
-def _records_for_nothing(call: ForwardFact, run: Run) -> bool:
+def _records_for_nothing(call: ForwardFact) -> bool:
     if call.training or not call.grad_enabled or not call.output_requires_grad or call.input_requires_grad:
         return False
-    differentiated = run.trace.count("backward") + run.trace.count("grad")
-    return call.reached is False or (call.reached is None and not differentiated)
+    return call.reached is False or (call.reached is None and not call.followed)
+
+
+def _is_for_later(call: ForwardFact, run: Run) -> bool:
+    """True if the graph is kept and somebody prepared to look at gradients: hooks, `retain_grad()`."""
+    prepared = call.hooked or any(c.name.endswith(".retain_grad") for c in run.trace.calls)
+    return prepared and (bool(_kept(run)) or not run.after.complete)
+
+
+def _kept(run: Run) -> list[str]:
+    return [graph.path for graph in run.after.graphs if graph.newest_nodes and not graph.spent]
+
+
+def _is_worth_a_warning(call: ForwardFact, run: Run) -> bool:
+    lasting = bool(_kept(run)) or call.count >= _MANY_CALLS or call.graph_nbytes >= _HUGE_NBYTES
+    return lasting and call.graph_nbytes >= _LARGE_NBYTES
+
+
+def _statement(call: ForwardFact, run: Run) -> str:
+    """The user's own line, if it stands alone; else what it does."""
+    lines = run.cell.source.splitlines()
+    line, here = call.place.line, call.place.cell == run.cell.number
+    text = lines[line - 1].partition("#")[0].strip() if here and line and 0 < line <= len(lines) else ""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        text = ""
+    return text or f"output = {call.name or call.kind}(...)"
 
 
 def _finding(run: Run, call: ForwardFact) -> Finding:
-    name = run.module_path(call.module) or call.kind
-    kept = [graph.path for graph in run.after.graphs if graph.newest_nodes and not graph.spent]
+    name = run.module_path(call.module) or call.name or call.kind
+    kept = _kept(run)
     megabytes = call.graph_nbytes / 2**20
     held = f"; {', '.join(f'`{path}`' for path in kept[:3])} still holds it" if kept else ""
     return Finding(
@@ -38,10 +72,10 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
             f"and no backward call used it{held}."
         ),
         subject=kept[0] if kept else name,
-        fix=f"with torch.no_grad():\n    {kept[0] if kept else 'output'} = {name}(...)",
+        fix=f"with torch.no_grad():\n    {_statement(call, run)}",
         line=call.place.line,
         cell=call.place.cell,
-        severity="" if call.graph_nbytes >= _LARGE_NBYTES else "hint",
+        severity="" if _is_worth_a_warning(call, run) else "hint",
         evidence=(
             Evidence("module", f"{name} ({call.kind})"),
             Evidence("kept for backward per call", call.graph_nbytes, "bytes"),

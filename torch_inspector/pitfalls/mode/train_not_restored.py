@@ -15,15 +15,16 @@ def check(run: Run) -> Iterator[Finding]:
     for call in run.trace.forwards:
         if _trains_asleep(call) and _is_stepped(call, run):
             inference = _inference_before(call, run)
-            if inference is not None and not _switched_between(run, call, inference):
+            if inference is not None and not _switched_between(run, call, *inference):
                 yield _finding(run, call)
 
 
 def _trains_asleep(call: ForwardFact) -> bool:
-    if call.training or not call.grad_enabled or call.awake or not call.asleep:
+    if not call.grad_enabled or call.awake or not call.asleep:
         return False
     only_frozen = sum(count for _, count in call.asleep) == call.frozen_asleep
-    return call.reached is True and not only_frozen
+    # Calls in train mode are not asked whether backward reaches them: nearly all are there to be trained.
+    return (call.reached is True or call.training) and not only_frozen
 
 
 def _is_stepped(call: ForwardFact, run: Run) -> bool:
@@ -31,26 +32,62 @@ def _is_stepped(call: ForwardFact, run: Run) -> bool:
     return any(step.parameter_keys & call.parameter_keys for step in after)
 
 
-def _inference_before(call: ForwardFact, run: Run) -> int | None:
-    """Position in this cell of a pass without gradients in eval mode before the call; 0 for one in an earlier cell."""
-    own = [f.order for f in run.trace.forwards if _is_inference(f, call) and f.order < call.order]
+def _inference_before(call: ForwardFact, run: Run) -> tuple[int, ForwardFact] | None:
+    """The last evaluation pass before the call with its position in this cell, 0 for one in an earlier cell."""
+    own = [f for f in run.trace.forwards if f.order < call.order and _is_inference(f, call)]
+    own = [f for f in own if not _feeds_training(f, run)]
     if own:
-        return max(own)
-    seen = (f for past in run.earlier for f in past.trace.forwards)
-    return 0 if any(_is_inference(f, call) for f in seen) else None
+        return own[-1].order, own[-1]
+    seen = [f for past in run.earlier for f in past.trace.forwards if _is_inference(f, call)]
+    return (0, seen[-1]) if seen else None
 
 
 def _is_inference(other: ForwardFact, call: ForwardFact) -> bool:
-    return other.module == call.module and not other.training and not other.grad_enabled
+    """True for a pass of the module, of what it wraps or of a part of it, in eval mode, that nothing learned from."""
+    if other.training or not other.asleep or (other.grad_enabled and other.reached is not False):
+        return False
+    if other.module == call.module:
+        return not call.training
+    # A wrapper or the whole is in train mode of its own while the layers that it shares sleep.
+    keys = other.parameter_keys
+    return bool(keys) and (keys <= call.parameter_keys or call.parameter_keys <= keys)
 
 
-def _switched_between(run: Run, call: ForwardFact, inference: int) -> bool:
-    """True if the user set the mode after the inference pass: training in eval mode is then meant."""
-    return any(m.module == call.module and inference < m.order < call.order for m in run.trace.modes)
+def _feeds_training(other: ForwardFact, run: Run) -> bool:
+    """True if each step is fed by such a pass, as the old policy's answers in PPO: eval mode is then the choice."""
+    places = {event.place for event in (*run.trace.steps, *run.trace.backwards)}
+    for caller in other.callers:
+        line, code = caller.place.line, (caller.place.cell, caller.place.function)
+        lines = [p.line for p in places if (p.cell, p.function) == code and p.line is not None]
+        for first, last in caller.loops:
+            inside = [one for one in lines if first <= one <= last]
+            if inside and line is not None:
+                return any(one > line for one in inside)
+    return False
+
+
+def _switched_between(run: Run, call: ForwardFact, inference: int, other: ForwardFact) -> bool:
+    """True if the user set the mode after the inference pass: training in eval mode is then meant.
+
+    An `eval()` in the function that makes the pass belongs to the pass.
+    """
+    modes = [m for m in run.trace.modes if m.module == call.module and inference < m.order < call.order]
+    function = (other.place.cell, other.place.function)
+    return any(m.training or not m.place.function or (m.place.cell, m.place.function) != function for m in modes)
+
+
+def _trained_awake(run: Run, call: ForwardFact) -> bool:
+    """True if it was trained with these layers awake before: then eval mode is an oversight, not the plan."""
+    past = [(f, earlier) for earlier in run.earlier for f in earlier.trace.forwards]
+    own = [(f, run) for f in run.trace.forwards if f.order < call.order]
+    return any(
+        f.awake and f.training and f.grad_enabled and f.parameter_keys & call.parameter_keys and where.trace.steps
+        for f, where in (*past, *own)
+    )
 
 
 def _finding(run: Run, call: ForwardFact) -> Finding:
-    name = run.module_path(call.module) or call.kind
+    name = run.module_path(call.module) or call.name or call.kind
     layers = ", ".join(f"{count} {kind}" for kind, count in call.asleep)
     switch = _last_switch(run, call)
     evidence = [
@@ -70,6 +107,7 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
         fix=f"{name}.train()  # at the start of each training epoch",
         line=call.place.line,
         cell=call.place.cell,
+        severity="" if _trained_awake(run, call) else "hint",
         evidence=tuple(evidence),
     )
 

@@ -1,0 +1,106 @@
+"""What torch says on machines with CUDA, and what is made of it."""
+
+import pytest
+
+from tests.fakes import a_run, an_error, an_operand
+from torch_inspector.pitfalls.device.device_mismatch import check
+
+TWO = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+NEW = (
+    "Expected all tensors to be on the same device, but got mat1 is on cpu, different from other tensors on cuda:0 "
+    "(when checking argument in method wrapper_CUDA_addmm)"
+)
+TYPES = "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same"
+MESSAGES = [
+    TWO,
+    NEW,
+    TYPES,
+    TYPES + " or input should be a MKLDNN tensor and weight is a dense tensor",
+    "Input and parameter tensors are not at the same device, found input tensor at cpu and parameter tensor at cuda:0",
+    "Expected query, key, and value to have the same device type, but got query.device: cuda:0 key.device: cpu",
+    "index_add(): self, index and source expected to be in the same device, but got (self) cuda:0, (index) cpu",
+    "Tensor for argument #2 'weight' is on CPU, but expected it to be on GPU (while checking arguments for batch_norm)",
+    "indices should be either on cpu or on the same device as the indexed tensor (cpu)",
+    "Tensor on device cpu is not on the expected device cuda:0!",
+]
+NET = {"kind": "Linear", "shape": None, "devices": ("cuda:0",)}
+
+
+def found(message, *operands, **changes):
+    return list(check(a_run(error=an_error(message, *operands, **changes))))
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_what_torch_says(message):
+    (finding,) = found(message, an_operand("model", **NET), an_operand("features"))
+    assert finding.subject == "features"
+    assert finding.fix == 'features = features.to("cuda:0")'
+    (finding,) = found(message)
+    assert finding.subject == ""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "mat1 and mat2 shapes cannot be multiplied (8x3 and 4x2)",
+        "Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+        "Input type (double) and bias type (float) should be the same",
+        "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1",
+        "CUDA out of memory. Tried to allocate 20.00 MiB",
+    ],
+)
+def test_other_errors_are_not_meant(message):
+    assert found(message, an_operand("model", **NET), an_operand("features")) == []
+
+
+def test_an_accelerator_is_home_and_a_module_is_moved_to_it():
+    batch = an_operand("batch", devices=("cuda:0",))
+    (finding,) = found(TWO, an_operand("decoder", kind="Linear", shape=None), batch)
+    assert (finding.subject, finding.fix) == ("decoder", 'decoder.to("cuda:0")')
+
+
+@pytest.mark.parametrize(
+    ("names", "target"),
+    [
+        ((("device", "cuda"),), "device"),
+        ((("dev", "cuda:0"),), "dev"),
+        ((("device", "cpu"),), '"cuda:0"'),
+        ((("device", "cuda:1"),), '"cuda:0"'),
+    ],
+)
+def test_the_users_own_name_for_the_device(names, target):
+    (finding,) = found(NEW, an_operand("model", **NET), an_operand("features"), device_names=names)
+    assert finding.fix == f"features = features.to({target})"
+
+
+def test_what_met_in_the_failing_operation_comes_first():
+    inner = an_operand("features", nested=True)
+    (finding,) = found(TWO, an_operand("model", **NET), inner, an_operand("labels"))
+    assert finding.subject == "labels"
+
+
+def test_the_part_of_a_module_is_named_and_the_module_moved():
+    parts = (("embed.weight", "cpu"), ("head.weight", "cuda:0"))
+    net = an_operand("net", kind="Net", shape=None, devices=("cpu", "cuda:0"), parts=parts)
+    (finding,) = found(TWO, net, an_operand("x", devices=("cuda:0",)))
+    assert (finding.subject, finding.fix) == ("net.embed.weight", 'net.to("cuda:0")')
+
+
+def test_nobody_is_blamed_if_it_could_be_either():
+    (finding,) = found(TWO, an_operand("a"), an_operand("b"))
+    assert finding.subject == ""
+    (finding,) = found(TWO, an_operand("a"))
+    assert finding.subject == "a"
+
+
+@pytest.mark.parametrize(
+    ("path", "fix"),
+    [
+        ("batch['x']", "batch['x'].to(\"cuda:0\")"),
+        ("x.cpu()", 'x.to("cuda:0")  # instead of x.cpu()'),
+        ("data.x", 'data.x = data.x.to("cuda:0")'),
+    ],
+)
+def test_what_can_be_assigned_is(path, fix):
+    (finding,) = found(TWO, an_operand("model", **NET), an_operand(path))
+    assert finding.fix == fix

@@ -1,0 +1,141 @@
+"""Shapes of tensors that are not there: what methods and broadcasting make of the shapes they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+
+from torch_inspector.facts import Shape
+from torch_inspector.observe.kinds import is_a
+
+
+class Unknown:
+    """Stands for a value that cannot be told."""
+
+
+UNKNOWN: Final = Unknown()
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A tensor that does not exist any more, or not yet: only its shape can be told. -1 is a length not known."""
+
+    shape: Shape
+
+
+def is_tensor(value: Any) -> bool:
+    """True for tensors of any class."""
+    return is_a(value, torch.Tensor)
+
+
+def shape_of(value: Any) -> Shape | None:
+    """Shape of a tensor, `()` of a number; None for anything else, and where torch does not tell."""
+    if type(value) is Sized:
+        return value.shape
+    if type(value) in (int, float, bool):
+        return ()
+    if not is_tensor(value):
+        return None
+    try:
+        return tuple(int(n) for n in value.shape)
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def together(one: Shape, two: Shape) -> Any:
+    """What two shapes are stretched to."""
+    if not one or not two or one == two:
+        return Sized(one or two)
+    length = max(len(one), len(two))
+    pairs = zip((1,) * (length - len(one)) + one, (1,) * (length - len(two)) + two, strict=True)
+    return Sized(tuple(a if b in (1, a) else b for a, b in pairs))
+
+
+_SAME_SHAPE = frozenset(
+    [
+        "abs",
+        "bfloat16",
+        "clamp",
+        "clamp_max",
+        "clamp_min",
+        "clone",
+        "contiguous",
+        "cpu",
+        "cuda",
+        "detach",
+        "double",
+        "exp",
+        "float",
+        "half",
+        "int",
+        "log",
+        "log1p",
+        "log2",
+        "long",
+        "logsigmoid",
+        "neg",
+        "pow",
+        "relu",
+        "requires_grad_",
+        "round",
+        "sigmoid",
+        "softplus",
+        "sqrt",
+        "square",
+        "tanh",
+        "to",
+        "type",
+        "type_as",
+    ]
+)
+_SCALAR = frozenset(["item", "max", "mean", "median", "min", "norm", "std", "sum", "var"])
+_FLAT = frozenset(["flatten", "ravel", "squeeze"])
+
+
+def made_by(method: str, owner: Any, given: list[Any]) -> Any:
+    """The result of one of the few methods that say what shape they make."""
+    shape, sizes = shape_of(owner), [n for n in given if type(n) is int]
+    if shape is None:
+        return Sized((-1,)) if owner is UNKNOWN and (method in _FLAT or sizes == [-1]) else UNKNOWN
+    if method in _SAME_SHAPE:
+        return Sized(shape)
+    if method in _SCALAR and not given:
+        return Sized(())
+    reshape = _RESHAPES.get(method)
+    made = reshape(shape, sizes) if reshape is not None and len(sizes) == len(given) else None
+    return Sized(made) if made is not None else UNKNOWN
+
+
+def _squeezed(shape: Shape, axes: list[int]) -> Shape | None:
+    if not axes:
+        return tuple(n for n in shape if n != 1)
+    axis = axes[0] % len(shape) if shape else 0
+    return tuple(n for i, n in enumerate(shape) if i != axis or n != 1)
+
+
+def _unsqueezed(shape: Shape, axes: list[int]) -> Shape | None:
+    axis = axes[0] % (len(shape) + 1) if axes else 0
+    return (*shape[:axis], 1, *shape[axis:]) if axes else None
+
+
+def _viewed(shape: Shape, sizes: list[int]) -> Shape | None:
+    total, known = 1, 1
+    for n in shape:
+        total *= n
+    for n in sizes:
+        known *= n if n != -1 else 1
+    return tuple(total // known if n == -1 else n for n in sizes) if sizes and known > 0 else None
+
+
+_RESHAPES: dict[str, Callable[[Shape, list[int]], Shape | None]] = {
+    "squeeze": _squeezed,
+    "unsqueeze": _unsqueezed,
+    "view": _viewed,
+    "reshape": _viewed,
+    "flatten": lambda shape, given: _viewed(shape, [-1]) if not given else None,
+    "ravel": lambda shape, given: _viewed(shape, [-1]) if not given else None,
+    "t": lambda shape, given: shape[::-1] if not given else None,
+}
