@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from torch_inspector.observe import graph, private
-from torch_inspector.observe.graph import CHAIN_LIMIT, GraphReader, chain_of
+from torch_inspector.observe.graph import CHAIN_LIMIT, GraphReader, chain_of, pass_count
 
 LATER = float("inf")
 
@@ -142,7 +142,7 @@ def test_length_of_an_inplace_sum():
 
 
 def test_a_very_long_sum_is_cut():
-    assert sum_length(a_chain(5_000).grad_fn) == graph.NODE_LIMIT
+    assert sum_length(a_chain(5_000).grad_fn) == graph.LINKS
 
 
 def test_length_of_a_sum_written_the_other_way():
@@ -150,6 +150,80 @@ def test_length_of_a_sum_written_the_other_way():
     for _ in range(12):
         total = weight * 2 + total
     assert sum_length(total.grad_fn) == 12
+
+
+def test_length_of_a_moving_average():
+    weight, smooth = torch.ones((), requires_grad=True), torch.zeros(())
+    for _ in range(12):
+        smooth = 0.9 * smooth + 0.1 * (weight * weight)
+    assert sum_length(smooth.grad_fn) == 12
+
+
+def test_a_single_number_that_is_kept_does_not_make_a_graph_live():
+    loss = torch.ones(8, requires_grad=True).exp().sum()
+    loss.backward()
+    assert walk(loss * torch.tensor(0.5)).live_count == 0
+
+
+# forward passes and training steps ---------------------------------------------
+
+
+def a_model():
+    return nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
+
+
+def passes(*tensors, **options):
+    return pass_count(walk(*tensors, **options), [t.grad_fn._sequence_nr() for t in tensors])
+
+
+def test_passes_that_share_no_node():
+    model = a_model()
+    assert passes(*[model(torch.ones(4, 3)).sum() for _ in range(5)]) == 5
+
+
+def test_states_of_one_pass_are_one():
+    hidden, states, cell = torch.zeros(2, 3), [], nn.RNNCell(3, 3)
+    for _ in range(5):
+        hidden = cell(torch.ones(2, 3), hidden)
+        states.append(hidden.sum())
+    assert passes(*states) == 1
+
+
+def test_passes_of_a_walk_that_ended_early():
+    model = a_model()
+    assert passes(*[model(torch.ones(4, 3)).sum() for _ in range(8)], limit=24) in range(6, 9)
+
+
+def test_passes_behind_a_total():
+    model, total = a_model(), 0
+    for _ in range(5):
+        total = total + model(torch.ones(4, 3)).sum()
+    chain = chain_of(total.grad_fn)
+    assert pass_count(walk(total), chain.parts, chain.links) == 5
+
+
+def test_passes_behind_a_joined_tensor():
+    model = a_model()
+    joined = torch.cat([model(torch.ones(4, 3)) for _ in range(5)])
+    chain = chain_of(joined.grad_fn)
+    assert pass_count(walk(joined), chain.parts, chain.links) == 5
+
+
+def test_steps_are_told_apart_by_backward_calls():
+    reader, weight, losses = GraphReader(), torch.ones((), requires_grad=True), []
+    for _ in range(4):
+        losses.append(weight * 2)
+        reader.mark()
+    numbers = [loss.grad_fn._sequence_nr() for loss in losses]
+    assert reader.steps(numbers) == 4
+    assert reader.steps(numbers[1:2]) == 1
+
+
+def test_marks_are_limited():
+    reader = GraphReader()
+    for _ in range(3 * graph._MARKS):
+        reader.mark()
+    assert len(reader.marks) <= graph._MARKS
 
 
 # how much of one graph that lives from cell to cell is touched -----------------

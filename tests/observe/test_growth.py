@@ -1,49 +1,79 @@
-"""The line that makes a collection or a total grow."""
+"""The line that makes a collection or a total grow, and how it would read without history."""
 
 import ast
 
 import pytest
 
-from torch_inspector.observe.growth import growth
+from torch_inspector.observe.growth import growth, remedy
 
 
-def line_of(code, path):
-    found = growth(ast.parse(code), path)
-    return found.line if found is not None else None
-
-
-@pytest.mark.parametrize(
-    ("code", "path", "line"),
-    [
-        ("losses = []\nfor x in y:\n    losses.append(f(x))", "losses", 3),
-        ("total = 0\nfor x in y:\n    total += f(x)", "total", 3),
-        ("total = 0\nfor x in y:\n    total = total + f(x)", "total", 3),
-        ("h = {'loss': []}\nfor x in y:\n    h['loss'].append(f(x))", "h['loss']", 3),
-        ('h = {"loss": []}\nfor x in y:\n    h["loss"].append(f(x))', "h['loss']", 3),
-        ("d = {}\nfor i, x in y:\n    d[i] = f(x)", "d", 3),
-        ("s = set()\nfor x in y:\n    s.add(f(x))", "s", 3),
-        ("q = deque()\nfor x in y:\n    q.appendleft(f(x))", "q", 3),
-        ("for x in y:\n    self.losses.append(f(x))", "self.losses", 2),
-        ("outs = [f(x) for x in y]", "outs", 1),
-        ("other.append(1)", "losses", None),
-        ("losses.clear()", "losses", None),
-        ("for x in y: losses.extend([f(x)])", "losses", 1),
-    ],
-)
-def test_the_line_that_collects(code, path, line):
-    assert line_of(code, path) == line
+def found(code, path, **options):
+    return growth(ast.parse(code), path, **options)
 
 
 @pytest.mark.parametrize(
-    ("code", "line"),
+    ("code", "path", "line", "kind"),
     [
-        pytest.param(
-            "def fit():\n    for x in y:\n        losses.append(f(x))\nlosses = []\nfit()", 3, id="made below"
-        ),
-        pytest.param(
-            "for x in y:\n    losses.append(f(x))\nkept = losses\nlosses = losses[-5:]", 2, id="cut afterwards"
-        ),
+        ("losses = []\nfor x in y:\n    losses.append(f(x))", "losses", 3, "append"),
+        ("total = 0\nfor x in y:\n    total += f(x)", "total", 3, "sum"),
+        ("total = 0\nfor x in y:\n    total = total + f(x)", "total", 3, "sum"),
+        ("total = 0\nfor x in y:\n    total = f(x) + total", "total", 3, "sum"),
+        ("s = 0\nfor x in y:\n    s = 0.9 * s + 0.1 * f(x)", "s", 3, "sum"),
+        ("for x in y:\n    sums['ce'] += f(x)", "sums", 2, "sum"),
+        ("h = x\nfor b in blocks:\n    h = b(h)", "h", 3, "carried"),
+        ("loss = a + b\nloss = loss + c", "loss", 2, "assigned"),
+        ("h = {'loss': []}\nfor x in y:\n    h['loss'].append(f(x))", "h['loss']", 3, "append"),
+        ('h = {"loss": []}\nfor x in y:\n    h["loss"].append(f(x))', "h['loss']", 3, "append"),
+        ("for n, x in y:\n    h[n].append(f(x))", "h['loss']", 2, "append"),
+        ("d = {}\nfor i, x in y:\n    d[i] = f(x)", "d", 3, "item"),
+        ("for x in y:\n    d['a'] = f(x)", "d", 2, "named"),
+        ("s = set()\nfor x in y:\n    s.add(f(x))", "s", 3, "append"),
+        ("q = deque()\nfor x in y:\n    q.appendleft(f(x))", "q", 3, "append"),
+        ("for x in y:\n    self.losses.append(f(x))", "self.losses", 2, "append"),
+        ("for x in y:\n    self.losses.append(f(x))", "trainer.losses", 2, "append"),
+        ("def hook(m, i, o):\n    acts.setdefault(n, []).append(o)", "acts['fc1']", 2, "hook"),
+        ("outs = [f(x) for x in y]", "outs", 1, "comprehension"),
+        ("outs = tuple(f(x) for x in y)", "outs", 1, "comprehension"),
+        ("outs = torch.cat([f(x) for x in y])", "outs", 1, "joined"),
+        ("outs = {'a': f(x), 'b': g(x)}", "outs", 1, "display"),
+        ("curve = train(2)", "curve", 1, "assigned"),
+        ("net, curve = train(2)", "curve", 1, "assigned"),
+        ("for x in y: losses.extend([f(x)])", "losses", 1, "append"),
+        ("def fit():\n    for x in y:\n        losses.append(f(x))\nlosses = []\nfit()", "losses", 3, "append"),
+        ("for x in y:\n    losses.append(f(x))\nkept = losses\nlosses = losses[-5:]", "losses", 2, "append"),
     ],
 )
-def test_the_line_that_collects_and_an_assignment_is_given(code, line):
-    assert line_of(code, "losses") == line
+def test_the_line_that_collects(code, path, line, kind):
+    one = found(code, path)
+    assert (one.line, one.kind) == (line, kind)
+
+
+@pytest.mark.parametrize(("code", "path"), [("other.append(1)", "losses"), ("losses.clear()", "losses"), ("", "a b")])
+def test_no_line(code, path):
+    assert found(code, path) is None
+
+
+def test_of_an_earlier_cell_only_functions_can_have_run():
+    code = "losses.append(1)\ndef fit():\n    losses.append(2)\nlosses.append(3)"
+    assert found(code, "losses", functions_only=True).line == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "path", "text"),
+    [
+        ("losses.append(loss)", "losses", "losses.append(loss.item())"),
+        ("losses.append(a + b)", "losses", "losses.append((a + b).item())"),
+        ("log.append({'loss': loss})", "log", ""),
+        ("log.append((i, loss))", "log", ""),
+        ("for x in y:\n    t += loss * len(x) / n", "t", "t += (loss * len(x) / n).item()"),
+        ("for x in y:\n    t = loss + t", "t", "t = loss.item() + t"),
+        ("for x in y:\n    t = t + loss", "t", "t = t + loss.item()"),
+        ("def add(self, v, n):\n    self.sum += v * n", "meter.sum", ""),
+        ("for x in y:\n    h = f(x, h)", "h", "h = h.detach()"),
+        ("for i, x in y:\n    d[i] = f(x)", "d", "d[i] = f(x).item()"),
+        ("outs = [f(x) for x in y]", "outs", "outs = [f(x).item() for x in y]"),
+        ("curve = train(2)", "curve", ""),
+    ],
+)
+def test_the_line_without_history(code, path, text):
+    assert remedy(found(code, path), "item") == text

@@ -1,6 +1,5 @@
 """What `Out` keeps alive."""
 
-import pytest
 import torch
 from torch import nn
 

@@ -44,7 +44,7 @@ def test_a_graph_that_is_kept_by_retain_graph():
     assert after["loss"].saved_nbytes == HIDDEN
 
 
-@pytest.mark.xfail(reason="retained.py:76 what was known of an unchanged path is said again, also after it was spent")
+@pytest.mark.xfail(reason="backward calls are not marked yet: GraphReader.mark", strict=False)
 def test_a_graph_that_a_later_cell_spends():
     first, second = graphs("loss = model(x).sum()", "loss.backward()")
     assert not first["loss"].spent
@@ -80,7 +80,6 @@ def test_groups(code, path, count):
     assert after[path].newest_nodes == count
 
 
-@pytest.mark.xfail(reason="retained.py:45 a key with a number in brackets is taken for an index: path h['a")
 def test_a_key_that_looks_like_an_index():
     (after,) = graphs("h = {'a[3]': [model(x).sum()]}")
     assert list(after) == ["h['a[3]']"]
@@ -113,14 +112,14 @@ def test_sums(step, length):
     ("code", "path", "line", "differentiated"),
     [
         (
-            "for i in range(2):\n    loss = model(x).sum()\n    loss.backward()\n    losses.append(loss)",
+            "for i in range(4):\n    loss = model(x).sum()\n    loss.backward()\n    losses.append(loss)",
             "losses",
             4,
             True,
         ),
-        ("for i in range(2):\n    losses.append(model(x).sum())", "losses", 2, False),
-        ("t = 0\nfor i in range(2):\n    loss = model(x).sum()\n    loss.backward()\n    t = t + loss", "t", 5, True),
-        ("t = 0\nfor i in range(2):\n    t = t + model(x).sum()\nt.backward()", "t", 3, False),
+        ("for i in range(4):\n    losses.append(model(x).sum())", "losses", 2, False),
+        ("t = 0\nfor i in range(4):\n    loss = model(x).sum()\n    loss.backward()\n    t = t + loss", "t", 5, True),
+        ("t = 0\nfor i in range(4):\n    t = t + model(x).sum()\nt.backward()", "t", 3, False),
     ],
 )
 def test_the_line_that_collects(code, path, line, differentiated):
@@ -129,9 +128,34 @@ def test_the_line_that_collects(code, path, line, differentiated):
 
 
 def test_the_line_is_in_the_cell_of_the_function():
-    first, second = graphs("def fit():\n    losses.append(model(x).sum())", "fit()")
+    first, second = graphs("def fit():\n    losses.append(model(x).sum())", "for i in range(4): fit()")
     assert first == {}
     assert tuple(second["losses"].grown_at) == (2, 2, "")
+
+
+@pytest.mark.parametrize(
+    ("code", "path", "kind", "remedy"),
+    [
+        (
+            "for i in range(3): losses.append(model(x).sum())",
+            "losses",
+            "append",
+            "losses.append(model(x).sum().item())",
+        ),
+        ("for i in range(3): outs.append((i, model(x)))", "outs", "append", ""),
+        ("outs = torch.cat([model(x) for i in range(3)])", "outs", "joined", None),
+    ],
+)
+def test_how_it_grows(code, path, kind, remedy):
+    (after,) = graphs(code)
+    assert after[path].grown_by == kind
+    assert after[path].pass_count == 3
+    assert remedy is None or after[path].remedy == remedy
+
+
+def test_what_a_variable_is_computed_from():
+    (after,) = graphs("for i in range(3): losses.append(model(x).sum())\nmean = torch.stack(losses).mean()")
+    assert (after["mean"].derived_from, after["losses"].derived_from) == ("losses", "")
 
 
 def test_only_the_newest_groups_are_looked_at():

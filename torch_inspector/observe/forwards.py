@@ -207,9 +207,7 @@ class ForwardWatch:
                 self._wait(recorder, calls, args, output, first)
         recorder.budget.charge(begun)
 
-    def _wait(
-        self, recorder: Recorder, calls: Calls, args: tuple[Any, ...], output: torch.Tensor, first: int
-    ) -> None:
+    def _wait(self, recorder: Recorder, calls: Calls, args: tuple[Any, ...], output: torch.Tensor, first: int) -> None:
         node = output.grad_fn
         if node is None:
             return

@@ -18,7 +18,12 @@ from torch_inspector.observe.kinds import fields_of
 # Submodules looked at in one module; larger trees are cut.
 LAYER_LIMIT = 5_000
 # The field that switches the mode-dependent part of a layer on.
-_SWITCHED = ((_DropoutNd, "p"), (_NormBase, "track_running_stats"), (nn.RNNBase, "dropout"), (nn.MultiheadAttention, "dropout"))
+_SWITCHED = (
+    (_DropoutNd, "p"),
+    (_NormBase, "track_running_stats"),
+    (nn.RNNBase, "dropout"),
+    (nn.MultiheadAttention, "dropout"),
+)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
