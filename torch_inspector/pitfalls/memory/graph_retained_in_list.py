@@ -10,7 +10,7 @@ from torch_inspector.pitfall import pitfall
 
 # Fewer can be the parts of one step (losses of several heads).
 _COLLECTED = 3
-# A function that gives back several losses may have called `backward()` on each: two for a GAN, four for four heads.
+# A function, or a loop over names, that makes several losses may have called `backward()` on each: two for a GAN, four for four heads.
 _HEADS = 4
 # Below this, activations are not worth more than a hint, whatever the user's own threshold says.
 _LARGE_NBYTES = 1 << 20
@@ -52,7 +52,8 @@ def _over_steps(graph: GraphFact) -> bool:
     """True if what is kept was made in several training steps, so that no backward call can need it all."""
     if not graph.differentiated or graph.grown_by in ("named", "display"):
         return False
-    return not graph.container or graph.grown_by != "assigned" or graph.step_count > _HEADS
+    may_be_heads = graph.container and graph.grown_by in ("assigned", "item")
+    return not may_be_heads or graph.step_count > _HEADS
 
 
 def _over_passes(graph: GraphFact) -> bool:
@@ -93,7 +94,7 @@ def _what(graph: GraphFact) -> str:
     if graph.container and graph.tensor_count >= _COLLECTED:
         return f"{graph.tensor_count} {things} with their history"
     if graph.sum_length >= _COLLECTED:
-        return f"the history of {graph.sum_length} additions"
+        return f"the history of {'' if graph.complete else 'at least '}{graph.sum_length} additions"
     if graph.differentiated:
         return f"a history that reaches over {graph.step_count - 1} backward calls"
     return f"the history of {graph.pass_count} forward passes"
