@@ -11,7 +11,8 @@ from torch_inspector import facts
 
 ROOT = Path(facts.__file__).parent
 LEVELS = {
-    *("facts", "findings", "page", "pitfall", "pitfalls", "observe", "session", "recent", "views", "notebook", "watching"),
+    *("facts", "findings", "page", "pitfall", "pitfalls", "observe"),
+    *("session", "recent", "views", "notebook", "watching"),
 }
 OURS = LEVELS | {"__init__"}
 DRAWING = {"facts", "findings", "pitfall", "page", "views", "rich", "jinja2", "markupsafe", "markdown_it"}

@@ -459,6 +459,24 @@ class Trace:
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
 
+    def training_places(self) -> frozenset[Place]:
+        """Lines of the steps and backward calls that were looked at."""
+        return frozenset({step.place for step in self.steps} | {backward.place for backward in self.backwards})
+
+    def feeds_training(self, call: ForwardFact) -> bool:
+        """True if the innermost loop that both calls and trains calls first: `fake = net(z)`, then the step.
+
+        Evaluation comes after the steps of its loop, or in a function of its own.
+        """
+        places = self.training_places()
+        for here, loops in call.callers:
+            lines = [p.line for p in places if (p.cell, p.function) == (here.cell, here.function)]
+            for first, last in loops:
+                inside = [line for line in lines if line is not None and first <= line <= last]
+                if inside and here.line is not None:
+                    return any(line > here.line for line in inside)
+        return False
+
     def count(self, kind: str, place: Place | None = None) -> int:
         """Calls of one kind in the whole cell, or from one line of it."""
         return sum(fact.count for fact in self.counts if fact.kind == kind and place in (None, fact.place))

@@ -195,7 +195,7 @@ def test_passes_of_a_walk_that_ended_early():
 
 
 def test_passes_behind_a_total():
-    model, total = a_model(), 0
+    model, total = a_model(), torch.zeros(())
     for _ in range(5):
         total = total + model(torch.ones(4, 3)).sum()
     chain = chain_of(total.grad_fn)
@@ -233,7 +233,7 @@ def test_graphs_of_their_own_are_not_added_up():
     reader = GraphReader()
     for _ in range(50):
         walk(a_chain(100), reader=reader)
-    assert reader.chained == 0
+    assert reader.alive() == 0
 
 
 def test_a_graph_that_grows_is_given_up_before_it_is_dangerous():
@@ -241,11 +241,10 @@ def test_a_graph_that_grows_is_given_up_before_it_is_dangerous():
     for _ in range(60):
         total = a_chain(500, total)
         walk(total, reader=reader)
-    assert reader.chained <= CHAIN_LIMIT + 1_000
+    assert reader.alive() <= CHAIN_LIMIT + 1_000
     assert walk(total, reader=reader) is None
 
 
-@pytest.mark.xfail(reason="graph.py:96 a walk cut at its limit never meets nodes read before, so nothing is added up")
 def test_a_graph_that_grows_fast_is_given_up_too():
     reader, total, read = GraphReader(), None, 0
     for _ in range(12):
@@ -255,7 +254,6 @@ def test_a_graph_that_grows_fast_is_given_up_too():
     assert read <= CHAIN_LIMIT + graph.NODE_LIMIT
 
 
-@pytest.mark.xfail(reason="graph.py:62 once over CHAIN_LIMIT, no graph is read any more for the rest of the session")
 def test_after_a_long_graph_has_gone_new_ones_are_read_again():
     reader, total = GraphReader(), None
     for _ in range(60):

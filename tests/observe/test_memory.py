@@ -15,6 +15,14 @@ def test_the_host_is_measured():
     assert fact.reserved_nbytes is None
 
 
+def test_the_machine_is_asked_for_a_report_only():
+    assert host_memory().total_nbytes is None
+    fact = memory_facts(None, full=True)[0]
+    assert fact.total_nbytes is not None
+    assert fact.free_nbytes is not None
+    assert fact.allocated_nbytes < fact.total_nbytes
+
+
 def test_without_torch_there_is_only_the_host():
     assert [fact.device for fact in memory_facts(None)] == ["host"]
 

@@ -1,9 +1,10 @@
 """Paths that the user can type, found without running any of his code."""
 
 import enum
+import gc
 import threading
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from time import perf_counter
+from time import perf_counter, thread_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -180,6 +181,79 @@ def test_text_of_keys(key, text):
     assert key_text(key) == text
 
 
+# sampling ----------------------------------------------------------------------
+
+
+def sample(**names):
+    return walk_names(names.items(), LATER, 0.5)
+
+
+def test_a_variable_in_a_container_counts_for_it():
+    losses = [t(), t(), t()]
+    found = sample(losses=losses, loss=losses[-1])
+    assert [(group.path, len(group.tensors)) for group in found.groups.values()] == [("losses", 3)]
+
+
+def test_a_container_of_variables_only_is_no_group():
+    a, b = t(), t()
+    assert walk(a=a, b=b, both=[a, b]).groups == {}
+
+
+def test_the_last_of_many_containers_counts_although_it_holds_a_variable():
+    log = [{"step": step, "loss": t()} for step in range(5)]
+    assert len(sample(log=log, loss=log[-1]["loss"]).groups) == 5
+
+
+def test_a_find_leads_to_the_rest_of_a_container():
+    log = [{"step": step, "losses": [t()]} for step in range(300)]
+    found = sample(log=log)
+    assert (len(found.tensors), found.complete) == (300, True)
+    assert min(path for path, _ in found.tensors) == "log[0]['losses'][0]"
+
+
+def test_tensors_at_the_end_of_a_long_list_of_containers_are_found():
+    assert len(sample(log=[[0]] * 3 + [[n] for n in range(200)] + [[t()]]).tensors) == 1
+
+
+@pytest.mark.parametrize("make", [lambda n: [n], lambda n: {"n": n, "tags": [n]}, lambda n: Plain(n=n, tags=[n])])
+def test_a_million_objects_cost_little(make):
+    big = [make(n) for n in range(20_000)]
+    table = {n: [[make(k) for k in range(20)] for _ in range(20)] for n in range(100)}
+    begun = thread_time()
+    assert sample(big=big, table=table, own=t()).tensors[0][0] == "own"
+    assert thread_time() - begun < 0.02
+
+
+def test_no_instance_dictionary_is_made():
+    things = [Counted() for _ in range(10)]
+    before = len(gc.get_objects())
+    sample(things=things)
+    assert len(gc.get_objects()) - before < 5
+
+
+class Counted:
+    def __init__(self):
+        self.number, self.tags = 1, [2]
+
+
+class Slotted:
+    __slots__ = ("w",)
+
+    def __init__(self, w):
+        self.w = w
+
+
+Counted.__module__ = Slotted.__module__ = "__main__"
+
+
+def test_slots_and_attributes_are_named():
+    kept = Plain(cache={"k": [t()]}, inner=Slotted(t()))
+    names = {"kept": kept, "one": Slotted([t()])}
+    found = walk_names(names.items(), LATER, 0.5).tensors
+    assert sorted(path for path, _ in found) == ["kept.cache['k'][0]", "kept.inner.w", "one.w[0]"]
+    assert all(eval(path, names) is value for path, value in found)  # noqa: S307
+
+
 # strangers -----------------------------------------------------------------------
 
 
@@ -286,7 +360,7 @@ def test_a_class_without_a_module():
     assert [path for path, _ in walk(odd=made(), x=t()).tensors][-1:] == ["x"]
 
 
-def test_attributes_behind_slots_are_not_looked_for():
+def test_slots_of_libraries_are_not_looked_for():
     class Slots:
         __slots__ = ("w",)
 

@@ -2,6 +2,8 @@
 
 # ruff: noqa: PLW0108  (a bound method would make the loss when the file is read)
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -239,8 +241,9 @@ def test_a_difference_that_is_no_mistake(name):
 
 
 def test_a_product_is_asked_about_as_a_poisson_loss_only():
-    asked = []
+    asked: list[Any] = []
     walk = GraphReader().walk([(prediction(N, 1) * torch.randn(N)).mean().grad_fn], float("inf"))
+    assert walk is not None
     assert find_patterns(walk, asked.append) == ()
     assert [stretch.operation for stretch in asked] == ["poisson_nll_loss"]
 

@@ -44,7 +44,6 @@ def test_a_graph_that_is_kept_by_retain_graph():
     assert after["loss"].saved_nbytes == HIDDEN
 
 
-@pytest.mark.xfail(reason="backward calls are not marked yet: GraphReader.mark", strict=False)
 def test_a_graph_that_a_later_cell_spends():
     first, second = graphs("loss = model(x).sum()", "loss.backward()")
     assert not first["loss"].spent

@@ -1,5 +1,6 @@
 """One look at everything the user can name."""
 
+import gc
 from time import perf_counter
 
 import pytest
@@ -180,3 +181,37 @@ def test_no_warning_for_gradients(recwarn):
     middle = leaf * 2
     take({"leaf": leaf, "middle": middle, "out": middle.sum()}, history={1: middle})
     assert list(recwarn) == []
+
+
+def test_no_optimizer_comes_under_watch():
+    bench = Bench()
+    bench.take({"opt": torch.optim.SGD([nn.Parameter(torch.ones(1))])})
+    assert bench.ledger.live() == []
+
+
+def test_an_optimizer_whose_fields_cannot_be_read_is_left_out():
+    class Hidden(torch.optim.SGD):
+        __dict__ = property(lambda _: 1 / 0)
+
+    assert take({"opt": object.__new__(Hidden)}).optimizers == ()
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_no_collection_is_started(on):
+    was = gc.isenabled()
+    (gc.enable if on else gc.disable)()
+    try:
+        names = {f"x{i}": [{"n": [i]} for i in range(300)] for i in range(50)}
+        before = [stats["collections"] for stats in gc.get_stats()][1:]
+        take(names)
+        assert [stats["collections"] for stats in gc.get_stats()][1:] == before
+        assert gc.isenabled() == on
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+def test_a_tensor_that_changes_its_shape_is_looked_at_again():
+    bench, tensor = Bench(), torch.ones(2)
+    bench.take({"x": tensor})
+    tensor.resize_(3)
+    assert bench.take({"x": tensor}).tensors[0].shape == (3,)

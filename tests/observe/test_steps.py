@@ -100,7 +100,6 @@ def test_lbfgs():
     assert found == []
 
 
-@pytest.mark.xfail(reason="steps.py: `step(None)` counts as a step with a closure, for which nothing is said")
 def test_none_is_no_closure():
     assert kept(looped("loss_of(model).backward()\nopt.step(None)")) == [False, True, True, True]
 

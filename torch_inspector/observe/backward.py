@@ -59,7 +59,7 @@ class BackwardWatch:
         self._recorder = None
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        attention, quiet = self._attention, self._quiet
+        attention, quiet, mark = self._attention, self._quiet, self._reader.mark
 
         def backward(*args: Any, **kwargs: Any) -> Any:
             if _is_compiling() or not attention.watching:
@@ -67,6 +67,7 @@ class BackwardWatch:
             if _get_ident() != attention.thread:
                 attention.in_other_thread()
                 return original(*args, **kwargs)
+            mark()
             looked = None
             if attention.busy:
                 looked = self._begin((args, kwargs), _getframe(1))

@@ -32,7 +32,8 @@ class Callers(NamedTuple):
 
 def callers_of(frame: FrameType, places: Places) -> Callers:
     """Reads the frames around a call, from the one that made it outwards."""
-    module, facts, looped, same = _module_name(frame), [], False, False
+    facts: list[CallerFact] = []
+    module, looped, same = _module_name(frame), False, False
     here: FrameType | None = frame
     for _ in range(_FRAMES):
         if here is None or len(facts) >= _OF_USER:

@@ -71,7 +71,7 @@ class Calls:
         self.inside = layers.Inside((), (), 0)
         self.trained = False
         self.traced = False
-        """True if what is called is the model as a program (`torch.jit.trace`, counters of operations), not its result."""
+        """True if the model as a program is what is wanted (`torch.jit.trace`, counters of operations)."""
         self.same_input = False
         self.hooked = False
         self.fact_order = 0

@@ -154,7 +154,6 @@ class ForwardWatch:
                 self._leave(looked, args, result, first)
             return result
 
-        private.skip_frames(call)
         return call
 
     def _enter(self, module: Any, args: tuple[Any, ...], frame: FrameType) -> Calls | None:
@@ -187,7 +186,7 @@ class ForwardWatch:
         if calls.module not in self._ledger.trained and calls.parameter_keys & self._ledger.stepped_keys():
             self._ledger.trained.add(calls.module)
         calls.trained = calls.trained or calls.module in self._ledger.trained
-        calls.traced = torch.jit.is_tracing() or _is_dispatch_mode_on()
+        calls.traced = _is_traced()
         self._waiting = [one for one in self._waiting if one.calls is not calls or not one.settle()]
 
     def _leave(self, calls: Calls, args: tuple[Any, ...], result: Any, first: int) -> None:
@@ -292,7 +291,7 @@ def _is_plain(original: Callable[..., Any]) -> bool:
     return code is not None and code.co_names == ("_compiled_call_impl", "_call_impl")
 
 
-def _is_dispatch_mode_on() -> bool:
-    """True under a `TorchDispatchMode`: something counts or records operations."""
-    depth = getattr(torch._C, "_len_torch_dispatch_stack", None)
-    return depth is not None and depth() > 0
+def _is_traced() -> bool:
+    """True inside `torch.jit.trace`, and under a `TorchDispatchMode`, which counts or records operations."""
+    asked = (getattr(torch._C, name, None) for name in ("_is_tracing", "_len_torch_dispatch_stack"))
+    return any(ask() for ask in asked if ask is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -21,12 +22,20 @@ CHAIN_LIMIT = 20_000
 # Nodes of one sum that are followed. They are read besides those of a walk, so they must be few.
 LINKS = 500
 _CLOCK_EVERY = 64
+# Roots of one walk that its token is tied to.
+_ROOTS = 64
 # Backward calls that are remembered: then every other one is forgotten, which makes steps look longer, never shorter.
 _MARKS = 4_096
 # A total is scaled by a weight, a batch size, a count; more are not followed, for each node read has its price.
 _SCALED = 3
 _JOINS = ("CatBackward0", "StackBackward0")
 _SCALINGS = ("MulBackward0", "DivBackward0")
+
+
+class _Token:
+    """Lives as long as the graph that it is tied to."""
+
+    __slots__ = ("__weakref__",)
 
 
 @dataclass
@@ -43,6 +52,9 @@ class Walk:
     live_count: int = 0
     """Saved values that are there, single numbers left out: a factor is kept for good, and tells nothing."""
     complete: bool = True
+    deepest: Node = None
+    """The oldest node that was read."""
+    deepest_number: int = 0
     lowest: int = 0
     """Number below which nodes were seen, but nothing behind them."""
 
@@ -57,8 +69,8 @@ class GraphReader:
 
     newest: int = -1
     """Number of the newest node read so far."""
-    chained: int = 0
-    """Nodes read in graphs that reach back to nodes read before."""
+    tokens: list[tuple[weakref.ref[_Token], int]] = field(default_factory=list)
+    """For each walk, something that lives as long as its graph does, and how many nodes were read."""
     marks: list[int] = field(default_factory=list)
     """How many nodes there were at each backward call so far."""
 
@@ -83,20 +95,26 @@ class GraphReader:
         Returns:
             What was seen, or None if looking is not safe now.
         """
-        if self.chained > CHAIN_LIMIT or private.backward_elsewhere():
+        if self.alive() > CHAIN_LIMIT or private.backward_elsewhere():
             return None
         walk, before = Walk(), self.newest
         stack = sorted(roots, key=private.node_number)
         if not stack:
             return walk
+        ends = stack[-_ROOTS:]
         lowest = walk.lowest = private.node_number(stack[-1]) - private.deep_walk_limit()
         while stack:
             if len(walk.nodes) >= limit or (len(walk.nodes) % _CLOCK_EVERY == 0 and perf_counter() > deadline):
                 walk.complete = False
                 break
             self._visit(stack.pop(), walk, stack, lowest)
-        self._account(walk, before)
+        self._account(walk, before, ends)
         return walk
+
+    def alive(self) -> int:
+        """Nodes that were read and may still be there."""
+        self.tokens = [(token, count) for token, count in self.tokens if token() is not None]
+        return sum(count for _, count in self.tokens)
 
     def _visit(self, node: Node, walk: Walk, stack: list[Node], lowest: int) -> None:
         if id(node) in walk.nodes:
@@ -107,18 +125,25 @@ class GraphReader:
             return
         number = private.node_number(node)
         walk.numbers.add(number)
+        if walk.deepest is None or number < walk.deepest_number:
+            walk.deepest, walk.deepest_number = node, number
         _note_saved(node, walk)
         if number < lowest:
             walk.complete = False
             return
         stack.extend(parent for parent, _ in node.next_functions if parent is not None and id(parent) not in walk.nodes)
 
-    def _account(self, walk: Walk, before: int) -> None:
+    def _account(self, walk: Walk, before: int, ends: list[Node]) -> None:
+        """Ties a token to the roots and to the deepest node that was read: it is gone when all of them are."""
         if not walk.numbers:
             return
         self.newest = max(before, *walk.numbers)
-        if min(walk.numbers) <= before:
-            self.chained += sum(number > before for number in walk.numbers)
+        again = max(walk.numbers) <= before
+        count = len(walk.numbers) if again else sum(number > before for number in walk.numbers)
+        token = _Token()
+        for node in (*ends, walk.deepest):
+            private.tie(node, token)
+        self.tokens.append((weakref.ref(token), count))
 
 
 def _note_leaf(node: Node, walk: Walk) -> None:

@@ -28,6 +28,7 @@ _PROOF_WALL_S = 0.25
 # Elements of a result that are looked at first.
 _ELEMENTS = 1_000
 _use_count: Any = getattr(torch._C, "_storage_Use_Count", None)
+_object_count: Any = getattr(torch.Tensor, "_use_count", lambda _: 0)
 
 
 def storages_of(names: Names) -> dict[int, int]:
@@ -108,12 +109,14 @@ class _Result:
         return self.number, id(self.value), sys.getrefcount(self.value), *counts
 
 
-def _sharers(thing: Any) -> int:
-    """How many tensors share the storage of this one, those in graphs among them."""
+def _sharers(thing: Any) -> tuple[int, ...]:
+    """How many tensors share the storage of this one, how much refers to what it is a view of, and to itself in C++."""
     if _use_count is None or not kinds.is_a(thing, torch.Tensor):
-        return 0
-    storage = private.storage_of(thing)
-    return int(_use_count(storage[0])) if storage is not None else 0
+        return ()
+    storage, base = private.storage_of(thing), thing._base
+    sharing = int(_use_count(storage[0])) if storage is not None else 0
+    # A gradient is held in C++. Of a parameter every graph that it takes part in would count.
+    return sharing, sys.getrefcount(base), 0 if thing.requires_grad else int(_object_count(thing))
 
 
 class OutputHistory:

@@ -35,21 +35,16 @@ def _own_nodes(scope: ast.AST) -> Iterator[ast.stmt]:
 
 
 def _assigns(node: ast.stmt, name: str) -> bool:
-    targets: list[ast.expr] = []
-    if isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, ast.AugAssign | ast.AnnAssign):
-        targets = [node.target]
-    return any(dotted(n) == name for target in targets for n in ast.walk(target))
+    stored = (n for part in _written(node) for n in ast.walk(part) if isinstance(getattr(n, "ctx", None), ast.Store))
+    return any(dotted(n) == name for n in stored)
 
 
-def subtracted_names(tree: ast.AST, line: int) -> frozenset[str]:
-    """Plain names on either side of a minus in the function (or cell) around a line."""
-    names: set[str] = set()
-    for node in ast.walk(_scope_at(tree, line)):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-            names.update(n.id for n in (node.left, node.right) if isinstance(n, ast.Name))
-    return frozenset(names)
+def _written(node: ast.stmt) -> list[ast.AST]:
+    """Parts of a statement, without the statements inside it, that may give variables a value."""
+    parts: list[ast.AST] = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+    if isinstance(node, ast.With | ast.AsyncWith):
+        parts.extend(node.items)
+    return parts
 
 
 def names_on_line(tree: ast.AST, line: int) -> tuple[str, ...]:

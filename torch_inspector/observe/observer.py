@@ -62,6 +62,10 @@ class TorchObserver:
         for install in (*(patch.install for patch in self._patches()), self._steps.install):
             with self._failures.guard("install"):
                 install()
+        with self._failures.guard("compiler"):
+            private.skip_package("torch_inspector.observe")
+            private.skip_package("torch_inspector.failures")
+            private.tell_dynamo()
 
     def remove(self) -> None:
         """Puts everything back that was wrapped."""
@@ -69,6 +73,8 @@ class TorchObserver:
         for remove in (self._steps.remove, *(patch.remove for patch in reversed(self._patches()))):
             with self._failures.guard("remove"):
                 remove()
+        with self._failures.guard("compiler"):
+            private.tell_dynamo()
 
     def _patches(self) -> list[Patch]:
         return [patch for watch in self._watches() for patch in watch.patches]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -34,10 +34,8 @@ class unseen:  # noqa: N801  (used like a function, and too hot for a generator)
         self._function.__exit__(None, None, None)
 
 
-def sequence_number() -> int:
-    """How many autograd nodes this thread has made so far; 0 where torch does not tell."""
-    counter = getattr(torch._C._autograd, "_get_sequence_nr", None)
-    return int(counter()) if counter else 0
+sequence_number: Callable[[], int] = getattr(torch._C._autograd, "_get_sequence_nr", int)
+"""How many autograd nodes this thread has made so far; always 0 where torch does not tell."""
 
 
 def node_number(node: Node) -> int:
@@ -48,14 +46,49 @@ def node_number(node: Node) -> int:
         return _NO_NODE
 
 
-def skip_frames(function: Any) -> None:
-    """Tells torch.compile not to compile frames of a wrapper of ours; calls from compiled code still go through it."""
+def skip_frames(code: CodeType, *, and_below: bool) -> None:
+    """Tells torch.compile not to compile frames of this code of ours; calls from compiled code still go through it.
+
+    Args:
+        code: What is not to be compiled.
+        and_below: True to leave alone all that it calls as well; False for wrappers, which call the user's code.
+    """
     frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
-    if hasattr(frames, "skip_code"):
-        frames.skip_code(function.__code__)
-    elif hasattr(frames, "set_code_exec_strategy"):
+    if hasattr(frames, "set_code_exec_strategy"):
         action = frames._FrameAction
-        frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.DEFAULT))
+        below = action.SKIP if and_below else action.DEFAULT
+        frames.set_code_exec_strategy(code, frames._FrameExecStrategy(action.SKIP, below))
+    elif hasattr(frames, "skip_code"):
+        frames.skip_code(code)
+
+
+def skip_package(prefix: str) -> None:
+    """Does that for every function of our modules that are loaded under a name."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(prefix):
+            for thing in list(vars(module).values()):
+                _skip_functions(thing, name)
+
+
+def _skip_functions(thing: Any, module: str) -> None:
+    if getattr(thing, "__module__", None) != module:
+        return
+    parts = list(vars(thing).values()) if isinstance(thing, type) else [thing]
+    for part in parts:
+        code = getattr(getattr(part, "__func__", getattr(part, "fget", None) or part), "__code__", None)
+        if code is not None:
+            skip_frames(code, and_below=True)
+
+
+def tell_dynamo() -> None:
+    """Tells torch.compile, if it is loaded, which `Module.__call__` is the ordinary one now.
+
+    It notes that when it is first imported, and gives up its short cut for modules where another one is found later.
+    """
+    for name in ("torch._dynamo.utils", "torch._dynamo.variables.nn_module"):
+        module: Any = sys.modules.get(name)
+        if module is not None and hasattr(module, "unpatched_nn_module_call"):
+            module.unpatched_nn_module_call = torch.nn.Module.__call__
 
 
 _GETTERS: dict[str, tuple[Any, ...]] = {}
@@ -80,6 +113,14 @@ def saved_tensors(node: Node) -> Iterator[Any]:
             continue
         for one in saved if type(saved) in (tuple, list) else (saved,):
             yield one.data if one is not None else None
+
+
+def tie(node: Node, thing: object) -> None:
+    """Lets an object live as long as a node does, in the dictionary that torch keeps for anomaly mode."""
+    try:
+        node.metadata.setdefault("torch_inspector", []).append(thing)
+    except Exception:  # noqa: BLE001
+        return
 
 
 def output_shape(node: Node, number: int = 0) -> tuple[int, ...] | None:

@@ -146,7 +146,7 @@ class StepWatch:
         with recorder.failures.guard("step"), private.unseen():
             site = self._site(recorder, optimizer, _getframe(2))
             record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
-            has_closure = len(args) > 1 or kwargs.get("closure") is not None
+            has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
             self.facts.append(self._fact(recorder, site, record, has_closure=has_closure))
             if len(self.facts) == 1 or record.step_count == 0:
                 self._forwards.mark_trained(record.keys())

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from torch_inspector.observe import private
+
 _MISSING = object()
+_UNCOUNTED = "<importlib._bootstrap of torch_inspector>"
 # Past whatever a user's exception class does with the attribute (frozen dataclasses refuse to set it).
 _TRACEBACK = BaseException.__dict__["__traceback__"]
 
@@ -53,7 +56,11 @@ class Patch:
     def _wrapper_of(self, original: Any) -> Any:
         known = next((ours for ours, behind in self._made if behind is original), None)
         if known is None:
-            known = wraps(original)(self._make(original))
+            known = self._make(original)
+            # `warnings` counts frames to find the line that a warning is about, and passes over frames of this name.
+            known.__code__ = known.__code__.replace(co_filename=_UNCOUNTED)
+            private.skip_frames(known.__code__, and_below=False)
+            known = wraps(original)(known)
             self._made.append((known, original))
         return known
 

@@ -10,7 +10,7 @@ from torch_inspector.pitfall import pitfall
 
 # Fewer can be the parts of one step (losses of several heads).
 _COLLECTED = 3
-# A function, or a loop over names, that makes several losses may have called `backward()` on each: two for a GAN, four for four heads.
+# What makes several losses may have called `backward()` on each of them: on two for a GAN, on four for four heads.
 _HEADS = 4
 # Below this, activations are not worth more than a hint, whatever the user's own threshold says.
 _LARGE_NBYTES = 1 << 20

@@ -82,7 +82,7 @@ def _set_since_training(call: ForwardFact, run: Run) -> bool:
 
 def _last_training(run: Run, before: int | None = None) -> int:
     """Position of the last step or backward call that was looked at; 0 if there is none."""
-    orders = [event.order for event in (*run.trace.steps, *run.trace.backwards)]
+    orders = [*(step.order for step in run.trace.steps), *(backward.order for backward in run.trace.backwards)]
     return max((order for order in orders if before is None or order < before), default=0)
 
 
@@ -109,27 +109,7 @@ def _is_part_of_step(call: ForwardFact, run: Run) -> bool:
     between = _steps_between(call, run)
     if call.order < steps[0].order and (between == 1 or call.count == 1):
         return True
-    return _comes_before_backward(call, run) and not _line_trains_too(call, run)
-
-
-def _comes_before_backward(call: ForwardFact, run: Run) -> bool:
-    """True if the innermost loop that both calls and trains calls first: `with no_grad: fake = net(z)`, then the step.
-
-    Evaluation comes after the steps of its loop, or in a function of its own.
-    """
-    trace = run.trace
-    places = {event.place for event in (*trace.steps, *trace.backwards)}
-    for caller in call.callers:
-        lines = [p.line for p in places if _same_code(p, caller.place) and p.line is not None]
-        for first, last in caller.loops:
-            inside = [line for line in lines if first <= line <= last]
-            if inside and caller.place.line is not None:
-                return any(line > caller.place.line for line in inside)
-    return False
-
-
-def _same_code(one: Place, other: Place) -> bool:
-    return one.cell == other.cell and one.function == other.function
+    return run.trace.feeds_training(call) and not _line_trains_too(call, run)
 
 
 def _line_trains_too(call: ForwardFact, run: Run) -> bool:

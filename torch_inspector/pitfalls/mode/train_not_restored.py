@@ -35,7 +35,8 @@ def _is_stepped(call: ForwardFact, run: Run) -> bool:
 def _inference_before(call: ForwardFact, run: Run) -> tuple[int, ForwardFact] | None:
     """The last evaluation pass before the call with its position in this cell, 0 for one in an earlier cell."""
     own = [f for f in run.trace.forwards if f.order < call.order and _is_inference(f, call)]
-    own = [f for f in own if not _feeds_training(f, run)]
+    # A pass that feeds each step, as the old policy's answers in PPO, is no evaluation: eval mode is then the choice.
+    own = [f for f in own if not run.trace.feeds_training(f)]
     if own:
         return own[-1].order, own[-1]
     seen = [f for past in run.earlier for f in past.trace.forwards if _is_inference(f, call)]
@@ -51,19 +52,6 @@ def _is_inference(other: ForwardFact, call: ForwardFact) -> bool:
     # A wrapper or the whole is in train mode of its own while the layers that it shares sleep.
     keys = other.parameter_keys
     return bool(keys) and (keys <= call.parameter_keys or call.parameter_keys <= keys)
-
-
-def _feeds_training(other: ForwardFact, run: Run) -> bool:
-    """True if each step is fed by such a pass, as the old policy's answers in PPO: eval mode is then the choice."""
-    places = {event.place for event in (*run.trace.steps, *run.trace.backwards)}
-    for caller in other.callers:
-        line, code = caller.place.line, (caller.place.cell, caller.place.function)
-        lines = [p.line for p in places if (p.cell, p.function) == code and p.line is not None]
-        for first, last in caller.loops:
-            inside = [one for one in lines if first <= one <= last]
-            if inside and line is not None:
-                return any(one > line for one in inside)
-    return False
 
 
 def _switched_between(run: Run, call: ForwardFact, inference: int, other: ForwardFact) -> bool:

@@ -109,4 +109,5 @@ def _rebuild(run: Run, key: int, module: ModuleFact | None) -> str:
     kind = fact.kind if fact else "SGD"
     path = module.path if module else "model"
     rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
-    return f"{run.optimizer_path(key) or 'optimizer'} = torch.optim.{kind}({path}.parameters(){rate})  # again, after the model"
+    name = run.optimizer_path(key) or "optimizer"
+    return f"{name} = torch.optim.{kind}({path}.parameters(){rate})  # again, after the model"
