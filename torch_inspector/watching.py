@@ -16,6 +16,10 @@ from torch_inspector.pitfalls import all_pitfalls
 from torch_inspector.session import Session
 
 
+# A block in a script is looked at once, not after every keystroke of a notebook.
+_BUDGET_S = 0.25
+
+
 class WatchedRun:
     """Becomes a `Run` when the block has ended: it has all of that one's attributes then."""
 
@@ -38,6 +42,7 @@ def start(frame: FrameType) -> Iterator[WatchedRun]:
     source = "".join(linecache.getlines(filename, frame.f_globals))
     places.add(filename, CodeFile(None, 0, source))
     session = Session(lambda: observer, all_pitfalls, lambda: _variables(frame))
+    session.settings.time_budget_s = _BUDGET_S
     observer = TorchObserver(places, session.failures)
     session.begin(Cell(None, None, source, ""))
     error: BaseException | None = None
@@ -58,5 +63,6 @@ def _variables(frame: FrameType) -> dict[str, Any]:
     """Variables of the function (or file) that holds the block."""
     from torch_inspector.observe.locals import locals_of
 
-    with locals_of(frame) as values:
-        return {**frame.f_globals, **values}
+    with locals_of(frame, asked=True) as values:
+        # Its own variables first: a look that runs out of time has seen them.
+        return {**values, **{name: value for name, value in frame.f_globals.items() if name not in values}}

@@ -91,9 +91,10 @@ def test_report_and_magics_answer_under_every_setting(notebook, panel):
 @pytest.mark.parametrize(
     "source",
     [
-        f"held = {{{HOSTILE!r}: []}}\nfor _ in range(3):\n    held[{HOSTILE!r}].append(model(x).sum())",
+        f"held = {{{HOSTILE!r}: []}}\n"
+        f"for _ in range(4):\n    loss = model(x).sum()\n    loss.backward()\n    held[{HOSTILE!r}].append(loss)",
         f"# {HOSTILE}\n" + LOOP.replace("step()", f"step()  # {HOSTILE}"),
-        f"class Net(nn.Linear): pass\nNet.__name__ = {HOSTILE!r}\nheld = [Net(3, 1)(x).sum() for _ in range(3)]",
+        f"class Net(nn.Linear): pass\nNet.__name__ = {HOSTILE!r}\nNet(3, 1)",
     ],
     ids=["key of a dictionary", "comment", "name of a class"],
 )

@@ -188,3 +188,54 @@ def test_calls_of_each_kind_are_counted():
         ("Sequential", 3),
         ("ReLU", 1),
     }
+
+
+def test_modules_nest_as_deep_as_without_us():
+    code = (
+        "import sys\nclass Tree(nn.Module):\n    def forward(self, x, depth):\n"
+        "        return self(x, depth - 1) if depth else sys._getframe(3).f_code.co_name\nname = Tree()(x, 5)"
+    )
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        notebook.run(code)
+        assert notebook.shell.user_ns["name"] == "forward"  # torch alone has one frame more in between
+
+
+def test_backward_after_the_call_or_not():
+    first, last = forwards("model(x).sum().backward()\nmodel(x)")
+    assert (first.followed, last.followed) == (True, False)
+
+
+def test_loops_of_the_callers():
+    (call,) = forwards("def ask(net):\n    return net(x)\nfor i in range(2):\n    ask(model)")
+    assert [(one.place.line, one.loops) for one in call.callers] == [(2, ()), (4, ((3, 4),))]
+    assert call.name == "net"
+
+
+@pytest.mark.parametrize(
+    "result",
+    ["collections.namedtuple('Out', 'mask logits')(torch.ones(1), x * w)", "types.SimpleNamespace(a=1, b=x * w)"],
+)
+def test_the_result_with_history_is_found(result):
+    code = (
+        "import collections, types\nw = torch.ones(3, requires_grad=True)\nclass Net(nn.Module):\n"
+        f"    def forward(self, x):\n        return {result}\nNet()(x)"
+    )
+    (call,) = forwards(code)
+    assert (call.output_shape, call.output_requires_grad) == ((8, 3), True)
+
+
+def test_traced_calls_wait_for_nothing():
+    (call,) = forwards(
+        "import torch.utils.flop_counter as f\nmodel.eval()\nwith f.FlopCounterMode(display=False): model(x)"
+    )
+    assert call.graph_nbytes == 0
+
+
+def test_heads_that_go_back_before_their_backbone():
+    code = (
+        "model.eval()\nfor i in range(3):\n    out = model(x)\n    cut = out.detach().requires_grad_()\n"
+        "    for k in range(6): (cut * k).sum().backward()\n    out.backward(cut.grad)"
+    )
+    (call,) = forwards(code)
+    assert call.reached is True

@@ -13,7 +13,6 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from torch_inspector.facts import LayerCounts
 from torch_inspector.observe import kinds, selftrained
-from torch_inspector.observe.kinds import fields_of
 
 # Submodules looked at in one module; larger trees are cut.
 LAYER_LIMIT = 5_000

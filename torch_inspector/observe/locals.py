@@ -17,15 +17,19 @@ _ASKS = frozenset(["dir", "eval", "exec", "locals", "vars"])
 
 
 @contextmanager
-def locals_of(frame: FrameType) -> Iterator[Mapping[str, Any]]:
+def locals_of(frame: FrameType, *, asked: bool = False) -> Iterator[Mapping[str, Any]]:
     """The variables of a frame, for the time of the block.
 
     Up to Python 3.12, `f_locals` of a function leaves a copy in the frame, which would keep tensors alive after the
     user's own `del`. The copy is emptied again, unless the user's code holds it. Where it could, because the function
     asks for its variables itself, nothing is read: the look would change the user's dictionary.
+
+    Args:
+        frame: Whose variables.
+        asked: True if the user has asked for the look, so that they are read in any case.
     """
     function = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
-    if function and not _ASKS.isdisjoint(frame.f_code.co_names):
+    if function and not asked and not _ASKS.isdisjoint(frame.f_code.co_names):
         yield {}
         return
     values = frame.f_locals
