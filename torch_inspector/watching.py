@@ -15,7 +15,6 @@ from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.pitfalls import all_pitfalls
 from torch_inspector.session import Session
 
-
 # A block in a script is looked at once, not after every keystroke of a notebook.
 _BUDGET_S = 0.25
 

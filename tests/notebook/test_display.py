@@ -91,8 +91,10 @@ def test_report_and_magics_answer_under_every_setting(notebook, panel):
 @pytest.mark.parametrize(
     "source",
     [
-        f"held = {{{HOSTILE!r}: []}}\n"
-        f"for _ in range(4):\n    loss = model(x).sum()\n    loss.backward()\n    held[{HOSTILE!r}].append(loss)",
+        (
+            f"held = {{{HOSTILE!r}: []}}\n"
+            f"for _ in range(4):\n    loss = model(x).sum()\n    loss.backward()\n    held[{HOSTILE!r}].append(loss)"
+        ),
         f"# {HOSTILE}\n" + LOOP.replace("step()", f"step()  # {HOSTILE}"),
         f"class Net(nn.Linear): pass\nNet.__name__ = {HOSTILE!r}\nNet(3, 1)",
     ],

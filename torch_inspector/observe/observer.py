@@ -124,10 +124,9 @@ class TorchObserver:
         """What holds now."""
         look = Look(names, history, perf_counter() + budget_s, self._nodes_before, full, self._forwards.called())
         taken = self._snapshots.take(look, cell.number)
-        roots = frozenset(fact.root for fact in self._backwards.facts if fact.root)
         graphs = taken.graphs
         with self._failures.guard("growth"):
-            graphs = with_places(graphs, self._files(cell), roots)
+            graphs = with_places(graphs, self._files(cell))
         return replace(taken, graphs=graphs)
 
     def memory(self) -> tuple[MemoryFact, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -137,20 +136,17 @@ def _several(fact: GraphFact) -> bool:
     return max(fact.tensor_count, fact.sum_length, fact.step_count, fact.pass_count) >= _SEVERAL
 
 
-def with_places(
-    facts: tuple[GraphFact, ...], files: list[CodeFile], roots: frozenset[str] = frozenset()
-) -> tuple[GraphFact, ...]:
+def with_places(facts: tuple[GraphFact, ...], files: list[CodeFile]) -> tuple[GraphFact, ...]:
     """The same facts with the line that collects each group, for those that grew in this cell.
 
     Args:
         facts: Graphs kept after the cell.
         files: Code to search, the cell's own first.
-        roots: Names of losses that `backward()` was called on, for sessions that do not mark its calls.
     """
-    return tuple(_placed(fact, files, roots) if fact.newest_nodes and _several(fact) else fact for fact in facts)
+    return tuple(_placed(fact, files) if fact.newest_nodes and _several(fact) else fact for fact in facts)
 
 
-def _placed(fact: GraphFact, files: list[CodeFile], roots: frozenset[str]) -> GraphFact:
+def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
     found: list[tuple[tuple[bool, int, int], Growth, CodeFile]] = []
     for index, file in enumerate(files):
         functions_only = index > 0 and not file.timed
@@ -161,10 +157,8 @@ def _placed(fact: GraphFact, files: list[CodeFile], roots: frozenset[str]) -> Gr
         return fact
     _, best, file = max(found, key=lambda each: each[0])
     text = "" if fact.nested else remedy(best, "item" if fact.scalar else "detach")
-    named = {n.id for n in ast.walk(best.node) if isinstance(n, ast.Name)} if fact.path not in roots else set()
     return fact._replace(
         grown_at=Place(file.cell, best.line + file.offset),
         grown_by=best.kind,
         remedy=text,
-        differentiated=fact.differentiated or bool(named & roots),
     )
