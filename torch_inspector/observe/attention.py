@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-# Steps looked at from the start of a cell: enough for several windows of gradient accumulation.
-_FIRST_STEPS = 16
+# Steps looked at from the start of a cell: enough for a mistake that shows twice in a row, and once more.
+_FIRST_STEPS = 8
 # Steps looked at again when a module is called in another mode, backward from another line, and at every fourfold.
 _IN_A_ROW = 3
 _FOURFOLD = 4

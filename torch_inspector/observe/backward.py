@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Backward calls of one line whose graph is read.
 _FIRST_GRAPHS = 3
+# Of the calls that are only counted, one in eight is marked (a mask of bits): steps then look longer, never shorter.
+_UNMARKED = 7
 _Given = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments of a call as given."""
 
@@ -67,9 +69,9 @@ class BackwardWatch:
             if _get_ident() != attention.thread:
                 attention.in_other_thread()
                 return original(*args, **kwargs)
-            mark()
             looked = None
             if attention.busy:
+                mark()
                 looked = self._begin((args, kwargs), _getframe(1))
             else:
                 # Past `Tensor.backward`, without making a frame object for it.
@@ -77,6 +79,8 @@ class BackwardWatch:
                 site = quiet.get((id(frame.f_code), frame.f_lasti))
                 if site is not None:
                     site.count += 1
+                    if not site.count & _UNMARKED:
+                        mark()
                 else:
                     looked = self._begin((args, kwargs), _getframe(1))
             try:

@@ -116,7 +116,8 @@ def _sharers(thing: Any) -> tuple[int, ...]:
     storage, base = private.storage_of(thing), thing._base
     sharing = int(_use_count(storage[0])) if storage is not None else 0
     # A gradient is held in C++. Of a parameter every graph that it takes part in would count.
-    return sharing, sys.getrefcount(base), 0 if thing.requires_grad else int(_object_count(thing))
+    viewed = 0 if base is None else sys.getrefcount(base)
+    return sharing, viewed, 0 if thing.requires_grad else int(_object_count(thing))
 
 
 class OutputHistory:

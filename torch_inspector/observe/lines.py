@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from torch_inspector.observe.source import dotted
 
 Loop = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
+@lru_cache(maxsize=64)
 def assignment_line(tree: ast.AST, name: str, before: int) -> int | None:
     """The last line up to `before` that gives a variable its value, in the innermost function around `before`."""
     scope = _scope_at(tree, before)
