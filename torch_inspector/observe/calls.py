@@ -95,7 +95,6 @@ class Calls:
         self.place = recorder.places.find(user)
         self.name = name_in(user, module)
         self.caller, self.callers, self.same_input = callers_of(frame, recorder.places)
-        self.inside = layers.look_inside(module)
         self.hooked = layers.has_hooks(module)
         self.parameter_keys = frozenset(id(p) for _, p in layers.walk_parameters(module))
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import CountFact, ForwardFact, ModeFact
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.calls import Calls, counts_of
-from torch_inspector.observe.loading import brings_training
+from torch_inspector.observe.modes import ModeWatch
 from torch_inspector.observe.outputs import main_tensor
 from torch_inspector.observe.waiting import Waiting
 from torch_inspector.observe.wrapper import Patch, unframe
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _FIRST_CALLS = 2
 # Lines, modules and modes told apart in one cell; a loop that makes a module in each turn has no end of them.
 _CALLS_KEPT = 1_000
-_MODES_KEPT = 200
+# Calls of `train()` and `eval()` after which layers are looked at again.
+_MODES_LOOKED = 32
 
 # Looked up once: the wrapper of `Module.__call__` runs for every layer of every step.
 _is_compiling = torch.compiler.is_dynamo_compiling
@@ -38,7 +39,6 @@ _getframe = sys._getframe
 # The instance dictionary as C code sees it, whatever a class of the user says it is.
 _fields = torch.nn.Module.__dict__["__dict__"].__get__
 _get = dict.get
-_TRAIN = torch.nn.Module.train.__code__
 
 
 class _State:
@@ -50,7 +50,7 @@ class _State:
         self.watching = False
         self.inside = False
         self.thread = 0
-        self.calls: dict[tuple[int, int, int, bool, bool], Calls] = {}
+        self.calls: dict[tuple[Any, ...], Calls] = {}
         self.latest: dict[int, Calls] = {}
         """The last entry of each module, by address: nearly always the one that the next call belongs to."""
 
@@ -65,27 +65,36 @@ class ForwardWatch:
         self._state = _State()
         self._waiting: list[Waiting] = []
         self._sites: dict[Any, Site] = {}
-        self.modes: list[ModeFact] = []
+        self._insides: dict[int, tuple[int, layers.Inside]] = {}
+        """Layers of each module, with the number of mode calls before that look."""
+        self._modes = ModeWatch(ledger, self._state.latest.clear)
         self.something_new: Callable[[], None] = lambda: None
         """Called when a module is called from a new line or in a new mode, or when a pass waits for a backward call."""
         self.patches = (
             Patch(torch.nn.Module, "__call__", self._wrap_call),
-            Patch(torch.nn.Module, "train", self._wrap_train),
-            Patch(torch.nn.Module, "load_state_dict", self._wrap_load),
+            *self._modes.patches,
         )
 
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
-        self._waiting, self.modes = [], []
+        self._waiting, self._insides = [], {}
+        self._modes.open(recorder)
         self._recorder, self._sites = recorder, recorder.sites
         state = self._state
-        state.calls, state.latest = {}, {}
+        state.calls = {}
+        state.latest.clear()
         state.inside, state.thread, state.watching = False, recorder.thread, True
 
     def close(self) -> None:
         """Records no more; the facts stay until the next cell."""
         self._state.watching = False
         self._recorder = None
+        self._modes.close()
+
+    @property
+    def modes(self) -> tuple[ModeFact, ...]:
+        """Every `train()` and `eval()` of the cell, in order."""
+        return tuple(self._modes.facts)
 
     def facts(self) -> tuple[ForwardFact, ...]:
         """All calls of the cell, by line and mode, in the order of their first."""
@@ -165,13 +174,15 @@ class ForwardWatch:
         with recorder.failures.guard("forward"), private.unseen():
             grad_enabled = _is_grad_enabled()
             training = kinds.fields_of(module).get("training") is True
-            key = (recorder.keys.of(module), id(frame.f_code), frame.f_lasti, training, grad_enabled)
+            inside = self._inside(module, recorder.keys.of(module))
+            key = (recorder.keys.of(module), id(frame.f_code), frame.f_lasti, training, grad_enabled, inside)
             calls = state.calls.get(key)
             if calls is None:
                 if len(state.calls) >= _CALLS_KEPT:
                     return None
                 calls = state.calls[key] = Calls(module, frame, training=training, grad_enabled=grad_enabled)
                 self.something_new()
+                calls.inside = inside
                 calls.describe(module, args, frame, recorder)
             state.latest[id(module)] = calls
             looked = None if calls.quiet else calls
@@ -180,6 +191,14 @@ class ForwardWatch:
             if looked is not None:
                 self._note_again(calls)
         return looked
+
+    def _inside(self, module: Any, key: int) -> layers.Inside:
+        """Its layers: a part can be put to sleep while the mode of the whole stays."""
+        modes = min(len(self._modes.facts), _MODES_LOOKED)
+        known = self._insides.get(key)
+        if known is None or known[0] != modes:
+            known = self._insides[key] = (modes, layers.look_inside(module))
+        return known[1]
 
     def _note_again(self, calls: Calls) -> None:
         """Notes what may have changed since the call before."""
@@ -236,53 +255,6 @@ class ForwardWatch:
             if calls.parameter_keys & parameter_keys:
                 self._ledger.trained.add(calls.module)
                 calls.quiet = calls.quiet and calls.trained
-
-    # mode and state ---------------------------------------------------------
-
-    def _wrap_train(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def train(module: Any, *args: Any, **kwargs: Any) -> Any:
-            recorder = self._recorder
-            if recorder is not None and not _is_compiling() and len(self.modes) < _MODES_KEPT:
-                self._note_mode(recorder, module, args, kwargs, _getframe(1))
-            try:
-                return original(module, *args, **kwargs)
-            except BaseException as error:
-                unframe(error)
-                raise
-
-        return train
-
-    def _note_mode(
-        self,
-        recorder: Recorder,
-        module: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        frame: FrameType,
-    ) -> None:
-        if frame.f_code is _TRAIN:
-            return  # a parent passing the mode on to its children
-        with recorder.failures.guard("mode"):
-            mode = args[0] if args else kwargs.get("mode", True)
-            place = recorder.places.find(frame)
-            self.modes.append(ModeFact(recorder.next_order(), place, recorder.keys.of(module), mode is True))
-
-    def _wrap_load(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
-            recorder = self._recorder
-            try:
-                result = original(module, *args, **kwargs)
-            except BaseException as error:
-                unframe(error)
-                raise
-            if recorder is not None and not _is_compiling():
-                with recorder.failures.guard("load_state_dict"):
-                    recorder.site("load_state_dict", _getframe(1), kinds.class_name(module))
-                    if brings_training(args[0] if args else kwargs.get("state_dict"), self._ledger):
-                        self._ledger.trained.add(recorder.keys.of(module))
-            return result
-
-        return load_state_dict
 
 
 def _is_plain(original: Callable[..., Any]) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 # The frame, our name, the name in the caller's `with` and the argument of the count itself: anybody else is the
@@ -29,7 +30,7 @@ def locals_of(frame: FrameType, *, asked: bool = False) -> Iterator[Mapping[str,
         asked: True if the user has asked for the look, so that they are read in any case.
     """
     function = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
-    if function and not asked and not _ASKS.isdisjoint(frame.f_code.co_names):
+    if function and not asked and _asks(frame.f_code):
         yield {}
         return
     values = frame.f_locals
@@ -38,3 +39,10 @@ def locals_of(frame: FrameType, *, asked: bool = False) -> Iterator[Mapping[str,
     finally:
         if function and type(values) is dict and sys.getrefcount(values) <= _OWN_REFERENCES:
             values.clear()
+
+
+def _asks(code: CodeType) -> bool:
+    """True if code uses one of these functions; `model.eval()` has only the name in common."""
+    if _ASKS.isdisjoint(code.co_names):
+        return False
+    return any(one.argval in _ASKS for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME"))

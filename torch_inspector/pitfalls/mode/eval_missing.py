@@ -15,6 +15,9 @@ _ON_PURPOSE = ("torch.optim.swa_utils", "torch.utils.checkpoint")
 # Who writes this makes fresh batch statistics, and the calls of the model are there for that.
 _FRESH_STATISTICS = re.compile(r"\breset_running_stats\b|\.momentum\s*=[^=]")
 
+# Fewer answers to one question are no sample of anything; they may be a look at whether they agree.
+_SAMPLES = 5
+
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
@@ -35,8 +38,13 @@ def _is_asked_in_train_mode(call: ForwardFact, run: Run) -> bool:
     asked = call.training and call.awake and call.trained
     if not asked or call.caller in _ON_PURPOSE:
         return False
-    sampled = call.same_input and not _steps_between(call, run)
+    sampled = _is_repeated(call, run) and call.count >= _SAMPLES
     return not sampled and not _was_meant(call, run)
+
+
+def _is_repeated(call: ForwardFact, run: Run) -> bool:
+    """True if the same input was asked about again and again, without steps in between."""
+    return call.same_input and not _steps_between(call, run)
 
 
 def _steps_between(call: ForwardFact, run: Run) -> int:
@@ -55,7 +63,9 @@ def _was_meant(call: ForwardFact, run: Run) -> bool:
         return True
     own = _last_training(run, call.order)
     others = (m for m in run.trace.modes if own < m.order < call.order and not m.training and m.module != call.module)
-    return bool(call.asleep) and any(others)
+    # Monte-Carlo dropout: the normalisation sleeps. Where layers of one kind do both, a part was forgotten.
+    apart = not {kind for kind, _ in call.awake} & {kind for kind, _ in call.asleep}
+    return bool(call.asleep) and apart and any(others)
 
 
 def _makes_statistics(call: ForwardFact, run: Run) -> bool:
@@ -144,7 +154,7 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
         fix=f"{name}.eval()   # before predicting\n{name}.train()  # before training goes on",
         line=call.place.line,
         cell=call.place.cell,
-        severity="" if not call.grad_enabled else "hint",
+        severity="hint" if call.grad_enabled or _is_repeated(call, run) else "",
         evidence=(
             Evidence("module", f"{name} ({call.kind})"),
             Evidence("layers in train mode", layers),

@@ -16,7 +16,7 @@ def check(run: Run) -> Iterator[Finding]:
         if _trains_asleep(call) and _is_stepped(call, run):
             inference = _inference_before(call, run)
             if inference is not None and not _switched_between(run, call, *inference):
-                yield _finding(run, call)
+                yield _finding(run, call, inference[1])
 
 
 def _trains_asleep(call: ForwardFact) -> bool:
@@ -74,9 +74,10 @@ def _trained_awake(run: Run, call: ForwardFact) -> bool:
     )
 
 
-def _finding(run: Run, call: ForwardFact) -> Finding:
+def _finding(run: Run, call: ForwardFact, inference: ForwardFact) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
     layers = ", ".join(f"{count} {kind}" for kind, count in call.asleep)
+    known_as = f" of `{inference.name}`" if inference.name not in ("", name) else ""
     switch = _last_switch(run, call)
     evidence = [
         Evidence("module", f"{name} ({call.kind})"),
@@ -88,7 +89,7 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
         evidence.append(Evidence("eval() called at", where))
     return Finding(
         message=(
-            f"`{name}` was trained in eval mode ({call.count} calls) after an evaluation pass: {layers} "
+            f"`{name}` was trained in eval mode ({call.count} calls) after an evaluation pass{known_as}: {layers} "
             "did nothing for learning."
         ),
         subject=name,

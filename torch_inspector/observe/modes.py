@@ -1,0 +1,87 @@
+"""Watches `train()` and `eval()` by the user, and what `load_state_dict()` brings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torch_inspector.facts import ModeFact
+from torch_inspector.observe import kinds
+from torch_inspector.observe.loading import brings_training
+from torch_inspector.observe.wrapper import Patch, unframe
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.ledger import Ledger
+    from torch_inspector.observe.recorder import Recorder
+
+_MODES_KEPT = 200
+_is_compiling = torch.compiler.is_dynamo_compiling
+_getframe = sys._getframe
+_TRAIN = torch.nn.Module.train.__code__
+
+
+class ModeWatch:
+    """Records one cell's changes of mode between `open` and `close`."""
+
+    def __init__(self, ledger: Ledger, changed: Callable[[], None]) -> None:
+        self._ledger = ledger
+        self._changed = changed
+        self._recorder: Recorder | None = None
+        self.facts: list[ModeFact] = []
+        self.patches = (
+            Patch(torch.nn.Module, "train", self._wrap_train),
+            Patch(torch.nn.Module, "load_state_dict", self._wrap_load),
+        )
+
+    def open(self, recorder: Recorder) -> None:
+        """Begins to record a cell."""
+        self._recorder, self.facts = recorder, []
+
+    def close(self) -> None:
+        """Records no more; the facts stay until the next cell."""
+        self._recorder = None
+
+    def _wrap_train(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def train(module: Any, *args: Any, **kwargs: Any) -> Any:
+            recorder = self._recorder
+            if recorder is not None and not _is_compiling() and len(self.facts) < _MODES_KEPT:
+                self._note(recorder, module, args[0] if args else kwargs.get("mode", True), _getframe(1))
+            try:
+                return original(module, *args, **kwargs)
+            except BaseException as error:
+                unframe(error)
+                raise
+
+        return train
+
+    def _note(self, recorder: Recorder, module: Any, mode: object, frame: FrameType) -> None:
+        if frame.f_code is _TRAIN:
+            return  # a parent passing the mode on to its children
+        with recorder.failures.guard("mode"):
+            self._changed()
+            place = recorder.places.find(frame)
+            self.facts.append(ModeFact(recorder.next_order(), place, recorder.keys.of(module), mode is True))
+
+    def _wrap_load(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
+            recorder = self._recorder
+            try:
+                result = original(module, *args, **kwargs)
+            except BaseException as error:
+                unframe(error)
+                raise
+            if recorder is not None and not _is_compiling():
+                self._note_load(recorder, module, args[0] if args else kwargs.get("state_dict"), _getframe(1))
+            return result
+
+        return load_state_dict
+
+    def _note_load(self, recorder: Recorder, module: Any, state: object, frame: FrameType) -> None:
+        with recorder.failures.guard("load_state_dict"):
+            recorder.site("load_state_dict", frame, kinds.class_name(module))
+            if brings_training(state, self._ledger):
+                self._ledger.trained.add(recorder.keys.of(module))
