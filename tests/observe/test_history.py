@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from torch_inspector.observe.graph import GraphReader
-from torch_inspector.observe.history import OutputHistory, history_facts, module_tensors, storages_of
+from torch_inspector.observe.history import OutputHistory, module_tensors, storages_of
 from torch_inspector.observe.namespace import hidden, walk_names
 
 LATER = float("inf")
@@ -19,7 +19,7 @@ LATER = float("inf")
 
 def holders(history, **names):
     shown = [(name, value) for name, value in names.items() if not hidden(name)]
-    return history_facts(history, names, walk_names(shown, LATER), GraphReader(), LATER)
+    return OutputHistory(GraphReader()).facts(history, names, walk_names(shown, LATER), LATER)
 
 
 def test_a_result_that_nobody_else_holds():

@@ -65,16 +65,3 @@ def test_where_a_variable_got_its_value_and_another_line_is_given(code, before, 
 )
 def test_the_same_input_again(code, line, repeats):
     assert lines.repeats_input(tree(code), line) is repeats
-
-
-@pytest.mark.parametrize(
-    ("code", "line", "names"),
-    [
-        ("y = self.w @ x + b", 1, ("self.w", "b", "self", "x", "y")),
-        ("y = net(\n    x,\n)", 2, ("net", "x", "y")),
-        ("for x in data:\n    y = net(x)", 2, ("net", "x", "y")),
-        ("", 1, ()),
-    ],
-)
-def test_names_on_a_line(code, line, names):
-    assert lines.names_on_line(tree(code), line) == names

@@ -205,7 +205,7 @@ class ForwardWatch:
         if calls.module not in self._ledger.trained and calls.parameter_keys & self._ledger.stepped_keys():
             self._ledger.trained.add(calls.module)
         calls.trained = calls.trained or calls.module in self._ledger.trained
-        calls.traced = _is_traced()
+        calls.traced = private.is_traced()
         self._waiting = [one for one in self._waiting if one.calls is not calls or not one.settle()]
 
     def _leave(self, calls: Calls, args: tuple[Any, ...], result: Any, first: int) -> None:
@@ -261,9 +261,3 @@ def _is_plain(original: Callable[..., Any]) -> bool:
     """True if this is torch's own `Module.__call__`, which does nothing but hand on to one of two methods."""
     code = getattr(original, "__code__", None)
     return code is not None and code.co_names == ("_compiled_call_impl", "_call_impl")
-
-
-def _is_traced() -> bool:
-    """True inside `torch.jit.trace`, and under a `TorchDispatchMode`, which counts or records operations."""
-    asked = (getattr(torch._C, name, None) for name in ("_is_tracing", "_len_torch_dispatch_stack"))
-    return any(ask() for ask in asked if ask is not None)

@@ -27,8 +27,6 @@ _PROOF_S = 0.020
 _PROOF_WALL_S = 0.25
 # Elements of a result that are looked at first.
 _ELEMENTS = 1_000
-_use_count: Any = getattr(torch._C, "_storage_Use_Count", None)
-_object_count: Any = getattr(torch.Tensor, "_use_count", lambda _: 0)
 
 
 def storages_of(names: Names) -> dict[int, int]:
@@ -111,13 +109,14 @@ class _Result:
 
 def _sharers(thing: Any) -> tuple[int, ...]:
     """How many tensors share the storage of this one, how much refers to what it is a view of, and to itself in C++."""
-    if _use_count is None or not kinds.is_a(thing, torch.Tensor):
+    count = private.storage_use_count
+    if count is None or not kinds.is_a(thing, torch.Tensor):
         return ()
     storage, base = private.storage_of(thing), thing._base
-    sharing = int(_use_count(storage[0])) if storage is not None else 0
+    sharing = int(count(storage[0])) if storage is not None else 0
     # A gradient is held in C++. Of a parameter every graph that it takes part in would count.
     viewed = 0 if base is None else sys.getrefcount(base)
-    return sharing, viewed, 0 if thing.requires_grad else int(_object_count(thing))
+    return sharing, viewed, 0 if thing.requires_grad else int(private.tensor_use_count(thing))
 
 
 class OutputHistory:
@@ -144,7 +143,7 @@ class OutputHistory:
         """
         results = list(_results(history, deadline))
         marks = [result.mark() for result in results]
-        if marks != self._marks or _use_count is None:
+        if marks != self._marks or private.storage_use_count is None:
             self._facts = self._look(results, history, variables, user)
             self._marks = marks
         return self._facts
@@ -265,10 +264,3 @@ def _shape(tensor: Any) -> tuple[int, ...] | None:
         return tuple(int(n) for n in tensor.shape)
     except Exception:  # noqa: BLE001
         return None
-
-
-def history_facts(
-    history: Mapping[Any, Any], variables: Mapping[str, Any], user: Names, reader: GraphReader, deadline: float
-) -> tuple[HolderFact, ...]:
-    """The same once, without a memory."""
-    return OutputHistory(reader).facts(history, variables, user, deadline)

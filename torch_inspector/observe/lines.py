@@ -49,19 +49,6 @@ def _written(node: ast.stmt) -> list[ast.AST]:
     return parts
 
 
-def names_on_line(tree: ast.AST, line: int) -> tuple[str, ...]:
-    """Dotted names that the statement around a line reads, longest first: `self.grid`, `self.scale`, `x`."""
-    statements = [
-        n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)
-    ]
-    if not statements:
-        return ()
-    innermost = max(statements, key=lambda n: n.lineno)
-    parts = [n for n in ast.walk(innermost) if hasattr(n, "lineno")]
-    names = {dotted(n) for n in parts if isinstance(n, ast.Attribute | ast.Name)} - {""}
-    return tuple(sorted(names, key=lambda name: (-name.count("."), name)))
-
-
 def loops_around(tree: ast.AST, line: int) -> tuple[tuple[int, int], ...]:
     """First and last line of each loop statement around a line in its function, innermost first."""
     loops = [n for n in _own_nodes(_scope_at(tree, line)) if isinstance(n, ast.For | ast.AsyncFor | ast.While)]

@@ -39,7 +39,7 @@ def _stepped_storages(ledger: Ledger) -> set[int]:
 
 def _uses(tensor: torch.Tensor) -> int | None:
     """References to the storage behind a tensor, one of them made here; None where torch does not tell."""
-    count = getattr(torch._C, "_storage_Use_Count", None)
+    count = private.storage_use_count
     if count is None or private.storage_of(tensor) is None:
         return None
     storage = tensor.untyped_storage()

@@ -147,6 +147,19 @@ def storage_of(tensor: torch.Tensor) -> tuple[int, int] | None:
         return None
 
 
+storage_use_count: Callable[[int], int] | None = getattr(torch._C, "_storage_Use_Count", None)
+"""References to the storage at an address (`storage_of`), from Python and C++; None where torch does not tell."""
+
+tensor_use_count: Callable[[Any], int] = getattr(torch.Tensor, "_use_count", lambda _: 0)
+"""References to a tensor in C++; always 0 where torch does not tell."""
+
+
+def is_traced() -> bool:
+    """True inside `torch.jit.trace`, and under a `TorchDispatchMode`, which counts or records operations."""
+    asked = (getattr(torch._C, name, None) for name in ("_is_tracing", "_len_torch_dispatch_stack"))
+    return any(ask() for ask in asked if ask is not None)
+
+
 def backward_elsewhere() -> bool:
     """True if another thread is inside a backward pass: reading a graph now could crash the process."""
     frames = sys._current_frames()
