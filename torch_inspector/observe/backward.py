@@ -13,6 +13,7 @@ import torch
 
 from torch_inspector.facts import BackwardFact
 from torch_inspector.observe import private, witness
+from torch_inspector.observe.recorder import NOWHERE
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class BackwardWatch:
         self._forwards = forwards
         self._recorder: Recorder | None = None
         self._quiet: dict[tuple[int, int], Site] = {}
+        self._latest = NOWHERE
+        """Where the latest call that was only counted came from."""
         self.facts: list[BackwardFact] = []
         self.patches = (
             Patch(torch.autograd, "backward", self._wrap_backward),
@@ -53,7 +56,7 @@ class BackwardWatch:
 
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
-        self._recorder, self.facts = recorder, []
+        self._recorder, self.facts, self._latest = recorder, [], NOWHERE
         self._quiet.clear()
 
     def close(self) -> None:
@@ -61,7 +64,7 @@ class BackwardWatch:
         self._recorder = None
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        attention, quiet, mark = self._attention, self._quiet, self._reader.mark
+        attention, mark = self._attention, self._reader.mark
 
         def backward(*args: Any, **kwargs: Any) -> Any:
             if _is_compiling() or not attention.watching:
@@ -76,7 +79,9 @@ class BackwardWatch:
             else:
                 # Past `Tensor.backward`, without making a frame object for it.
                 frame = _getframe(2)
-                site = quiet.get((id(frame.f_code), frame.f_lasti))
+                site: Site | None = self._latest
+                if site is None or site.lasti != frame.f_lasti or site.code is not frame.f_code:
+                    site = self._known_site(frame)
                 if site is not None:
                     site.count += 1
                     if not site.count & _UNMARKED:
@@ -93,6 +98,11 @@ class BackwardWatch:
             return result
 
         return backward
+
+    def _known_site(self, frame: FrameType) -> Site | None:
+        site = self._quiet.get((id(frame.f_code), frame.f_lasti))
+        self._latest = self._latest if site is None else site
+        return site
 
     def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def grad(*args: Any, **kwargs: Any) -> Any:

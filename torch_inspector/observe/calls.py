@@ -21,6 +21,7 @@ class Calls:
     """What is known of them. The wrapper of `Module.__call__` reads it on every call: flat, and in slots."""
 
     __slots__ = (
+        "_ref",
         "caller",
         "callers",
         "code",
@@ -45,7 +46,6 @@ class Calls:
         "place",
         "quiet",
         "reached",
-        "ref",
         "same_input",
         "traced",
         "trained",
@@ -53,8 +53,7 @@ class Calls:
     )
 
     def __init__(self, module: Any, frame: FrameType, *, training: bool, grad_enabled: bool) -> None:
-        self.ref = ref(module)
-        """Another module may come to life at the address of this one."""
+        self._ref: ref[Any] | None = None
         self.kind = kinds.class_name(module)
         self.code: CodeType = frame.f_code
         self.lasti = frame.f_lasti
@@ -101,6 +100,12 @@ class Calls:
         self.input_shapes = tuple(tuple(t.shape) for t in tensors)
         self.input_devices = tuple(str(t.device) for t in tensors)
         self.input_requires_grad = any(t.requires_grad for t in tensors)
+
+    def leave_with(self, module: Any, latest: dict[int, Calls]) -> None:
+        """Takes the entry out of `latest` when the module dies: another one may come to life at its address."""
+        if self._ref is None:
+            address = id(module)
+            self._ref = ref(module, lambda _: latest.pop(address, None))
 
     def fact(self, differentiated: int) -> ForwardFact:
         """What is known at the end of the cell, in which so many backward calls were made."""

@@ -48,7 +48,7 @@ class ModeWatch:
     def _wrap_train(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def train(module: Any, *args: Any, **kwargs: Any) -> Any:
             recorder = self._recorder
-            if recorder is not None and not _is_compiling() and len(self.facts) < _MODES_KEPT:
+            if recorder is not None and not _is_compiling():
                 self._note(recorder, module, args[0] if args else kwargs.get("mode", True), _getframe(1))
             try:
                 return original(module, *args, **kwargs)
@@ -63,6 +63,8 @@ class ModeWatch:
             return  # a parent passing the mode on to its children
         with recorder.failures.guard("mode"):
             self._changed()
+            if len(self.facts) >= _MODES_KEPT:
+                return
             place = recorder.places.find(frame)
             self.facts.append(ModeFact(recorder.next_order(), place, recorder.keys.of(module), mode is True))
 

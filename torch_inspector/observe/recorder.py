@@ -18,17 +18,23 @@ if TYPE_CHECKING:
 class Site:
     """One line (more exactly, one call in it) from which one kind of call is made."""
 
-    __slots__ = ("code", "count", "kind", "known_as", "name", "place")
+    __slots__ = ("code", "count", "kind", "known_as", "lasti", "name", "owner", "place")
 
-    def __init__(self, kind: str, place: Place, name: str, code: CodeType) -> None:
+    def __init__(self, kind: str, place: Place, name: str = "", owner: int = 0) -> None:
         self.kind = kind
         self.place = place
         self.name = name
         self.known_as = ""
         """What the code there calls the optimizer."""
         self.count = 0
+        self.owner = owner
         # Held so that its address, which is part of the site's key, is not used again.
-        self.code = code
+        self.code: CodeType | None = None
+        self.lasti = -1
+
+
+NOWHERE = Site("", Place())
+"""Stands where no site is known yet; no call is made from it."""
 
 
 class Recorder:
@@ -57,7 +63,8 @@ class Recorder:
         key = (kind, id(code), frame.f_lasti, owner)
         site = self.sites.get(key)
         if site is None:
-            site = self.sites[key] = Site(kind, self.places.find(frame), name, code)
+            site = self.sites[key] = Site(kind, self.places.find(frame), name, owner)
+            site.code, site.lasti = code, frame.f_lasti
         site.count += 1
         return site
 

@@ -14,6 +14,7 @@ from torch.optim import optimizer as optim
 from torch_inspector.facts import ClearFact, Place, StepFact
 from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.recorder import NOWHERE
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -38,8 +39,11 @@ class StepWatch:
         self._forwards = forwards
         self._recorder: Recorder | None = None
         self._hooks: list[Any] = []
+        self._before_step, self._after_step = self._hook_before(), self._hook_after()
         self._quiet_steps: dict[tuple[int, int, int], Site] = {}
         self._quiet_clears: dict[tuple[int, int], Site] = {}
+        self._latest_step, self._latest_clear = NOWHERE, NOWHERE
+        """Where the latest calls came from that were only counted."""
         self._steps_of: dict[int, int] = {}
         self.facts: list[StepFact] = []
         self.clears: dict[tuple[Place, int], ClearFact] = {}
@@ -68,6 +72,7 @@ class StepWatch:
         self._recorder, self._steps_of = recorder, {}
         self._quiet_steps.clear()
         self._quiet_clears.clear()
+        self._latest_step = self._latest_clear = NOWHERE
         self.facts, self.clears = [], {}
 
     def close(self) -> None:
@@ -91,26 +96,33 @@ class StepWatch:
     # zero_grad --------------------------------------------------------------
 
     def _wrap_zero_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        attention, quiet = self._attention, self._quiet_clears
+        attention = self._attention
 
         def zero_grad(*args: Any, **kwargs: Any) -> Any:
             if _is_compiling() or not attention.watching or _get_ident() != attention.thread:
                 return original(*args, **kwargs)
             frame = _getframe(1)
-            site = quiet.get((id(frame.f_code), frame.f_lasti))
-            counted = site is not None and not attention.busy
-            if site is not None and counted:
+            site: Site | None = self._latest_clear
+            if site is None or site.lasti != frame.f_lasti or site.code is not frame.f_code or attention.busy:
+                site = self._known_clear(frame)
+            if site is not None:
                 site.count += 1
             try:
                 result = original(*args, **kwargs)
             except BaseException as error:
                 unframe(error)
                 raise
-            if not counted:
+            if site is None:
                 self._note_clear(args[0], frame)
             return result
 
         return zero_grad
+
+    def _known_clear(self, frame: FrameType) -> Site | None:
+        """The site of a call that is only counted; None if there is more to do."""
+        site = None if self._attention.busy else self._quiet_clears.get((id(frame.f_code), frame.f_lasti))
+        self._latest_clear = self._latest_clear if site is None else site
+        return site
 
     def _note_clear(self, owner: Any, frame: FrameType) -> None:
         recorder, attention = self._recorder, self._attention
@@ -136,15 +148,24 @@ class StepWatch:
 
     # step -------------------------------------------------------------------
 
-    def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _hook_before(self) -> Callable[..., None]:
+        attention = self._attention
+
+        def before_step(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if not _is_compiling() and attention.looking:
+                self._look_before(optimizer, args, kwargs, _getframe(2))
+
+        return before_step
+
+    def _look_before(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
         recorder, attention = self._recorder, self._attention
-        if recorder is None or _is_compiling() or not attention.looking:
+        if recorder is None:
             return
         if _get_ident() != attention.thread:
             attention.in_other_thread()
             return
         with recorder.failures.guard("step"), private.unseen():
-            site = self._site(recorder, optimizer, _getframe(2))
+            site = self._site(recorder, optimizer, frame)
             record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
             has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
             self.facts.append(self._fact(recorder, site, record, has_closure=has_closure))
@@ -199,18 +220,36 @@ class StepWatch:
             name=site.known_as,
         )
 
-    def _after_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG002
+    def _hook_after(self) -> Callable[..., None]:
         attention = self._attention
-        if not attention.watching or _is_compiling():
-            return
-        if _get_ident() != attention.thread:
-            attention.in_other_thread()
-            return
-        frame = _getframe(2)
+
+        def after_step(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG001
+            if _is_compiling() or not attention.watching:
+                return
+            if _get_ident() != attention.thread:
+                attention.in_other_thread()
+                return
+            frame, site = _getframe(2), self._latest_step
+            if (
+                attention.quiet_steps > 0
+                and site.lasti == frame.f_lasti
+                and site.code is frame.f_code
+                and site.owner == id(optimizer)
+            ):
+                site.count += 1
+                attention.quiet_steps -= 1
+            else:
+                self._count_step(optimizer, frame)
+
+        return after_step
+
+    def _count_step(self, optimizer: Any, frame: FrameType) -> None:
+        """Counts a step that is not like the one before."""
         site = self._quiet_steps.get((id(frame.f_code), frame.f_lasti, id(optimizer)))
-        if site is not None and attention.quiet_steps > 0:
+        if site is not None and self._attention.quiet_steps > 0:
+            self._latest_step = site
             site.count += 1
-            attention.quiet_steps -= 1
+            self._attention.quiet_steps -= 1
         else:
             self._note_step(optimizer, frame)
 
