@@ -660,6 +660,16 @@ class Net(nn.Module):
     def forward(self, x):
         warnings.warn("own", stacklevel=4)
         return x
+class Inner(nn.Module):
+    def forward(self, level):
+        warnings.warn("own", stacklevel=level)
+class Outer(nn.Module):
+    def __init__(self, level):
+        super().__init__()
+        self.level = level
+        self.inner = Inner()
+    def forward(self, x):
+        self.inner(self.level)
 # %%
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -669,7 +679,9 @@ places = [(w.filename.rsplit("/", 1)[-1].split("-")[0], w.lineno) for w in caugh
 """
 
 
-@pytest.mark.parametrize("act", ["schedule.step(3)", "Net()(torch.ones(1))"])
+@pytest.mark.parametrize(
+    "act", ["schedule.step(3)", "Net()(torch.ones(1))", "Outer(4)(2)", "Outer(5)(2)", "Outer(7)(2)"]
+)
 def test_warnings_point_at_the_users_line(act):
     code = WARNED.replace("ACT", act)
     assert names_after(code, watched=True)["places"] == names_after(code, watched=False)["places"]

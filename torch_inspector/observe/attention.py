@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-# Steps looked at from the start of a cell: enough for a mistake that shows twice in a row, and once more.
-_FIRST_STEPS = 8
+# Steps looked at from the start of a cell: enough for a mistake of two optimizers in turn that shows twice in a row.
+_FIRST_STEPS = 6
 # Steps looked at again when a module is called in another mode, backward from another line, and at every fourfold.
-_IN_A_ROW = 3
+_IN_A_ROW = 2
 _FOURFOLD = 4
 # Backward calls looked at without any optimizer step, as in hand-written updates.
 _BACKWARDS = 64

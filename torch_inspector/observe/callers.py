@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from itertools import islice
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
-from torch_inspector.facts import CallerFact
+from torch_inspector.facts import CallerFact, Place
 from torch_inspector.observe import lines
 
 if TYPE_CHECKING:
-    from torch_inspector.observe.place import Places
+    from torch_inspector.observe.place import CodeFile, Places
 
 # Frames outwards from a call. A trainer library nests some dozens, the user's own code a few.
 _FRAMES, _OF_USER = 60, 6
@@ -19,36 +19,61 @@ _FRAMES, _OF_USER = 60, 6
 _MACHINERY = ("torch.optim.swa_utils", "torch.utils.checkpoint")
 
 
+class _Frame(NamedTuple):
+    """What is kept of a frame of the user until somebody asks for the loops around it."""
+
+    file: CodeFile
+    place: Place
+    line: int
+    code: CodeType
+    lasti: int
+
+
 class Callers(NamedTuple):
     """Who made a call."""
 
-    module: str
+    module: str = ""
     """Name of the Python module that made it, or of the part of torch on whose behalf it was made."""
-    facts: tuple[CallerFact, ...]
+    frames: tuple[_Frame, ...] = ()
     """The user's frames, innermost first."""
-    same_input: bool
-    """True if the innermost loop around the call gives it the same input each time."""
+
+    def facts(self) -> tuple[CallerFact, ...]:
+        """Their lines with the loops around them; reads the text of the cells."""
+        return tuple(CallerFact(frame.place, _loops_around(frame)) for frame in self.frames)
+
+    def same_input(self) -> bool:
+        """True if the innermost loop around the call gives it the same input each time."""
+        for frame in self.frames:
+            tree = frame.file.tree
+            if tree is not None and lines.repeats_input(tree, frame.line, _columns(frame)):
+                return True
+            if _loops_around(frame):
+                return False
+        return False
 
 
 def callers_of(frame: FrameType, places: Places) -> Callers:
-    """Reads the frames around a call, from the one that made it outwards."""
-    facts: list[CallerFact] = []
-    module, looped, same = _module_name(frame), False, False
+    """Walks the frames around a call, from the one that made it outwards."""
+    frames: list[_Frame] = []
+    module = _module_name(frame)
     here: FrameType | None = frame
     for _ in range(_FRAMES):
-        if here is None or len(facts) >= _OF_USER:
+        if here is None or len(frames) >= _OF_USER:
             break
         if _module_name(here) in _MACHINERY:
             module = _module_name(here)
         file = places.file_of(here)
-        if file is not None and file.tree is not None:
-            around = lines.loops_around(file.tree, here.f_lineno)
-            same = same or (not looped and lines.repeats_input(file.tree, here.f_lineno, _columns(here)))
-            looped = looped or bool(around)
-            loops = tuple((first + file.offset, last + file.offset) for first, last in around)
-            facts.append(CallerFact(places.place(here, here.f_lineno), loops))
+        if file is not None:
+            line = here.f_lineno
+            frames.append(_Frame(file, places.place(here, line), line, here.f_code, here.f_lasti))
         here = here.f_back
-    return Callers(module, tuple(facts), same)
+    return Callers(module, tuple(frames))
+
+
+def _loops_around(frame: _Frame) -> tuple[tuple[int, int], ...]:
+    tree, offset = frame.file.tree, frame.file.offset
+    around = lines.loops_around(tree, frame.line) if tree is not None else ()
+    return tuple((first + offset, last + offset) for first, last in around)
 
 
 def _module_name(frame: FrameType) -> str:
@@ -56,10 +81,10 @@ def _module_name(frame: FrameType) -> str:
     return name if type(name) is str else ""
 
 
-def _columns(frame: FrameType) -> tuple[int, int] | None:
-    """Where in its lines the call that a frame is making begins and ends; None before Python 3.11."""
-    positions = getattr(frame.f_code, "co_positions", None)
+def _columns(frame: _Frame) -> tuple[int, int] | None:
+    """Where in its lines the call that a frame was making begins and ends; None before Python 3.11."""
+    positions = getattr(frame.code, "co_positions", None)
     if positions is None:
         return None
-    _, _, first, last = next(islice(positions(), frame.f_lasti // 2, None), (None, None, None, None))
+    _, _, first, last = next(islice(positions(), frame.lasti // 2, None), (None, None, None, None))
     return None if first is None or last is None else (first, last)

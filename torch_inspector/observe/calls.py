@@ -8,9 +8,9 @@ from weakref import ref
 
 import torch
 
-from torch_inspector.facts import CallerFact, CountFact, ForwardFact, Place, Shape
+from torch_inspector.facts import CountFact, ForwardFact, Place, Shape
 from torch_inspector.observe import kinds, layers
-from torch_inspector.observe.callers import callers_of
+from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.naming import name_in
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ class Calls:
 
     __slots__ = (
         "_ref",
-        "caller",
         "callers",
         "code",
         "count",
@@ -46,7 +45,6 @@ class Calls:
         "place",
         "quiet",
         "reached",
-        "same_input",
         "traced",
         "trained",
         "training",
@@ -65,13 +63,11 @@ class Calls:
         self.module = 0
         self.name = ""
         self.place = Place()
-        self.caller = ""
-        self.callers: tuple[CallerFact, ...] = ()
+        self.callers = Callers()
         self.inside = layers.Inside((), (), 0)
         self.trained = False
         self.traced = False
         """True if the model as a program is what is wanted (`torch.jit.trace`, counters of operations)."""
-        self.same_input = False
         self.hooked = False
         self.fact_order = 0
         self.last_order = 0
@@ -93,7 +89,7 @@ class Calls:
         user = recorder.places.user_frame(frame)
         self.place = recorder.places.find(user)
         self.name = name_in(user, module)
-        self.caller, self.callers, self.same_input = callers_of(frame, recorder.places)
+        self.callers = callers_of(frame, recorder.places)
         self.hooked = layers.has_hooks(module)
         self.parameter_keys = frozenset(id(p) for _, p in layers.walk_parameters(module))
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
@@ -110,11 +106,13 @@ class Calls:
     def fact(self, differentiated: int) -> ForwardFact:
         """What is known at the end of the cell, in which so many backward calls were made."""
         inside = self.inside
+        # Only a module that behaves differently in the two modes is asked for the loops that it was called in.
+        told = self.callers if inside.awake else Callers(self.callers.module)
         return ForwardFact(
             self.fact_order, self.place, self.module, self.kind, self.training, self.grad_enabled, self.count,
             inside.awake, inside.asleep, inside.frozen_asleep, self.input_shapes, self.input_devices,
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
-            self.same_input, self.caller, self.trained, self.last_order, self.parameter_keys, self.name, self.callers,
+            told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
             differentiated > self.differentiated, self.hooked,
         )  # fmt: skip
 

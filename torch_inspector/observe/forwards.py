@@ -72,7 +72,7 @@ class ForwardWatch:
         self.something_new: Callable[[], None] = lambda: None
         """Called when a module is called from a new line or in a new mode, or when a pass waits for a backward call."""
         self.patches = (
-            Patch(torch.nn.Module, "__call__", self._wrap_call),
+            Patch(torch.nn.Module, "__call__", self._wrap_call, replaces=_is_plain),
             *self._modes.patches,
         )
 
@@ -127,7 +127,7 @@ class ForwardWatch:
         def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             if _is_compiling():
                 return original(module, *args, **kwargs)
-            # What the original does, without its frame: nested modules have all the depth that they had.
+            # What the original does, instead of it: nested modules have all the depth that they had.
             run = (module._compiled_call_impl or module._call_impl) if plain else original.__get__(module)
             if state.passing or _get_ident() != state.thread:
                 try:

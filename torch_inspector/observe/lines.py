@@ -49,6 +49,7 @@ def _written(node: ast.stmt) -> list[ast.AST]:
     return parts
 
 
+@lru_cache(maxsize=64)
 def loops_around(tree: ast.AST, line: int) -> tuple[tuple[int, int], ...]:
     """First and last line of each loop statement around a line in its function, innermost first."""
     loops = [n for n in _own_nodes(_scope_at(tree, line)) if isinstance(n, ast.For | ast.AsyncFor | ast.While)]
@@ -56,6 +57,7 @@ def loops_around(tree: ast.AST, line: int) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(around, key=lambda lines: (-lines[0], lines[1])))
 
 
+@lru_cache(maxsize=64)
 def repeats_input(tree: ast.AST, line: int, columns: tuple[int, int] | None = None) -> bool:
     """True if the innermost loop around a call on this line binds none of the names that the call reads.
 

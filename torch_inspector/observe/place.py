@@ -9,6 +9,7 @@ from functools import cached_property
 from types import CodeType, FrameType
 
 from torch_inspector.facts import Cell, Place
+from torch_inspector.observe import source
 
 # Files of cells that are remembered, so that functions of earlier cells still have a place.
 _KEPT = 1_000
@@ -32,10 +33,7 @@ class CodeFile:
     @cached_property
     def tree(self) -> ast.Module | None:
         """The parsed code; None if it does not parse on its own (top-level magics are already replaced)."""
-        try:
-            return ast.parse(self.code)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+        return source.parse(self.code)
 
     @cached_property
     def function_lines(self) -> frozenset[tuple[str, int]]:

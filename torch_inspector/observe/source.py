@@ -26,15 +26,20 @@ def _parsed(code: str) -> ast.Module:
 
 def source_trace(cell: Cell) -> Trace:
     """All that the text of a cell says."""
+    return _trace_of(cell.code, cell.line_offset)
+
+
+@lru_cache(maxsize=32)
+def _trace_of(code: str, offset: int) -> Trace:
+    """The same by the text alone: cells are run again and again."""
     from torch_inspector.observe.closures import loop_functions
 
-    tree = parse(cell.code)
+    tree = parse(code)
     if tree is None:
         return Trace()
-    return Trace(
-        loop_functions=loop_functions(tree, cell.code, cell.line_offset),
-        calls=call_facts(tree, cell.line_offset),
-    )
+    # A function in a loop is written with one of these words.
+    functions = loop_functions(tree, code, offset) if "lambda" in code or "def" in code else ()
+    return Trace(loop_functions=functions, calls=call_facts(tree, offset))
 
 
 def dotted(node: ast.AST) -> str:

@@ -31,12 +31,20 @@ class Patch:
         owner: Module or class that holds the attribute.
         name: The attribute.
         make: Gets the original function, gives the one to put in front of it.
+        replaces: True for an original that ours does not call, but does the work of: then it stands for its frame.
     """
 
-    def __init__(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    def __init__(
+        self,
+        owner: Any,
+        name: str,
+        make: Callable[[Callable[..., Any]], Callable[..., Any]],
+        replaces: Callable[[Callable[..., Any]], bool] = lambda _: False,
+    ) -> None:
         self._owner = owner
         self._name = name
         self._make = make
+        self._replaces = replaces
         self._made: list[tuple[Any, Any]] = []
         """Every wrapper of ours with the original behind it; torch.compile guards on them, so they are used again."""
 
@@ -58,7 +66,8 @@ class Patch:
         if known is None:
             known = self._make(original)
             # `warnings` counts frames to find the line that a warning is about, and passes over frames of this name.
-            known.__code__ = known.__code__.replace(co_filename=_UNCOUNTED)
+            file = original.__code__.co_filename if self._replaces(original) else _UNCOUNTED
+            known.__code__ = known.__code__.replace(co_filename=file)
             private.skip_frames(known.__code__, and_below=False)
             known = wraps(original)(known)
             self._made.append((known, original))
