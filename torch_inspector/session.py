@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -187,6 +188,7 @@ def _stamp(finding: Finding, pitfall: Pitfall, cell: Cell, sources: Mapping[int 
     )
 
 
+@lru_cache(maxsize=256)
 def ignored_lines(source: str) -> dict[int, frozenset[str]]:
     """Slugs that comments switch off by line; line 0 holds those for the whole cell.
 

@@ -6,9 +6,9 @@ import threading
 
 # Steps looked at from the start of a cell: enough for a mistake of two optimizers in turn that shows twice in a row.
 _FIRST_STEPS = 6
-# Steps looked at again when a module is called in another mode, backward from another line, and at every fourfold.
+# Steps looked at again when a module is called in another mode, backward from another line, and at every eightfold.
 _IN_A_ROW = 2
-_FOURFOLD = 4
+_EIGHTFOLD = 8
 # Backward calls looked at without any optimizer step, as in hand-written updates.
 _BACKWARDS = 64
 
@@ -55,7 +55,7 @@ class Attention:
         """Steps that are only counted from now on; none while busy."""
         self.step_count = 0
         self._until = _FIRST_STEPS
-        self._next_look = _FIRST_STEPS * _FOURFOLD
+        self._next_look = _FIRST_STEPS * _EIGHTFOLD
         self._backwards_left = _BACKWARDS
 
     def again(self) -> None:
@@ -78,7 +78,7 @@ class Attention:
         """Counts a step; True if the next one is looked at."""
         self.step_count += 1
         if self.step_count >= self._next_look:
-            self._next_look *= _FOURFOLD
+            self._next_look *= _EIGHTFOLD
             self.again()
         looked = self.step_count < self._until and not self.foreign
         if looked:
@@ -86,7 +86,7 @@ class Attention:
         return looked
 
     def rest(self) -> None:
-        """Nothing is to be looked at before the next fourfold, unless something new happens."""
+        """Nothing is to be looked at before the next eightfold, unless something new happens."""
         self.busy = False
         self.quiet_steps = self._next_look - self.step_count - 1
         self.step_count = self._next_look - 1

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
@@ -45,9 +47,21 @@ def class_fields(kind: type[Any]) -> Any:
 
 def fields_of(thing: object) -> dict[str, Any]:
     """The instance dictionary of an object; empty if it has none, or one that is computed."""
-    for base in _MRO.__get__(type(thing)):
-        entry = _DICT.__get__(base).get("__dict__")
-        if entry is not None:
-            fields = entry.__get__(thing) if type(entry) in _BUILT_IN else None
-            return fields if type(fields) is dict else {}
-    return {}
+    kind = type(thing)
+    known = _getters.get(id(kind))
+    getter = known[1] if known is not None and known[0]() is kind else _getter_of(kind)
+    fields = getter(thing) if getter is not None else None
+    return fields if type(fields) is dict else {}
+
+
+_getters: dict[int, tuple[weakref.ref[type[Any]], Callable[[Any], Any] | None]] = {}
+"""How the instance dictionary of each class is read, by address: hundreds of objects of few classes are read."""
+
+
+def _getter_of(kind: type[Any]) -> Callable[[Any], Any] | None:
+    entries = (_DICT.__get__(base).get("__dict__") for base in _MRO.__get__(kind))
+    entry = next((entry for entry in entries if entry is not None), None)
+    getter = entry.__get__ if entry is not None and type(entry) in _BUILT_IN else None
+    address = id(kind)
+    _getters[address] = (weakref.ref(kind, lambda _: _getters.pop(address, None)), getter)
+    return getter

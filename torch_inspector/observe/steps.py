@@ -99,11 +99,13 @@ class StepWatch:
         attention = self._attention
 
         def zero_grad(*args: Any, **kwargs: Any) -> Any:
-            if _is_compiling() or not attention.watching or _get_ident() != attention.thread:
+            if _is_compiling() or not attention.watching:
                 return original(*args, **kwargs)
             frame = _getframe(1)
             site: Site | None = self._latest_clear
             if site is None or site.lasti != frame.f_lasti or site.code is not frame.f_code or attention.busy:
+                if _get_ident() != attention.thread:
+                    return original(*args, **kwargs)
                 site = self._known_clear(frame)
             if site is not None:
                 site.count += 1
@@ -226,9 +228,6 @@ class StepWatch:
         def after_step(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG001
             if _is_compiling() or not attention.watching:
                 return
-            if _get_ident() != attention.thread:
-                attention.in_other_thread()
-                return
             frame, site = _getframe(2), self._latest_step
             if (
                 attention.quiet_steps > 0
@@ -245,6 +244,9 @@ class StepWatch:
 
     def _count_step(self, optimizer: Any, frame: FrameType) -> None:
         """Counts a step that is not like the one before."""
+        if _get_ident() != self._attention.thread:
+            self._attention.in_other_thread()
+            return
         site = self._quiet_steps.get((id(frame.f_code), frame.f_lasti, id(optimizer)))
         if site is not None and self._attention.quiet_steps > 0:
             self._latest_step = site
