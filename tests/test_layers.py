@@ -11,28 +11,30 @@ from torch_inspector import facts
 
 ROOT = Path(facts.__file__).parent
 LEVELS = {
-    *("facts", "findings", "page", "pitfall", "pitfalls", "observe"),
-    *("session", "recent", "views", "notebook", "watching"),
+    *("account", "facts", "findings", "page", "pitfall", "pitfalls", "observe"),
+    *("session", "recent", "views", "notebook", "watching", "asking"),
 }
 OURS = LEVELS | {"__init__"}
-DRAWING = {"facts", "findings", "pitfall", "page", "views", "rich", "jinja2", "markupsafe", "markdown_it"}
+DRAWING = {"account", "facts", "findings", "pitfall", "page", "views", "rich", "jinja2", "markupsafe", "markdown_it"}
 
 # File or folder: what it may import, of ours and of others. A file's own line beats its folder's; `failures` and the
 # standard library are free to all; `types:x` is x for annotations only.
 MAY_IMPORT = {
     "facts.py": {"types:findings"},
     "findings.py": set(),
+    "account.py": set(),
     "page.py": set(),
     "failures.py": set(),
     "pitfall.py": {"facts", "findings", "page"},
     "pitfalls": {"facts", "findings", "pitfall"},
-    "observe": {"facts", "observe", "torch", "psutil"},
+    "observe": {"account", "facts", "observe", "torch", "psutil"},
     "session.py": {"facts", "findings", "pitfall"},
     "recent.py": {"types:facts"},
     "views": DRAWING,
     "views/widget.py": DRAWING | {"anywidget", "ipywidgets", "traitlets"},
     "notebook": OURS | {"IPython", "traitlets", "comm"},
     "watching.py": OURS,
+    "asking.py": OURS | {"types:torch"},
     "__init__.py": OURS,
 }
 FREE = sys.stdlib_module_names | {"failures"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
@@ -185,3 +187,83 @@ def deep_walk_limit() -> int:
 
     soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
     return 10_000 if soft == resource.RLIM_INFINITY or soft >= 8 << 20 else 1_000
+
+
+_RAW_SAVED: dict[type[Any], tuple[Any, ...]] = {}
+
+
+def saved_values(node: Node) -> Iterator[tuple[Any, Any]]:
+    """What a node keeps for backward with the hook that would unpack it; nothing is unpacked.
+
+    The value is a tensor, an object that a hook packed, or None once freed.
+    """
+    kind = type(node)
+    getters = _RAW_SAVED.get(kind)
+    if getters is None:
+        getters = tuple(getattr(kind, name) for name in dir(kind) if name.startswith("_raw_saved_"))
+        if kind.__module__ != "torch.autograd.function":
+            _RAW_SAVED[kind] = getters
+    for getter in getters:
+        try:
+            saved = getter.__get__(node)
+        except RuntimeError:  # freed, for nodes of custom functions
+            continue
+        for one in saved if type(saved) in (tuple, list) else (saved,):
+            if one is not None:
+                yield one.data, getattr(one, "unpack_hook", None)
+
+
+def kept_by_function(node: Node) -> list[Any]:
+    """What the node of a custom function keeps besides saved tensors: attributes that were set on `ctx`."""
+    if not issubclass(type(node), torch.autograd.function.BackwardCFunction):
+        return []
+    return [part for part in gc.get_referents(node) if type(part) in (dict, tuple)]
+
+
+def parts_of(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
+    """Tensors of which a tensor without a storage of its own is made, with how they are asked for."""
+    return [(name, part) for name, ask in _PARTS for part in _asked(partial(ask, tensor)) if part is not tensor]
+
+
+_PARTS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("._indices()", lambda t: t._indices()),
+    ("._values()", lambda t: t._values()),
+    (".crow_indices()", lambda t: t.crow_indices()),
+    (".col_indices()", lambda t: t.col_indices()),
+    (".ccol_indices()", lambda t: t.ccol_indices()),
+    (".row_indices()", lambda t: t.row_indices()),
+    (".values()", lambda t: t.values()),
+    ("", torch._C._functorch.get_unwrapped),
+)
+
+
+def extras_of(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
+    """Small tensors beside the elements: scales of quantized channels, sizes of nested tensors, tangents."""
+    found: list[tuple[str, torch.Tensor]] = []
+    if tensor.is_quantized:
+        for name in ("q_per_channel_scales", "q_per_channel_zero_points"):
+            found += [(f".{name}()", part) for part in _asked(getattr(tensor, name))]
+    if tensor.is_nested and tensor.layout == torch.strided:
+        for name in ("_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets"):
+            found += [(f".{name}()", part) for part in _asked(getattr(tensor, name))]
+    if getattr(sys.modules.get("torch.autograd.forward_ad"), "_current_level", -1) >= 0:
+        unpack: Any = getattr(torch._VF, "_unpack_dual", None)
+        tangents = _asked(lambda: unpack(tensor, level=0).tangent) if unpack is not None else []
+        found += [(" (tangent)", part) for part in tangents]
+    return found
+
+
+def _asked(ask: Callable[[], Any]) -> list[torch.Tensor]:
+    try:
+        part = ask()
+    except Exception:  # noqa: BLE001  (each layout refuses the questions of the others in its own way)
+        return []
+    return [part] if isinstance(part, torch.Tensor) else []
+
+
+def opaque_nbytes(tensor: torch.Tensor) -> int:
+    """Bytes of a tensor whose memory another library lays out (mkldnn); 0 for all others."""
+    try:
+        return tensor.numel() * tensor.element_size() if tensor.is_mkldnn else 0
+    except Exception:  # noqa: BLE001
+        return 0

@@ -1,0 +1,102 @@
+"""Puts an account into rows: names for the largest pieces, sums for the rest."""
+
+from __future__ import annotations
+
+import gc
+from time import perf_counter
+from typing import Any
+
+from torch_inspector.account import UNEXPLAINED, MemoryReport, MemoryRow
+from torch_inspector.observe.heap.account import STATE, TENSOR, Account, Piece
+from torch_inspector.observe.heap.trail import Trails
+from torch_inspector.observe.paths import key_text
+
+# Pieces that are named one by one, and those of them for which the garbage collector is asked who refers to them.
+_NAMED, _ASKED = 400, 10
+_PHASES = {"IPython": "IPython", "exception": "exception", "frame": "frame", "library": "library"}
+
+
+class Rows:
+    """Makes the report of one look."""
+
+    def __init__(self, account: Account, trails: Trails, deadline: float) -> None:
+        self._account = account
+        self._trails = trails
+        self._deadline = deadline
+        self._asked = 0
+
+    def report(self, notes: tuple[str, ...], duration_s: float, *, exact: bool) -> MemoryReport:
+        """All rows, largest first."""
+        pieces = sorted(self._account.pieces.values(), key=lambda piece: -piece.memory.nbytes)
+        rows = [self._row(piece) for piece in pieces[:_NAMED] if perf_counter() < self._deadline or piece is pieces[0]]
+        rows += self._sums(pieces[len(rows) :])
+        foreign = [self._row(p)._replace(kind="another library") for p in list(self._account.foreign.values())[:_NAMED]]
+        ordered = tuple(sorted(_merged(rows), key=lambda row: -row.nbytes))
+        return MemoryReport(ordered, (), tuple(foreign), notes, duration_s, exact)
+
+    def _row(self, piece: Piece) -> MemoryRow:
+        kind, path = self._named(piece)
+        also = tuple(dict.fromkeys(text for o, how in piece.others if (text := self._path(o, how)) and text != path))
+        return MemoryRow(path, kind, piece.memory.device, piece.memory.nbytes, 1, piece.used_nbytes, also)
+
+    def _named(self, piece: Piece) -> tuple[str, str]:
+        if piece.phase == "rest":
+            return self._nameless(piece)
+        path = self._path(piece.holder, piece.how)
+        kind = _PHASES.get(piece.phase) or piece.kind
+        return self._trails.flavour(piece.holder) if kind == TENSOR else kind, path or "(no name)"
+
+    def _path(self, holder: Any, how: str) -> str:
+        role = self._account.roles.get(id(holder))
+        if role is not None and role[0] != STATE:
+            owner = self._trails.text(role[1])
+            if owner:
+                return _registered(owner, role[2]) + how
+        text = self._trails.text(holder)
+        return text + how if text else ""
+
+    def _nameless(self, piece: Piece) -> tuple[str, str]:
+        """What holds something that no root leads to."""
+        self._asked += 1
+        if self._asked > _ASKED or not _is_in_python(piece.holder):
+            return UNEXPLAINED, "held where Python cannot see"
+        return "cycle", "a reference cycle, freed by the next collection"
+
+    def _sums(self, pieces: list[Piece]) -> list[MemoryRow]:
+        """The small rest, by kind and device."""
+        sums: dict[tuple[str, str], tuple[int, int]] = {}
+        for piece in pieces:
+            kind = UNEXPLAINED if piece.phase == "rest" else _PHASES.get(piece.phase, piece.kind)
+            nbytes, count = sums.get((kind, piece.memory.device), (0, 0))
+            sums[kind, piece.memory.device] = (nbytes + piece.memory.nbytes, count + 1)
+        return [
+            MemoryRow(f"{count} more, not named one by one", kind, device, nbytes, count)
+            for (kind, device), (nbytes, count) in sums.items()
+        ]
+
+
+def _registered(owner: str, name: str) -> str:
+    return f"{owner}.{name}" if name.isidentifier() else f"{owner}.get_parameter({key_text(name)})"
+
+
+def _is_in_python(thing: Any) -> bool:
+    """True if some other object refers to it: as no root leads there, that is a cycle."""
+    return any(type(one) is not list or len(one) < 1 for one in gc.get_referrers(thing))
+
+
+def _merged(rows: list[MemoryRow]) -> list[MemoryRow]:
+    """Rows of one path, kind and device as one: the activations behind a loss, the parts of a sparse tensor."""
+    merged: dict[tuple[str, str, str], MemoryRow] = {}
+    for row in rows:
+        key = (row.path, row.kind, row.device)
+        known = merged.get(key)
+        merged[key] = (
+            row
+            if known is None
+            else known._replace(
+                nbytes=known.nbytes + row.nbytes,
+                pieces=known.pieces + row.pieces,
+                shown_nbytes=known.shown_nbytes + row.shown_nbytes,
+            )
+        )
+    return list(merged.values())
