@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Any
 from torch_inspector.recent import last_run, runs
 
 if TYPE_CHECKING:
+    from torch_inspector.account import HoldersReport, MemoryReport
     from torch_inspector.watching import WatchedRun
 
 __version__ = "0.1.0"
-__all__ = ["explain", "last_run", "load_ipython_extension", "runs", "unload_ipython_extension", "watch"]
+__all__ = [
+    "explain",
+    "holders",
+    "last_run",
+    "load_ipython_extension",
+    "memory",
+    "runs",
+    "unload_ipython_extension",
+    "watch",
+]
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -46,6 +56,20 @@ def watch() -> AbstractContextManager[WatchedRun]:
     from torch_inspector.watching import start
 
     return start(sys._getframe(1))
+
+
+def memory() -> MemoryReport:
+    """Who holds the memory of all live tensors: rows of path, kind, device and bytes, every byte in one row only."""
+    from torch_inspector import asking
+
+    return asking.memory()
+
+
+def holders(thing: Any) -> HoldersReport:
+    """Everything that keeps a tensor, a module or another object alive, the shortest way first."""
+    from torch_inspector import asking
+
+    return asking.holders(thing)
 
 
 def explain(slug: str) -> str:

@@ -91,3 +91,32 @@ class MemoryReport:
         """The rows of some kinds."""
         wanted = frozenset(kinds)
         return tuple(row for row in self.rows if row.kind in wanted)
+
+
+class HolderRow(NamedTuple):
+    """One way from a root to an object."""
+
+    path: str
+    kind: str
+    """As in `MemoryRow`; `name` for a variable of the user."""
+    fix: str
+    """What lets go of it there; empty where there is no such line."""
+
+
+@dataclass(frozen=True)
+class HoldersReport:
+    """Everything that keeps an object alive, the shortest way first.
+
+    Args:
+        subject: What was asked about.
+        nbytes: Bytes that would come free if all of it let go; 0 for objects without memory of their own.
+        device: Where the bytes are.
+        rows: The holders.
+        notes: Why there may be more.
+    """
+
+    subject: str
+    nbytes: int = 0
+    device: str = ""
+    rows: tuple[HolderRow, ...] = ()
+    notes: tuple[str, ...] = ()

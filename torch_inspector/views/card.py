@@ -74,6 +74,23 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Bars:
+    """Amounts as bars, each with its label."""
+
+    kind: ClassVar[str] = "bars"
+    rows: tuple[tuple[str, str], ...]
+    """Label and amount of each."""
+    lengths: tuple[int, ...]
+    """Length of each bar in thousandths of the longest possible."""
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        _hold(self, "rows", tuple(_cells(row) for row in self.rows))
+        _hold(self, "lengths", tuple(min(max(int(length), 0), 1_000) for length in self.lengths))
+        _hold(self, "caption", one_line(self.caption, _TITLE_LIMIT))
+
+
+@dataclass(frozen=True)
 class Prose:
     """Paragraphs in Markdown, out of a page."""
 
@@ -115,7 +132,7 @@ class Card:
         _hold(self, "slug", one_line(self.slug, _CELL_LIMIT))
 
 
-Part = Line | Code | Table | Prose | Details | Card
+Part = Line | Code | Table | Bars | Prose | Details | Card
 
 
 def _cells(texts: tuple[str, ...]) -> tuple[str, ...]:

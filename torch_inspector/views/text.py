@@ -11,13 +11,15 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from torch_inspector.views.card import SHAPES, Card, Code, Details, Line, Part, Prose, Table, Tone
+from torch_inspector.views.card import SHAPES, Bars, Card, Code, Details, Line, Part, Prose, Table, Tone
 
 _COLOURS: dict[Tone, str] = {"error": "red", "warning": "yellow", "hint": "cyan", "calm": ""}
 # Narrower than this, tables would have more lines than letters.
 _MIN_WIDTH = 20
 # Paths up to this long stay whole while other columns fold.
 _NAME_WIDTH = 24
+# Columns of the longest bar.
+_BAR_WIDTH = 24
 _BLANKS = re.compile(r"\n{3,}")
 
 
@@ -56,6 +58,8 @@ def _part(part: Part) -> RenderableType:
         return _below(part.caption, Text(part.text, overflow="fold"))
     if isinstance(part, Table):
         return _table(part)
+    if isinstance(part, Bars):
+        return _bars(part)
     return _prose(part) if isinstance(part, Prose) else _details(part)
 
 
@@ -89,6 +93,16 @@ def _table(table: Table) -> RenderableType:
     for row in table.rows:
         grid.add_row(*map(Text, row))
     return Group("", Text(table.caption, style="bold"), Padding(grid, (0, 0, 0, 2))) if table.caption else grid
+
+
+def _bars(bars: Bars) -> RenderableType:
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    grid.add_column(no_wrap=True, overflow="ellipsis")
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(no_wrap=True, overflow="crop")
+    for (label, amount), length in zip(bars.rows, bars.lengths, strict=True):
+        grid.add_row(Text(label), Text(amount), Text("█" * -(-length * _BAR_WIDTH // 1_000)))
+    return _below(bars.caption, grid) if bars.caption else grid
 
 
 def _details(details: Details) -> RenderableType:

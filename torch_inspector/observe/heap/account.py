@@ -17,6 +17,7 @@ _OTHERS = 4
 # Containers in an optimizer's state that are looked into: LBFGS keeps lists, others dictionaries.
 _STATE_DEPTH = 3
 TENSOR = "tensor"
+LEAF = " (a leaf of its graph)"
 PARAMETER, BUFFER, GRADIENT, STATE, ACTIVATION = "parameter", "buffer", "gradient", "optimizer state", "activation"
 
 
@@ -56,6 +57,10 @@ class Account:
     def nbytes(self, device: str | None = None) -> int:
         """Bytes counted so far."""
         return sum(p.memory.nbytes for (where, _), p in self.pieces.items() if device in (None, where))
+
+    def tensors(self) -> list[Any]:
+        """Every tensor that was counted."""
+        return self._kept
 
     def knows(self, tensor: Any) -> bool:
         """True if a tensor or storage was counted."""
@@ -98,6 +103,7 @@ class Account:
     def tensor(self, tensor: Any, kind: str, phase: str, holder: Any = None, how: str = "") -> None:
         """Counts a tensor with all that hangs on it, once."""
         if id(tensor) in self._done:
+            self._note_other(tensor, holder, how)
             return
         self._done.add(id(tensor))
         self._kept.append(tensor)
@@ -138,6 +144,15 @@ class Account:
         memory = memory_of_storage(storage)
         if memory is not None:
             self._claim(memory, Piece(memory, TENSOR, phase, storage, "", memory.nbytes))
+
+    def _note_other(self, tensor: Any, holder: Any, how: str) -> None:
+        """A graph keeps a tensor that was counted already, under a name of its own."""
+        if holder is None or holder is tensor or how == LEAF:
+            return
+        memory = memory_of_tensor(tensor)
+        piece = self.pieces.get((memory.device, memory.address)) if memory is not None else None
+        if piece is not None and piece.holder is not holder and len(piece.others) < _OTHERS:
+            piece.others.append((holder, how))
 
     def _claim(self, memory: Memory, piece: Piece) -> None:
         where = self.pieces if memory.own else self.foreign

@@ -60,7 +60,7 @@ def explain(roots: Roots, budget_s: float) -> MemoryReport:
         budget_s: Seconds after which the rest is counted but not named.
     """
     begun = perf_counter()
-    with _quiet_heap(), private.unseen(), torch.no_grad():
+    with quiet_heap(), private.unseen(), torch.no_grad():
         look = Look(roots, begun + budget_s)
         try:
             look.run()
@@ -91,16 +91,20 @@ class Look:
             frame = frame.f_back
         return without | {id(frame) for frame in self._roots.frames}
 
-    def run(self) -> None:
-        """Searches phase by phase, as long as bytes are missing."""
+    def run(self, *, thorough: bool = False) -> None:
+        """Searches phase by phase, as long as bytes are missing.
+
+        Args:
+            thorough: True to search everything, because somebody looks for all holders.
+        """
         for phase, make in self._phases():
             for roots in make():
                 self.search.go(phase, roots)
             self.take(phase)
-        if self._missing():
+        if thorough or self._missing():
             self.search.finish_huge()
             self.take(USER)
-        if self._missing():
+        if thorough or self._missing():
             self.search.go(LIBRARY, (("globals of a function", names) for names in self.search.namespaces()))
             self.search.go(LIBRARY, self._libraries())
             self.take(LIBRARY)
@@ -112,7 +116,7 @@ class Look:
         yield USER, lambda: [names]
         yield EXCEPTION, lambda: [_last_exceptions()]
         yield IPYTHON, lambda: [[root] for root in self._roots.ipython]
-        yield FRAME, lambda: [self._frames()]
+        yield FRAME, lambda: [self.frames()]
 
     def _name_of_parameter(self, parameter: Any) -> str:
         _, owner, name = self.account.roles.get(id(parameter), ("", None, ""))
@@ -132,7 +136,7 @@ class Look:
 
     # roots --------------------------------------------------------------------
 
-    def _frames(self) -> Iterator[tuple[str, Any]]:
+    def frames(self) -> Iterator[tuple[str, Any]]:
         """Local variables of every function that runs, in every thread."""
         own = {id(frame) for frame in self._roots.frames}
         names = {thread.ident: thread.name for thread in threading.enumerate()}
@@ -152,7 +156,7 @@ class Look:
         return frame.f_code.co_name != "<module>" or id(frame.f_globals) not in self.search.seen
 
     def _libraries(self) -> Iterator[tuple[str, Any]]:
-        for name, fields in walls.library_modules():
+        for name, fields in walls.library_modules(besides=self._roots.names):
             self.search.seen.pop(id(fields), None)
             yield name, fields
 
@@ -243,8 +247,8 @@ def _last_exceptions() -> Iterator[tuple[str, Any]]:
 
 
 @contextmanager
-def _quiet_heap() -> Iterator[None]:
-    """Collections that our own lists would start cost up to 120 ms each."""
+def quiet_heap() -> Iterator[None]:
+    """No collection in the block: those that our own lists would start cost up to 120 ms each."""
     collecting = gc.isenabled()
     gc.disable()
     try:

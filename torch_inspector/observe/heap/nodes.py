@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from torch_inspector.observe import private
-from torch_inspector.observe.heap.account import ACTIVATION, TENSOR, Account
+from torch_inspector.observe.heap.account import ACTIVATION, LEAF, TENSOR, Account
 from torch_inspector.observe.heap.search import Link
 
 _CLOCK_EVERY = 64
@@ -86,7 +86,7 @@ class Graphs:
             self._nodes.add(id(node))
             self._kept.append(node)
             if private.is_leaf_node(node):
-                self._later.append((node.variable, TENSOR, " (a leaf of its graph)"))
+                self._later.append((node.variable, TENSOR, LEAF))
                 continue
             self._saved(node, holder, phase)
             if private.node_number(node) < lowest:

@@ -222,7 +222,8 @@ class Search:
         return sort == "machinery"
 
     def _wall_globals(self, names: dict[str, Any]) -> None:
-        if self.seen.setdefault(id(names), WALL) == WALL:
+        if id(names) not in self.seen:
+            self.seen[id(names)] = WALL
             self._globals[id(names)] = names
 
     def _sort_of(self, kind: type[Any]) -> str:

@@ -93,7 +93,7 @@ class Trails:
         return "tensor"
 
     def _extended(self, path: str, before: Any, parent: Any, child: Any) -> str:
-        if kinds.is_a(parent, dict) and kinds.is_a(before, torch.optim.Optimizer):
+        if kinds.is_a(parent, dict):
             key = next((key for key, value in _items(parent) if value is child), None)
             name = self._name_of_key(key) if kinds.is_a(key, torch.Tensor) else ""
             if name:
@@ -114,11 +114,11 @@ class Trails:
             return None
         wanted = {id(thing)}
         for candidate in self._search.chunks[met]:
-            if not wanted.isdisjoint(map(id, self._parts(candidate))):
+            if not wanted.isdisjoint(map(id, self.parts(candidate))):
                 return candidate
         return None
 
-    def _parts(self, thing: Any) -> list[Any]:
+    def parts(self, thing: Any) -> list[Any]:
         """What an object refers to, through an instance dictionary that was made after the search, too."""
         parts = gc.get_referents(thing)
         made = [part for part in parts if type(part) is dict and id(part) not in self._search.seen]

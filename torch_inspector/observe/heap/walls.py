@@ -40,11 +40,17 @@ def is_machinery(kind: type[Any]) -> bool:
     return kinds.module_of(kind).partition(".")[0] in _MACHINERY
 
 
-def library_modules() -> list[tuple[str, dict[str, Any]]]:
-    """Name and dictionary of every loaded Python module but `__main__` and those of the machinery."""
+def library_modules(besides: object) -> list[tuple[str, dict[str, Any]]]:
+    """Name and dictionary of every loaded Python module but `__main__` and those of the machinery.
+
+    Args:
+        besides: A dictionary that does not count, whatever module it belongs to: the user's variables.
+    """
     found = []
     for name, module in list(sys.modules.items()):
         machinery = name == "__main__" or name.partition(".")[0] in _MACHINERY
         if type(name) is str and not machinery and kinds.is_a(module, ModuleType):
-            found.append((name, kinds.fields_of(module)))
+            fields = kinds.fields_of(module)
+            if fields is not besides:
+                found.append((name, fields))
     return found

@@ -21,6 +21,14 @@ const CHECKS = {
     isTexts(x.columns) &&
     isText(x.caption) &&
     Array.isArray(x.figures),
+  bars: (x) =>
+    Array.isArray(x.rows) &&
+    x.rows.length <= COUNT &&
+    x.rows.every((row) => isTexts(row) && row.length === 2) &&
+    Array.isArray(x.lengths) &&
+    x.lengths.length === x.rows.length &&
+    x.lengths.every((length) => Number.isInteger(length) && length >= 0 && length <= 1000) &&
+    isText(x.caption),
   details: (x, depth) => isText(x.summary) && isText(x.more) && isParts(x.parts, depth),
   card: (x, depth) => isText(x.title) && isTone(x.tone) && isParts(x.parts, depth),
 };
@@ -76,6 +84,27 @@ function table(part) {
   return made;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+
+function bar(length) {
+  const made = document.createElementNS(SVG, "svg");
+  const rect = document.createElementNS(SVG, "rect");
+  const sizes = { width: 200, height: 10, viewBox: "0 0 1000 50", preserveAspectRatio: "none", "aria-hidden": "true" };
+  for (const [name, value] of Object.entries(sizes)) made.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ width: length, height: 50, fill: "#4c8bf5" })) rect.setAttribute(name, value);
+  made.append(rect);
+  return made;
+}
+
+function bars(part) {
+  const row = ([label, amount], index) =>
+    node("tr", "", cell("th", "row", label), cell("td", "", amount, true), node("td", "", bar(part.lengths[index])));
+  const made = node("table", "ti-table ti-bars");
+  if (part.caption) made.append(node("caption", "", part.caption));
+  made.append(node("tbody", "", ...part.rows.map(row)));
+  return made;
+}
+
 function paragraph(text) {
   const head = /^#+ (.*)$/.exec(text);
   return head ? node("p", "ti-head", ...inline(head[1])) : node("p", "", ...inline(text));
@@ -96,6 +125,7 @@ const DRAWN = {
     node("pre", "ti-code", node("code", "", part.text)),
   ],
   table: (part) => [table(part)],
+  bars: (part) => [bars(part)],
   prose: (part) => [prose(part.text)],
   details: (part) => {
     const more = part.more ? [node("p", "ti-line", node("code", "", part.more))] : [];
