@@ -16,17 +16,18 @@ BUDGET_S = 10.0
 _OUTPUTS = ("_", "__", "___")
 
 
-def memory(budget_s: float = BUDGET_S) -> MemoryReport:
+def memory(budget_s: float = BUDGET_S, shell: Any = None) -> MemoryReport:
     """Who holds the memory of all live tensors.
 
     Args:
         budget_s: Seconds after which the rest is counted but not named.
+        shell: The IPython shell; None to ask for the one that runs, if any.
     """
     if "torch" not in sys.modules:
         return MemoryReport(notes=("torch is not imported",))
     from torch_inspector.observe.heap.explain import explain
 
-    return explain(roots(), budget_s)
+    return explain(roots(shell), budget_s)
 
 
 def holders(thing: Any, budget_s: float = BUDGET_S) -> HoldersReport:
@@ -39,20 +40,27 @@ def holders(thing: Any, budget_s: float = BUDGET_S) -> HoldersReport:
     return holders_of(thing, type(thing).__name__, budget_s)
 
 
-def holders_of(thing: Any, subject: str, budget_s: float = BUDGET_S) -> HoldersReport:
+def holders_of(thing: Any, subject: str, budget_s: float = BUDGET_S, shell: Any = None) -> HoldersReport:
     """The same with what the user calls the object."""
     if "torch" not in sys.modules:
         return HoldersReport(subject, notes=("torch is not imported",))
     from torch_inspector.observe.heap.holders import holders as search
 
-    return search(roots(), thing, subject, budget_s)
+    return search(roots(shell), thing, subject, budget_s)
 
 
-def roots() -> Roots:
+def holders_of_row(path: str, budget_s: float = BUDGET_S, shell: Any = None) -> HoldersReport | None:
+    """The holders of what a row of the account leads to, also where no expression does; None if it is gone."""
+    from torch_inspector.observe.heap.holders import holders_of_row as search
+
+    return search(roots(shell), path, budget_s)
+
+
+def roots(shell: Any = None) -> Roots:
     """Where a look begins: the user's variables, and what IPython keeps."""
     from torch_inspector.observe.heap.explain import Roots
 
-    shell = _shell()
+    shell = _running_shell() if shell is None else shell
     if shell is None:
         return Roots(vars(sys.modules["__main__"]))
     names: Mapping[Any, Any] = shell.user_ns
@@ -60,6 +68,6 @@ def roots() -> Roots:
     return Roots(names, tuple((label, thing) for label, thing in kept if thing is not None))
 
 
-def _shell() -> Any:
+def _running_shell() -> Any:
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None

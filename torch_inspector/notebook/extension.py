@@ -111,7 +111,7 @@ class Extension:
         if not run.findings and not run.cell.wants_report:
             return
         with self.session.failures.guard("display"):
-            self._draw(lambda: self._show_run(run))
+            self.draw(lambda: self._show_run(run))
 
     def _show_run(self, run: Run) -> None:
         if self.settings.panel == "off" and not run.cell.wants_report:
@@ -124,14 +124,15 @@ class Extension:
             from torch_inspector.views.explain import run_card
 
             card = run_card(run, all_pitfalls())
-        self._show(card, run, live=run.cell.wants_report)
+        self.show(card, run, live=run.cell.wants_report)
 
-    def _show(self, card: Card, run: Run | None = None, *, live: bool = False) -> None:
+    def show(self, card: Card, run: Run | None = None, *, live: bool = False) -> None:
+        """Puts a card under the cell."""
         from torch_inspector.notebook.display import show_card
 
         show_card(self.shell, card, run, self.settings.panel, live=live)
 
-    def _draw(self, draw: Callable[[], None]) -> None:
+    def draw(self, draw: Callable[[], None]) -> None:
         """Draws something without moving the user's random numbers: rich takes some of them when it is imported."""
         state = random.getstate()
         try:
@@ -145,9 +146,9 @@ class Extension:
         def draw() -> None:
             from torch_inspector.views.report import state_card
 
-            self._show(state_card(self.session.state()))
+            self.show(state_card(self.session.state()))
 
-        self._draw(draw)
+        self.draw(draw)
 
     def show_list(self) -> None:
         """`%torchcheck list`."""
@@ -155,9 +156,9 @@ class Extension:
         def draw() -> None:
             from torch_inspector.views.explain import list_card
 
-            self._show(list_card(all_pitfalls(), self.settings.muted))
+            self.show(list_card(all_pitfalls(), self.settings.muted))
 
-        self._draw(draw)
+        self.draw(draw)
 
     def show_page(self, slug: str) -> None:
         """`%torchcheck explain`."""
@@ -165,9 +166,9 @@ class Extension:
         def draw() -> None:
             from torch_inspector.views.explain import page_card
 
-            self._show(page_card(find_pitfall(slug)))
+            self.show(page_card(find_pitfall(slug)))
 
-        self._draw(draw)
+        self.draw(draw)
 
     def say(self, text: str) -> None:
         """Answers with plain text."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from torch_inspector.notebook.asked import Asked
 from torch_inspector.pitfalls import all_pitfalls, find_pitfall
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 HELP = """\
 %torchcheck                  what holds now: memory, modules, optimizers, graphs
 %%torchcheck                 run this cell and show the full report, also when nothing is wrong
+%torchcheck memory           who holds the memory, by name; --since 12: made after cell 12
+%torchcheck holders NAME     everything that keeps a tensor or module alive; a number picks from the last table
+%torchcheck free             what the notebook holds on to; --yes lets go of it
 %torchcheck list             all pitfalls
 %torchcheck explain NAME     why it hurts, with examples
 %torchcheck mute NAME        be silent about it; unmute NAME undoes that
@@ -27,7 +31,11 @@ class Torchcheck:
 
     def __init__(self, extension: Extension) -> None:
         self._extension = extension
+        asked = Asked(extension)
         self.words: dict[str, Callable[[list[str]], None]] = {
+            "memory": asked.memory,
+            "holders": lambda words: asked.holders(" ".join(words)),
+            "free": asked.free,
             "list": self._list,
             "explain": self._explain,
             "mute": self._mute,

@@ -43,6 +43,15 @@ def state_card(snapshot: Snapshot) -> Card:
     return Card("torch_inspector: what is alive", "calm", (*_limits(snapshot), *nothing, *tables))
 
 
+def since_card(snapshot: Snapshot, number: int) -> Card:
+    """Named tensors that were made after a cell and are alive."""
+    made = [fact for fact in snapshot.tensors if fact.first_seen_cell is not None and fact.first_seen_cell > number]
+    table = tensor_table(made, f"Tensors made after cell {number}", complete=snapshot.complete)
+    nothing = [] if table.rows else [Line("No variable leads to a tensor that was made since.")]
+    title = f"torch_inspector: new since cell {number}"
+    return Card(title, "calm", (*_limits(snapshot), *nothing, *_filled((table,))))
+
+
 def _outcome(run: Run) -> list[Part]:
     took = f"Took {seconds(run.duration_s)}; the inspector took {seconds(run.inspection_s)} more."
     made = run.trace.graph_nodes_made

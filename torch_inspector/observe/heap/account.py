@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from torch_inspector.observe import kinds, private
+from torch_inspector.observe.heap.allocators import Blocks
 from torch_inspector.observe.heap.search import Found
 from torch_inspector.observe.heap.storages import Memory, memory_of_storage, memory_of_tensor
 from torch_inspector.observe.reach import is_leaf
@@ -21,7 +23,7 @@ LEAF = " (a leaf of its graph)"
 PARAMETER, BUFFER, GRADIENT, STATE, ACTIVATION = "parameter", "buffer", "gradient", "optimizer state", "activation"
 
 
-@dataclass
+@dataclass(slots=True)
 class Piece:
     """One piece of memory with its holders."""
 
@@ -49,6 +51,11 @@ class Account:
         self._done: set[int] = set()
         self._kept: list[Any] = []
 
+    def own(self) -> set[int]:
+        """Addresses of our objects that refer to the user's."""
+        pieces = (*self.pieces.values(), *self.foreign.values())
+        return {id(self._kept), *map(id, pieces), *(id(one) for piece in pieces for one in piece.others)}
+
     def drop(self) -> None:
         """Lets go of everything."""
         for held in (self.pieces, self.foreign, self.roles, self._kept):
@@ -61,6 +68,14 @@ class Account:
     def tensors(self) -> list[Any]:
         """Every tensor that was counted."""
         return self._kept
+
+    def round_up(self, blocks: Mapping[str, Blocks]) -> None:
+        """Replaces the bytes of each piece by those of the block that the allocator has given out for it."""
+        for piece in self.pieces.values():
+            where = blocks.get(piece.memory.device)
+            size = where.size_at(piece.memory.address) if where is not None else None
+            if size is not None:
+                piece.memory = piece.memory._replace(nbytes=size)
 
     def knows(self, tensor: Any) -> bool:
         """True if a tensor or storage was counted."""

@@ -17,12 +17,13 @@ import torch
 
 from torch_inspector.account import MemoryReport
 from torch_inspector.observe import kinds, private
-from torch_inspector.observe.heap import storages, walls
+from torch_inspector.observe.heap import allocators, storages, walls
 from torch_inspector.observe.heap.account import TENSOR, Account
 from torch_inspector.observe.heap.nodes import Graphs
 from torch_inspector.observe.heap.rows import Rows
 from torch_inspector.observe.heap.search import Found, Search
 from torch_inspector.observe.heap.trail import Trails
+from torch_inspector.observe.heap.unreached import cycles
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.paths import path_of_name
@@ -201,7 +202,17 @@ class Look:
             notes.append("another thread is in a backward pass: graphs were not read")
         if self.graphs.cut_nodes:
             notes.append("a graph is too deep to be read to its end")
-        return Rows(self.account, self.trails, self._deadline).report(tuple(notes), duration_s, exact=storages.exact())
+        totals, blocks = allocators.totals(torch)
+        self.account.round_up(blocks)
+        return self.rows().report(tuple(notes), totals, duration_s, exact=storages.exact())
+
+    def rows(self) -> Rows:
+        """The account, to be put into rows."""
+        return Rows(self.account, self.trails, self._deadline, self._cycles)
+
+    def _cycles(self, things: list[Any]) -> set[int]:
+        ours = self.account.own() | self.graphs.own() | {id(things), id(self._heap)}
+        return cycles(things, self.search, ours, self._deadline)
 
     def drop(self) -> None:
         """Lets go of everything."""

@@ -21,6 +21,8 @@ from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.paths import path_of_attribute, path_of_name
 
 _MOST = 100
+# Position of graphs among the holders, counted in steps from a root.
+_LAST = 1_000
 _GRAPH = "(its graph)"
 _DELETABLE = re.compile(r"[A-Za-z_][\w.]*(\[[^\]()]*\]|\.\w+)*")
 
@@ -39,6 +41,18 @@ def holders(roots: Roots, thing: Any, subject: str, budget_s: float) -> HoldersR
         try:
             look.run(thorough=True)
             return _Holders(look, roots, thing).report(subject)
+        finally:
+            look.drop()
+
+
+def holders_of_row(roots: Roots, path: str, budget_s: float) -> HoldersReport | None:
+    """The same for what a row of the account leads to; None if there is no such row any more."""
+    with quiet_heap(), private.unseen(), torch.no_grad():
+        look = Look(roots, perf_counter() + budget_s)
+        try:
+            look.run(thorough=True)
+            thing = look.rows().holder_of(path)
+            return None if thing is None else _Holders(look, roots, thing).report(path)
         finally:
             look.drop()
 
@@ -129,12 +143,7 @@ class _Holders:
         for holder, how in [(piece.holder, piece.how), *piece.others] if piece is not None else ():
             path = self._look.trails.text(holder)
             if _GRAPH in how and path:
-                yield (
-                    50,
-                    HolderRow(
-                        f"{path} {_GRAPH}", "activation", f"{path} = {path}.detach()" if path.isidentifier() else ""
-                    ),
-                )
+                yield _LAST, HolderRow(f"{path} {_GRAPH}", "activation", _freed_by(path, ""))
 
 
 def _flavour(name: str) -> str:

@@ -68,6 +68,10 @@ class Graphs:
         packed, self.packed = self.packed, []
         return packed
 
+    def own(self) -> set[int]:
+        """Addresses of our objects that refer to the user's."""
+        return {id(self._kept), id(self.packed)}
+
     def drop(self) -> None:
         """Lets go of all nodes."""
         self._kept.clear()

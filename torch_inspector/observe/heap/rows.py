@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-import gc
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from torch_inspector.account import UNEXPLAINED, MemoryReport, MemoryRow
+from torch_inspector.account import UNEXPLAINED, DeviceTotal, MemoryReport, MemoryRow
 from torch_inspector.observe.heap.account import STATE, TENSOR, Account, Piece
 from torch_inspector.observe.heap.trail import Trails
 from torch_inspector.observe.paths import key_text
 
 # Pieces that are named one by one, and those of them for which the garbage collector is asked who refers to them.
-_NAMED, _ASKED = 400, 10
+_NAMED, _ASKED = 400, 100
 _PHASES = {"IPython": "IPython", "exception": "exception", "frame": "frame", "library": "library"}
 
 
 class Rows:
     """Makes the report of one look."""
 
-    def __init__(self, account: Account, trails: Trails, deadline: float) -> None:
+    def __init__(
+        self, account: Account, trails: Trails, deadline: float, cycles: Callable[[list[Any]], set[int]]
+    ) -> None:
         self._account = account
         self._trails = trails
         self._deadline = deadline
-        self._asked = 0
+        self._find_cycles = cycles
+        self._cycles: set[int] | None = None
 
-    def report(self, notes: tuple[str, ...], duration_s: float, *, exact: bool) -> MemoryReport:
+    def report(
+        self, notes: tuple[str, ...], totals: tuple[DeviceTotal, ...], duration_s: float, *, exact: bool
+    ) -> MemoryReport:
         """All rows, largest first."""
         pieces = sorted(self._account.pieces.values(), key=lambda piece: -piece.memory.nbytes)
         rows = [self._row(piece) for piece in pieces[:_NAMED] if perf_counter() < self._deadline or piece is pieces[0]]
         rows += self._sums(pieces[len(rows) :])
         foreign = [self._row(p)._replace(kind="another library") for p in list(self._account.foreign.values())[:_NAMED]]
         ordered = tuple(sorted(_merged(rows), key=lambda row: -row.nbytes))
-        return MemoryReport(ordered, (), tuple(foreign), notes, duration_s, exact)
+        return MemoryReport(ordered, totals, tuple(foreign), notes, duration_s, exact)
+
+    def holder_of(self, path: str) -> Any:
+        """The object behind the row of a path; None if there is none."""
+        pieces = sorted(self._account.pieces.values(), key=lambda piece: -piece.memory.nbytes)
+        return next((piece.holder for piece in pieces[:_NAMED] if self._named(piece)[1] == path), None)
 
     def _row(self, piece: Piece) -> MemoryRow:
         kind, path = self._named(piece)
@@ -57,10 +67,14 @@ class Rows:
 
     def _nameless(self, piece: Piece) -> tuple[str, str]:
         """What holds something that no root leads to."""
-        self._asked += 1
-        if self._asked > _ASKED or not _is_in_python(piece.holder):
-            return UNEXPLAINED, "held where Python cannot see"
-        return "cycle", "a reference cycle, freed by the next collection"
+        if self._cycles is None:
+            unknown = sorted(
+                (p for p in self._account.pieces.values() if p.phase == "rest"), key=lambda p: -p.memory.nbytes
+            )
+            self._cycles = self._find_cycles([piece.holder for piece in unknown[:_ASKED]])
+        if id(piece.holder) in self._cycles:
+            return "cycle", "a reference cycle, freed by the next collection"
+        return UNEXPLAINED, "held by something that no name leads to"
 
     def _sums(self, pieces: list[Piece]) -> list[MemoryRow]:
         """The small rest, by kind and device."""
@@ -77,11 +91,6 @@ class Rows:
 
 def _registered(owner: str, name: str) -> str:
     return f"{owner}.{name}" if name.isidentifier() else f"{owner}.get_parameter({key_text(name)})"
-
-
-def _is_in_python(thing: Any) -> bool:
-    """True if some other object refers to it: as no root leads there, that is a cycle."""
-    return any(type(one) is not list or len(one) < 1 for one in gc.get_referrers(thing))
 
 
 def _merged(rows: list[MemoryRow]) -> list[MemoryRow]:

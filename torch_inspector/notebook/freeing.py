@@ -1,0 +1,121 @@
+"""`%torchcheck free`: what the notebook itself holds on to, and letting go of it."""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from torch_inspector.account import MemoryReport, MemoryRow
+
+_OUTPUT = re.compile(r"(?:Out\[(\d+)\]|_(\d+)|(_{1,3}))(?![\w])")
+_LATEST = ("_", "__", "___")
+_LAST = ("last_exc", "last_value", "last_traceback", "last_type")
+
+
+class Item(NamedTuple):
+    """Something that can be let go of."""
+
+    what: str
+    kind: str
+    """The kind of the rows of the report that it stands for; `cache` for free blocks."""
+    nbytes: int
+    why: str
+    """Why that is safe."""
+    asked: bool = True
+    """False for what only `--traceback` lets go of."""
+
+
+def plan(report: MemoryReport) -> list[Item]:
+    """What would be let go of, with the bytes that this would free at most."""
+    outputs, failed, cycles = (_sum(report.holding([kind])) for kind in ("IPython", "exception", "cycle"))
+    cached = sum(
+        max((one.reserved_nbytes or 0) - (one.allocated_nbytes or 0), 0) for one in report.totals if one.reserved_nbytes
+    )
+    items = [
+        Item("old outputs", "IPython", outputs, "`Out` and `_` hold them; no variable does"),
+        Item("reference cycles", "cycle", cycles, "nothing of yours leads to them"),
+        Item("cached blocks", "cache", cached, "torch keeps them for later tensors; none is in use"),
+        Item(
+            "the last exception", "exception", failed, "its frames hold them; `%debug` needs it until then", asked=False
+        ),
+    ]
+    return [item for item in items if item.nbytes]
+
+
+def proposals(report: MemoryReport, count: int = 3) -> list[tuple[str, int]]:
+    """Lines that would free most of what the user's own variables hold; nobody but the user runs them."""
+    sums: dict[str, int] = {}
+    for row in report.rows:
+        name = re.match(r"[A-Za-z]\w*", row.path)
+        if name is not None and row.kind in ("tensor", "activation", "closure", "generator"):
+            sums[name[0]] = sums.get(name[0], 0) + row.nbytes
+    ordered = sorted(sums.items(), key=lambda item: -item[1])
+    return [(f"del {name}", nbytes) for name, nbytes in ordered[:count]]
+
+
+def let_go(shell: Any, report: MemoryReport, *, traceback: bool) -> None:
+    """Lets go of old outputs that hold tensors, of cycles and cached blocks; touches no variable of the user.
+
+    Args:
+        shell: The IPython shell.
+        report: The account that was shown.
+        traceback: True to drop the last exception too; `%debug` has nothing to look at then.
+    """
+    _drop_outputs(shell, report.holding(["IPython"]))
+    if traceback:
+        _drop_exception(shell)
+    gc.collect()
+    _empty_caches()
+
+
+def _drop_outputs(shell: Any, rows: Iterable[MemoryRow]) -> None:
+    names, outputs = shell.user_ns, shell.user_ns.get("_oh")
+    dropped: list[Any] = []
+    for row in rows:
+        met = _OUTPUT.match(row.path)
+        if met is None:
+            continue
+        number = int(met[1] or met[2] or 0)
+        if type(outputs) is dict and number in outputs:
+            dropped.append(outputs.pop(number))
+        dropped += [names[name] for name in (met[3], f"_{number}") if name in names and name is not None]
+    old = {id(thing) for thing in dropped}
+    for name in [name for name in list(names) if type(name) is str and re.fullmatch(r"_\d+", name)]:
+        if id(names[name]) in old:
+            del names[name]
+    hidden = getattr(shell, "user_ns_hidden", None)
+    for name in [name for name, value in list(hidden.items()) if id(value) in old] if type(hidden) is dict else ():
+        hidden[name] = None
+    for name in _LATEST:
+        if id(names.get(name)) in old:
+            names[name] = ""
+        if id(getattr(shell.displayhook, name, None)) in old:
+            setattr(shell.displayhook, name, "")
+
+
+def _drop_exception(shell: Any) -> None:
+    for name in _LAST:
+        if hasattr(sys, name):
+            delattr(sys, name)
+    for holder, name in ((shell.InteractiveTB, "tb"), (shell, "_last_traceback")):
+        if getattr(holder, name, None) is not None:
+            setattr(holder, name, None)
+    result = getattr(shell, "last_execution_result", None)
+    for name in ("error_in_exec", "error_before_exec"):
+        if getattr(result, name, None) is not None:
+            setattr(result, name, None)
+
+
+def _empty_caches() -> None:
+    torch = sys.modules.get("torch")
+    for name in ("cuda", "xpu"):
+        backend = getattr(torch, name, None)
+        if backend is not None and getattr(backend, "is_initialized", bool)():
+            backend.empty_cache()
+
+
+def _sum(rows: Iterable[MemoryRow]) -> int:
+    return sum(row.nbytes for row in rows)
