@@ -159,6 +159,10 @@ class GraphFact(NamedTuple):
     """True if the tensors sit in elements of the container: `log[3]['loss']`."""
     remedy: str = ""
     """That line, changed so that no history is kept; empty where that cannot be said from its text."""
+    patterns: tuple[PatternFact, ...] = ()
+    """What was found in a graph that was made in this cell."""
+    made_at: Place | None = None
+    """The line that gave the variable its value, where something was found."""
 
 
 class HolderFact(NamedTuple):
@@ -210,6 +214,22 @@ class PatternFact(NamedTuple):
     """Variables which are these operands, where the user's code names them."""
     rivals: int = 0
     """Softmax nodes in the same graph, the one that was found included; 0 if the graph was not seen whole."""
+    nbytes: int = 0
+    """Bytes of the first of `shapes`, where they matter."""
+
+
+class TableFact(NamedTuple):
+    """A large leaf of a graph that was used only by looking up rows or picking elements, with a dense gradient."""
+
+    key: int
+    shape: Shape
+    nbytes: int
+    """Bytes of the leaf, and so of its gradient."""
+    element_count: int
+    used_count: int
+    """Elements that can have been used, at most."""
+    nodes: tuple[str, ...]
+    """Kinds of the operations that used it: `EmbeddingBackward0`, `IndexBackward0`."""
 
 
 class WitnessFact(NamedTuple):
@@ -220,6 +240,7 @@ class WitnessFact(NamedTuple):
     leaf_keys: frozenset[int]
     patterns: tuple[PatternFact, ...]
     saved_nbytes: int
+    tables: tuple[TableFact, ...] = ()
 
 
 class BackwardFact(NamedTuple):
@@ -392,6 +413,18 @@ class CallFact(NamedTuple):
     line: int
 
 
+class IndexingFact(NamedTuple):
+    """An index in the source of the cell that may copy, as a mask or a list does, and what keeps the result."""
+
+    line: int
+    source: str
+    """Dotted name of what is indexed."""
+    index: str
+    """The index as written."""
+    target: str
+    """Variable in which the result ends up."""
+
+
 class OperandFact(NamedTuple):
     """Something that the failing line named, moved as the line moves it."""
 
@@ -456,6 +489,7 @@ class Trace:
     counts: tuple[CountFact, ...] = ()
     loop_functions: tuple[LoopFunctionFact, ...] = ()
     calls: tuple[CallFact, ...] = ()
+    indexings: tuple[IndexingFact, ...] = ()
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
 

@@ -86,9 +86,9 @@ def _drop_outputs(shell: Any, rows: Iterable[MemoryRow]) -> None:
     for name in [name for name in list(names) if type(name) is str and re.fullmatch(r"_\d+", name)]:
         if id(names[name]) in old:
             del names[name]
-    hidden = getattr(shell, "user_ns_hidden", None)
-    for name in [name for name, value in list(hidden.items()) if id(value) in old] if type(hidden) is dict else ():
-        hidden[name] = None
+    hidden: Any = getattr(shell, "user_ns_hidden", None)
+    for name in [name for name, value in hidden.items() if id(value) in old] if type(hidden) is dict else []:
+        del hidden[name]
     for name in _LATEST:
         if id(names.get(name)) in old:
             names[name] = ""

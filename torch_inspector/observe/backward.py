@@ -86,6 +86,7 @@ class BackwardWatch:
                     site.count += 1
                     if not site.count & _UNMARKED:
                         mark()
+                        self._look_again(site, (args, kwargs))
                 else:
                     looked = self._begin((args, kwargs), _getframe(1))
             try:
@@ -145,7 +146,14 @@ class BackwardWatch:
         if self._attention.graphs_wanted > 0:
             self._attention.graphs_wanted -= 1
             return True
-        return site.count <= _FIRST_GRAPHS or self._forwards.waiting()
+        return site.count <= _FIRST_GRAPHS or self._forwards.waiting() or _is_due(site)
+
+    def _look_again(self, site: Site, given: _Given) -> None:
+        """Looks whether a graph that grew from call to call has gone on to grow."""
+        if self._recorder is not None and _is_due(site):
+            frame = _getframe(2)
+            outer = frame.f_back if frame.f_code is _TENSOR_BACKWARD else frame
+            self._look(self._recorder, site, given, outer or frame)
 
     def _end(self, site: Site, trail: int) -> None:
         recorder, attention = self._recorder, self._attention
@@ -182,10 +190,23 @@ class BackwardWatch:
             witness=seen.fact,
         )
         self.facts.append(fact)
+        site.growing = _grown(site, fact)
         self._forwards.note_reached(seen.numbers, complete=seen.fact.complete)
         if not fact.is_grad_call:
             for record in self._ledger.live():
                 record.leaf_keys |= seen.fact.leaf_keys
+
+
+def _is_due(site: Site) -> bool:
+    """True at the calls 8, 16, 32, … from a line whose graph has grown so far."""
+    return site.growing > 0 and site.count > _UNMARKED and not site.count & (site.count - 1)
+
+
+def _grown(site: Site, fact: BackwardFact) -> int:
+    """Nodes of a kept graph, if it is the first from its line or larger than all before; 0 otherwise."""
+    kept = fact.retain_graph and fact.witness is not None and fact.witness.complete
+    nodes = fact.witness.node_count if kept and fact.witness is not None else 0
+    return nodes if fact.index == 1 or 0 < site.growing < nodes else 0
 
 
 def _retains(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from torch_inspector.facts import PatternFact
+from torch_inspector.observe.blown import blown_up
+from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.softmax import SOFTMAX, softmax_below
 from torch_inspector.observe.stretched import (
@@ -29,4 +31,9 @@ def find_patterns(walk: Walk, other_side: OtherSide) -> tuple[PatternFact, ...]:
             found.extend(stretched_pair_loss(node, other_side))
         elif kind in REDUCTIONS:
             found.extend(stretched_terms(node, other_side))
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((*found, *large_patterns(walk))))
+
+
+def large_patterns(walk: Walk) -> tuple[PatternFact, ...]:
+    """Patterns that are about memory alone, which a kept graph may show as well as one behind a loss."""
+    return tuple(dict.fromkeys(blown_up(walk, Consumers(walk))))

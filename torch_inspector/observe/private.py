@@ -133,6 +133,14 @@ def output_shape(node: Node, number: int = 0) -> tuple[int, ...] | None:
         return None
 
 
+def output_itemsize(node: Node, number: int = 0) -> int:
+    """Bytes of one element of a result of the operation behind a node; 0 if torch does not tell."""
+    try:
+        return int(node._input_metadata[number].dtype.itemsize)
+    except Exception:  # noqa: BLE001
+        return 0
+
+
 def is_leaf_node(node: Node) -> bool:
     """True for the node that adds a gradient to a leaf tensor."""
     return type(node).__name__ == "AccumulateGrad"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Site:
     """One line (more exactly, one call in it) from which one kind of call is made."""
 
-    __slots__ = ("code", "count", "kind", "known_as", "lasti", "name", "owner", "place")
+    __slots__ = ("code", "count", "growing", "kind", "known_as", "lasti", "name", "owner", "place")
 
     def __init__(self, kind: str, place: Place, name: str = "", owner: int = 0) -> None:
         self.kind = kind
@@ -27,6 +27,8 @@ class Site:
         self.known_as = ""
         """What the code there calls the optimizer."""
         self.count = 0
+        self.growing = 0
+        """Nodes of the last graph of a backward call there, while each is kept and larger than the one before."""
         self.owner = owner
         # Held so that its address, which is part of the site's key, is not used again.
         self.code: CodeType | None = None

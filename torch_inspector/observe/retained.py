@@ -12,6 +12,8 @@ from torch_inspector.facts import GraphFact, Place
 from torch_inspector.observe import layers, private
 from torch_inspector.observe.graph import GraphReader, chain_of, pass_count
 from torch_inspector.observe.growth import Growth, growth, remedy
+from torch_inspector.observe.lines import assignment_line
+from torch_inspector.observe.patterns import large_patterns
 
 if TYPE_CHECKING:
     from torch_inspector.observe.namespace import Names
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _GROUPS = 24
 # Fewer tensors, links or steps are no collection: no line is searched for them.
 _SEVERAL = 3
+# Behind the last line of any cell.
+_ANY_LINE = 1 << 30
 _NUMBERED = re.compile(r"\[-?\d+\](?=[\[.]|$)")
 
 
@@ -91,7 +95,7 @@ class RetainedGraphs:
             return None
         newest = kept.newest()
         same = (known.key, known.tensor_count) == (newest, len(kept.tensors)) and newest < since
-        return known._replace(newest_nodes=0, grown_at=None) if same else None
+        return known._replace(newest_nodes=0, grown_at=None, patterns=(), made_at=None) if same else None
 
     def _fact(
         self, kept: _Kept, held: set[int], since: int, deadline: float, numbers: dict[str, set[int]]
@@ -122,6 +126,7 @@ class RetainedGraphs:
             step_count=steps,
             pass_count=pass_count(walk, chain.parts, chain.links) if chain else pass_count(walk, own),
             nested=kept.nested,
+            patterns=large_patterns(walk) if max(own) >= since else (),
         )
 
 
@@ -143,7 +148,17 @@ def with_places(facts: tuple[GraphFact, ...], files: list[CodeFile]) -> tuple[Gr
         facts: Graphs kept after the cell.
         files: Code to search, the cell's own first.
     """
-    return tuple(_placed(fact, files) if fact.newest_nodes and _several(fact) else fact for fact in facts)
+    made = tuple(_with_line(fact, files[:1]) if fact.patterns else fact for fact in facts)
+    return tuple(_placed(fact, files) if fact.newest_nodes and _several(fact) else fact for fact in made)
+
+
+def _with_line(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
+    """The same with the last line of the cell that gives the variable a value."""
+    for file in files:
+        line = assignment_line(file.tree, fact.path, _ANY_LINE) if file.tree is not None else None
+        if line is not None:
+            return fact._replace(made_at=Place(file.cell, line + file.offset))
+    return fact
 
 
 def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:

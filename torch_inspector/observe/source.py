@@ -33,13 +33,15 @@ def source_trace(cell: Cell) -> Trace:
 def _trace_of(code: str, offset: int) -> Trace:
     """The same by the text alone: cells are run again and again."""
     from torch_inspector.observe.closures import loop_functions
+    from torch_inspector.observe.indexing import indexing_facts
 
     tree = parse(code)
     if tree is None:
         return Trace()
     # A function in a loop is written with one of these words.
     functions = loop_functions(tree, code, offset) if "lambda" in code or "def" in code else ()
-    return Trace(loop_functions=functions, calls=call_facts(tree, offset))
+    indexings = indexing_facts(tree, offset) if "[" in code else ()
+    return Trace(loop_functions=functions, calls=call_facts(tree, offset), indexings=indexings)
 
 
 def dotted(node: ast.AST) -> str:

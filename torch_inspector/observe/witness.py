@@ -9,10 +9,12 @@ import torch
 
 from torch_inspector.facts import Place, Shape, WitnessFact
 from torch_inspector.observe import lines
+from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.other_side import Reader
 from torch_inspector.observe.patterns import find_patterns
+from torch_inspector.observe.tables import find_tables
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader
@@ -51,6 +53,7 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
             leaf_keys=frozenset(walk.leaf_keys),
             patterns=find_patterns(walk, Reader(recorder.places, user).other_side),
             saved_nbytes=walk.saved_nbytes(),
+            tables=find_tables(walk, Consumers(walk)),
         ),
         root=named,
         made_at=_made_at(recorder, user, named),

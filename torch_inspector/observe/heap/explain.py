@@ -188,7 +188,8 @@ class Look:
         for thing in self._census():
             _count(self.account, thing, REST)
         rest = Found()
-        rest.tensors = [p.holder for p in self.account.pieces.values() if p.phase == REST]
+        holders = (piece.holder for piece in self.account.pieces.values() if piece.phase == REST)
+        rest.tensors = [holder for holder in holders if kinds.is_a(holder, torch.Tensor)]
         self.graphs.read(_graph_roots(rest), REST)
         self.search.lead(REST, self.graphs.take_packed())
         self.account.add(REST, self.search.take())

@@ -1,0 +1,72 @@
+"""A large table between small operands and a small result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from torch_inspector.facts import PatternFact, Place, Run, Shape
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Smaller ones are worth a line, no more: there may be plenty of room for them.
+_LARGE_NBYTES = 64 << 20
+# Shapes of a pattern: the table, two operands, the result.
+_SHAPES = 4
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds tables that were broadcast, many times larger than what they came from, and added up right after."""
+    seen: set[tuple[Shape, ...]] = set()
+    for name, place, pattern in sorted(_patterns(run), key=lambda each: each[0] == ""):
+        large = pattern.nbytes >= max(run.min_nbytes, 1)
+        if large and len(pattern.shapes) == _SHAPES and pattern.shapes not in seen:
+            seen.add(pattern.shapes)
+            yield _finding(name, place, pattern)
+
+
+def _patterns(run: Run) -> Iterator[tuple[str, Place | None, PatternFact]]:
+    """What was found behind kept variables, the one that was made first in front, and behind losses."""
+    for graph in sorted(run.after.graphs, key=lambda graph: graph.key):
+        yield from ((graph.path, graph.made_at, p) for p in graph.patterns if p.name == "blown-up")
+    told = {p.shapes for past in run.earlier for graph in past.after.graphs for p in graph.patterns}
+    for backward in run.trace.backwards:
+        patterns = backward.witness.patterns if backward.witness else ()
+        new = (p for p in patterns if p.name == "blown-up" and p.shapes not in told)
+        yield from ((backward.root, backward.made_at, p) for p in new)
+
+
+def _finding(name: str, place: Place | None, pattern: PatternFact) -> Finding:
+    table, first, second, result = pattern.shapes
+    operands = max(prod(first), prod(second), 1)
+    return Finding(
+        message=(
+            f"`{name or 'the loss'}` went through a tensor of shape {table}, {pattern.nbytes / (1 << 20):.1f} MB: "
+            f"{first} met {second}, which made {prod(table) // operands} times more elements, "
+            f"and then they were reduced to {result}."
+        ),
+        subject=name,
+        fix=_fix(pattern),
+        line=place.line if place else None,
+        cell=place.cell if place else None,
+        severity="" if pattern.nbytes >= _LARGE_NBYTES else "hint",
+        evidence=(
+            Evidence("operands", f"{first} and {second}"),
+            Evidence("stretched to", str(table)),
+            Evidence("bytes of that tensor", pattern.nbytes, "bytes"),
+            Evidence("result", str(result)),
+            Evidence("graph", " <- ".join(pattern.nodes)),
+        ),
+    )
+
+
+def _fix(pattern: PatternFact) -> str:
+    """What gives the same result without the table."""
+    how = pattern.operands[0] if pattern.operands else ""
+    meeting = pattern.nodes[-1] if pattern.nodes else ""
+    if meeting.startswith("Mul") and how == "sum" and len(pattern.nodes) == 2:  # noqa: PLR2004  (product, then sum)
+        return "a product that is summed is a matrix product: a @ b.T, or torch.einsum"
+    if meeting.startswith("Sub") and how in ("sum", "norm"):
+        return "torch.cdist(a, b) gives distances of all pairs without it (its square, p=1 for absolute differences)"
+    return "go through one operand in parts (for part in a.split(64)) and torch.cat the results"

@@ -1,0 +1,84 @@
+"""A dense gradient for a large embedding of which each step uses a few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import Place, Run, TableFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Vocabularies of which a batch meets a small part are the rule; only size makes that a matter.
+_LARGE_NBYTES = 100 << 20
+# A third of that is worth a line.
+_HINT_NBYTES = 32 << 20
+# A sparse gradient keeps a number of 8 bytes with each row; it pays where most rows are left out.
+_TIMES = 20
+_LOOKUPS = frozenset(["EmbeddingBackward0", "EmbeddingBagBackward0"])
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds embeddings whose lookups, in all backward calls of one step, cover a small part of a large table."""
+    tables: dict[int, list[tuple[Place, TableFact]]] = {}
+    for backward in run.trace.backwards:
+        for table in backward.witness.tables if backward.witness else ():
+            tables.setdefault(table.key, []).append((backward.place, table))
+    for key, seen in tables.items():
+        place, table = seen[0]
+        used = max(each.used_count for _, each in seen) * _calls_per_step(run)
+        large = table.nbytes >= max(_HINT_NBYTES, run.min_nbytes)
+        if large and used * _TIMES <= table.element_count and _only_lookups(run, key, seen):
+            yield _finding(run, place, table, used)
+
+
+def _only_lookups(run: Run, key: int, seen: list[tuple[Place, TableFact]]) -> bool:
+    """True if no backward call reached the table in another way: as the output layer, in a penalty."""
+    reached = sum(key in backward.witness.leaf_keys for backward in run.trace.backwards if backward.witness)
+    return reached <= len(seen) and all(table.nodes and set(table.nodes) <= _LOOKUPS for _, table in seen)
+
+
+def _calls_per_step(run: Run) -> int:
+    """Backward calls whose gradients are added up before a step: each may use other rows."""
+    lines = len({backward.place for backward in run.trace.backwards})
+    steps = run.trace.count("step")
+    counted = -(-run.trace.count("backward") // steps) if steps else 0
+    return max([lines, counted, *(step.backward_count for step in run.trace.steps)])
+
+
+def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
+    name = _name(run, table.key)
+    rows = max(table.shape[:1], default=1)
+    used_rows = used * rows // max(table.element_count, 1)
+    return Finding(
+        message=(
+            f"`{name or 'an embedding'}` has {rows} rows, a step looks up at most {used_rows} of them, "
+            f"and backward makes a dense gradient of {table.nbytes / (1 << 20):.0f} MB."
+        ),
+        subject=name,
+        fix=(
+            "nn.Embedding(..., sparse=True) with torch.optim.SparseAdam, SGD or Adagrad for its weight: "
+            "the gradient then holds the rows that were looked up"
+        ),
+        line=place.line,
+        cell=place.cell,
+        severity="" if table.nbytes >= _LARGE_NBYTES else "hint",
+        evidence=(
+            Evidence("table", f"{name or 'embedding'} {table.shape}"),
+            Evidence("rows", rows, "count"),
+            Evidence("rows looked up per step, at most", used_rows, "count"),
+            Evidence("bytes of the gradient", table.nbytes, "bytes"),
+        ),
+    )
+
+
+def _name(run: Run, key: int) -> str:
+    """What the user calls a parameter; empty if no variable leads to it."""
+    tensor = (fact.path for fact in run.after.tensors if fact.key == key)
+    named = (
+        f"{module.path}.{name}"
+        for module in run.after.modules
+        for each, name in module.parameter_names
+        if each == key and module.path
+    )
+    return next(tensor, "") or next(named, "")

@@ -1,0 +1,82 @@
+"""Copies made by a mask or a list of numbers that stay alive beside what they were taken from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import IndexingFact, Run, TensorFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# A split into two or three parts is the size of the whole; more than twice that is the same data several times.
+_TIMES = 2
+# Below this nobody runs out of memory by it.
+_LEAST_NBYTES = 8 << 20
+# Nodes that indexing makes, or none.
+_MADE_BY = ("", "IndexBackward0")
+_ROOT = re.compile(r"[^.\[]*")
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds tensors of which copies, made by indexing in this cell, take several times their own memory."""
+    sources = {fact.path: fact for fact in run.after.tensors}
+    by_source: dict[str, list[IndexingFact]] = {}
+    for indexing in run.trace.indexings:
+        by_source.setdefault(indexing.source, []).append(indexing)
+    for name, indexings in by_source.items():
+        source = sources.get(name)
+        copies = _copies(run, source, {each.target for each in indexings}) if source else {}
+        nbytes = sum(copy.nbytes for copy in copies.values())
+        if source and nbytes >= max(_TIMES * source.nbytes, _LEAST_NBYTES, run.min_nbytes):
+            yield _finding(source, indexings, copies, nbytes)
+
+
+def _copies(run: Run, source: TensorFact, targets: set[str]) -> dict[int, TensorFact]:
+    """New tensors below the targets which have the rows of the source and memory of their own."""
+    old = {(fact.path, fact.key) for fact in run.before.tensors}
+    return {
+        fact.key: fact
+        for fact in run.after.tensors
+        if _root(fact.path) in targets
+        and fact.key != source.key
+        and (fact.path, fact.key) not in old
+        and fact.shape[1:] == source.shape[1:]
+        and len(fact.shape) == len(source.shape) > 0
+        and fact.dtype == source.dtype
+        and fact.device == source.device
+        and 0 < fact.nbytes == fact.storage_nbytes
+        and fact.made_by in _MADE_BY
+    }
+
+
+def _root(path: str) -> str:
+    """`folds` for `folds[2][0]`."""
+    found = _ROOT.match(path)
+    return found.group() if found else ""
+
+
+def _finding(source: TensorFact, indexings: list[IndexingFact], copies: dict[int, TensorFact], nbytes: int) -> Finding:
+    roots = {_root(copy.path) for copy in copies.values()}
+    first = next((each for each in indexings if each.target in roots), indexings[0])
+    names = ", ".join(f"`{name}`" for name in sorted(roots))
+    times = nbytes / max(source.nbytes, 1)
+    return Finding(
+        message=(
+            f"`{source.path}[{first.index}]` copies: {names} keeps {len(copies)} of these copies, "
+            f"{nbytes / (1 << 20):.1f} MB, {times:.1f} times `{source.path}` itself."
+        ),
+        subject=first.target,
+        fix=(
+            f"keep the indices instead ({first.index}) and index {source.path} where a part is used; "
+            "a slice such as [a:b] shares the memory"
+        ),
+        line=first.line,
+        cell=None,
+        evidence=(
+            Evidence(source.path, source.nbytes, "bytes"),
+            Evidence("copies", len(copies), "count"),
+            Evidence("bytes of the copies", nbytes, "bytes"),
+        ),
+    )
