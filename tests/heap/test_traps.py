@@ -7,6 +7,7 @@ import textwrap
 import threading
 import warnings
 import weakref
+from typing import ClassVar
 
 import pytest
 import torch
@@ -65,7 +66,7 @@ def test_a_look_while_another_thread_trains():
 
 
 def test_a_generators_local_is_freed_by_its_own_del():
-    died = []
+    died: list[int] = []
 
     def work():
         local = torch.randn(1_000)
@@ -134,6 +135,8 @@ def test_a_checkpoint_is_not_computed_again():
 
 
 class Loud(torch.Tensor):
+    calls: ClassVar[list[object]] = []
+
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         cls.calls.append(func)
@@ -206,7 +209,7 @@ def test_without_time_the_bytes_are_still_counted():
 
 
 def test_a_cycle_that_a_variable_leads_to_is_no_cycle():
-    holder = {"data": torch.randn(2_000)}
+    holder: dict[str, object] = {"data": torch.randn(2_000)}
     holder["self"] = holder
     report = look({"holder": holder})
     assert ("holder['data']", "tensor") in [(row.path, row.kind) for row in report.rows]

@@ -20,7 +20,7 @@ from tests.fakes import (
 )
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import Pitfall
-from torch_inspector.views.card import Card, Code, Details, Line, Prose, Table
+from torch_inspector.views.card import Bars, Card, Code, Details, Line, Prose, Table
 from torch_inspector.views.explain import list_card, page_card, run_card
 from torch_inspector.views.report import report_card, state_card
 from torch_inspector.views.text import to_text
@@ -82,6 +82,7 @@ EVERYTHING = Card(
         Code("no caption"),
         Table((("a", "1"), ("b", "2")), ("name", "count"), "Caption", (1,)),
         Table((("label", "`value`"),)),
+        Bars((("activations", "1.00 GB"), ("`key`", "12.0 MB")), (1_000, 12), "Bars"),
         Details("Summary", (Line("inside"), Table((("a", "b"),))), more="%torchcheck explain x"),
         Details("Open in text", (Line("inside too"),)),
         Card("nested", "hint", (Card("deeper", "calm", ()),), slug="x"),
@@ -133,7 +134,13 @@ def hostile_run(text):
 def hostile_cards(text):
     """Every kind of card over such a run."""
     run = hostile_run(text)
-    made = (Line(text), Code(text, text, text), Table(((text, text),), (text, text), text), Prose(text))
+    made = (
+        Line(text),
+        Code(text, text, text),
+        Table(((text, text),), (text, text), text),
+        Prose(text),
+        Bars(((text, text),), (500,), text),
+    )
     parts = Card(text, "hint", (*made, Details(text, made, text), Details(text, made), Card(text, "calm", made)), text)
     return run_card(run, []), report_card(run, []), state_card(run.after), parts
 

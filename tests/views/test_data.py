@@ -18,4 +18,11 @@ def test_fields_keep_their_names():
 
 
 def test_every_kind_has_its_name():
-    assert {part["kind"] for part in card_data(EVERYTHING)["parts"]} == {"line", "code", "table", "details", "card"}
+    assert {part["kind"] for part in card_data(EVERYTHING)["parts"]} == {
+        "line",
+        "code",
+        "table",
+        "bars",
+        "details",
+        "card",
+    }

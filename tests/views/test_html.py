@@ -20,6 +20,7 @@ TAGS = {
     "div",
     "em",
     "hr",
+    "img",
     "li",
     "ol",
     "p",
@@ -37,7 +38,12 @@ TAGS = {
     "ul",
 }
 ATTRIBUTES = {"class", "role", "aria-label", "aria-hidden", "scope", "href", "start", "title"}
-VOID = {"br", "hr"}
+ATTRIBUTES |= {"alt", "width", "height", "src"}
+VOID = {"br", "hr", "img"}
+BAR = re.compile(
+    r"data:image/svg\+xml,%3Csvg xmlns='http://www\.w3\.org/2000/svg' viewBox='0 0 1000 50' "
+    r"preserveAspectRatio='none'%3E%3Crect width='\d+' height='50' fill='%234c8bf5'/%3E%3C/svg%3E"
+)
 
 
 class Outline(HTMLParser):
@@ -53,6 +59,7 @@ class Outline(HTMLParser):
         self.bad += [tag] if tag not in TAGS else []
         self.bad += [f"{name}={value}" for name, value in attrs if name not in ATTRIBUTES]
         self.bad += [value for name, value in attrs if name == "href" and not value.startswith("https://")]
+        self.bad += [value for name, value in attrs if name == "src" and not BAR.fullmatch(value)]
         self.open += [] if tag in VOID else [tag]
         self.seen.append(f"<{tag} {dict(attrs).get('class') or ''}>")
 

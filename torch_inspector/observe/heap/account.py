@@ -77,9 +77,10 @@ class Account:
             if size is not None:
                 piece.memory = piece.memory._replace(nbytes=size)
 
-    def knows(self, tensor: Any) -> bool:
-        """True if a tensor or storage was counted."""
-        return id(tensor) in self._done
+    def unknown(self, things: list[Any]) -> list[Any]:
+        """Those of some tensors and storages that were not counted."""
+        done = self._done
+        return [thing for thing in things if id(thing) not in done]
 
     # what was found -----------------------------------------------------------
 

@@ -166,11 +166,8 @@ class Look:
     def _census(self) -> list[Any]:
         """Every tensor and storage that Python knows and that was not counted yet."""
         if self._heap is None:
-            objects = gc.get_objects()
-            types = list(map(type, objects))
-            wanted = {id(kind) for kind in {id(k): k for k in types}.values() if _counts_bytes(kind)}
-            self._heap = list(compress(objects, map(wanted.__contains__, map(id, types))))
-        return [thing for thing in self._heap if not self.account.knows(thing)]
+            self._heap = tensors_of_heap()
+        return self.account.unknown(self._heap)
 
     def _missing(self) -> bool:
         """True if enough bytes are not named yet to go on."""
@@ -226,9 +223,16 @@ class Look:
 _OWN = str(__file__).rsplit("observe", 1)[0]
 
 
-def _counts_bytes(kind: type[Any]) -> bool:
-    bases = set(map(id, kinds.mro_of(kind)))
-    return id(torch.Tensor) in bases or id(torch.UntypedStorage) in bases
+def tensors_of_heap() -> list[Any]:
+    """Every tensor and storage that the garbage collector knows, that is, all that Python has seen."""
+    wanted, stack = set[int](), [torch.Tensor, torch.UntypedStorage]
+    while stack:
+        kind = stack.pop()
+        if id(kind) not in wanted:
+            wanted.add(id(kind))
+            stack += type.__subclasses__(kind)
+    objects = gc.get_objects()
+    return list(compress(objects, map(wanted.__contains__, map(id, map(type, objects)))))
 
 
 def _count(account: Account, thing: Any, phase: str = "") -> None:

@@ -31,6 +31,7 @@ from torch_inspector.observe.paths import key_text, name_of_part, path_of_attrib
 _LONGEST = 60
 _CACHE = type(lru_cache(lambda: None))
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_PLAIN = (dict, list, tuple, set, frozenset)
 _REGISTERED = ("_parameters", "_buffers", "_modules")
 
 
@@ -121,6 +122,8 @@ class Trails:
     def parts(self, thing: Any) -> list[Any]:
         """What an object refers to, through an instance dictionary that was made after the search, too."""
         parts = gc.get_referents(thing)
+        if type(thing) in _PLAIN:
+            return parts
         made = [part for part in parts if type(part) is dict and id(part) not in self._search.seen]
         return parts + [value for fields in made for value in list(fields.values())]
 
