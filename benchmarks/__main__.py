@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks import cell, finding, load, loop
+from benchmarks import cell, finding, load, loop, memory
 from benchmarks.timing import Row, Spread
 
 _BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
@@ -17,6 +17,7 @@ _BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
     "cell": cell.run,
     "load": load.run,
     "finding": finding.run,
+    "memory": memory.run,
 }
 _LINE = "{:<8} {:<46} {:>9} {:>16} {:>9} {:>8}  {}"
 _NOTE = """\
