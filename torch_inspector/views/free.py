@@ -43,8 +43,9 @@ def freed_card(
         proposals: Lines for the user to run, with the bytes they would free.
     """
     total = sum(freed for _, freed, _ in rows)
-    table = tuple((what, size(freed), size(left) if left else "") for what, freed, left in rows)
-    parts: list[Part] = [Table(table, ("what", "came free", "still held"), "", (1, 2))] if table else []
+    table = tuple((what, size(freed), *([size(left)] if kept else [])) for what, freed, left in rows)
+    columns = ("what", "came free", "still held") if kept else ("what", "came free")
+    parts: list[Part] = [Table(table, columns, "", (1, 2))] if table else []
     if kept:
         still = tuple((row.path, row.kind, size(row.nbytes)) for row in kept[:_STILL])
         parts.append(Table(still, ("held by", "kind", "size"), "Not freed", (2,)))

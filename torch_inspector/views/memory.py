@@ -14,6 +14,7 @@ ROW_COUNT = 20
 """Holders that the table names."""
 _ALIKE = 3
 _INDEX = re.compile(r"\[(\d+)\]")
+_OUTPUT = re.compile(r"Out\[(\d+)\]")
 _GRAPH = " (its graph)"
 _PER_MILLE = 1_000
 
@@ -106,8 +107,13 @@ def _table(groups: list[Group], cells: Mapping[str, int]) -> Table:
 
 
 def _cell(group: Group, cells: Mapping[str, int]) -> str:
-    made = sorted({cells[row.path] for row in group.rows if row.path in cells})
+    made = sorted({cell for row in group.rows if (cell := _made_in(row.path.removesuffix(_GRAPH), cells))})
     return "" if not made else str(made[0]) if made[0] == made[-1] else f"{made[0]} to {made[-1]}"
+
+
+def _made_in(path: str, cells: Mapping[str, int]) -> int | None:
+    shown = _OUTPUT.match(path)
+    return int(shown[1]) if shown is not None else cells.get(path)
 
 
 def _remark(group: Group) -> str:

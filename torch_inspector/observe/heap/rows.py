@@ -11,8 +11,9 @@ from torch_inspector.observe.heap.account import STATE, TENSOR, Account, Piece
 from torch_inspector.observe.heap.trail import Trails
 from torch_inspector.observe.paths import key_text
 
-# Pieces that are named one by one, and those of them for which the garbage collector is asked who refers to them.
-_NAMED, _ASKED = 400, 100
+# Pieces that are named however long that takes, seconds for the small ones after them, and pieces without a root for
+# which the garbage collector is asked who refers to them.
+_NAMED, _MORE_S, _ASKED = 400, 0.15, 100
 _PHASES = {"IPython": "IPython", "exception": "exception", "frame": "frame", "library": "library"}
 
 
@@ -33,11 +34,21 @@ class Rows:
     ) -> MemoryReport:
         """All rows, largest first."""
         pieces = sorted(self._account.pieces.values(), key=lambda piece: -piece.memory.nbytes)
-        rows = [self._row(piece) for piece in pieces[:_NAMED] if perf_counter() < self._deadline or piece is pieces[0]]
+        rows = self._rows_in_time(pieces)
         rows += self._sums(pieces[len(rows) :])
         foreign = [self._row(p)._replace(kind="another library") for p in list(self._account.foreign.values())[:_NAMED]]
         ordered = tuple(sorted(_merged(rows), key=lambda row: -row.nbytes))
         return MemoryReport(ordered, totals, tuple(foreign), notes, duration_s, exact)
+
+    def _rows_in_time(self, pieces: list[Piece]) -> list[MemoryRow]:
+        """Rows of the largest pieces; of the many small ones, as many as can be named at once."""
+        rows, begun = [], perf_counter()
+        for place, piece in enumerate(pieces):
+            now = perf_counter()
+            if place and (now > self._deadline or (place >= _NAMED and now > begun + _MORE_S)):
+                break
+            rows.append(self._row(piece))
+        return rows
 
     def holder_of(self, path: str) -> Any:
         """The object behind the row of a path; None if there is none."""

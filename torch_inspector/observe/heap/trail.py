@@ -53,6 +53,7 @@ class Trails:
         self._name_of_key = name_of_key
         self._parents: dict[int, Any] = {}
         self._texts: dict[int, str] = {}
+        self._indices: dict[int, dict[int, Any]] = {}
 
     def of(self, thing: Any) -> Trail:
         """The way by which the search has met an object."""
@@ -113,11 +114,18 @@ class Trails:
             return self._search.links[id(thing)][0]
         if met is None or met < 0 or met >= len(self._search.chunks) or met == ROOT:
             return None
-        wanted = {id(thing)}
-        for candidate in self._search.chunks[met]:
-            if not wanted.isdisjoint(map(id, self.parts(candidate))):
-                return candidate
-        return None
+        index = self._indices.get(met)
+        if index is None:
+            index = self._indices[met] = self._index(self._search.chunks[met])
+        return index.get(id(thing))
+
+    def _index(self, chunk: list[Any]) -> dict[int, Any]:
+        """What each part of the members of a chunk belongs to, by address."""
+        index: dict[int, Any] = {}
+        for member in chunk:
+            for part in self.parts(member):
+                index.setdefault(id(part), member)
+        return index
 
     def parts(self, thing: Any) -> list[Any]:
         """What an object refers to, through an instance dictionary that was made after the search, too."""

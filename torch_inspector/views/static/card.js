@@ -4,6 +4,8 @@ const SHAPES = { error: "■", warning: "▲", hint: "●", calm: "" };
 // A card has at most this many levels and parts; whatever has more was not made by torch_inspector.
 const DEPTH = 8;
 const COUNT = 1000;
+// Letters of a cell that is not broken inside words.
+const SHORT = 20;
 
 const isText = (x) => typeof x === "string";
 const isTexts = (x) => Array.isArray(x) && x.length <= COUNT && x.every(isText);
@@ -65,7 +67,8 @@ function toned(tone, text) {
 }
 
 function cell(tag, scope, text, isFigure) {
-  const made = node(tag, isFigure ? "ti-figure" : "", ...inline(text));
+  const short = scope !== "col" && [...text].length <= SHORT;
+  const made = node(tag, isFigure ? "ti-figure" : short ? "ti-short" : "", ...inline(text));
   if (scope) made.setAttribute("scope", scope);
   return made;
 }
