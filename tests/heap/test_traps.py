@@ -1,10 +1,12 @@
 """What has crashed a kernel, kept a tensor alive or run code of the user in other tools' looks."""
 
+import contextvars
 import gc
 import subprocess
 import sys
 import textwrap
 import threading
+import types
 import warnings
 import weakref
 from typing import ClassVar
@@ -206,6 +208,30 @@ def test_without_time_the_bytes_are_still_counted():
     report = look(names, budget_s=0.0)
     assert sum(row.nbytes for row in report.rows if row.device == "cpu") >= 500 * 4_000
     assert report.notes
+
+
+def test_what_a_context_variable_holds_is_no_cycle():
+    variable: contextvars.ContextVar[object] = contextvars.ContextVar("held")
+    variable.set(torch.randn(7_000))
+    try:
+        kinds = {row.kind for row in look({}).rows if row.nbytes == 28_000}
+    finally:
+        variable.set(None)
+    assert kinds == {"not explained"}
+
+
+def test_python_modules_that_are_nowhere_registered_are_looked_into():
+    module = types.ModuleType("loose")
+    module.__dict__["tensor"] = torch.randn(1_000)
+    assert "loose.tensor" in [row.path for row in look({"loose": module}).rows]
+
+
+def test_a_deep_nest_has_a_name():
+    nest: list[object] = [torch.randn(3_000)]
+    for _ in range(200):
+        nest = [nest]
+    (path,) = [row.path for row in look({"nest": nest}).rows if row.nbytes == 12_000]
+    assert path.startswith("nest[0][0]")
 
 
 def test_a_cycle_that_a_variable_leads_to_is_no_cycle():

@@ -101,6 +101,8 @@ class Rows:
 
 
 def _registered(owner: str, name: str) -> str:
+    if name.isdigit():
+        return f"{owner}[{name}]"
     return f"{owner}.{name}" if name.isidentifier() else f"{owner}.get_parameter({key_text(name)})"
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from itertools import filterfalse, repeat
 from time import perf_counter
-from types import FrameType, FunctionType, GetSetDescriptorType, ModuleType
+from types import FrameType, FunctionType, GetSetDescriptorType
 from typing import Any
 
 import torch
@@ -33,7 +33,6 @@ _SORTS: tuple[tuple[type[Any], str], ...] = (
     (torch.nn.Module, "module"),
     (torch.optim.Optimizer, "optimizer"),
     (type, "class"),
-    (ModuleType, "skip"),
     (FunctionType, "function"),
     (FrameType, "frame"),
 )

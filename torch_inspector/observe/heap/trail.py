@@ -27,8 +27,10 @@ from torch_inspector.observe.heap.search import LINK, ROOT, Search
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.paths import key_text, name_of_part, path_of_attribute
 
+# Letters of one path; what lies between its first and last is left out.
+_TEXT = 300
 # Steps of one trail; longer ones are linked lists.
-_LONGEST = 60
+_LONGEST = 400
 _CACHE = type(lru_cache(lambda: None))
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _PLAIN = (dict, list, tuple, set, frozenset)
@@ -81,6 +83,8 @@ class Trails:
             before = steps[place - 2] if place > 1 else None
             path = path + link[1] if link is not None else self._extended(path, before, *steps[place - 1 : place + 1])
             self._texts.setdefault(id(steps[place]), path)
+        if len(path) > _TEXT:
+            path = f"{path[: _TEXT // 2]} … {path[-_TEXT // 3 :]}"
         self._texts[id(thing)] = path
         return path
 
@@ -95,6 +99,9 @@ class Trails:
         return "tensor"
 
     def _extended(self, path: str, before: Any, parent: Any, child: Any) -> str:
+        if before is None and type(parent) is dict and self._search.roots.get(id(parent), ("",))[0] == "library":
+            name = next((key for key, value in _items(parent) if value is child and type(key) is str), None)
+            return path if name is None else path_of_attribute(path, name)
         if kinds.is_a(parent, dict):
             key = next((key for key, value in _items(parent) if value is child), None)
             name = self._name_of_key(key) if kinds.is_a(key, torch.Tensor) else ""

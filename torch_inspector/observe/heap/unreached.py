@@ -59,13 +59,16 @@ def _step(level: list[Any], holders: dict[int, set[int]], held: set[int], search
 
 
 def _only_itself(address: int, holders: dict[int, set[int]], held: set[int]) -> bool:
-    """True if somebody holds it, and none of them, directly or not, is reached from anywhere."""
+    """True if each of its holders, directly or not, has a holder among them, and none is reached from anywhere.
+
+    One that nobody seems to hold is held by C: the values of context variables are.
+    """
     stack, met = [address], set()
     while stack:
         here = stack.pop()
-        if here in held:
+        if here in held or not holders.get(here):
             return False
         if here not in met:
             met.add(here)
-            stack += holders.get(here, ())
-    return bool(holders.get(address))
+            stack += holders[here]
+    return True
