@@ -70,6 +70,21 @@ class TensorFact(NamedTuple):
     first_seen_cell: int | None = None
 
 
+class PinFact(NamedTuple):
+    """A storage that only small views of it keep alive."""
+
+    paths: tuple[str, ...]
+    """The views."""
+    nbytes: int
+    """Bytes that they show together."""
+    storage_nbytes: int
+    device: str
+    key: int
+    """Identity of the storage."""
+    made_at: Place | None = None
+    """The line of the cell that made the first of them."""
+
+
 @dataclass(frozen=True)
 class ModuleFact:
     """One `nn.Module`."""
@@ -186,6 +201,42 @@ class HolderFact(NamedTuple):
     """Bytes of the elements of a single tensor; less than `nbytes` for a view."""
 
 
+class LocalFact(NamedTuple):
+    """A variable of a function that failed, and what only its frame keeps."""
+
+    path: str
+    """What the function calls it: `hidden`, `batch['image']`."""
+    function: str
+    place: Place
+    """The line that the function had come to; empty if it is not the user's own."""
+    nbytes: int
+    """Bytes that only this frame keeps, those of `graph_nbytes` included."""
+    graph_nbytes: int = 0
+    """Part of `nbytes` that only the autograd graph behind it holds."""
+    shape: Shape | None = None
+    """Of a single tensor."""
+    device: str = ""
+
+
+class TracebackFact(NamedTuple):
+    """An exception that is kept, and with it the frames of the functions that failed."""
+
+    path: str
+    """How to reach it: `sys.last_value` for the one that ended the latest failing cell, `errors[2]`."""
+    kind: str
+    """Class of the exception."""
+    key: int
+    """Stands for this exception with this traceback; compare it only while it is kept."""
+    cell: int | None
+    """The cell whose execution raised it."""
+    nbytes: int
+    """Bytes of tensors, and of graphs behind them, that only these frames keep."""
+    locals: tuple[LocalFact, ...] = ()
+    """The variables that hold most of it, the largest first."""
+    others: tuple[str, ...] = ()
+    """Other paths to the same exception."""
+
+
 class MemoryFact(NamedTuple):
     """Memory of one device or of the host process."""
 
@@ -241,6 +292,10 @@ class WitnessFact(NamedTuple):
     patterns: tuple[PatternFact, ...]
     saved_nbytes: int
     tables: tuple[TableFact, ...] = ()
+    leaf_nbytes: int = 0
+    """Bytes of the leaves, each storage once."""
+    half_nbytes: int = 0
+    """Part of `saved_nbytes` in 16-bit numbers, which autocast makes; 0 if a leaf that is used has such numbers too."""
 
 
 class BackwardFact(NamedTuple):
@@ -389,6 +444,32 @@ class CountFact(NamedTuple):
     count: int
 
 
+class EmptiedFact(NamedTuple):
+    """All calls of `empty_cache()` from one line."""
+
+    place: Place
+    name: str
+    """`torch.cuda.empty_cache`"""
+    count: int
+    spent_s: float
+    started: bool
+    """True if the process uses an accelerator at all; without one the call does nothing."""
+
+
+class CheckpointFact(NamedTuple):
+    """All calls of `checkpoint()` in its old variant, told to use it or not, with one block from one line."""
+
+    place: Place
+    kind: str
+    """Class of the block; empty for a function."""
+    count: int
+    fed: bool
+    """True if a tensor argument wanted a gradient in one of the first calls: else no gradient can come back."""
+    training: bool
+    parameter_keys: frozenset[int]
+    """Parameters of the block that want gradients, the first of them."""
+
+
 class LoopFunctionFact(NamedTuple):
     """A function made in a loop which reads the loop's variable when it is called, and is kept."""
 
@@ -440,6 +521,27 @@ class OperandFact(NamedTuple):
     """Of a module whose parts must be told apart: the first parameter or buffer on each device, and the device."""
 
 
+class ShortageFact(NamedTuple):
+    """An allocation that failed, with the numbers that the allocator gave; None where it gave none."""
+
+    device: str
+    """`cpu`, `cuda:0`, `mps:0`."""
+    asked_nbytes: int
+    total_nbytes: int | None = None
+    free_nbytes: int | None = None
+    in_use_nbytes: int | None = None
+    """What this process has taken."""
+    allocated_nbytes: int | None = None
+    """What torch has handed out to tensors."""
+    unallocated_nbytes: int | None = None
+    """What torch has taken from the device and not handed out."""
+    place: Place = Place()
+    """Innermost line of the user's own code."""
+    operation: str = ""
+    """The expression in that line, or the function of torch that it led to."""
+    raised_as: str = ""
+
+
 @dataclass(frozen=True)
 class ErrorFact:
     """The exception that ended the cell."""
@@ -452,6 +554,8 @@ class ErrorFact:
     interrupted: bool = False
     device_names: tuple[tuple[str, str], ...] = ()
     """Variables at that line which hold a device: `("device", "cuda:0")`."""
+    shortage: ShortageFact | None = None
+    """The allocation that failed, if the exception, or one that it was raised from, says so."""
 
 
 @dataclass(frozen=True)
@@ -464,6 +568,8 @@ class Snapshot:
     graphs: tuple[GraphFact, ...] = ()
     holders: tuple[HolderFact, ...] = ()
     memory: tuple[MemoryFact, ...] = ()
+    tracebacks: tuple[TracebackFact, ...] = ()
+    pins: tuple[PinFact, ...] = ()
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
 
@@ -487,6 +593,8 @@ class Trace:
     clears: tuple[ClearFact, ...] = ()
     loaders: tuple[LoaderFact, ...] = ()
     counts: tuple[CountFact, ...] = ()
+    emptied: tuple[EmptiedFact, ...] = ()
+    checkpoints: tuple[CheckpointFact, ...] = ()
     loop_functions: tuple[LoopFunctionFact, ...] = ()
     calls: tuple[CallFact, ...] = ()
     indexings: tuple[IndexingFact, ...] = ()

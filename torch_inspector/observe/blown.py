@@ -46,8 +46,8 @@ _WAY = 12
 
 def blown_up(walk: Walk, consumers: Consumers) -> Iterator[PatternFact]:
     """Large tables between small operands and a small result, each once."""
-    for node in walk.nodes.values():
-        if type(node).__name__ in _MEETS:
+    for kind in sorted(_MEETS & walk.by_kind.keys()):
+        for node in walk.by_kind[kind]:
             table = made_by(node)
             if table is not None and table[1] >= _LEAST_NBYTES:
                 yield from _judged(node, table, consumers)
@@ -79,7 +79,7 @@ def _sides(node: Node) -> list[Shape]:
 def _saved_shape(node: Node, name: str) -> Shape | None:
     kept: Any = getattr(node, f"_raw_saved_{name}", None)
     value: Any = kept.data if kept is not None else None
-    return tuple(value.shape) if issubclass(type(value), torch.Tensor) else None
+    return tuple(value.shape) if type(value) in (torch.Tensor, torch.nn.Parameter) else None
 
 
 def _way_to_reduction(node: Node, shape: Shape, consumers: Consumers) -> list[Node]:

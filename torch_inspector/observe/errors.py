@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from torch_inspector.facts import ErrorFact, OperandFact, Place
+from torch_inspector.facts import ErrorFact, OperandFact, Place, ShortageFact
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
 
@@ -33,7 +33,19 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         operands=operands,
         interrupted=kinds.is_a(error, KeyboardInterrupt),
         device_names=devices,
+        shortage=_shortage(error, places),
     )
+
+
+def _shortage(error: BaseException, places: Places) -> ShortageFact | None:
+    """The allocation that failed, if that is behind the exception."""
+    import sys
+
+    if "torch" not in sys.modules:
+        return None
+    from torch_inspector.observe.shortage import shortage_fact
+
+    return shortage_fact(error, places)
 
 
 def _message(error: BaseException) -> str:

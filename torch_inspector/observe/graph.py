@@ -6,8 +6,9 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -29,6 +30,8 @@ _MARKS = 4_096
 # A total is scaled by a weight, a batch size, a count; more are not followed, for each node read has its price.
 _SCALED = 3
 _JOINS = ("CatBackward0", "StackBackward0")
+_HALF = frozenset((torch.float16, torch.bfloat16))
+_dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
 _SCALINGS = ("MulBackward0", "DivBackward0")
 
 
@@ -46,6 +49,9 @@ class Walk:
     numbers: set[int] = field(default_factory=set)
     leaf_keys: set[int] = field(default_factory=set)
     leaf_storages: set[int] = field(default_factory=set)
+    leaf_nbytes: int = 0
+    half_storages: set[int] = field(default_factory=set)
+    """Storages of 16-bit floating-point numbers, also those of leaves."""
     storages: dict[int, int] = field(default_factory=dict)
     freed_count: int = 0
     """Saved values that are not there: let go by backward, or never needed."""
@@ -61,6 +67,19 @@ class Walk:
     def saved_nbytes(self, held: set[int] = frozenset()) -> int:  # type: ignore[assignment]
         """Bytes kept for backward, leaves and the storages in `held` left out, each storage once."""
         return sum(n for key, n in self.storages.items() if key not in self.leaf_storages and key not in held)
+
+    @cached_property
+    def by_kind(self) -> dict[str, list[Node]]:
+        """The nodes by the name of their operation. Ask only when the walk is over."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes.values():
+            found.setdefault(type(node).__name__, []).append(node)
+        return found
+
+    def half_nbytes(self) -> int:
+        """The part of that in numbers of 16 bits; 0 if a leaf has such numbers too."""
+        own = self.half_storages
+        return 0 if own & self.leaf_storages else sum(n for key, n in self.storages.items() if key in own)
 
 
 @dataclass
@@ -150,8 +169,9 @@ def _note_leaf(node: Node, walk: Walk) -> None:
     leaf = node.variable
     walk.leaf_keys.add(id(leaf))
     storage = private.storage_of(leaf)
-    if storage:
+    if storage and storage[0] not in walk.leaf_storages:
         walk.leaf_storages.add(storage[0])
+        walk.leaf_nbytes += storage[1]
 
 
 def _note_saved(node: Node, walk: Walk) -> None:
@@ -165,6 +185,8 @@ def _note_saved(node: Node, walk: Walk) -> None:
             storage = private.storage_of(saved)
             if storage:
                 walk.storages[storage[0]] = storage[1]
+                if _dtype_of(saved) in _HALF:
+                    walk.half_storages.add(storage[0])
 
 
 def pass_count(walk: Walk, parts: Collection[int], links: frozenset[int] = frozenset()) -> int:

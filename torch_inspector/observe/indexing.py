@@ -57,12 +57,12 @@ def _kept_values(statement: ast.AST) -> Iterator[ast.expr]:
     value: ast.expr | None = getattr(statement, "value", None)
     stack: list[ast.expr | None] = [value]
     if isinstance(statement, ast.Expr) and isinstance(value, ast.Call):
-        stack = [*value.args]
+        stack = [*reversed(value.args)]
     while stack:
         node = stack.pop()
         if node is not None:
             yield node
-            stack.extend(_parts(node))
+            stack.extend(reversed(_parts(node)))
 
 
 def _parts(node: ast.expr) -> list[ast.expr | None]:

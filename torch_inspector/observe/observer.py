@@ -15,7 +15,9 @@ from torch_inspector.observe import private, source
 from torch_inspector.observe.attention import Attention
 from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
+from torch_inspector.observe.checkpoints import CheckpointWatch
 from torch_inspector.observe.counted import CountWatch
+from torch_inspector.observe.emptied import EmptiedWatch
 from torch_inspector.observe.errors import error_fact
 from torch_inspector.observe.forwards import ForwardWatch
 from torch_inspector.observe.graph import GraphReader
@@ -23,6 +25,7 @@ from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.ledger import Ledger
 from torch_inspector.observe.loaders import LoaderWatch
 from torch_inspector.observe.memory import memory_facts
+from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
 from torch_inspector.observe.retained import with_places
@@ -52,7 +55,9 @@ class TorchObserver:
         self._steps = StepWatch(self._attention, self._ledger, self._forwards)
         self._counted = CountWatch(self._ledger)
         self._loaders = LoaderWatch()
-        self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures)
+        self._emptied = EmptiedWatch()
+        self._checkpoints = CheckpointWatch()
+        self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures, places)
         self._recorder: Recorder | None = None
         self._nodes_before = 0
         self.install()
@@ -79,8 +84,11 @@ class TorchObserver:
     def _patches(self) -> list[Patch]:
         return [patch for watch in self._watches() for patch in watch.patches]
 
-    def _watches(self) -> tuple[ForwardWatch, BackwardWatch, StepWatch, CountWatch, LoaderWatch]:
-        return self._forwards, self._backwards, self._steps, self._counted, self._loaders
+    def _watches(
+        self,
+    ) -> tuple[ForwardWatch, BackwardWatch, StepWatch, CountWatch, LoaderWatch, EmptiedWatch, CheckpointWatch]:
+        watches = self._forwards, self._backwards, self._steps, self._counted, self._loaders
+        return *watches, self._emptied, self._checkpoints
 
     def open(self, budget_s: float) -> None:
         """Begins to record a cell."""
@@ -114,6 +122,8 @@ class TorchObserver:
             modes=tuple(self._forwards.modes),
             clears=tuple(self._steps.clears.values()),
             loaders=self._loaders.facts(),
+            emptied=self._emptied.facts(),
+            checkpoints=self._checkpoints.facts(),
             counts=recorder.counts() + self._forwards.counts(),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
@@ -124,10 +134,11 @@ class TorchObserver:
         """What holds now."""
         look = Look(names, history, perf_counter() + budget_s, self._nodes_before, full, self._forwards.called())
         taken = self._snapshots.take(look, cell.number)
-        graphs = taken.graphs
+        graphs, pins = taken.graphs, taken.pins
         with self._failures.guard("growth"):
             graphs = with_places(graphs, self._files(cell))
-        return replace(taken, graphs=graphs)
+            pins = with_lines(pins, self._files(cell)[0]) if pins else ()
+        return replace(taken, graphs=graphs, pins=pins)
 
     def memory(self) -> tuple[MemoryFact, ...]:
         """Memory of the process and of every accelerator in use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch_inspector.facts import PatternFact
 from torch_inspector.observe.blown import blown_up
 from torch_inspector.observe.consumers import Consumers
+from torch_inspector.observe.expanded import expanded
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.softmax import SOFTMAX, softmax_below
 from torch_inspector.observe.stretched import (
@@ -31,7 +32,7 @@ def find_patterns(walk: Walk, other_side: OtherSide) -> tuple[PatternFact, ...]:
             found.extend(stretched_pair_loss(node, other_side))
         elif kind in REDUCTIONS:
             found.extend(stretched_terms(node, other_side))
-    return tuple(dict.fromkeys((*found, *large_patterns(walk))))
+    return tuple(dict.fromkeys((*found, *large_patterns(walk), *expanded(walk, Consumers(walk)))))
 
 
 def large_patterns(walk: Walk) -> tuple[PatternFact, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Iterable, Iterator
 from time import perf_counter
@@ -12,13 +13,13 @@ from torch_inspector.observe import kinds, sorts
 from torch_inspector.observe.paths import attributes_of, key_text, path_of_attribute
 
 # Elements of one container that are looked at, from the front and from the end; containers in containers; and in all.
-_ENDS, _DEPTH, _CONTAINERS = 32, 3, 200
+_ENDS, _DEPTH, _CONTAINERS = 16, 3, 150
 # Exceptions that hang on one, as cause, context or in a group, and frames of each.
 _CHAIN, _FRAMES = 16, 200
 # Asked past the exception's own class, which may define properties of these names.
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"]
 _LINKS = tuple(BaseException.__dict__[name] for name in ("__cause__", "__context__"))
-_GROUP: Any = getattr(__builtins__, "BaseExceptionGroup", None)
+_GROUP: Any = getattr(builtins, "BaseExceptionGroup", None)
 
 
 class Passed(NamedTuple):
@@ -87,17 +88,20 @@ def _parts(sort: str, path: str, value: Any) -> list[tuple[str, Any]]:
         return [(path_of_attribute(path, name), part) for name, part in attributes_of(value)]
     if sort == "mapping":
         keys, parts = sorts.entries(sort, value, 2 * _ENDS)
-        return [(f"{path}[{key_text(key)}]", part) for key, part in _worth(list(zip(keys, parts, strict=True)))]
+        return [(f"{path}[{key_text(key)}]", part) for key, part in _worth(zip(keys, parts, strict=True), parts)]
     count = sorts.length(sort, value)
     parts = sorts.elements(sort, value, count if sort != "deque" and count <= 2 * _ENDS else _ENDS)
-    numbered = list(enumerate(parts))
+    places: Iterable[int] = range(len(parts))
     if sort == "list" and count > 2 * _ENDS:
         last = list.__getitem__(value, slice(-_ENDS, None))
-        numbered += list(enumerate(last, count - len(last)))
-    return [(f"{path}[{place}]", part) for place, part in _worth(numbered)]
+        places, parts = [*places, *range(count - len(last), count)], parts + last
+    return [(f"{path}[{place}]", part) for place, part in _worth(zip(places, parts, strict=True), parts)]
 
 
-def _worth(entries: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def _worth(entries: Iterable[tuple[Any, Any]], parts: list[Any]) -> list[tuple[Any, Any]]:
+    """Entries that may lead somewhere; nothing is done for each where none does."""
+    if sorts.ATOMS.issuperset(map(id, map(type, parts))):
+        return []
     return [(key, part) for key, part in entries if id(type(part)) not in sorts.ATOMS]
 
 
@@ -138,10 +142,11 @@ def frames_of(error: BaseException) -> Iterator[Passed]:
 
 def _running() -> set[int]:
     """Frames that this thread is in."""
-    frames, here = set(), sys._getframe()
+    frames: set[int] = set()
+    here: FrameType | None = sys._getframe()
     while here is not None:
         frames.add(id(here))
-        here = here.f_back  # type: ignore[assignment]
+        here = here.f_back
     return frames
 
 

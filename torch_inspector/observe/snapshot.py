@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import ModuleFact, OptimizerFact, Snapshot, TensorFact
-from torch_inspector.observe import kinds, layers, namespace, private
+from torch_inspector.observe import kinds, layers, namespace, pinned, private
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.reach import is_leaf
 from torch_inspector.observe.retained import RetainedGraphs
+from torch_inspector.observe.tracebacks import Tracebacks
 
 if TYPE_CHECKING:
     from torch_inspector.failures import Failures
     from torch_inspector.observe.graph import GraphReader
     from torch_inspector.observe.keys import Keys
     from torch_inspector.observe.ledger import Ledger
+    from torch_inspector.observe.place import Places
 
 # Facts of one kind per snapshot; the rest is counted as "at least".
 _TENSORS = 500
@@ -32,6 +34,7 @@ _WALK_S = 0.002
 _WALK_WALL_S = 0.1
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
+_PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks")
 
 
 @dataclass
@@ -54,13 +57,16 @@ class Look:
 class Snapshots:
     """Takes snapshots and remembers what makes the next one cheaper."""
 
-    def __init__(self, keys: Keys, ledger: Ledger, reader: GraphReader, failures: Failures) -> None:
+    def __init__(
+        self, keys: Keys, ledger: Ledger, reader: GraphReader, failures: Failures, places: Places | None = None
+    ) -> None:
         self._keys = keys
         self._ledger = ledger
         self._reader = reader
         self._failures = failures
         self._graphs = RetainedGraphs(reader)
         self._history = OutputHistory(reader)
+        self._tracebacks = Tracebacks(reader, places) if places is not None else None
         self._known: dict[tuple[str, int], TensorFact] = {}
 
     def take(self, look: Look, cell: int | None) -> Snapshot:
@@ -84,13 +90,15 @@ class Snapshots:
 
     def _take(self, look: Look, cell: int | None) -> Snapshot:
         names = self._walk(look)
-        parts: dict[str, tuple[Any, ...]] = dict.fromkeys(("tensors", "modules", "optimizers", "graphs", "holders"), ())
+        parts: dict[str, tuple[Any, ...]] = dict.fromkeys(_PARTS, ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
             ("optimizers", lambda: self._optimizers(names, full=look.full)),
             ("tensors", lambda: self._tensors(names, cell, look)),
+            ("pins", lambda: pinned.pins(names.tensors, parts["tensors"])),
             ("graphs", lambda: self._graph_facts(names, look)),
             ("holders", lambda: self._holders(names, look)),
+            ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):
@@ -182,6 +190,11 @@ class Snapshots:
         if not look.history:
             return ()
         return self._history.facts(look.history, look.names, names, look.deadline + _WALK_WALL_S)
+
+    def _traceback_facts(self, names: namespace.Names, look: Look, cell: int | None) -> tuple[Any, ...]:
+        if self._tracebacks is None:
+            return ()
+        return self._tracebacks.facts(look.names, look.history, names, cell)
 
 
 def _with_sound_graphs(names: namespace.Names) -> namespace.Names:

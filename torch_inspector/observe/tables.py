@@ -28,8 +28,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 def find_tables(walk: Walk, consumers: Consumers) -> tuple[TableFact, ...]:
     """Every large leaf that was used only by looking up or picking, with how much of it can have been used."""
     leaves: dict[int, Node] = {}
-    for node in walk.nodes.values() if walk.complete else ():
-        if type(node).__name__ in _LOOKUPS or type(node).__name__ in _PICKS:
+    for kind in sorted((_LOOKUPS | _PICKS) & walk.by_kind.keys()) if walk.complete else ():
+        for node in walk.by_kind[kind]:
             parent = node.next_functions[0][0]
             if parent is not None and private.is_leaf_node(parent):
                 leaves[id(parent)] = parent
@@ -59,4 +59,4 @@ def _used_by(node: Node, row: int) -> int | None:
         return None
     kept: Any = node._raw_saved_indices
     numbers: Any = kept.data if kept is not None else None
-    return layers.number_of(numbers) * row if issubclass(type(numbers), torch.Tensor) else None
+    return layers.number_of(numbers) * row if type(numbers) in _PLAIN else None

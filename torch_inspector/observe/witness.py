@@ -54,6 +54,8 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
             patterns=find_patterns(walk, Reader(recorder.places, user).other_side),
             saved_nbytes=walk.saved_nbytes(),
             tables=find_tables(walk, Consumers(walk)),
+            leaf_nbytes=walk.leaf_nbytes,
+            half_nbytes=walk.half_nbytes(),
         ),
         root=named,
         made_at=_made_at(recorder, user, named),

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from time import perf_counter
 from types import FrameType
@@ -65,7 +65,8 @@ def explain(roots: Roots, budget_s: float) -> MemoryReport:
         look = Look(roots, begun + budget_s)
         try:
             look.run()
-            return look.report(perf_counter() - begun)
+            report = look.report()
+            return replace(report, duration_s=perf_counter() - begun)
         finally:
             look.drop()
 
@@ -80,7 +81,6 @@ class Look:
         self.account = Account(gradients=gradients_readable())
         self.graphs = Graphs(self.account, deadline)
         self.trails = Trails(self.search, self._name_of_parameter)
-        self.unreached: list[Any] = []
         self._heap: list[Any] | None = None
 
     def _walls(self) -> set[int]:
@@ -152,7 +152,8 @@ class Look:
                 frame = frame.f_back
 
     def _counts(self, frame: FrameType) -> bool:
-        if frame.f_code.co_filename.startswith(_OWN) or frame.f_locals is self._roots.names:
+        """True for functions that are not ours, and for code of modules whose variables are not seen anyway."""
+        if frame.f_code.co_filename.startswith(_OWN):
             return False
         return frame.f_code.co_name != "<module>" or id(frame.f_globals) not in self.search.seen
 
@@ -191,7 +192,7 @@ class Look:
         self.search.lead(REST, self.graphs.take_packed())
         self.account.add(REST, self.search.take())
 
-    def report(self, duration_s: float) -> MemoryReport:
+    def report(self) -> MemoryReport:
         """Everything as data."""
         notes = []
         if not self.search.complete or not self.graphs.complete:
@@ -202,7 +203,7 @@ class Look:
             notes.append("a graph is too deep to be read to its end")
         totals, blocks = allocators.totals(torch)
         self.account.round_up(blocks)
-        return self.rows().report(tuple(notes), totals, duration_s, exact=storages.exact())
+        return self.rows().report(tuple(notes), totals, exact=storages.exact())
 
     def rows(self) -> Rows:
         """The account, to be put into rows."""

@@ -29,16 +29,14 @@ class Rows:
         self._find_cycles = cycles
         self._cycles: set[int] | None = None
 
-    def report(
-        self, notes: tuple[str, ...], totals: tuple[DeviceTotal, ...], duration_s: float, *, exact: bool
-    ) -> MemoryReport:
+    def report(self, notes: tuple[str, ...], totals: tuple[DeviceTotal, ...], *, exact: bool) -> MemoryReport:
         """All rows, largest first."""
         pieces = sorted(self._account.pieces.values(), key=lambda piece: -piece.memory.nbytes)
         rows = self._rows_in_time(pieces)
         rows += self._sums(pieces[len(rows) :])
         foreign = [self._row(p)._replace(kind="another library") for p in list(self._account.foreign.values())[:_NAMED]]
         ordered = tuple(sorted(_merged(rows), key=lambda row: -row.nbytes))
-        return MemoryReport(ordered, totals, tuple(foreign), notes, duration_s, exact)
+        return MemoryReport(ordered, totals, tuple(foreign), notes, exact=exact)
 
     def _rows_in_time(self, pieces: list[Piece]) -> list[MemoryRow]:
         """Rows of the largest pieces; of the many small ones, as many as can be named at once."""

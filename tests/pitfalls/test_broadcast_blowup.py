@@ -1,0 +1,78 @@
+"""Tables between small operands and a small result, and large tensors that are wanted."""
+
+import pytest
+
+from tests.cells import a_notebook
+from tests.fakes import a_backward, a_graph, a_pattern, a_place, a_run, a_witness
+from torch_inspector.pitfalls.memory.broadcast_blowup import check
+
+SETUP = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+a = torch.randn(200, 64, requires_grad=True)
+b = torch.randn(300, 64, requires_grad=True)
+"""
+FOUND = {
+    "squares": "d = ((a[:, None] - b[None]) ** 2).sum(-1)",
+    "by unsqueeze and norm": "d = (a.unsqueeze(1) - b.unsqueeze(0)).norm(dim=2)",
+    "absolute, behind a loss": "(a[:, None] - b).abs().sum(-1).min(1).values.mean().backward()",
+    "itself": "diff = a[:, None] - a\nd = (diff * diff).mean(-1)\ndel diff",
+    "a product": "((a[:, None] * b[None]).sum(-1).softmax(1) ** 2).mean().backward()",
+    "largest": "d = (a[:, None] + b).exp().amax(dim=1).sum(1)",
+    "in a function": "def far(x, y):\n    t = ((x[:, None] - y) ** 2).sum(-1)\n    t.mean().backward()\nfar(a, b)",
+    "with a constant factor": "w = torch.randn(1, 300, 64)\nd = (a[:, None] * w).sum(-1)",
+}
+SILENT = {
+    "matrix product": "d = a @ b.T",
+    "cdist": "torch.cdist(a, b).mean().backward()",
+    "the table is the result": "d = a[:, None] - b",
+    "all terms of one loss": "((a[:, None] - b) ** 2).mean().backward()",
+    "a layer reads it": "nn.Linear(64, 1)(torch.tanh(a[:, None] + b)).mean().backward()",
+    "used twice": "t = (a[:, None] - b).pow(2)\nd = t.sum(-1) + t.amax(-1)",
+    "small": "d = ((a[:20, None] - b) ** 2).sum(-1)",
+    "few": "d = ((a[:2, None] - torch.cat([b] * 120)) ** 2).sum(-1)",
+    "one side is large already": "t = a.repeat(300, 1, 1)\nd = (t - a).pow(2).sum(-1)",
+    "a constant of unknown size": "d = (a - torch.randn(300, 200, 64)).pow(2).sum(-1)",
+    "no history": "d = ((a.detach()[:, None] - b.detach()) ** 2).sum(-1)",
+    "a bias": "t = torch.randn(300, 200, 64, requires_grad=True)\n(t + a[0]).relu().sum(-1).mean().backward()",
+}
+
+
+def found(*cells):
+    with a_notebook(min_bytes=0) as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert notebook.errors == [None] * (len(cells) + 1)
+        return [one for one in notebook.findings() if one[1] == "broadcast-blowup"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_tables_that_are_added_up(name):
+    ((cell, _, line, severity),) = found(FOUND[name])
+    assert (cell, severity) == (1, "hint")
+    assert line is not None
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_tables_that_are_wanted_or_none(name):
+    assert found(SILENT[name]) == []
+
+
+def test_it_is_told_once_in_the_cell_that_made_it():
+    assert len(found(FOUND["squares"], "1 + 1", "d.mean().backward()")) == 1
+    assert len(found(FOUND["squares"], "1 + 1", "e = a.detach()")) == 1
+
+
+def test_the_first_variable_is_named_and_bytes_decide():
+    shapes = ((200, 300, 64), (200, 1, 64), (1, 300, 64), (200, 300))
+    nodes = ("SumBackward1", "PowBackward0", "SubBackward0")
+    table = a_pattern("blown-up", nodes=nodes, shapes=shapes, operands=("sum",), nbytes=80 << 20)
+    near = a_graph("near", patterns=(table,), made_at=a_place(5), key=90)
+    dist = a_graph("dist", patterns=(table,), made_at=a_place(4), key=80)
+    (finding,) = check(a_run(a_backward(witness=a_witness(table)), after=[near, dist]))
+    assert (finding.subject, finding.line, finding.severity) == ("dist", 4, "")
+    assert "cdist" in finding.fix
+    assert list(check(a_run(a_backward(witness=a_witness(table)), min_nbytes=1 << 30))) == []
+    (finding,) = check(a_run(a_backward(witness=a_witness(table._replace(nbytes=9 << 20)))))
+    assert (finding.line, finding.severity) == (2, "hint")

@@ -1,0 +1,81 @@
+"""Copies by a mask that pile up, and indexing that costs nothing or only once."""
+
+import pytest
+
+from tests.cells import a_notebook
+from tests.fakes import a_run, a_tensor, a_trace
+from torch_inspector.facts import IndexingFact
+from torch_inspector.pitfalls.memory.mask_index_copies import check
+
+SETUP = """
+import torch
+from torch.utils.data import TensorDataset
+torch.manual_seed(0)
+data, fold_of = torch.zeros(1200, 16, 16, 8), torch.arange(1200) % 4
+"""
+FOUND = {
+    "append": "folds = []\nfor k in range(4):\n    folds.append((data[fold_of != k], data[fold_of == k]))",
+    "a comprehension": "folds = [data[fold_of != k] for k in range(4)]",
+    "a dict": "folds = {}\nfor k in range(4):\n    mask = fold_of != k\n    folds[k] = {'train': data[mask]}",
+    "a dict comprehension": "folds = {k: data[~(fold_of == k)] for k in range(4)}",
+    "names": "a = data[fold_of > 0]\nb = data[fold_of > 0]\nc = data[fold_of != 1, :]",
+    "bootstrap": "folds = [data[torch.randint(0, 1200, (1200,))] for _ in range(3)]",
+}
+SILENT = {
+    "one split": "train, test = data[fold_of != 0], data[fold_of == 0]",
+    "all folds apart": "folds = [data[fold_of == k] for k in range(4)]",
+    "slices": "folds = [data[k * 300 : (k + 1) * 300] for k in range(4)] * 3",
+    "slices by a name": "part = slice(0, 1000)\nfolds = [data[part] for k in range(4)]",
+    "single rows": "rows = [data[k] for k in range(1200)]",
+    "small": "small = data[:50]\nfolds = [small[fold_of[:50] != k] for k in range(4)]",
+    "gone": "for k in range(4):\n    total = data[fold_of != k].sum()",
+    "something else is made of it": "folds = [torch.relu(data[fold_of != k]) for k in range(4)]",
+    "numbers only": "folds = [(fold_of != k).nonzero() for k in range(4)]",
+    "a copy that is meant": "other = data.clone()\nthird = [data.clone(), data[:7]]",
+}
+
+
+def found(*cells):
+    with a_notebook(min_bytes=0) as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert notebook.errors == [None] * (len(cells) + 1)
+        return [one for one in notebook.findings() if one[1] == "mask-index-copies"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_copies_several_times_as_large_as_the_data(name):
+    ((cell, _, line, severity),) = found(FOUND[name])
+    assert (cell, severity) == (1, "hint")
+    assert "data[" in FOUND[name].splitlines()[line - 1]
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_no_copies_or_few(name):
+    assert found(SILENT[name]) == []
+
+
+def test_copies_are_told_of_once():
+    assert len(found(FOUND["append"], "len(folds)", "data[fold_of == 1].sum()")) == 1
+
+
+def test_only_new_tensors_of_the_same_rows_count():
+    mb = 1 << 20
+    data = a_tensor("data", shape=(100, 8), nbytes=8 * mb, storage_nbytes=8 * mb, key=1, made_by="")
+    copy = a_tensor("folds[0]", shape=(90, 8), nbytes=20 * mb, storage_nbytes=20 * mb, key=2, made_by="")
+    trace = a_trace(IndexingFact(3, "data", "mask", "folds"))
+    (finding,) = check(a_run(trace=trace, after=[data, copy]))
+    assert (finding.line, finding.subject) == (3, "folds")
+    assert "2.5 times" in finding.message
+    others = [
+        copy._replace(shape=(90, 7)),
+        copy._replace(storage_nbytes=80 * mb),
+        copy._replace(dtype="int64"),
+        copy._replace(device="cuda:0"),
+        copy._replace(path="models[0]"),
+        copy._replace(made_by="AddmmBackward0"),
+        copy._replace(nbytes=15 * mb, storage_nbytes=15 * mb),
+    ]
+    assert [list(check(a_run(trace=trace, after=[data, other]))) for other in others] == [[]] * len(others)
+    assert list(check(a_run(trace=trace, before=[data, copy], after=[data, copy]))) == []
+    assert list(check(a_run(trace=trace, after=[copy]))) == []

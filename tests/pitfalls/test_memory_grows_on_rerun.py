@@ -1,0 +1,54 @@
+"""Cells that are run again and again."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "memory-grows-on-rerun"
+START = "import torch\nfeatures, known, box = [], {}, type('Box', (), {'kept': []})()\nnumber = 0"
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in cells:
+            notebook.run(code)
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "subject"),
+    [
+        ("for _ in range(3):\n    features.append(torch.randn(400, 400))", 2, "features"),
+        ("features += [torch.randn(700, 700), torch.randn(9)]", None, "features"),
+        ("for _ in range(2):\n    known[number] = torch.randn(500, 500); number += 1", None, "known"),
+    ],
+)
+def test_what_grows_each_time(code, line, subject):
+    (finding,) = found(START, code, code, code)
+    assert (finding.line, finding.subject) == (line, subject)
+
+
+def test_it_is_told_by_what_each_run_gained():
+    (finding,) = found(START, *["features.append(torch.randn(1024, 1024))"] * 4)[:1]
+    assert "grew by 4.0 MB each time this cell ran" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["features.append(torch.randn(700, 700))"] * 2,
+        ["features = [torch.randn(700, 700) for _ in range(3)]"] * 4,
+        ["features.append(torch.randn(20, 20))"] * 4,
+        ["features = torch.randn(700, 700)"] * 4,
+        ["known[number % 2] = torch.randn(700, 700); number += 1"] * 5,
+        ["features.append(torch.randn(700, 700))", "features.clear()"] * 4,
+        [
+            "features.append(torch.randn(700, 700))",
+            "features += [torch.randn(700, 700)]",
+            "features[:0] = [torch.randn(700, 700)]",
+        ],
+        ["big = torch.randn(700, 700)\nfeatures.append(big[:2])\nfeatures.append(features[0])"] * 4,
+    ],
+)
+def test_what_does_not(cells):
+    assert found(START, *cells) == []

@@ -1,0 +1,97 @@
+"""Graphs that are kept and grow from call to call, and those that are kept for a reason."""
+
+import pytest
+
+from tests.cells import a_notebook
+from tests.fakes import a_backward, a_graph, a_place, a_run, a_witness
+from torch_inspector.pitfalls.memory.retain_graph_growth import check
+
+SETUP = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+cell, readout = nn.RNNCell(8, 32), nn.Linear(32, 1)
+weights = [*cell.parameters(), *readout.parameters()]
+"""
+GROWS = """
+def train(steps, window=10 ** 9):
+    state = torch.zeros(16, 32)
+    for step in range(steps):
+        state = cell(torch.randn(16, 8), state.detach() if step % window == 0 else state)
+        loss = readout(state).pow(2).mean()
+        loss.backward(retain_graph=True)
+"""
+TOTAL = """
+def train(steps):
+    total = 0
+    for step in range(steps):
+        total = total + readout(torch.randn(16, 32)).pow(2).mean()
+        total.backward(retain_graph=True)
+"""
+
+
+def found(*cells):
+    with a_notebook(min_bytes=0) as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert notebook.errors == [None] * (len(cells) + 1)
+        return [(line, severity) for _, slug, line, severity in notebook.findings() if slug == "retain-graph-growth"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "severity"),
+    [
+        ((GROWS, "train(40)"), "warning"),
+        ((GROWS, "train(300)"), "warning"),
+        ((GROWS, "train(12)"), "hint"),
+        ((TOTAL, "train(40)"), "warning"),
+        ((GROWS.replace("loss.backward(", "torch.autograd.backward(loss, "), "train(40)"), "warning"),
+    ],
+)
+def test_growth_is_found_where_backward_is_called(cells, severity):
+    ((line, graded),) = found(*cells)
+    assert cells[0].splitlines()[line - 1].count("backward")
+    assert graded == severity
+
+
+DETACHED = GROWS.replace("else state)", "else state.detach())")
+ONE_GRAPH = """
+loss = readout(torch.randn(16, 32)).pow(2).mean()
+for _ in range(40):
+    loss.backward(retain_graph=True)
+"""
+SIZES = """
+for n in range(40):
+    loss = sum(readout(torch.randn(4, 32)).sum() for _ in range(1 + n % 7))
+    loss.backward(retain_graph=True)
+"""
+SILENT = {
+    "few calls": (GROWS, "train(7)"),
+    "windows": (GROWS, "train(200, window=5)"),
+    "short sequences": (GROWS, "for _ in range(30):\n    train(7)"),
+    "detached": (DETACHED, "train(40)"),
+    "create_graph": (DETACHED.replace("retain_graph", "create_graph"), "train(9)"),
+    "one graph again and again": (ONE_GRAPH,),
+    "sizes that vary": (SIZES,),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+@pytest.mark.parametrize("cells", SILENT.values(), ids=list(SILENT))
+def test_kept_graphs_that_do_not_grow(cells):
+    assert found(*cells) == []
+
+
+def test_a_graph_that_stays_small_and_one_that_its_variable_tells_of():
+    calls = [(1, 10, 1 << 18), (2, 16, 1 << 19), (3, 22, 3 << 18), (8, 52, 2 << 20), (16, 100, 4 << 20)]
+    seen = [
+        a_backward(line=3, order=i, index=i, retain_graph=True, witness=a_witness(node_count=n, saved_nbytes=b))
+        for i, n, b in calls
+    ]
+    (finding,) = check(a_run(*seen))
+    assert (finding.line, finding.severity) == (3, "hint")
+    assert list(check(a_run(*seen, min_nbytes=8 << 20))) == []
+    state = a_graph(path="state", differentiated=True, newest_nodes=1, scalar=False, saved_nbytes=4 << 20)
+    (finding,) = check(a_run(*seen, after=[state._replace(step_count=9, grown_at=a_place())]))
+    assert finding.fix.startswith("state = state.detach()")
+    assert list(check(a_run(*seen, after=[state._replace(step_count=16)]))) == []

@@ -1,0 +1,57 @@
+"""Views that alone keep a storage, and views that do not."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "view-pins-storage"
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in cells:
+            notebook.run(code)
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "subject"),
+    [
+        ("x = torch.randn(1000, 1000)[0]", 1, "x"),
+        ("big = torch.randn(1000, 1000)\nx = big[:3]\ndel big", 2, "x"),
+        ("d = {}\nfor i in range(3):\n    d[i] = torch.randn(600, 600)[0]", 3, "d"),
+        ("rows = [torch.randn(600, 600)[0] for _ in range(3)]", 1, "rows"),
+        ("class Box: pass\nbox = Box()\nbox.first = torch.randn(1000, 1000)[0]", 3, "box.first"),
+        ("x = torch.randn(1000, 1000).detach()[0].view(10, 100)", 1, "x"),
+    ],
+)
+def test_views_that_keep_a_storage(code, line, subject):
+    (finding,) = found("import torch", code)
+    assert (finding.line, finding.subject) == (line, subject)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "big = torch.randn(1000, 1000)\nx = big[0]",
+        "keep = {'b': torch.randn(1000, 1000)}\nx = keep['b'][0]",
+        "x = torch.randn(1000, 1000)[0].clone()",
+        "x = torch.randn(1000, 1000)[[0]]",
+        "x = torch.randn(1000, 1000)[:200]",
+        "parts = torch.randn(1000, 1000).chunk(20)",
+        "import numpy\narray = numpy.ones((1000, 1000))\nx = torch.from_numpy(array)[0]",
+        "array = torch.randn(1000, 1000).numpy()\nx = torch.from_numpy(array)[0]",
+        "data = torch.utils.data.TensorDataset(torch.randn(1000, 1000))\nx = data.tensors[0][0]",
+        "net = torch.nn.Linear(1000, 1000)\nx = net.weight.data[0]",
+        "net = torch.nn.Linear(1000, 1000)\nx = net(torch.randn(1000, 1000))[0]",
+        "def make():\n    big = torch.randn(1000, 1000)\n    return big[0], lambda: big\nx, later = make()",
+        "x = torch.randn(300)[0]",
+        "wide = torch.randn(1, 1000).expand(1000, 1000)",
+    ],
+)
+def test_views_of_what_is_there_anyway(code):
+    assert found("import torch", code) == []
+
+
+def test_it_is_said_once():
+    assert len(found("import torch", "x = torch.randn(1000, 1000)[0]", "y = 1")) == 1

@@ -1,0 +1,103 @@
+"""Small views that alone keep a large storage alive.
+
+Nobody else holds it if everything that counts references says so: as many tensors share the storage as were found, and
+nothing in Python refers to the tensor that they are views of. Both counts are compared with those of a view made here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from torch_inspector.facts import PinFact, Place, TensorFact
+from torch_inspector.observe import private
+from torch_inspector.observe.growth import growth
+from torch_inspector.observe.heap.storages import exact, memory_of_tensor
+from torch_inspector.observe.lines import assignment_line
+from torch_inspector.observe.place import CodeFile
+
+# Times that the storage must be larger than what is shown of it, and bytes below which it is not worth a look.
+_TIMES, _LEAST = 10, 1 << 20
+# Storages looked at in one cell.
+_MOST = 16
+_ANY_LINE = 1 << 31
+
+
+def pins(tensors: Iterable[tuple[str, torch.Tensor]], facts: Iterable[TensorFact]) -> tuple[PinFact, ...]:
+    """One fact per storage of which named views show a small part and which nothing else holds.
+
+    Args:
+        tensors: What the walk of the variables found.
+        facts: What was said of it.
+    """
+    small = {fact.path for fact in facts if _is_small(fact)}
+    if not small or private.storage_use_count is None or not exact():
+        return ()
+    shared: dict[int, list[tuple[str, torch.Tensor]]] = {}
+    for path, tensor in tensors:
+        memory = memory_of_tensor(tensor) if path in small else None
+        if memory is not None and memory.own and memory.nbytes >= _LEAST:
+            shared.setdefault(memory.address, []).append((path, tensor))
+    found = (_pin(views) for views in list(shared.values())[:_MOST])
+    return tuple(fact for fact in found if fact is not None)
+
+
+def _is_small(fact: TensorFact) -> bool:
+    history = fact.requires_grad and not fact.is_leaf
+    return fact.storage_nbytes >= max(_TIMES * fact.nbytes, _LEAST) and fact.nbytes > 0 and not history
+
+
+def _pin(views: list[tuple[str, torch.Tensor]]) -> PinFact | None:
+    distinct = {id(tensor): (path, tensor) for path, tensor in views}
+    tensors = [tensor for _, tensor in distinct.values()]
+    storage = private.storage_of(tensors[0])
+    shown = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    if storage is None or shown * _TIMES > storage[1] or not _alone(tensors, storage[0]):
+        return None
+    paths = tuple(path for path, _ in distinct.values())
+    return PinFact(paths, shown, storage[1], str(tensors[0].device), storage[0])
+
+
+def _alone(tensors: list[Any], storage: int) -> bool:
+    """True if these views are all that shares the storage, besides the tensor that they are views of."""
+    bases = {id(base): base for tensor in tensors if (base := tensor._base) is not None}
+    count = private.storage_use_count
+    if len(bases) != 1 or count is None:
+        return False
+    (base,) = bases.values()
+    bases.clear()
+    usual = _usual()
+    return int(count(storage)) - len(tensors) == usual[0] and _references(base) == usual[1]
+
+
+@lru_cache(maxsize=1)
+def _usual() -> tuple[int, int]:
+    """References to the storage besides the view, and to the base, of a view that alone holds both."""
+    view = torch.empty(2, device="cpu")[:1]
+    storage, count, base = private.storage_of(view), private.storage_use_count, view._base
+    return (int(count(storage[0])) - 1 if storage is not None and count is not None else -1), _references(base)
+
+
+def _references(base: Any) -> int:
+    return sys.getrefcount(base)
+
+
+def with_lines(facts: tuple[PinFact, ...], file: CodeFile) -> tuple[PinFact, ...]:
+    """The same with the line of the cell that made each view."""
+    return tuple(_with_line(fact, file) for fact in facts)
+
+
+def _with_line(fact: PinFact, file: CodeFile) -> PinFact:
+    if file.tree is None:
+        return fact
+    path = fact.paths[0]
+    line = assignment_line(file.tree, path, _ANY_LINE)
+    if line is None:
+        owner = path.rpartition("[")[0] or path
+        grown = growth(file.tree, owner)
+        line = grown.line if grown is not None else assignment_line(file.tree, owner, _ANY_LINE)
+    return fact if line is None else fact._replace(made_at=Place(file.cell, line + file.offset))

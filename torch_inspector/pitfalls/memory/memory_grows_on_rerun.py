@@ -1,0 +1,93 @@
+"""Each re-run of one cell leaves more memory behind than the one before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from torch_inspector.facts import Run, Snapshot
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Runs of the same cell in which the same variable must have grown; the first and second may be meant.
+_RUNS = 3
+# A run that adds less than this share of what the one before added is a cache that fills up.
+_STEADY = 0.9
+_LARGE_NBYTES = 64 << 20
+_COMMENT = re.compile(r"#.*")
+_COLLECTS = re.compile(r"\.(append|add|extend|insert|update|setdefault|appendleft)$")
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds variables whose tensors took more memory after each of the last runs of this cell."""
+    runs = [*(past for past in run.earlier if _is_same(past, run)), run][-_RUNS:]
+    if len(runs) < _RUNS or not all(one.before.complete and one.after.complete for one in runs):
+        return
+    growths = [_growth(one) for one in runs]
+    for name in growths[-1]:
+        steps = [growth.get(name, 0) for growth in growths]
+        if min(steps) >= max(run.min_nbytes, 1) and _is_steady(steps):
+            yield _finding(run, name, steps)
+
+
+def _is_same(past: Run, run: Run) -> bool:
+    """True if it was the same cell, comments and blanks aside, and came to its end."""
+    return _code(past) == _code(run) and past.error is None
+
+
+def _code(run: Run) -> str:
+    return "".join(_COMMENT.sub("", run.cell.source).split())
+
+
+def _is_steady(steps: list[int]) -> bool:
+    return all(later >= _STEADY * earlier for earlier, later in pairwise(steps))
+
+
+def _growth(run: Run) -> dict[str, int]:
+    """Bytes that each variable has gained in a run: variables that were there before and hold more tensors now."""
+    before, after = _by_name(run.before), _by_name(run.after)
+    return {
+        name: nbytes - before[name][0]
+        for name, (nbytes, count) in after.items()
+        if name in before and count > before[name][1] > 0
+    } | {name: nbytes for name, (nbytes, count) in after.items() if name not in before and count > 1}
+
+
+def _by_name(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
+    """Bytes and number of the tensors that each variable leads to, views not counted."""
+    sums: dict[str, tuple[int, int]] = {}
+    for key, fact in {fact.key: fact for fact in snapshot.tensors}.items():
+        del key
+        name = re.split(r"[.\[]", fact.path, maxsplit=1)[0]
+        nbytes, count = sums.get(name, (0, 0))
+        own = fact.nbytes if fact.nbytes >= fact.storage_nbytes else 0
+        sums[name] = (nbytes + own, count + 1)
+    return sums
+
+
+def _finding(run: Run, name: str, steps: list[int]) -> Finding:
+    now = _by_name(run.after)[name][0]
+    lines = [call.line for call in run.trace.calls if call.name.startswith(f"{name}.") and _COLLECTS.search(call.name)]
+    return Finding(
+        message=f"`{name}` grew by {_size(steps[-1])} each time this cell ran and holds {_size(now)} now.",
+        subject=name,
+        fix=f"{name} = []  # made anew at the top of the cell that fills it",
+        line=lines[-1] if lines else None,
+        severity="warning" if now >= _LARGE_NBYTES else "",
+        evidence=(
+            *(Evidence(f"gained {_ORDER[-len(steps) + place]}", step, "bytes") for place, step in enumerate(steps)),
+            Evidence("held now", now, "bytes"),
+        ),
+    )
+
+
+_ORDER = ("two runs ago", "in the last run", "in this run")
+
+
+def _size(nbytes: int) -> str:
+    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if nbytes >= step:
+            return f"{nbytes / step:.1f} {unit}"
+    return f"{nbytes} B"

@@ -1,0 +1,150 @@
+"""An allocation that failed, and what holds the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch_inspector.facts import Run, ShortageFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Holders that the message names, and that the evidence lists; things to do that are told.
+_NAMED, _LISTED, _TOLD = 2, 8, 3
+
+_LAST = "sys.last_value"
+
+
+class _Holder(NamedTuple):
+    """Something that holds memory, and what would let go of it."""
+
+    name: str
+    nbytes: int
+    remedy: str = ""
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds the allocation that failed when a cell ended for want of memory."""
+    shortage = run.error.shortage if run.error is not None else None
+    if run.error is None or shortage is None:
+        return
+    place = shortage.place if shortage.place.line is not None else run.error.place
+    holders = sorted(_holders(run, shortage), key=lambda holder: -holder.nbytes)
+    pinned = _pinned_nbytes(run)
+    yield Finding(
+        message=_message(shortage, holders, pinned),
+        subject=shortage.device,
+        fix="; ".join(_remedies(run, shortage, holders, pinned)[:_TOLD]),
+        line=place.line,
+        cell=place.cell,
+        evidence=(
+            Evidence("asked for", shortage.asked_nbytes, "bytes"),
+            *_numbers(shortage),
+            *((Evidence("failed in", shortage.operation),) if shortage.operation else ()),
+            *((Evidence("held by the traceback alone", pinned, "bytes"),) if pinned else ()),
+            *(Evidence(holder.name, holder.nbytes, "bytes") for holder in holders[:_LISTED]),
+        ),
+    )
+
+
+def _numbers(shortage: ShortageFact) -> tuple[Evidence, ...]:
+    named = (
+        (f"{shortage.device} in all", shortage.total_nbytes),
+        ("free", shortage.free_nbytes),
+        ("in use by this process", shortage.in_use_nbytes),
+        ("in tensors", shortage.allocated_nbytes),
+        ("reserved but unallocated", shortage.unallocated_nbytes),
+    )
+    return tuple(Evidence(label, nbytes, "bytes") for label, nbytes in named if nbytes is not None)
+
+
+def _holders(run: Run, shortage: ShortageFact) -> Iterator[_Holder]:
+    """What is known to hold memory on the device, by name."""
+    found = (*_tensors(run, shortage.device), *_graphs(run), *_others(run, shortage.device))
+    yield from (holder for holder in found if holder.nbytes >= max(run.min_nbytes, 1))
+
+
+def _tensors(run: Run, device: str) -> Iterator[_Holder]:
+    """Variables; of several views that seem to be of one tensor, the first."""
+    met: set[int] = set()
+    for tensor in run.after.tensors:
+        is_view = tensor.nbytes < tensor.storage_nbytes
+        if tensor.device == device and not (is_view and tensor.storage_nbytes in met):
+            met.add(tensor.storage_nbytes)
+            yield _Holder(tensor.path, tensor.storage_nbytes, f"del {tensor.path}")
+
+
+def _graphs(run: Run) -> Iterator[_Holder]:
+    for graph in run.after.graphs:
+        remedy = f"keep {graph.path} without history (.item() or .detach())"
+        yield _Holder(f"graph behind {graph.path}", graph.saved_nbytes, remedy)
+
+
+def _others(run: Run, device: str) -> Iterator[_Holder]:
+    """Shown results, modules, and variables of the functions that failed."""
+    for holder in run.after.holders:
+        if holder.device == device:
+            yield _Holder(holder.path, holder.nbytes, "%torchcheck free --yes")
+    for module in run.after.modules:
+        if device in module.devices:
+            yield _Holder(f"parameters of {module.path or module.kind}", module.parameter_nbytes)
+    for local in (local for kept in run.after.tracebacks for local in kept.locals):
+        if local.device == device:
+            yield _Holder(f"{local.path} in {local.function}", local.nbytes)
+
+
+def _pinned_nbytes(run: Run) -> int:
+    return sum(kept.nbytes for kept in run.after.tracebacks if _LAST in (kept.path, *kept.others))
+
+
+def _message(shortage: ShortageFact, holders: list[_Holder], pinned: int) -> str:
+    what = f" in `{shortage.operation}`" if shortage.operation else ""
+    parts = [f"{_size(shortage.asked_nbytes)} more on {shortage.device} were asked for{what}{_reason(shortage)}"]
+    if holders:
+        parts.append(
+            "most is held by " + " and ".join(f"`{one.name}`, {_size(one.nbytes)}" for one in holders[:_NAMED])
+        )
+    if pinned:
+        parts.append(f"{_size(pinned)} are kept by this traceback alone")
+    return "; ".join(parts) + "."
+
+
+def _reason(shortage: ShortageFact) -> str:
+    """Why there was not enough."""
+    asked, total, free = shortage.asked_nbytes, shortage.total_nbytes, shortage.free_nbytes
+    if total is not None and asked > total:
+        return f", and it has {_size(total)} in all"
+    if _is_in_pieces(shortage):
+        return f", while {_size(shortage.unallocated_nbytes or 0)} are reserved but free only in pieces (fragmentation)"
+    return f", and {_size(free)} were free" if free is not None else ""
+
+
+def _is_in_pieces(shortage: ShortageFact) -> bool:
+    return shortage.unallocated_nbytes is not None and shortage.unallocated_nbytes > shortage.asked_nbytes
+
+
+def _remedies(run: Run, shortage: ShortageFact, holders: list[_Holder], pinned: int) -> list[str]:
+    """What gives most back, first; nothing of it helps where more was asked for than there is."""
+    if shortage.total_nbytes is not None and shortage.asked_nbytes > shortage.total_nbytes:
+        return [
+            "look at the shapes in this line: no device can hold the result",
+            "or work in parts (for part in x.split(64))",
+        ]
+    amounts: dict[str, int] = {}
+    for holder in holders:
+        if holder.remedy:
+            amounts[holder.remedy] = amounts.get(holder.remedy, 0) + holder.nbytes
+    if pinned >= max(run.min_nbytes, 1):
+        amounts["%torchcheck free --yes --traceback"] = pinned
+    ordered = sorted(amounts.items(), key=lambda each: -each[1])
+    known = [f"{remedy} ({_size(nbytes)})" for remedy, nbytes in ordered]
+    pieces = ["set PYTORCH_ALLOC_CONF=expandable_segments:True before torch starts"] if _is_in_pieces(shortage) else []
+    return [*pieces, *known[: _TOLD - 1], "smaller batches, with accumulated gradients"]
+
+
+def _size(nbytes: int) -> str:
+    for unit, step in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if nbytes >= step:
+            return f"{nbytes / step:,.1f} {unit}"
+    return f"{nbytes} B"
