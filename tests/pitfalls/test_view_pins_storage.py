@@ -46,6 +46,7 @@ def test_views_that_keep_a_storage(code, line, subject):
         "net = torch.nn.Linear(1000, 1000)\nx = net(torch.randn(1000, 1000))[0]",
         "def make():\n    big = torch.randn(1000, 1000)\n    return big[0], lambda: big\nx, later = make()",
         "x = torch.randn(300)[0]",
+        "for x in torch.randn(100, 10_000):\n    y = x.sum()",
         "wide = torch.randn(1, 1000).expand(1000, 1000)",
     ],
 )

@@ -6,6 +6,7 @@ nothing in Python refers to the tensor that they are views of. Both counts are c
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
@@ -87,8 +88,15 @@ def _references(base: Any) -> int:
 
 
 def with_lines(facts: tuple[PinFact, ...], file: CodeFile) -> tuple[PinFact, ...]:
-    """The same with the line of the cell that made each view."""
-    return tuple(_with_line(fact, file) for fact in facts)
+    """The same with the line of the cell that made each view, without what a loop over a tensor has left behind."""
+    passing = _loop_variables(file)
+    return tuple(_with_line(fact, file) for fact in facts if not passing.issuperset(fact.paths))
+
+
+def _loop_variables(file: CodeFile) -> set[str]:
+    """Variables that hold the last element of what was iterated, until the next loop."""
+    loops = (node.target for node in ast.walk(file.tree) if isinstance(node, ast.For)) if file.tree is not None else ()
+    return {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
 
 
 def _with_line(fact: PinFact, file: CodeFile) -> PinFact:

@@ -17,7 +17,7 @@ _COLOURS: dict[Tone, str] = {"error": "red", "warning": "yellow", "hint": "cyan"
 # Narrower than this, tables would have more lines than letters.
 _MIN_WIDTH = 20
 # Paths up to this long stay whole while other columns fold.
-_NAME_WIDTH = 24
+_NAME_WIDTH = 34
 # Columns of the longest bar.
 _BAR_WIDTH = 24
 _BLANKS = re.compile(r"\n{3,}")

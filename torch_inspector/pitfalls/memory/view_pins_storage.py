@@ -20,7 +20,7 @@ def check(run: Run) -> Iterator[Finding]:
     before = {pin.key for pin in run.before.pins}
     groups: dict[str, list[PinFact]] = {}
     for pin in run.after.pins:
-        if pin.key not in before:
+        if pin.paths and pin.key not in before:
             groups.setdefault(_owner(pin.paths[0]), []).append(pin)
     for owner, pins in groups.items():
         if sum(pin.storage_nbytes for pin in pins) >= max(run.min_nbytes, 1):
