@@ -275,33 +275,3 @@ def opaque_nbytes(tensor: torch.Tensor) -> int:
         return tensor.numel() * tensor.element_size() if tensor.is_mkldnn else 0
     except Exception:  # noqa: BLE001
         return 0
-
-
-def weak_storage(tensor: torch.Tensor) -> tuple[int, int] | None:
-    """A reference that does not keep the storage of a tensor alive, to be given back, and the bytes of the storage.
-
-    Unlike one to the tensor, it is in nobody's way: torch itself makes such references to share memory.
-    """
-    try:
-        if tensor.is_meta:
-            return None
-        storage = tensor.untyped_storage()
-        return storage._weak_ref(), storage.nbytes()
-    except Exception:  # noqa: BLE001  (as for `storage_of`)
-        return None
-
-
-def is_expired(weak: int) -> bool:
-    """True if the storage behind such a reference is gone; also where torch does not tell."""
-    ask = getattr(torch.UntypedStorage, "_expired", None)
-    return ask is None or bool(ask(weak))
-
-
-def strong_storage(weak: int) -> Any:
-    """The storage behind such a reference; None if it is gone."""
-    return torch.UntypedStorage._new_with_weak_ptr(weak)
-
-
-def give_back(weak: int) -> None:
-    """Drops such a reference."""
-    torch.UntypedStorage._free_weak_ref(weak)
