@@ -129,6 +129,8 @@ class OptimizerFact:
     state_nbytes: int = 0
     state_devices: tuple[str, ...] = ()
     parameter_devices: tuple[str, ...] = ()
+    gradient_nbytes: int = 0
+    """Bytes of gradients that its parameters have; as the state, not looked at after a cell that trains."""
 
 
 class GraphFact(NamedTuple):
@@ -235,6 +237,22 @@ class TracebackFact(NamedTuple):
     """The variables that hold most of it, the largest first."""
     others: tuple[str, ...] = ()
     """Other paths to the same exception."""
+
+
+class ElderFact(NamedTuple):
+    """A module that a variable named until another one of its class was put in its place, and that is still alive."""
+
+    path: str
+    """The variable."""
+    kind: str
+    nbytes: int
+    """Bytes of parameters and buffers that nothing else reachable holds."""
+    holder: str
+    """Variable that leads to it through what is no container: a closure, a bound method; empty if none does."""
+    key: int
+    count: int = 1
+    """How many there are, where a loop of the cell made one after the other; `nbytes` is the sum."""
+    in_loop: bool = False
 
 
 class MemoryFact(NamedTuple):
@@ -570,6 +588,7 @@ class Snapshot:
     memory: tuple[MemoryFact, ...] = ()
     tracebacks: tuple[TracebackFact, ...] = ()
     pins: tuple[PinFact, ...] = ()
+    elders: tuple[ElderFact, ...] = ()
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
 

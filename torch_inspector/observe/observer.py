@@ -132,7 +132,8 @@ class TorchObserver:
         self, names: Mapping[str, Any], history: Mapping[Any, Any], cell: Cell, budget_s: float, *, full: bool
     ) -> Snapshot:
         """What holds now."""
-        look = Look(names, history, perf_counter() + budget_s, self._nodes_before, full, self._forwards.called())
+        called = self._forwards.called()
+        look = Look(names, history, perf_counter() + budget_s, self._nodes_before, full, called, cell.code)
         taken = self._snapshots.take(look, cell.number)
         graphs, pins = taken.graphs, taken.pins
         with self._failures.guard("growth"):

@@ -12,9 +12,10 @@ import torch
 
 from torch_inspector.facts import ModuleFact, OptimizerFact, Snapshot, TensorFact
 from torch_inspector.observe import kinds, layers, namespace, pinned, private
+from torch_inspector.observe.generations import Generations
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.memory import memory_facts
-from torch_inspector.observe.reach import is_leaf
+from torch_inspector.observe.reach import gradients_readable, is_leaf
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
 
@@ -34,7 +35,7 @@ _WALK_S = 0.002
 _WALK_WALL_S = 0.1
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
-_PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks")
+_PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks", "elders")
 
 
 @dataclass
@@ -52,6 +53,8 @@ class Look:
     """True to list parameters of every module, not only of those that were called."""
     called: frozenset[int] = frozenset()
     """Keys of modules that were called in the cell."""
+    code: str = ""
+    """The Python of the cell."""
 
 
 class Snapshots:
@@ -67,6 +70,7 @@ class Snapshots:
         self._graphs = RetainedGraphs(reader)
         self._history = OutputHistory(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
+        self._generations = Generations(keys)
         self._known: dict[tuple[str, int], TensorFact] = {}
 
     def take(self, look: Look, cell: int | None) -> Snapshot:
@@ -93,12 +97,13 @@ class Snapshots:
         parts: dict[str, tuple[Any, ...]] = dict.fromkeys(_PARTS, ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
-            ("optimizers", lambda: self._optimizers(names, full=look.full)),
+            ("optimizers", lambda: self._optimizers(names, full=look.full or _only_infers(look))),
             ("tensors", lambda: self._tensors(names, cell, look)),
             ("pins", lambda: pinned.pins(names.tensors, parts["tensors"])),
             ("graphs", lambda: self._graph_facts(names, look)),
             ("holders", lambda: self._holders(names, look)),
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
+            ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):
@@ -178,6 +183,7 @@ class Snapshots:
             state_nbytes=sum(layers.nbytes_of(t) for t in state),
             state_devices=tuple(sorted({str(t.device) for t in state if t.dim()})),
             parameter_devices=tuple(sorted({str(p.device) for p in parameters})) if full else (),
+            gradient_nbytes=_gradient_nbytes(parameters) if full else 0,
         )
 
     def _graph_facts(self, names: namespace.Names, look: Look) -> tuple[Any, ...]:
@@ -195,6 +201,17 @@ class Snapshots:
         if self._tracebacks is None:
             return ()
         return self._tracebacks.facts(look.names, look.history, names, cell)
+
+
+def _only_infers(look: Look) -> bool:
+    """True after a cell that called a module and made no autograd node."""
+    return bool(look.called) and private.sequence_number() == look.since
+
+
+def _gradient_nbytes(parameters: list[Any]) -> int:
+    if not gradients_readable():
+        return 0
+    return sum(layers.nbytes_of(p.grad) for p in parameters if is_leaf(p) and p.grad is not None)
 
 
 def _with_sound_graphs(names: namespace.Names) -> namespace.Names:

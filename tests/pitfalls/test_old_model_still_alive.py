@@ -1,0 +1,107 @@
+"""Models that are made anew while something holds the one before."""
+
+import gc
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "old-model-still-alive"
+START = "import copy\nimport functools\nimport torch\nfrom torch import nn\nkept, hooks = [], {}"
+BUILD = "net = nn.Linear(1000, 1000)"
+WATCHING = """\
+class Watching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(1000, 1000)
+        def note(module, args, output):
+            self.last = 1
+        self.body.register_forward_hook(note)"""
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in cells:
+            notebook.run(code)
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    ("code", "holder"),
+    [
+        ("predict = functools.partial(print, net)", "predict"),
+        ("say = net.extra_repr", "say"),
+        ("def make(m):\n    return lambda x: m(x)\npredict = make(net)\ndel make", "predict"),
+        ("def predict(x, m=net):\n    return m(x)", "predict"),
+        ("def rows(m):\n    yield m\n    yield m\nturns = rows(net)\n_x = next(turns) and 0", "turns"),
+    ],
+)
+def test_what_holds_the_one_before_is_named(code, holder):
+    (finding,) = found(START, BUILD, code, BUILD)
+    assert (finding.subject, finding.line, finding.severity) == ("net", 1, "hint")
+    assert f"`{holder}` leads to it" in finding.message
+    assert "3.8 MB" in finding.message
+
+
+def test_a_circle_is_held_by_no_variable():
+    gc.collect()
+    gc.disable()
+    try:
+        (finding,) = found(START, WATCHING, "net = Watching()", "net = Watching()")
+    finally:
+        gc.enable()
+    assert "no variable leads to it" in finding.message
+    assert "gc.collect()" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [BUILD, BUILD],
+        [BUILD, "kept.append(net)", BUILD],
+        [BUILD, "hooks['a'] = {'net': net}", BUILD],
+        [BUILD, "class Trainer: pass\ntrainer = Trainer()\ntrainer.model = net", BUILD],
+        [BUILD, "old = net", BUILD],
+        [BUILD, "ema = copy.deepcopy(net)", BUILD, "ema = copy.deepcopy(net)"],
+        [BUILD, "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)", BUILD],
+        [BUILD, "predict = functools.partial(print, net)", "net = nn.Linear(1000, 900)"],
+        [BUILD, "predict = functools.partial(print, net)", "net = nn.Sequential(nn.Linear(1000, 1000))"],
+        ["net = nn.Linear(10, 10)", "predict = functools.partial(print, net)", "net = nn.Linear(10, 10)"],
+        [BUILD, "net", BUILD],
+        ["net = nn.Sequential(nn.Linear(1000, 1000))", "net = nn.Sequential(net, nn.ReLU())"] * 2,
+        [BUILD, "head = nn.Sequential(net)", BUILD],
+        [BUILD, "predict = functools.partial(print, net)", BUILD + "\npredict = functools.partial(print, net)"],
+        ["net = nn.Linear(1000, 1000)\npredict = functools.partial(print, net)"] * 3,
+    ],
+)
+def test_what_is_held_on_purpose_or_gone(cells):
+    assert found(START, *cells) == []
+
+
+def test_it_is_said_once():
+    assert len(found(START, BUILD, "predict = functools.partial(print, net)", BUILD, "1 + 1")) == 1
+
+
+def test_circles_made_in_one_loop_are_counted():
+    gc.collect()
+    gc.disable()
+    try:
+        (finding,) = found(START, WATCHING, "for width in range(4):\n    net = Watching()\n    net.width = width")
+    finally:
+        gc.enable()
+    assert "3 of Watching before it are still alive: 11.5 MB" in finding.message
+    assert finding.line == 2
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for width in (1, 2, 3):\n    net = nn.Linear(1000, 1000)",
+        "for width in (1, 2, 3):\n    net = nn.Linear(1000, 1000)\n    kept.append(functools.partial(print, net))",
+        "for width in (1, 2, 3):\n    net = nn.Sequential(nn.Linear(1000, 1000))\n    hooks[width] = net",
+        "for width in (1, 2, 3):\n    net = nn.Sequential(nn.Sequential(nn.Linear(1000, 1000)), nn.ReLU())",
+        "def fit():\n    for _ in (1, 2):\n        net = nn.Linear(1000, 1000)\n    return net\nnet = fit()",
+    ],
+)
+def test_loops_that_leave_nothing_unknown(code):
+    assert found(START, code, code) == []

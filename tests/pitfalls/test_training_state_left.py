@@ -1,0 +1,70 @@
+"""Optimizers after training: with inference to come, and with more training to come."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "training-state-left"
+START = """\
+import torch
+from torch import nn
+net = nn.Linear(2048, 3072)
+other = nn.Linear(2048, 3072)
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-4)"""
+TRAIN = """\
+net.train()
+optimizer.zero_grad()
+net(torch.randn(4, 2048)).square().mean().backward()
+optimizer.step()"""
+PREDICT = "net.eval()\nwith torch.no_grad():\n    y = net(torch.randn(4, 2048))"
+INFER = PREDICT.replace("no_grad", "inference_mode")
+
+
+def found(*cells, min_bytes=None):
+    with a_notebook(min_bytes=min_bytes) as notebook:
+        for code in cells:
+            notebook.run(code)
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    ("cells", "size"),
+    [
+        ([TRAIN, INFER], "72.0 MB"),
+        ([TRAIN, PREDICT, PREDICT], "72.0 MB"),
+        ([TRAIN + "\noptimizer.zero_grad()\nextra = net.weight.numel()", INFER], ""),
+        ([START.replace("Adam(", "SGD(momentum=0.9, params="), TRAIN, TRAIN, INFER], ""),
+    ],
+)
+def test_state_that_no_forward_pass_reads(cells, size):
+    found_here = found(START, *cells, min_bytes=1 << 18)
+    (finding,) = found_here
+    assert (finding.subject, finding.line, finding.severity) == ("optimizer", 3, "hint")
+    assert size in finding.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [TRAIN, PREDICT],
+        [TRAIN, PREDICT, TRAIN, PREDICT, PREDICT],
+        [TRAIN, INFER, TRAIN, INFER][:1],
+        [TRAIN, "optimizer.zero_grad()\ndel optimizer", INFER],
+        [TRAIN, INFER.replace("net", "other")],
+        [TRAIN, "net.train()\nwith torch.inference_mode():\n    y = net(torch.randn(4, 2048))"],
+        [TRAIN + "\n" + INFER],
+        [INFER],
+        [TRAIN, INFER.replace("with torch.inference_mode()", "with torch.enable_grad()")],
+        [START.replace("2048, 3072", "256, 128"), TRAIN.replace("2048", "256"), INFER.replace("2048", "256")],
+    ],
+)
+def test_state_that_is_wanted_or_small(cells):
+    assert found(START, *cells) == []
+
+
+def test_it_is_said_once():
+    assert len(found(START, TRAIN, INFER, INFER, PREDICT)) == 1
+
+
+def test_it_is_not_said_where_training_has_gone_on():
+    assert len(found(START, TRAIN, INFER, TRAIN, INFER, INFER)) == 1

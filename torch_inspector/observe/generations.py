@@ -1,0 +1,124 @@
+"""Earlier instances of a model that a variable named before it was made anew, where something still holds them.
+
+Compared are the modules that plain variables name before and after a cell, by number. Only where one was replaced by
+another of its class, and is alive all the same, is there a search for who leads to it. What a loop makes between two
+looks has no number: where the text has such a loop, the garbage collector is asked for objects of that class.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+from torch_inspector.facts import ElderFact
+from torch_inspector.observe import kinds, private
+from torch_inspector.observe.history import module_tensors, storages_of
+from torch_inspector.observe.keys import Keys
+from torch_inspector.observe.namespace import Names, hidden
+from torch_inspector.observe.reach import Reach
+
+# Processor and wall time for the search, which is rare.
+_PROOF_S, _PROOF_WALL_S = 0.020, 0.25
+# Less is not worth it.
+_SMALL_NBYTES = 64 << 10
+_LOOP = re.compile(r"^[ \t]*(async +)?(for|while)\b", re.MULTILINE)
+_INDENTED = r"^[ \t]+{}[ \t]*=(?!=)"
+
+
+class Generations:
+    """Remembers by number which module each variable named; holds none of them."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._named: dict[str, tuple[int, int]] = {}
+
+    def facts(
+        self, user: Names, variables: Mapping[str, Any], history: Mapping[Any, Any], code: str = ""
+    ) -> tuple[ElderFact, ...]:
+        """One fact per variable whose former module is alive although no variable names it.
+
+        Args:
+            user: What the walk of the variables found.
+            variables: The user's namespace.
+            history: IPython's `Out`.
+            code: The Python of the cell.
+        """
+        before, self._named = self._named, self._now(user)
+        elders = {path: self._elders(path, before.get(path), code, user) for path in self._named}
+        elders = {path: found for path, found in elders.items() if found}
+        if not elders or not user.complete:
+            return ()
+        held = storages_of(user).keys()
+        found = (_fact(path, things, held, variables, history) for path, things in elders.items())
+        return tuple(fact for fact in found if fact is not None)
+
+    def _now(self, user: Names) -> dict[str, tuple[int, int]]:
+        """Number of the module and address of its class, for each plain variable."""
+        plain = ((path, module) for path, module in user.modules if path.isidentifier())
+        return {path: (self._keys.of(module), id(type(module))) for path, module in plain}
+
+    def _elders(self, path: str, before: tuple[int, int] | None, code: str, user: Names) -> dict[int, Any]:
+        """Living modules of the class of a variable's module that it named before or may have named, by number."""
+        key, kind = self._named[path]
+        if before is not None and before[0] == key:
+            return {}
+        if _makes_in_loop(path, code):
+            known = {id(module) for _, module in user.modules}
+            now = next(module for name, module in user.modules if name == path)
+            # Of other classes than the notebook's own, instances that were never the user's may be about.
+            if kinds.module_of(type(now)) != "__main__":
+                return {}
+            # A number of nothing: those without one were made in this cell.
+            return {-n: one for n, one in enumerate(_instances(type(now)), 1) if id(one) not in known}
+        elder = self._keys.live(before[0]) if before is not None and before[1] == kind else None
+        return {before[0]: elder} if before is not None and elder is not None else {}
+
+
+def _makes_in_loop(path: str, code: str) -> bool:
+    return _LOOP.search(code) is not None and re.search(_INDENTED.format(path), code, re.MULTILINE) is not None
+
+
+def _instances(kind: type[Any]) -> list[Any]:
+    return [thing for thing in gc.get_objects() if type(thing) is kind]
+
+
+def _fact(
+    path: str, elders: dict[int, Any], held: Any, variables: Mapping[str, Any], history: Mapping[Any, Any]
+) -> ElderFact | None:
+    """What the elders of one variable hold alone; of those that a loop made only what no variable leads to."""
+    own, count = {}, 0
+    for elder in elders.values():
+        storages = dict(found for one in module_tensors(elder) if (found := private.storage_of(one)) is not None)
+        alone = {storage: nbytes for storage, nbytes in storages.items() if storage not in held}
+        count += bool(alone)
+        own.update(alone)
+    nbytes, in_loop = sum(own.values()), min(elders) < 0
+    holder = _holder(set(own), variables, history) if nbytes >= _SMALL_NBYTES else None
+    if holder is None or holder == path or (holder and in_loop):
+        return None
+    return ElderFact(path, kinds.class_name(next(iter(elders.values()))), nbytes, holder, max(elders), count, in_loop)
+
+
+def _holder(wanted: set[int], variables: Mapping[str, Any], history: Mapping[Any, Any]) -> str | None:
+    """The variable that leads to some storages, empty if none does; None if the notebook does, or it is not known."""
+    reach, deadline, count = Reach(wanted, (history, variables), _PROOF_S), perf_counter() + _PROOF_WALL_S, len(wanted)
+    reach.search(_notebooks_own(variables, history), deadline)
+    if not reach.complete or len(reach.wanted) < count:
+        return None
+    for name, value in list(variables.items()):
+        if not hidden(name):
+            reach.search([value], deadline)
+            if len(reach.wanted) < count:
+                return str(name)
+    return "" if reach.complete else None
+
+
+def _notebooks_own(variables: Mapping[str, Any], history: Mapping[Any, Any]) -> list[Any]:
+    """Results and the last exception, which other pitfalls tell of."""
+    error = getattr(sys, "last_value", None)
+    own = [value for name, value in list(variables.items()) if hidden(name)]
+    return [*own, *list(history.values()), *([error] if error is not None else [])]

@@ -1,0 +1,75 @@
+"""An earlier instance of a model that was made anew is still held."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import ElderFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_COMMENT = re.compile(r"#.*")
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds models that a second run of a cell has replaced and that are alive although no variable names them."""
+    again = any(_code(past) == _code(run) for past in run.earlier)
+    for elder in run.after.elders if run.error is None else ():
+        if elder.nbytes >= max(run.min_nbytes, 1) and (again or elder.in_loop):
+            yield _finding(run, elder)
+
+
+def _code(run: Run) -> str:
+    return "".join(_COMMENT.sub("", run.cell.source).split())
+
+
+def _finding(run: Run, elder: ElderFact) -> Finding:
+    them = "it" if elder.count == 1 else "them"
+    by = f"`{elder.holder}` leads to {them}" if elder.holder else f"no variable leads to {them}"
+    return Finding(
+        message=f"`{elder.path}` was made anew, {_who(elder)} still alive: {_size(elder.nbytes)}, and {by}.",
+        subject=elder.path,
+        fix=_fix(elder),
+        line=_line(run, elder.path),
+        evidence=(
+            Evidence("class", elder.kind),
+            Evidence("earlier instances", elder.count, "count"),
+            Evidence("held by them alone", elder.nbytes, "bytes"),
+            Evidence("led to by", elder.holder or "no variable"),
+        ),
+    )
+
+
+def _who(elder: ElderFact) -> str:
+    if elder.count == 1:
+        return f"the {elder.kind} before it is"
+    return f"{elder.count} of {elder.kind} before it are"
+
+
+def _fix(elder: ElderFact) -> str:
+    if elder.holder:
+        return f"del {elder.holder}  # or make it anew too, from the `{elder.path}` of now"
+    return (
+        "import gc; gc.collect()  # frees objects that refer to each other in a circle, such as a hook of its own layer"
+    )
+
+
+def _line(run: Run, name: str) -> int | None:
+    """The last line that gives the variable its value."""
+    try:
+        tree = ast.parse(run.cell.code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    named = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    lines = [node.lineno for node in named if node.id == name]
+    return max(lines) + run.cell.line_offset if lines else None
+
+
+def _size(nbytes: int) -> str:
+    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if nbytes >= step:
+            return f"{nbytes / step:.1f} {unit}"
+    return f"{nbytes} B"

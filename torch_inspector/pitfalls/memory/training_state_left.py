@@ -1,0 +1,105 @@
+"""Gradients and optimizer state are kept although only inference follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import ForwardFact, OptimizerFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_SLUG = "training-state-left"
+# Every notebook that ends with an evaluation keeps some: so many times the smallest amount that is worth a line.
+_TIMES = 64
+# Outputs made under it can never be trained on. Without it, a second cell of inference must follow.
+_INFERENCE_MODE = re.compile(r"\binference_mode\b")
+_INFERENCE_CELLS = 2
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds optimizers with much state in a cell that only predicts, if no training has come after such a cell."""
+    since = _since_training(run)
+    if since is None or _comes_back(run) or not _has_moved_on(run, since):
+        return
+    keys = frozenset[int]().union(*(call.parameter_keys for call in run.trace.forwards if call.trained))
+    for optimizer in run.after.optimizers:
+        nbytes = optimizer.state_nbytes + optimizer.gradient_nbytes
+        told = any(f.slug == _SLUG and f.subject == optimizer.path for past in since for f in past.findings)
+        if (
+            optimizer.path
+            and nbytes >= max(_TIMES * run.min_nbytes, 1)
+            and optimizer.parameter_keys & keys
+            and not told
+        ):
+            yield _finding(run, optimizer, nbytes)
+
+
+def _trains(run: Run) -> bool:
+    return bool(run.trace.steps or run.trace.backwards or run.trace.count("step") or run.trace.count("backward"))
+
+
+def _infers(run: Run) -> bool:
+    """True for a cell that calls trained models in eval mode without a graph, and does nothing that makes one."""
+    calls, made = run.trace.forwards, run.trace.graph_nodes_made
+    return bool(calls) and all(map(_predicts, calls)) and not made and not _trains(run)
+
+
+def _predicts(call: ForwardFact) -> bool:
+    return not call.training and not call.grad_enabled and (call.trained or not call.parameter_keys)
+
+
+def _since_training(run: Run) -> list[Run] | None:
+    """Runs after the latest one that trained; None if none did or this run is not about inference."""
+    if not _infers(run) or run.error is not None:
+        return None
+    places = [place for place, past in enumerate(run.earlier) if _trains(past)]
+    return list(run.earlier[places[-1] + 1 :]) if places else None
+
+
+def _comes_back(run: Run) -> bool:
+    """True if training has gone on after a cell of inference before."""
+    inferred = False
+    for past in run.earlier:
+        if inferred and _trains(past):
+            return True
+        inferred = inferred or _infers(past)
+    return False
+
+
+def _has_moved_on(run: Run, since: list[Run]) -> bool:
+    cells = [*(past for past in since if _infers(past)), run]
+    return len(cells) >= _INFERENCE_CELLS or _INFERENCE_MODE.search(run.cell.code) is not None
+
+
+def _finding(run: Run, optimizer: OptimizerFact, nbytes: int) -> Finding:
+    call = next(call for call in run.trace.forwards if call.parameter_keys & optimizer.parameter_keys)
+    return Finding(
+        message=(
+            f"`{call.name or call.kind}` only predicts here, and {_size(nbytes)} are kept for training it: "
+            f"{_parts(optimizer)}."
+        ),
+        subject=optimizer.path,
+        fix=f"{optimizer.path}.zero_grad(); del {optimizer.path}  # if training is over",
+        line=call.place.line,
+        cell=call.place.cell,
+        evidence=(
+            Evidence("optimizer state", optimizer.state_nbytes, "bytes"),
+            Evidence("gradients", optimizer.gradient_nbytes, "bytes"),
+            Evidence("optimizer", optimizer.kind),
+        ),
+    )
+
+
+def _parts(optimizer: OptimizerFact) -> str:
+    parts = (("gradients", optimizer.gradient_nbytes), ("state", optimizer.state_nbytes))
+    kept = " and ".join(f"{_size(nbytes)} of {name}" for name, nbytes in parts if nbytes)
+    return f"{kept} of the optimizer `{optimizer.path}`"
+
+
+def _size(nbytes: int) -> str:
+    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if nbytes >= step:
+            return f"{nbytes / step:.1f} {unit}"
+    return f"{nbytes} B"
