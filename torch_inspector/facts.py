@@ -430,7 +430,7 @@ class ModeFact(NamedTuple):
 
 
 class ClearFact(NamedTuple):
-    """`zero_grad()` of an optimizer or a module, counted per line."""
+    """`zero_grad()` of an optimizer or a module, counted per line and owner."""
 
     order: int
     place: Place

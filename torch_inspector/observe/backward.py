@@ -69,26 +69,23 @@ class BackwardWatch:
         def backward(*args: Any, **kwargs: Any) -> Any:
             if _is_compiling() or not attention.watching:
                 return original(*args, **kwargs)
-            if _get_ident() != attention.thread:
-                attention.in_other_thread()
-                return original(*args, **kwargs)
-            looked = None
-            if attention.busy:
-                mark()
-                looked = self._begin((args, kwargs), _getframe(1))
-            else:
+            looked, site = None, None
+            if not attention.busy:
                 # Past `Tensor.backward`, without making a frame object for it.
-                frame = _getframe(2)
-                site: Site | None = self._latest
+                frame, site = _getframe(2), self._latest
                 if site is None or site.lasti != frame.f_lasti or site.code is not frame.f_code:
                     site = self._known_site(frame)
-                if site is not None:
-                    site.count += 1
-                    if not site.count & _UNMARKED:
-                        mark()
-                        self._look_again(site, (args, kwargs))
-                else:
-                    looked = self._begin((args, kwargs), _getframe(1))
+            if site is not None:
+                site.count += 1
+                if not site.count & _UNMARKED:
+                    mark()
+                    self._look_again(site, (args, kwargs))
+            elif _get_ident() != attention.thread:
+                attention.in_other_thread()
+                return original(*args, **kwargs)
+            else:
+                mark()
+                looked = self._begin((args, kwargs), _getframe(1))
             try:
                 result = original(*args, **kwargs)
             except BaseException as error:

@@ -129,7 +129,18 @@ class ForwardWatch:
                 return original(module, *args, **kwargs)
             # What the original does, instead of it: nested modules have all the depth that they had.
             run = (module._compiled_call_impl or module._call_impl) if plain else original.__get__(module)
-            if state.passing or _get_ident() != state.thread:
+            frame = calls = None
+            if not state.passing:
+                frame, calls = _getframe(1), latest(id(module))
+                if (
+                    calls is None
+                    or calls.lasti != frame.f_lasti
+                    or calls.code is not frame.f_code
+                    or calls.grad_enabled is not _is_grad_enabled()
+                ):
+                    # Not asked where a call is only counted.
+                    frame, calls = frame if _get_ident() == state.thread else None, None
+            if frame is None:
                 try:
                     return run(*args, **kwargs)
                 except BaseException as error:
@@ -137,14 +148,7 @@ class ForwardWatch:
                     raise
             state.passing, looked, first = True, None, 0
             try:
-                frame = _getframe(1)
-                calls = latest(id(module))
-                if (
-                    calls is not None
-                    and calls.lasti == frame.f_lasti
-                    and calls.code is frame.f_code
-                    and calls.grad_enabled is _is_grad_enabled()
-                ):
+                if calls is not None:
                     calls.count += 1
                 else:
                     looked = self._enter(module, args, frame)

@@ -41,7 +41,7 @@ class StepWatch:
         self._hooks: list[Any] = []
         self._before_step, self._after_step = self._hook_before(), self._hook_after()
         self._quiet_steps: dict[tuple[int, int, int], Site] = {}
-        self._quiet_clears: dict[tuple[int, int], Site] = {}
+        self._quiet_clears: dict[tuple[int, int, int], Site] = {}
         self._latest_step, self._latest_clear = NOWHERE, NOWHERE
         """Where the latest calls came from that were only counted."""
         self._steps_of: dict[int, int] = {}
@@ -101,12 +101,11 @@ class StepWatch:
         def zero_grad(*args: Any, **kwargs: Any) -> Any:
             if _is_compiling() or not attention.watching:
                 return original(*args, **kwargs)
-            frame = _getframe(1)
             site: Site | None = self._latest_clear
-            if site is None or site.lasti != frame.f_lasti or site.code is not frame.f_code or attention.busy:
+            if site is None or site.owner != id(args[0]) or attention.busy:
                 if _get_ident() != attention.thread:
                     return original(*args, **kwargs)
-                site = self._known_clear(frame)
+                site = self._known_clear(args[0], _getframe(1))
             if site is not None:
                 site.count += 1
             try:
@@ -115,14 +114,15 @@ class StepWatch:
                 unframe(error)
                 raise
             if site is None:
-                self._note_clear(args[0], frame)
+                self._note_clear(args[0], _getframe(1))
             return result
 
         return zero_grad
 
-    def _known_clear(self, frame: FrameType) -> Site | None:
+    def _known_clear(self, owner: Any, frame: FrameType) -> Site | None:
         """The site of a call that is only counted; None if there is more to do."""
-        site = None if self._attention.busy else self._quiet_clears.get((id(frame.f_code), frame.f_lasti))
+        key = (id(frame.f_code), frame.f_lasti, id(owner))
+        site = None if self._attention.busy else self._quiet_clears.get(key)
         self._latest_clear = self._latest_clear if site is None else site
         return site
 
@@ -131,8 +131,8 @@ class StepWatch:
         if recorder is None:
             return
         with recorder.failures.guard("zero_grad"), private.unseen():
-            site = recorder.site("zero_grad", frame, kinds.class_name(owner))
-            self._quiet_clears[id(frame.f_code), frame.f_lasti] = site
+            site = recorder.site("zero_grad", frame, kinds.class_name(owner), id(owner))
+            self._quiet_clears[id(frame.f_code), frame.f_lasti, id(owner)] = site
             if not attention.looking:
                 return
             key = recorder.keys.of(owner)
@@ -228,17 +228,13 @@ class StepWatch:
         def after_step(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG001
             if _is_compiling() or not attention.watching:
                 return
-            frame, site = _getframe(2), self._latest_step
-            if (
-                attention.quiet_steps > 0
-                and site.lasti == frame.f_lasti
-                and site.code is frame.f_code
-                and site.owner == id(optimizer)
-            ):
+            # Not from which line: a new loop has a backward call of its own, which ends the quiet.
+            site = self._latest_step
+            if attention.quiet_steps > 0 and site.owner == id(optimizer):
                 site.count += 1
                 attention.quiet_steps -= 1
             else:
-                self._count_step(optimizer, frame)
+                self._count_step(optimizer, _getframe(2))
 
         return after_step
 
