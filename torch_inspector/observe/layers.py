@@ -62,14 +62,18 @@ def look_inside(module: Any) -> Inside:
     """Counts the layers that behave differently in train and eval mode."""
     awake: Counter[str] = Counter()
     asleep: Counter[str] = Counter()
-    frozen, trainable = 0, _trainable_parts(module)
+    sleeping: list[str] = []
     for name, layer in walk_modules(module):
         kind = depends_on_mode(layer)
         if kind and kinds.fields_of(layer).get("training") is True:
             awake[kind] += 1
         elif kind:
             asleep[kind] += 1
-            frozen += not next((trainable[part] for part in _outwards(name) if part in trainable), True)
+            sleeping.append(name)
+    trainable = _trainable_parts(module) if sleeping else {}
+    frozen = sum(
+        not next((trainable[part] for part in _outwards(name) if part in trainable), True) for name in sleeping
+    )
     return Inside(tuple(sorted(awake.items())), tuple(sorted(asleep.items())), frozen)
 
 

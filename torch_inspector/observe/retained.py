@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -69,12 +70,12 @@ class RetainedGraphs:
         self._reader = reader
         self._known: dict[str, GraphFact] = {}
 
-    def facts(self, names: Names, held: set[int], since: int, deadline: float) -> tuple[GraphFact, ...]:
+    def facts(self, names: Names, held: Callable[[], set[int]], since: int, deadline: float) -> tuple[GraphFact, ...]:
         """The graphs behind the user's tensors.
 
         Args:
             names: What the user's variables lead to.
-            held: Storages that variables hold anyway; their bytes do not count as the graph's.
+            held: Gives storages that variables hold anyway; their bytes do not count as the graph's.
             since: Number of the first autograd node of this cell.
             deadline: `perf_counter()` time at which to stop.
         """
@@ -98,7 +99,7 @@ class RetainedGraphs:
         return known._replace(newest_nodes=0, grown_at=None, patterns=(), made_at=None) if same else None
 
     def _fact(
-        self, kept: _Kept, held: set[int], since: int, deadline: float, numbers: dict[str, set[int]]
+        self, kept: _Kept, held: Callable[[], set[int]], since: int, deadline: float, numbers: dict[str, set[int]]
     ) -> GraphFact | None:
         roots = [t.grad_fn for t in kept.tensors]
         walk = self._reader.walk(roots, deadline)
@@ -113,7 +114,7 @@ class RetainedGraphs:
             path=kept.path,
             tensor_count=len(own),
             node_count=len(walk.nodes),
-            saved_nbytes=walk.saved_nbytes(held),
+            saved_nbytes=walk.saved_nbytes(held()) if walk.saved_nbytes() else 0,
             scalar=all(layers.number_of(t) == 1 for t in kept.tensors),
             spent=spent,
             sum_length=chain.length if chain else 0,

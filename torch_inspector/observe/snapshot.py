@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -190,7 +191,8 @@ class Snapshots:
         usable = _with_sound_graphs(names)
         if not any(node_of(tensor) is not None for _, tensor in usable.tensors):
             return ()
-        return self._graphs.facts(usable, set(storages_of(usable)), look.since, look.deadline)
+        held = lru_cache(maxsize=1)(lambda: set(storages_of(usable)))
+        return self._graphs.facts(usable, held, look.since, look.deadline)
 
     def _holders(self, names: namespace.Names, look: Look) -> tuple[Any, ...]:
         if not look.history:

@@ -191,7 +191,6 @@ class StepWatch:
         record.before_step, record.closure_clears = (now, record.weights()), 0
         kept = bool(record.step_marks) and record.backward_count > 0 and not record.cleared
         untouched = record.untouched(now, empty=empty)
-        unheld = frozenset(record.leaf_keys) - self._ledger.stepped_keys(besides=record.key) - keys
         if untouched and not record.leaves_complete:
             self._attention.graphs_wanted = 1
         in_between = record.backward_count > 0 and (empty or record.cleared_at is not None)
@@ -210,17 +209,18 @@ class StepWatch:
             cleared_at=(record.cleared_at or site.place) if cleared else None,
             discarded_count=record.discarded_count if record.is_as_backward_left(now) else 0,
             discarded_at=record.discarded_at,
-            unreached=untouched
-            and not has_closure
-            and record.leaves_complete
-            and bool(unheld)
-            and bool(keys)
-            and not record.leaf_keys & keys,
+            unreached=untouched and not has_closure and self._misses(record, keys),
             parameter_keys=keys,
             leaf_keys=frozenset(record.leaf_keys),
             backward_at=record.backward_at,
             name=site.known_as,
         )
+
+    def _misses(self, record: OptimizerRecord, keys: frozenset[int]) -> bool:
+        """True if the loss reaches parameters that no optimizer has, and none of this one."""
+        if not record.leaves_complete or not keys or record.leaf_keys & keys:
+            return False
+        return bool(record.leaf_keys - self._ledger.stepped_keys(besides=record.key))
 
     def _hook_after(self) -> Callable[..., None]:
         attention = self._attention

@@ -16,6 +16,8 @@ _IN_A_ROW = 2
 def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers which step twice in a row on gradients that were never cleared."""
     for key, steps in run.steps_by_optimizer().items():
+        if not any(step.kept_gradients for step in steps):
+            continue
         earlier = [s for past in run.earlier for s in past.trace.steps if s.optimizer == key]
         row = _last_row(earlier, steps)
         if len(row) >= _IN_A_ROW:

@@ -30,11 +30,15 @@ def _patterns(run: Run) -> Iterator[tuple[str, Place | None, PatternFact]]:
     """What was found behind kept variables, the one that was made first in front, and behind losses."""
     for graph in sorted(run.after.graphs, key=lambda graph: graph.key):
         yield from ((graph.path, graph.made_at, p) for p in graph.patterns if p.name == "blown-up")
-    told = {p.shapes for past in run.earlier for graph in past.after.graphs for p in graph.patterns}
     for backward in run.trace.backwards:
         patterns = backward.witness.patterns if backward.witness else ()
-        new = (p for p in patterns if p.name == "blown-up" and p.shapes not in told)
+        new = (p for p in patterns if p.name == "blown-up" and not _is_told(run, p))
         yield from ((backward.root, backward.made_at, p) for p in new)
+
+
+def _is_told(run: Run, pattern: PatternFact) -> bool:
+    kept = (graph for past in run.earlier for graph in past.after.graphs)
+    return any(pattern.shapes == one.shapes for graph in kept for one in graph.patterns)
 
 
 def _finding(name: str, place: Place | None, pattern: PatternFact) -> Finding:

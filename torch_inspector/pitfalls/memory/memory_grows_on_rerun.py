@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 from torch_inspector.facts import Run, Snapshot
@@ -25,20 +26,22 @@ def check(run: Run) -> Iterator[Finding]:
     runs = [*(past for past in run.earlier if _is_same(past, run)), run][-_RUNS:]
     if len(runs) < _RUNS or not all(one.before.complete and one.after.complete for one in runs):
         return
-    growths = [_growth(one) for one in runs]
-    for name in growths[-1]:
-        steps = [growth.get(name, 0) for growth in growths]
+    grown = {name: nbytes for name, nbytes in _growth(run).items() if nbytes >= max(run.min_nbytes, 1)}
+    before = [_growth(one) for one in runs[:-1]] if grown else []
+    for name, nbytes in grown.items():
+        steps = [*(growth.get(name, 0) for growth in before), nbytes]
         if min(steps) >= max(run.min_nbytes, 1) and _is_steady(steps):
             yield _finding(run, name, steps)
 
 
 def _is_same(past: Run, run: Run) -> bool:
     """True if it was the same cell, comments and blanks aside, and came to its end."""
-    return _code(past) == _code(run) and past.error is None
+    return past.error is None and _code(past.cell.source) == _code(run.cell.source)
 
 
-def _code(run: Run) -> str:
-    return "".join(_COMMENT.sub("", run.cell.source).split())
+@lru_cache(maxsize=64)
+def _code(source: str) -> str:
+    return "".join(_COMMENT.sub("", source).split())
 
 
 def _is_steady(steps: list[int]) -> bool:
@@ -58,9 +61,8 @@ def _growth(run: Run) -> dict[str, int]:
 def _by_name(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
     """Bytes and number of the tensors that each variable leads to, views not counted."""
     sums: dict[str, tuple[int, int]] = {}
-    for key, fact in {fact.key: fact for fact in snapshot.tensors}.items():
-        del key
-        name = re.split(r"[.\[]", fact.path, maxsplit=1)[0]
+    for fact in {fact.key: fact for fact in snapshot.tensors}.values():
+        name = fact.path.partition("[")[0].partition(".")[0]
         nbytes, count = sums.get(name, (0, 0))
         own = fact.nbytes if fact.nbytes >= fact.storage_nbytes else 0
         sums[name] = (nbytes + own, count + 1)

@@ -16,9 +16,12 @@ _COMMENT = re.compile(r"#.*")
 @pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds models that a second run of a cell has replaced and that are alive although no variable names them."""
+    elders = [elder for elder in run.after.elders if elder.nbytes >= max(run.min_nbytes, 1)]
+    if not elders or run.error is not None:
+        return
     again = any(_code(past) == _code(run) for past in run.earlier)
-    for elder in run.after.elders if run.error is None else ():
-        if elder.nbytes >= max(run.min_nbytes, 1) and (again or elder.in_loop):
+    for elder in elders:
+        if again or elder.in_loop:
             yield _finding(run, elder)
 
 

@@ -26,7 +26,7 @@ _ADDERS = frozenset(("add", "append", "appendleft", "extend", "insert", "setdefa
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds exceptions that came to be kept in this cell, with memory that only their frames hold."""
-    if any(_DEBUGS.search(one.cell.source) for one in (*run.earlier[-_RECENT:], run)):
+    if not run.after.tracebacks or any(_DEBUGS.search(one.cell.source) for one in (*run.earlier[-_RECENT:], run)):
         return
     before = {(fact.key, fact.cell) for fact in run.before.tracebacks}
     groups: dict[str, list[TracebackFact]] = {}

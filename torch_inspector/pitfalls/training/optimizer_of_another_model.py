@@ -15,13 +15,14 @@ _NAMES_SHOWN = 4
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers that step parameters of an older model, or of a part that has been replaced."""
+    parts = _Parts(run)
     for key, steps in run.steps_by_optimizer().items():
         unreached = [step for step in steps if step.unreached]
         if unreached:
             yield _of_another_model(run, key, unreached)
             continue
         for step in steps:
-            replaced = _replaced_part(run, step)
+            replaced = parts.replaced(step)
             if replaced is not None:
                 yield _of_an_older_part(run, key, step, replaced)
                 break
@@ -61,19 +62,28 @@ class _Replaced(NamedTuple):
     """Parameters of the optimizer that no module has any more."""
 
 
-def _replaced_part(run: Run, step: StepFact) -> _Replaced | None:
-    trained = frozenset(key for one in run.trace.steps for key in one.leaf_keys)
-    held = frozenset(key for optimizer in run.after.optimizers for key in optimizer.parameter_keys)
-    held |= frozenset(key for one in run.trace.steps for key in one.parameter_keys)
-    owned = frozenset(key for module in run.after.modules for key in module.parameter_keys)
-    orphans = step.parameter_keys - trained - owned
-    if step.has_closure or not orphans or not step.parameter_keys & step.leaf_keys:
+class _Parts:
+    """Who trains, holds and owns which parameters: the same for all steps of a run."""
+
+    def __init__(self, run: Run) -> None:
+        steps, modules, empty = run.trace.steps, run.after.modules, frozenset[int]()
+        self.modules = modules
+        self.trained = empty.union(*(step.leaf_keys for step in steps))
+        self.held = empty.union(
+            *(optimizer.parameter_keys for optimizer in run.after.optimizers), *(step.parameter_keys for step in steps)
+        )
+        self.owned = empty.union(*(module.parameter_keys for module in modules))
+
+    def replaced(self, step: StepFact) -> _Replaced | None:
+        """The part whose new parameters a step leaves out, while it moves some that no module has."""
+        orphans = step.parameter_keys - self.trained - self.owned
+        if step.has_closure or not orphans or not step.parameter_keys & step.leaf_keys:
+            return None
+        for module in self.modules:
+            missing = (step.leaf_keys & module.parameter_keys) - self.held
+            if missing and module.path:
+                return _Replaced(module, missing, orphans)
         return None
-    for module in run.after.modules:
-        missing = (step.leaf_keys & module.parameter_keys) - held
-        if missing and module.path:
-            return _Replaced(module, missing, orphans)
-    return None
 
 
 def _of_an_older_part(run: Run, key: int, step: StepFact, replaced: _Replaced) -> Finding:
