@@ -9,6 +9,8 @@ import pytest
 
 from tests.heap.scenarios import ALL
 
+# The measurements are 47 processes of torch, which wait for each other on a busy machine.
+pytestmark = pytest.mark.timeout(400)
 NAMES = [scenario.__name__ for scenario in ALL]
 ROOT = Path(__file__).parents[2]
 # What a reader must find among the largest rows of some scenarios.

@@ -6,7 +6,7 @@ import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from types import CodeType, FrameType
 from typing import Any
 
@@ -275,3 +275,15 @@ def opaque_nbytes(tensor: torch.Tensor) -> int:
         return tensor.numel() * tensor.element_size() if tensor.is_mkldnn else 0
     except Exception:  # noqa: BLE001
         return 0
+
+
+@cache
+def tells_its_class() -> bool:
+    """True if the garbage collector sees that tensors and storages refer to their class."""
+    try:
+        with unseen():
+            probe = torch.empty(0, device="meta")
+            pairs = ((probe, torch.Tensor), (probe.untyped_storage(), torch.UntypedStorage))
+    except Exception:  # noqa: BLE001  (a default device or a mode of the user's)
+        return False
+    return all(any(part is kind for part in gc.get_referents(thing)) for thing, kind in pairs)

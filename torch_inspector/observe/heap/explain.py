@@ -225,15 +225,26 @@ _OWN = str(__file__).rsplit("observe", 1)[0]
 
 
 def tensors_of_heap() -> list[Any]:
-    """Every tensor and storage that the garbage collector knows, that is, all that Python has seen."""
-    wanted, stack = set[int](), [torch.Tensor, torch.UntypedStorage]
+    """Every tensor and storage that the garbage collector knows, that is, all that Python has seen.
+
+    An instance of a class that Python has made refers to its class, and who refers to a class is found by C in one
+    pass. Asking each object of the heap for its type takes three times as long.
+    """
+    wanted = _kinds()
+    objects = gc.get_referrers(*wanted.values()) if private.tells_its_class() else gc.get_objects()
+    return list(compress(objects, map(wanted.__contains__, map(id, map(type, objects)))))
+
+
+def _kinds() -> dict[int, type[Any]]:
+    """The classes of tensors and storages, by address: no metaclass is asked for its hash."""
+    wanted: dict[int, type[Any]] = {}
+    stack: list[type[Any]] = [torch.Tensor, torch.UntypedStorage]
     while stack:
         kind = stack.pop()
         if id(kind) not in wanted:
-            wanted.add(id(kind))
+            wanted[id(kind)] = kind
             stack += type.__subclasses__(kind)
-    objects = gc.get_objects()
-    return list(compress(objects, map(wanted.__contains__, map(id, map(type, objects)))))
+    return wanted
 
 
 def _count(account: Account, thing: Any, phase: str = "") -> None:
