@@ -19,18 +19,18 @@ from tests.fakes import (
     an_error,
     an_optimizer,
 )
-from torch_inspector import facts, findings
+from torch_inspector import account, facts, findings
 
 PLAIN = {str, int, float, bool, type(None)}
 KINDS = [
     kind
-    for kind in (*vars(facts).values(), findings.Evidence, findings.Finding)
+    for kind in (*vars(facts).values(), *vars(account).values(), findings.Evidence, findings.Finding)
     if isinstance(kind, type) and kind.__module__.startswith("torch_inspector.")
 ]
 
 
 def fields_of(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind, localns={"Finding": findings.Finding})
+    return get_type_hints(kind, localns={"Finding": findings.Finding, "MemoryReport": account.MemoryReport})
 
 
 def leaves(hint: Any) -> set[Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from torch_inspector.account import MemoryReport
     from torch_inspector.findings import Finding
 
 Shape = tuple[int, ...]
@@ -659,6 +660,8 @@ class Run:
     """Runs before this one, oldest first; they hold no earlier ones themselves."""
     min_nbytes: int = 1 << 20
     """Memory findings below this many bytes stay silent."""
+    account: MemoryReport | None = None
+    """Who holds all memory; only where the cell ran out of it or asked for the report. Earlier runs have none."""
     findings: tuple[Finding, ...] = ()
 
     def steps_by_optimizer(self) -> dict[int, list[StepFact]]:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from time import perf_counter
 from typing import Any, Protocol
 
+from torch_inspector.account import MemoryReport
 from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Run, Snapshot, Trace
 from torch_inspector.failures import Failures
 from torch_inspector.findings import Finding
@@ -21,6 +22,8 @@ from torch_inspector.pitfall import Pitfall
 _KEPT = 50
 # Runs that a check may look back on.
 _EARLIER = 20
+# Seconds for the account of all memory, where it is wanted.
+_ACCOUNT_S = 1.5
 # Findings of one pitfall in one cell; more say nothing new.
 _PER_PITFALL = 5
 _IGNORE = re.compile(r"#\s*torchcheck:\s*ignore(?:\[([\w\s,-]*)\])?")
@@ -68,12 +71,14 @@ class Session:
         pitfalls: Gives the pitfalls; asked when the first cell ends.
         names: The user's variables.
         history: IPython's `Out`, empty elsewhere.
+        account: Says who holds all memory, within so many seconds.
     """
 
     observer: Callable[[], Observer]
     pitfalls: Callable[[], Iterable[Pitfall]]
     names: Callable[[], Mapping[str, Any]]
     history: Callable[[], Mapping[Any, Any]] = dict
+    account: Callable[[float], MemoryReport | None] = lambda _: None
     settings: Settings = field(default_factory=Settings)
     failures: Failures = field(default_factory=Failures)
     runs: deque[Run] = field(default_factory=lambda: deque(maxlen=_KEPT))
@@ -121,7 +126,7 @@ class Session:
         if run is not None:
             run = replace(run, inspection_s=perf_counter() - begun)
             # Kept without what came before, or each run would hold all others.
-            self.runs.append(replace(run, earlier=()))
+            self.runs.append(replace(run, earlier=(), account=None))
         return run
 
     def want_report(self) -> None:
@@ -158,6 +163,9 @@ class Session:
             after = watching.snapshot(self.names(), self.history(), cell, budget_s, full=cell.wants_report)
         earlier = tuple(self.runs)[-_EARLIER:]
         run = Run(cell, self._before, trace, after, fact, duration_s, 0.0, earlier, self.settings.min_nbytes)
+        if cell.wants_report or (fact is not None and fact.shortage is not None):
+            with self.failures.guard("account"):
+                run = replace(run, account=self.account(_ACCOUNT_S))
         return replace(run, findings=tuple(self._judge(run)))
 
     def _judge(self, run: Run) -> list[Finding]:

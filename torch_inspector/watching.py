@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from torch_inspector import recent
+from torch_inspector import asking, recent
 from torch_inspector.facts import Cell, Run
 from torch_inspector.observe.observer import TorchObserver
 from torch_inspector.observe.place import CodeFile, Places
@@ -40,7 +40,7 @@ def start(frame: FrameType) -> Iterator[WatchedRun]:
     filename = frame.f_code.co_filename
     source = "".join(linecache.getlines(filename, frame.f_globals))
     places.add(filename, CodeFile(None, 0, source))
-    session = Session(lambda: observer, all_pitfalls, lambda: _variables(frame))
+    session = Session(lambda: observer, all_pitfalls, lambda: _variables(frame), account=asking.memory)
     session.settings.time_budget_s = _BUDGET_S
     observer = TorchObserver(places, session.failures)
     session.begin(Cell(None, None, source, ""))

@@ -1,10 +1,13 @@
 """Memory that ran out, really and from messages, and failures that are none of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.cells import a_notebook
-from tests.fakes import a_graph, a_holder, a_module, a_place, a_run, a_tensor, an_error
-from torch_inspector.facts import LocalFact, ShortageFact, TracebackFact
+from tests.fakes import a_place, a_run, an_error
+from torch_inspector.account import MemoryReport, MemoryRow
+from torch_inspector.facts import ShortageFact
 from torch_inspector.pitfalls.memory.out_of_memory import check
 
 GB = 1 << 30
@@ -88,24 +91,38 @@ def shortage(**changes):
     return fact._replace(**changes)
 
 
-def the_finding(fact, *after):
-    (finding,) = check(a_run(after=after, error=an_error("…", kind="OutOfMemoryError", shortage=fact)))
+def the_finding(fact, *rows):
+    run = a_run(error=an_error("…", kind="OutOfMemoryError", shortage=fact))
+    (finding,) = check(replace(run, account=MemoryReport(rows)))
     return finding
+
+
+def a_row(path, kind, nbytes, device="cuda:0"):
+    return MemoryRow(path, kind, device, nbytes)
 
 
 def test_holders_by_name_and_what_gives_most_back():
     finding = the_finding(
         shortage(),
-        a_tensor("photos", device="cuda:0", nbytes=6 * GB, storage_nbytes=6 * GB),
-        a_tensor("on_host", device="cpu", nbytes=60 * GB, storage_nbytes=60 * GB),
-        a_graph("losses", saved_nbytes=20 * GB),
-        a_holder("Out[4]", device="cuda:0", nbytes=3 * GB),
-        a_module("net", devices=("cuda:0",), parameter_nbytes=9 * GB),
+        *(a_row(f"losses[{i}] (its graph)", "activation", 5 * GB) for i in range(4)),
+        a_row("photos", "tensor", 6 * GB),
+        a_row("on_host", "tensor", 60 * GB, "cpu"),
+        a_row("Out[4]", "IPython", 3 * GB),
+        *(a_row(f"optimizer.state[net.{name}]", "optimizer state", 9 * GB) for name in ("weight", "bias")),
+        a_row("net.weight.grad", "gradient", 4 * GB),
     )
-    assert "`graph behind losses`, 20.0 GB and `parameters of net`, 9.0 GB" in finding.message
+    assert "`activations behind losses`, 20.0 GB and `state of optimizer`, 18.0 GB" in finding.message
     assert "1.0 GB were free" in finding.message
     assert finding.fix.startswith("keep losses without history (.item() or .detach()) (20.0 GB); del photos (6.0 GB)")
-    assert "on_host" not in finding.message
+    labels = [one.label for one in finding.evidence]
+    assert "on_host" not in labels
+    assert "gradients of net" in labels
+
+
+def test_without_an_account_the_allocation_is_told():
+    (finding,) = check(a_run(error=an_error("…", kind="OutOfMemoryError", shortage=shortage())))
+    assert "2.0 GB more on cuda:0" in finding.message
+    assert "held by" not in finding.message
 
 
 def test_memory_in_pieces():
@@ -122,14 +139,14 @@ def test_more_than_there_is():
 
 
 def test_what_only_the_traceback_keeps():
-    local = LocalFact("hidden", "forward", a_place(3), 9 * GB, device="cuda:0")
-    finding = the_finding(shortage(), TracebackFact("sys.last_value", "OutOfMemoryError", 5, 1, 9 * GB, (local,)))
+    finding = the_finding(shortage(), a_row("sys.last_value, line 3 in forward: hidden", "exception", 9 * GB))
     assert "`hidden in forward`, 9.0 GB" in finding.message
     assert "9.0 GB are kept by this traceback alone" in finding.message
     assert finding.fix.startswith("%torchcheck free --yes --traceback (9.0 GB)")
 
 
-def test_views_of_one_tensor_count_once():
-    views = [a_tensor(f"parts[{i}]", device="cuda:0", nbytes=GB, storage_nbytes=8 * GB, key=i) for i in range(4)]
-    finding = the_finding(shortage(), *views)
-    assert [one.label for one in finding.evidence if "parts" in one.label] == ["parts[0]"]
+def test_what_no_expression_leads_to_has_no_remedy():
+    cycle = a_row("a reference cycle, freed by the next collection", "cycle", 9 * GB)
+    finding = the_finding(shortage(), cycle, a_row("later (closure over cached)", "closure", 8 * GB))
+    assert "`a reference cycle, freed by the next collection`, 9.0 GB" in finding.message
+    assert finding.fix == "smaller batches, with accumulated gradients"

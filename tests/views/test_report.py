@@ -2,6 +2,7 @@ from dataclasses import replace
 
 from tests.fakes import a_place, a_run, a_snapshot, a_trace, an_error
 from tests.views.samples import PITFALL, RUN
+from torch_inspector.account import MemoryReport, MemoryRow
 from torch_inspector.views.card import Line, Table
 from torch_inspector.views.report import report_card, state_card
 
@@ -54,3 +55,11 @@ def test_state_has_all_tables():
 
 def test_state_of_nothing_is_a_sentence():
     assert lines_of(state_card(a_snapshot())) == ["No tensors, modules or optimizers were found."]
+
+
+def test_the_account_of_memory_ends_the_report():
+    rows = (MemoryRow("batch", "tensor", "cpu", 6 << 20), MemoryRow("net.weight", "parameter", "cpu", 2 << 20))
+    card = report_card(replace(RUN, account=MemoryReport(rows)), [])
+    assert "cpu: 8.0 MB in live tensors, 0 B of it not explained." in lines_of(card)
+    assert [row[1] for row in table_of(card, "Largest holders").rows] == ["batch", "net.weight"]
+    assert "Largest holders" not in {part.caption for part in report_card(RUN, []).parts if isinstance(part, Table)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from traitlets import TraitError
 
-from torch_inspector import recent
+from torch_inspector import asking, recent
 from torch_inspector.facts import Run
 from torch_inspector.notebook.cells import take_out_report
 from torch_inspector.notebook.events import CellEvents
@@ -21,6 +21,7 @@ from torch_inspector.pitfalls import all_pitfalls, find_pitfall
 from torch_inspector.session import Observer, Session
 
 if TYPE_CHECKING:
+    from torch_inspector.account import MemoryReport
     from torch_inspector.observe.observer import TorchObserver
     from torch_inspector.views.card import Card
 
@@ -37,7 +38,7 @@ class Extension:
         self._places = Places()
         self._torch_observer: TorchObserver | None = None
         self._told_old = False
-        self.session = Session(self._observer, all_pitfalls, lambda: shell.user_ns, self._history)
+        self.session = Session(self._observer, all_pitfalls, lambda: shell.user_ns, self._history, self._account)
         try:
             self.settings = TorchInspector(self.session.settings, parent=shell)
         except TraitError as error:
@@ -103,6 +104,9 @@ class Extension:
     def _history(self) -> dict[Any, Any]:
         out = self.shell.user_ns.get("_oh")
         return out if type(out) is dict else {}
+
+    def _account(self, budget_s: float) -> MemoryReport:
+        return asking.memory(budget_s, self.shell)
 
     # showing ------------------------------------------------------------------
 

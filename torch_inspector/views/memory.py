@@ -62,15 +62,24 @@ def memory_card(report: MemoryReport, cells: Mapping[str, int] | None = None) ->
     parts: list[Part] = [Line(f"{note[:1].upper()}{note[1:]}.") for note in report.notes]
     if not report.rows and not report.totals:
         return Card("torch_inspector: memory", "calm", (*parts, Line("No tensor holds memory.")))
-    for device in report.devices:
-        parts += _device(report, device)
-    groups = grouped(report.rows)
-    parts.append(_table(groups, cells or {}))
+    parts += account_parts(report, cells or {})
     parts += _foreign(report)
     parts.append(Line("`%torchcheck holders 1` names everything that keeps the first of them alive."))
     return Card(
         f"torch_inspector: who holds the memory (looked for {seconds(report.duration_s)})", "calm", tuple(parts)
     )
+
+
+def account_parts(report: MemoryReport, cells: Mapping[str, int], row_count: int = ROW_COUNT) -> list[Part]:
+    """The sums per device by kind, and the largest holders.
+
+    Args:
+        report: The account.
+        cells: For each path, the cell that made what it leads to.
+        row_count: Holders that are named.
+    """
+    parts = [part for device in report.devices for part in _device(report, device)]
+    return [*parts, _table(grouped(report.rows), cells, row_count)]
 
 
 def _device(report: MemoryReport, device: str) -> list[Part]:
@@ -97,12 +106,12 @@ def _cache(total: DeviceTotal | None) -> list[Part]:
     return [Line(f"Reserved {size(total.reserved_nbytes)}, of it {size(free)} free inside the cache{largest}.{others}")]
 
 
-def _table(groups: list[Group], cells: Mapping[str, int]) -> Table:
+def _table(groups: list[Group], cells: Mapping[str, int], row_count: int) -> Table:
     rows = tuple(
         (str(n), g.path, g.rows[0].kind, size(g.nbytes), _cell(g, cells), _remark(g))
-        for n, g in enumerate(groups[:ROW_COUNT], 1)
+        for n, g in enumerate(groups[:row_count], 1)
     )
-    caption = "Largest holders" if len(groups) <= ROW_COUNT else f"Largest holders ({ROW_COUNT} of {len(groups)})"
+    caption = "Largest holders" if len(groups) <= row_count else f"Largest holders ({row_count} of {len(groups)})"
     return Table(rows, ("", "held by", "kind", "size", "made in cell", "remark"), caption, (3,))
 
 

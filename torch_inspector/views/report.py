@@ -8,6 +8,7 @@ from torch_inspector.facts import GraphFact, Run, Snapshot, TensorFact
 from torch_inspector.pitfall import Pitfall
 from torch_inspector.views.card import Card, Line, Part, Table
 from torch_inspector.views.explain import cell_name, finding_parts, line_name, tally
+from torch_inspector.views.memory import account_parts
 from torch_inspector.views.plain import clip
 from torch_inspector.views.quantity import seconds, several
 from torch_inspector.views.tables import (
@@ -33,7 +34,9 @@ def report_card(run: Run, pitfalls: Iterable[Pitfall]) -> Card:
     known = {pitfall.slug: pitfall for pitfall in pitfalls}
     found = finding_parts(run, known, full_count=_FULL_COUNT)
     title = f"{cell_name(run)}: report, {tally(run.findings, known)}"
-    return Card(title, "calm", (*_outcome(run), *(found or [Line("No findings.")]), *_filled(_run_tables(run))))
+    return Card(
+        title, "calm", (*_outcome(run), *(found or [Line("No findings.")]), *_filled(_run_tables(run)), *_account(run))
+    )
 
 
 def state_card(snapshot: Snapshot) -> Card:
@@ -87,6 +90,14 @@ def _run_tables(run: Run) -> tuple[Table, ...]:
         call_table(run.trace.counts, here),
         loader_table(run.trace.loaders, here),
     )
+
+
+def _account(run: Run) -> list[Part]:
+    """Who holds the memory now, where it was counted."""
+    if run.account is None or not run.account.rows:
+        return []
+    cells = {fact.path: fact.first_seen_cell for fact in run.after.tensors if fact.first_seen_cell is not None}
+    return account_parts(run.account, cells, _LARGEST_COUNT)
 
 
 def _state_tables(snapshot: Snapshot) -> tuple[Table, ...]:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from torch_inspector.account import MemoryRow
 from torch_inspector.facts import Run, ShortageFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # Holders that the message names, and that the evidence lists; things to do that are told.
 _NAMED, _LISTED, _TOLD = 2, 8, 3
-
-_LAST = "sys.last_value"
+_ROOT = re.compile(r"[^\W\d]\w*(?=[.\[]|$| \(its graph\)$)")
+_LOCAL = re.compile(r"line \d+ in (\S+): (.+)$")
+_MANY = {
+    "parameter": "parameters of",
+    "buffer": "buffers of",
+    "gradient": "gradients of",
+    "optimizer state": "state of",
+    "activation": "activations behind",
+}
+_REMEDIES = {
+    "tensor": "del {name}",
+    "activation": "keep {root} without history (.item() or .detach())",
+    "IPython": "%torchcheck free --yes",
+}
 
 
 class _Holder(NamedTuple):
@@ -30,8 +44,8 @@ def check(run: Run) -> Iterator[Finding]:
     if run.error is None or shortage is None:
         return
     place = shortage.place if shortage.place.line is not None else run.error.place
-    holders = sorted(_holders(run, shortage), key=lambda holder: -holder.nbytes)
-    pinned = _pinned_nbytes(run)
+    holders = _holders(run, shortage)
+    pinned = _pinned_nbytes(run, shortage)
     yield Finding(
         message=_message(shortage, holders, pinned),
         subject=shortage.device,
@@ -59,43 +73,34 @@ def _numbers(shortage: ShortageFact) -> tuple[Evidence, ...]:
     return tuple(Evidence(label, nbytes, "bytes") for label, nbytes in named if nbytes is not None)
 
 
-def _holders(run: Run, shortage: ShortageFact) -> Iterator[_Holder]:
-    """What is known to hold memory on the device, by name."""
-    found = (*_tensors(run, shortage.device), *_graphs(run), *_others(run, shortage.device))
-    yield from (holder for holder in found if holder.nbytes >= max(run.min_nbytes, 1))
+def _holders(run: Run, shortage: ShortageFact) -> list[_Holder]:
+    """What holds memory on the device, the largest first: rows of one kind that begin with one variable are one."""
+    together: dict[tuple[str, str], list[MemoryRow]] = {}
+    for row in run.account.rows if run.account is not None else ():
+        if row.device == shortage.device:
+            together.setdefault((_root(row.path), row.kind), []).append(row)
+    holders = (_holder(root, kind, rows) for (root, kind), rows in together.items())
+    return sorted((one for one in holders if one.nbytes >= max(run.min_nbytes, 1)), key=lambda one: -one.nbytes)
 
 
-def _tensors(run: Run, device: str) -> Iterator[_Holder]:
-    """Variables; of several views that seem to be of one tensor, the first."""
-    met: set[int] = set()
-    for tensor in run.after.tensors:
-        is_view = tensor.nbytes < tensor.storage_nbytes
-        if tensor.device == device and not (is_view and tensor.storage_nbytes in met):
-            met.add(tensor.storage_nbytes)
-            yield _Holder(tensor.path, tensor.storage_nbytes, f"del {tensor.path}")
+def _root(path: str) -> str:
+    """The variable that a path begins with; the whole path where it is a description."""
+    found = _ROOT.match(path)
+    return found[0] if found is not None else path
 
 
-def _graphs(run: Run) -> Iterator[_Holder]:
-    for graph in run.after.graphs:
-        remedy = f"keep {graph.path} without history (.item() or .detach())"
-        yield _Holder(f"graph behind {graph.path}", graph.saved_nbytes, remedy)
+def _holder(root: str, kind: str, rows: list[MemoryRow]) -> _Holder:
+    name = rows[0].path if len(rows) == 1 and kind in ("tensor", "IPython", "exception") else root
+    local = _LOCAL.search(name) if kind == "exception" else None
+    label = f"{local[2]} in {local[1]}" if local is not None else f"{_MANY.get(kind, '')} {name}".lstrip()
+    remedy = _REMEDIES.get(kind, "").format(name=name, root=root) if _ROOT.match(name) else ""
+    return _Holder(label, sum(row.nbytes for row in rows), remedy)
 
 
-def _others(run: Run, device: str) -> Iterator[_Holder]:
-    """Shown results, modules, and variables of the functions that failed."""
-    for holder in run.after.holders:
-        if holder.device == device:
-            yield _Holder(holder.path, holder.nbytes, "%torchcheck free --yes")
-    for module in run.after.modules:
-        if device in module.devices:
-            yield _Holder(f"parameters of {module.path or module.kind}", module.parameter_nbytes)
-    for local in (local for kept in run.after.tracebacks for local in kept.locals):
-        if local.device == device:
-            yield _Holder(f"{local.path} in {local.function}", local.nbytes)
-
-
-def _pinned_nbytes(run: Run) -> int:
-    return sum(kept.nbytes for kept in run.after.tracebacks if _LAST in (kept.path, *kept.others))
+def _pinned_nbytes(run: Run, shortage: ShortageFact) -> int:
+    """Bytes that only the frames of the exception hold."""
+    rows = run.account.holding(("exception",)) if run.account is not None else ()
+    return sum(row.nbytes for row in rows if row.device == shortage.device)
 
 
 def _message(shortage: ShortageFact, holders: list[_Holder], pinned: int) -> str:
