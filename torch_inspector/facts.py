@@ -255,6 +255,37 @@ class ElderFact(NamedTuple):
     in_loop: bool = False
 
 
+class HookFact(NamedTuple):
+    """A container of tensors that registered hooks make longer."""
+
+    path: str
+    """What the user can type to get it; what the hook calls it if no variable leads there."""
+    named: bool
+    """True if `path` can be typed."""
+    alone: bool
+    """True if it is proven that nothing but the hooks leads to it."""
+    function: str
+    """Name of the hook: `remember`, `<lambda>`, the class of an object."""
+    kind: str
+    """`forward`, `backward` or `gradient`."""
+    layer: str
+    """What the first of the hooks is registered on."""
+    module: int
+    """Key of the model around it."""
+    hook_count: int
+    entry_count: int
+    """Elements that hold memory of their own."""
+    nbytes: int
+    new_nbytes: int
+    """Part of it that was not there when the last cell ended."""
+    new_count: int
+    old_kept: bool
+    """True if all that was there when the last cell ended is still there."""
+    has_history: bool
+    handle: str = ""
+    """Variable that holds the handle of the hook."""
+
+
 class MemoryFact(NamedTuple):
     """Memory of one device or of the host process."""
 
@@ -591,6 +622,7 @@ class Snapshot:
     elders: tuple[ElderFact, ...] = ()
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
+    hooks: tuple[HookFact, ...] = ()
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
