@@ -286,6 +286,32 @@ class HookFact(NamedTuple):
     """Variable that holds the handle of the hook."""
 
 
+class DeletionFact(NamedTuple):
+    """Something that the cell deleted or set to None, and of which memory is held still."""
+
+    path: str
+    line: int
+    """Line as typed."""
+    kind: str
+    """Its class."""
+    is_module: bool
+    nbytes: int
+    """Bytes that it led to."""
+    held_nbytes: int
+    """Those of them that the holder holds."""
+    holder: str
+    """The variable; empty for objects that hold each other in a circle."""
+    how: str
+    """`graph`, `spent graph`, `optimizer`, `schedule`, `function`, `object`, `other`, `alias`, `part`, `view`, `shared`
+    or `circle`."""
+    holder_kind: str
+    """Class of the holder; of the first module of a circle."""
+    wants_memory: bool
+    """True if the cell collects garbage or empties a cache."""
+    alone: bool
+    """True if the cell does nothing but let go of things."""
+
+
 class MemoryFact(NamedTuple):
     """Memory of one device or of the host process."""
 
@@ -623,6 +649,7 @@ class Snapshot:
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
     hooks: tuple[HookFact, ...] = ()
+    deleted: tuple[DeletionFact, ...] = ()
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
