@@ -300,16 +300,29 @@ class DeletionFact(NamedTuple):
     held_nbytes: int
     """Those of them that the holder holds."""
     holder: str
-    """The variable; empty for objects that hold each other in a circle."""
+    """The variable."""
     how: str
-    """`graph`, `spent graph`, `optimizer`, `schedule`, `function`, `object`, `other`, `alias`, `part`, `view`, `shared`
-    or `circle`."""
+    """`graph`, `spent graph`, `optimizer`, `schedule`, `function`, `object`, `other`, `alias`, `part`, `view` or
+    `shared`."""
     holder_kind: str
-    """Class of the holder; of the first module of a circle."""
+    """Class of the holder."""
     wants_memory: bool
     """True if the cell collects garbage or empties a cache."""
     alone: bool
     """True if the cell does nothing but let go of things."""
+
+
+class CircleFact(NamedTuple):
+    """Modules or objects of one class that only a circle of references holds, of which they are part."""
+
+    path: str
+    """What the user called the first of them; empty if it had no global name."""
+    kind: str
+    nbytes: int
+    """Bytes that they lead to and no variable does."""
+    key: int
+    """Key of the first of them."""
+    count: int = 1
 
 
 class MemoryFact(NamedTuple):
@@ -650,6 +663,7 @@ class Snapshot:
     """False if the time budget ended the look: everything is then "at least"."""
     hooks: tuple[HookFact, ...] = ()
     deleted: tuple[DeletionFact, ...] = ()
+    circles: tuple[CircleFact, ...] = ()
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""

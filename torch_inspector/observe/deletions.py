@@ -13,21 +13,9 @@ _COLLECTS = frozenset(("collect", "empty_cache", "malloc_trim"))
 # Calls that make no tensor.
 _IDLE = frozenset(
     (
-        "print",
-        "len",
-        "display",
-        "memory_allocated",
-        "memory_reserved",
-        "memory_summary",
-        "mem_get_info",
-        "sleep",
-        "memory_info",
-        "Process",
-        "virtual_memory",
-        "synchronize",
-        "round",
-        "format",
-        "getrefcount",
+        *("print", "len", "display", "round", "format", "sleep", "getrefcount", "synchronize"),
+        *("memory_allocated", "memory_reserved", "memory_summary", "mem_get_info"),
+        *("Process", "memory_info", "virtual_memory"),
     )
 )
 _MAKERS = (ast.BinOp, ast.UnaryOp, ast.AugAssign, ast.For, ast.AsyncFor, ast.While, ast.comprehension, ast.Await)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from time import perf_counter
 from types import FunctionType, GeneratorType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 _LOOK_S, _PROOF_S, _PROOF_WALL_S = 0.003, 0.020, 0.25
 # Less is not worth the search.
 _SMALL_NBYTES = 64 << 10
-# Deletions of one cell, graphs that are read and modules that are remembered for one.
-_TARGETS, _GRAPHS, _MODULES = 12, 8, 200
+# Deletions of one cell, and graphs that are read for one.
+_TARGETS, _GRAPHS = 12, 8
 _FUNCTIONS = (FunctionType, MethodType, functools.partial, GeneratorType)
 
 
@@ -46,10 +45,10 @@ class _Target:
     line: int
     kind: str
     storages: dict[int, int]
-    keys: tuple[int, ...]
-    """Numbers of the object itself and of the modules in it, the outermost first."""
+    key: int
+    """Number of the object; 0 for containers and tensors."""
+    settled: bool
     is_module: bool
-    root: str
     value: int
     """Address of the object."""
 
@@ -78,7 +77,7 @@ class LettingGo:
         self._text, self._targets = deletions(code), []
         if self._text is not None:
             deadline = perf_counter() + _LOOK_S
-            for deletion in [one for one in self._text.found if one.settled][:_TARGETS]:
+            for deletion in self._text.found[:_TARGETS]:
                 self._targets.extend(self._target(deletion, variables, deadline))
 
     def facts(
@@ -95,7 +94,7 @@ class LettingGo:
         targets, self._targets = self._targets, []
         text, found = self._text, list[DeletionFact]()
         for target in targets if text is not None and user.complete else ():
-            if sum(target.storages.values()) >= _SMALL_NBYTES and text is not None:
+            if target.settled and sum(target.storages.values()) >= _SMALL_NBYTES and text is not None:
                 holder, alive = self._search(target, user, variables, history)
                 if holder is not None:
                     found.append(_fact(target, holder, alive, text, offset))
@@ -108,13 +107,13 @@ class LettingGo:
         found = walk_paths([(path, value)], deadline)
         if found.complete and (found.tensors or found.modules or found.optimizers):
             is_module = sorts.sort_of(type(value)) == "module"
-            name, keys, root = kinds.class_name(value), self._numbers(value, found), str(deletion.parts[0])
-            yield _Target(path, deletion.line, name, storages_of(found), keys, is_module, root, id(value))
+            own = sorts.sort_of(type(value)) in ("module", "optimizer", "object") and type(value).__weakrefoffset__
+            key, name = self._keys.of(value) if own else 0, kinds.class_name(value)
+            yield _Target(path, deletion.line, name, storages_of(found), key, deletion.settled, is_module, id(value))
 
-    def _numbers(self, value: Any, found: Names) -> tuple[int, ...]:
-        own = [value] if sorts.sort_of(type(value)) == "object" and type(value).__weakrefoffset__ else []
-        below = (one for _, module in found.modules for _, one in layers.walk_modules(module))
-        return tuple(map(self._keys.of, (*own, *islice(below, _MODULES))))
+    def deleted(self) -> list[tuple[int, str]]:
+        """Keys and paths of what the cell lets go of; asked before `facts`."""
+        return [(target.key, target.path) for target in self._targets if target.key]
 
     def _search(
         self, target: _Target, user: Names, variables: Mapping[str, Any], history: Mapping[Any, Any]
@@ -135,8 +134,6 @@ class LettingGo:
                     before = set(own.wanted)
                     own.search([value], deadline)
                     _claim(holders, left, _Holder(str(name), _how(value), kinds.class_name(value), before - own.wanted))
-            if own.complete:
-                self._circle(target, left, holders)
         sizes = {path: sum(target.storages[key] for key in one.storages) for path, one in holders.items()}
         path = max(sizes, key=lambda one: sizes[one], default="")
         return (holders[path], sizes[path]) if path else (None, 0)
@@ -150,13 +147,6 @@ class LettingGo:
                 spent = not walk.live_count
                 yield path, "spent graph" if spent else "graph", "Tensor", walk.storages.keys() | walk.leaf_storages
                 del walk
-
-    def _circle(self, target: _Target, left: set[int], holders: dict[str, _Holder]) -> None:
-        """What nothing leads to, of objects that live."""
-        alive = [thing for key in target.keys if (thing := self._keys.live(key)) is not None]
-        held = storages_of(walk_paths([("", thing) for thing in alive], perf_counter() + _LOOK_S)).keys() & left
-        if held:
-            holders["(circle)"] = _Holder("", "circle", kinds.class_name(alive[0]), held)
 
 
 def _claim(holders: dict[str, _Holder], left: set[int], holder: _Holder) -> None:

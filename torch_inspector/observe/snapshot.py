@@ -12,6 +12,7 @@ import torch
 
 from torch_inspector.facts import Cell, ModuleFact, OptimizerFact, Snapshot, TensorFact
 from torch_inspector.observe import kinds, layers, namespace, pinned, private
+from torch_inspector.observe.circles import Circles
 from torch_inspector.observe.generations import Generations
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.hooks import Hooks
@@ -37,7 +38,19 @@ _WALK_S = 0.002
 _WALK_WALL_S = 0.1
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
-_PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks", "elders", "hooks", "deleted")
+_PARTS = (
+    "tensors",
+    "modules",
+    "optimizers",
+    "pins",
+    "graphs",
+    "holders",
+    "tracebacks",
+    "elders",
+    "hooks",
+    "circles",
+    "deleted",
+)
 
 
 @dataclass
@@ -76,6 +89,7 @@ class Snapshots:
         self._generations = Generations(keys)
         self._hooks = Hooks(keys, places)
         self._letting_go = LettingGo(keys, reader)
+        self._circles = Circles(keys)
         self._known: dict[tuple[str, int], TensorFact] = {}
 
     def foresee(self, names: Mapping[str, Any], cell: Cell) -> None:
@@ -115,6 +129,7 @@ class Snapshots:
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
             ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
             ("hooks", lambda: self._hooks.facts(names, look.names, look.history, look.called)),
+            ("circles", lambda: self._circles.facts(names, look.called, self._letting_go.deleted())),
             ("deleted", lambda: self._letting_go.facts(names, look.names, look.history, look.line_offset)),
         ):
             if not self._failures.gave_up(part):
