@@ -93,7 +93,9 @@ class LettingGo:
         """
         targets, self._targets = self._targets, []
         text, found = self._text, list[DeletionFact]()
-        for target in targets if text is not None and user.complete else ():
+        # Elsewhere names are deleted to tidy up: a search of 10 ms for each would be for nothing.
+        after_memory = text is not None and (text.wants_memory or text.alone)
+        for target in targets if after_memory and user.complete else ():
             if target.settled and sum(target.storages.values()) >= _SMALL_NBYTES and text is not None:
                 holder, alive = self._search(target, user, variables, history)
                 if holder is not None:
