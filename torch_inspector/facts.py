@@ -256,6 +256,76 @@ class ElderFact(NamedTuple):
     in_loop: bool = False
 
 
+class HookFact(NamedTuple):
+    """A container of tensors that registered hooks make longer."""
+
+    path: str
+    """What the user can type to get it; what the hook calls it if no variable leads there."""
+    named: bool
+    """True if `path` can be typed."""
+    alone: bool
+    """True if it is proven that nothing but the hooks leads to it."""
+    function: str
+    """Name of the hook: `remember`, `<lambda>`, the class of an object."""
+    kind: str
+    """`forward`, `backward` or `gradient`."""
+    layer: str
+    """What the first of the hooks is registered on."""
+    module: int
+    """Key of the model around it."""
+    hook_count: int
+    entry_count: int
+    """Elements that hold memory of their own."""
+    nbytes: int
+    new_nbytes: int
+    """Part of it that was not there when the last cell ended."""
+    new_count: int
+    old_kept: bool
+    """True if all that was there when the last cell ended is still there."""
+    has_history: bool
+    handle: str = ""
+    """Variable that holds the handle of the hook."""
+
+
+class DeletionFact(NamedTuple):
+    """Something that the cell deleted or set to None, and of which memory is held still."""
+
+    path: str
+    line: int
+    """Line as typed."""
+    kind: str
+    """Its class."""
+    is_module: bool
+    nbytes: int
+    """Bytes that it led to."""
+    held_nbytes: int
+    """Those of them that the holder holds."""
+    holder: str
+    """The variable."""
+    how: str
+    """`graph`, `spent graph`, `optimizer`, `schedule`, `function`, `object`, `other`, `alias`, `part`, `view` or
+    `shared`."""
+    holder_kind: str
+    """Class of the holder."""
+    wants_memory: bool
+    """True if the cell collects garbage or empties a cache."""
+    alone: bool
+    """True if the cell does nothing but let go of things."""
+
+
+class CircleFact(NamedTuple):
+    """Modules or objects of one class that only a circle of references holds, of which they are part."""
+
+    path: str
+    """What the user called the first of them; empty if it had no global name."""
+    kind: str
+    nbytes: int
+    """Bytes that they lead to and no variable does."""
+    key: int
+    """Key of the first of them."""
+    count: int = 1
+
+
 class MemoryFact(NamedTuple):
     """Memory of one device or of the host process."""
 
@@ -592,6 +662,9 @@ class Snapshot:
     elders: tuple[ElderFact, ...] = ()
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
+    hooks: tuple[HookFact, ...] = ()
+    deleted: tuple[DeletionFact, ...] = ()
+    circles: tuple[CircleFact, ...] = ()
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""

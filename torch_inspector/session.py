@@ -35,6 +35,9 @@ class Observer(Protocol):
     def open(self, budget_s: float) -> None:
         """Starts to watch."""
 
+    def foresee(self, cell: Cell, names: Mapping[str, Any]) -> None:
+        """Looks at what the cell that begins is going to delete."""
+
     def close(self) -> None:
         """Puts back everything that `open` changed."""
 
@@ -100,6 +103,7 @@ class Session:
             self._before = self.runs[-1].after if self.runs else Snapshot()
             self.watch_now()
             if self._watching is not None:
+                self._watching.foresee(cell, self.names())
                 self._before = replace(self._before, memory=self._watching.memory())
         self._begun = perf_counter()
 

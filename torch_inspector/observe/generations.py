@@ -106,7 +106,7 @@ def _fact(
 def _holder(wanted: set[int], variables: Mapping[str, Any], history: Mapping[Any, Any]) -> str | None:
     """The variable that leads to some storages, empty if none does; None if the notebook does, or it is not known."""
     reach, deadline, count = Reach(wanted, (history, variables), _PROOF_S), perf_counter() + _PROOF_WALL_S, len(wanted)
-    reach.search(_notebooks_own(variables, history), deadline)
+    reach.search(notebooks_own(variables, history), deadline)
     if not reach.complete or len(reach.wanted) < count:
         return None
     for name, value in list(variables.items()):
@@ -117,7 +117,7 @@ def _holder(wanted: set[int], variables: Mapping[str, Any], history: Mapping[Any
     return "" if reach.complete else None
 
 
-def _notebooks_own(variables: Mapping[str, Any], history: Mapping[Any, Any]) -> list[Any]:
+def notebooks_own(variables: Mapping[str, Any], history: Mapping[Any, Any]) -> list[Any]:
     """Results and the last exception, which other pitfalls tell of."""
     error = getattr(sys, "last_value", None)
     own = [value for name, value in list(variables.items()) if hidden(name)]

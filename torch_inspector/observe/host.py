@@ -21,6 +21,9 @@ class HostObserver:
     def open(self, budget_s: float) -> None:
         """Nothing to start."""
 
+    def foresee(self, cell: Cell, names: Mapping[str, Any]) -> None:
+        """Nothing to look at."""
+
     def close(self) -> None:
         """Nothing to put back."""
 

@@ -101,6 +101,11 @@ class TorchObserver:
             self._attention.begin(recorder.thread)
         self._nodes_before = private.sequence_number()
 
+    def foresee(self, cell: Cell, names: Mapping[str, Any]) -> None:
+        """Looks at what the cell that begins is going to delete."""
+        with self._failures.guard("foresee"):
+            self._snapshots.foresee(names, cell)
+
     def close(self) -> None:
         """Records no more."""
         self._attention.watching = False
@@ -133,7 +138,9 @@ class TorchObserver:
     ) -> Snapshot:
         """What holds now."""
         called = self._forwards.called()
-        look = Look(names, history, perf_counter() + budget_s, self._nodes_before, full, called, cell.code)
+        look = Look(
+            names, history, perf_counter() + budget_s, self._nodes_before, full, called, cell.code, cell.line_offset
+        )
         taken = self._snapshots.take(look, cell.number)
         graphs, pins = taken.graphs, taken.pins
         with self._failures.guard("growth"):

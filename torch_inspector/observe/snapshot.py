@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import ModuleFact, OptimizerFact, Snapshot, TensorFact
+from torch_inspector.facts import Cell, ModuleFact, OptimizerFact, Snapshot, TensorFact
 from torch_inspector.observe import kinds, layers, namespace, pinned, private
+from torch_inspector.observe.circles import Circles
 from torch_inspector.observe.generations import Generations
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
+from torch_inspector.observe.hooks import Hooks
+from torch_inspector.observe.letting_go import LettingGo
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 from torch_inspector.observe.retained import RetainedGraphs
@@ -36,7 +39,19 @@ _WALK_S = 0.002
 _WALK_WALL_S = 0.1
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
-_PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks", "elders")
+_PARTS = (
+    "tensors",
+    "modules",
+    "optimizers",
+    "pins",
+    "graphs",
+    "holders",
+    "tracebacks",
+    "elders",
+    "hooks",
+    "circles",
+    "deleted",
+)
 
 
 @dataclass
@@ -56,6 +71,7 @@ class Look:
     """Keys of modules that were called in the cell."""
     code: str = ""
     """The Python of the cell."""
+    line_offset: int = 0
 
 
 class Snapshots:
@@ -72,7 +88,15 @@ class Snapshots:
         self._history = OutputHistory(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
         self._generations = Generations(keys)
+        self._hooks = Hooks(keys, places)
+        self._letting_go = LettingGo(keys, reader)
+        self._circles = Circles(keys)
         self._known: dict[tuple[str, int], TensorFact] = {}
+
+    def foresee(self, names: Mapping[str, Any], cell: Cell) -> None:
+        """Looks at what a cell is going to delete."""
+        with private.unseen():
+            self._letting_go.foresee(names, cell.code)
 
     def take(self, look: Look, cell: int | None) -> Snapshot:
         """Everything that holds now, as plain facts."""
@@ -105,6 +129,9 @@ class Snapshots:
             ("holders", lambda: self._holders(names, look)),
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
             ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
+            ("hooks", lambda: self._hooks.facts(names, look.names, look.history, look.called)),
+            ("circles", lambda: self._circles.facts(names, look.called, self._letting_go.deleted())),
+            ("deleted", lambda: self._letting_go.facts(names, look.names, look.history, look.line_offset)),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):

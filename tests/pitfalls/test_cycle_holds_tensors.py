@@ -1,0 +1,117 @@
+"""Objects in circles that were let go of, and objects that something holds."""
+
+import gc
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "cycle-holds-tensors"
+START = """\
+import functools, gc, weakref
+import torch
+from torch import nn
+kept = {}
+class Tree(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.leaf = nn.Linear(1000, 1000)
+        self.leaf.owner = [self]
+    def forward(self, x):
+        return self.leaf(x)
+class Callback:
+    def __init__(self, trainer):
+        self.trainer = trainer
+class Trainer:
+    def __init__(self):
+        self.model = nn.Linear(1000, 1000)
+        self.callback = Callback(self)
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.leaf = nn.Linear(1000, 1000)
+    def forward(self, x):
+        return self.leaf(x)
+def use(make):
+    model = make()
+    return model(torch.ones(1, 1000)).sum().item()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_collection_by_chance():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+        assert not [error for error in notebook.errors if error]
+        return [(index, f) for index, run in enumerate(notebook.runs) if run for f in run.findings if f.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    ("make", "let_go", "name", "line"),
+    [
+        ("tree = Tree()", "del tree", "tree", 1),
+        ("tree = Tree()", "print(1)\ntree = None", "tree", 2),
+        ("tree = Tree()", "tree = nn.Linear(2, 2)", "tree", 1),
+        ("trainer = Trainer()", "del trainer", "trainer", 1),
+        ("trainer = Trainer()\ntrainer.model = Tree()", "trainer.model = None", "trainer.model", 1),
+        ("net = nn.Linear(1000, 1000)\nnet.say = net.extra_repr", "del net", "net", 1),
+        ("net = Plain()\nnet.leaf.register_forward_hook(lambda *a, n=net: None);", "net = Plain()", "net", 1),
+        ("kept['a'] = Tree()", "del kept['a']", "kept['a']", 1),
+        ("net = Tree()\nopt = torch.optim.SGD(net.parameters(), lr=0.1)", "del net, opt", "net", 1),
+    ],
+)
+def test_what_waits_is_named(make, let_go, name, line):
+    ((cell, finding),) = found(make, let_go)
+    assert (cell, finding.line, finding.severity, finding.subject) == (2, line, "hint", name)
+    assert "3.8 MB" in finding.message
+
+
+def test_models_that_had_no_global_name():
+    ((cell, finding),) = found("for _ in range(3):\n    use(Tree)")
+    assert cell == 1
+    assert "3 of Tree" in finding.message
+    assert "11.5 MB" in finding.message
+
+
+def test_it_is_said_once_and_louder_with_empty_cache():
+    ((_, finding),) = found("tree = Tree()", "del tree\ntorch.cuda.empty_cache()", "1 + 1;", "use(Plain);")
+    assert finding.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["net = Plain()", "del net"],
+        ["tree = Tree()", "del tree\ngc.collect();"],
+        ["tree = Tree()", "kept['tree'] = tree", "del tree"],
+        ["tree = Tree()", "score = functools.partial(print, tree)", "del tree"],
+        ["tree = Tree()", "score = (lambda t: lambda x: t(x))(tree)", "tree = None"],
+        ["tree = Tree()", "tree", "del tree"],
+        ["tree = Tree()\nleaf = tree.leaf", "del tree"],
+        ["tree = Tree()", "import types\nbox = types.ModuleType('box')\nbox.tree = tree", "del tree"],
+        ["tree = Tree()", "turns = (t for t in [tree, 1])\nnext(turns);", "del tree"],
+        ["tree = Tree()", "tree.leaf(torch.ones(1, 1000)).sum();"],
+        ["use(Plain)\nuse(Plain);"],
+        ["tree = Tree()", "import threading\nlocal = threading.local()\nlocal.tree = tree", "del tree"],
+        ["tree = Tree()", "@functools.lru_cache\ndef get():\n    return tree\nget();", "del tree"],
+        [
+            "tree = Tree()",
+            "loss = tree(torch.ones(1, 1000)).sum()\nloss.register_hook(lambda g, t=tree: None);",
+            "del tree",
+        ],
+        [
+            "net = Plain()\nopt = torch.optim.Adam(net.parameters())\nplan = torch.optim.lr_scheduler.StepLR(opt, 1)",
+            "del net, opt, plan",
+        ],
+    ],
+)
+def test_what_is_held_or_gone(cells):
+    assert found(*cells) == []

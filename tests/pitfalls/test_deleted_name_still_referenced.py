@@ -1,0 +1,131 @@
+"""Deletions that free nothing, and those that do or are not meant to."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "deleted-name-still-referenced"
+START = """\
+import gc, functools
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 512))
+x = torch.randn(1024, 512)
+kept = []
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.optimizer = torch.optim.Adam(model.parameters())
+    def fit(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+"""
+GC = "\ngc.collect();"
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+        assert not [error for error in notebook.errors if error]
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    ("before", "deletion", "subject", "holder"),
+    [
+        ("opt = torch.optim.SGD(model.parameters(), lr=0.1)", "del model", "model", "opt"),
+        ("opt = torch.optim.SGD(model.parameters(), lr=0.1)", "model = None", "model", "opt"),
+        (
+            "opt = torch.optim.SGD(model.parameters(), lr=0.1)\nplan = torch.optim.lr_scheduler.StepLR(opt, 1)",
+            "del model, opt" + GC,
+            "model",
+            "plan",
+        ),
+        ("loss = model(x).mean()\nloss.backward()", "del model" + GC, "model", "loss"),
+        ("loss = model(x).mean()\nloss.backward()", "del model", "model", "loss"),
+        ("score = functools.partial(lambda m, x: m(x), model)", "del model" + GC, "model", "score"),
+        ("score = (lambda m: lambda x: m(x))(model)", "del model", "model", "score"),
+        ("big = x * 2\nscore = (lambda m: lambda y: m + y)(big)", "big = None" + GC, "big", "score"),
+        (
+            "w = torch.ones(512, 512, requires_grad=True)\nh = torch.relu(x @ w)\nloss = (h * h).sum()",
+            "del h" + GC,
+            "h",
+            "loss",
+        ),
+        ("trainer = Trainer(model)", "del model" + GC, "model", "trainer.model"),
+        ("half = x[:512]", "del x" + GC, "x", "half"),
+        (
+            "trainer = Trainer(model)",
+            "if True:\n    trainer.model = None\n    del model" + GC,
+            "model",
+            "trainer.optimizer",
+        ),
+    ],
+)
+def test_the_holder_is_named(before, deletion, subject, holder):
+    findings = found(before, deletion)
+    finding = next(f for f in findings if f.subject == subject)
+    assert f"`{holder}` holds them" in finding.message
+    assert "MB" in finding.message
+    assert holder in finding.fix
+
+
+def test_line_and_severity():
+    (finding,) = found("opt = torch.optim.SGD(model.parameters(), lr=0.1)", "\nprint(1)\ndel model\n" + GC)
+    assert (finding.line, finding.severity) == (3, "warning")
+    measured = "del model\ngc.collect()\nprint(torch.cuda.memory_allocated() / 2**20, f'{len(kept):.1f} MB')"
+    (finding,) = found("opt = torch.optim.SGD(model.parameters(), lr=0.1)", measured)
+    assert finding.severity == "warning"
+    (finding,) = found("opt = torch.optim.SGD(model.parameters(), lr=0.1)", "del model")
+    assert finding.severity == "hint"
+
+
+def test_new_memory_in_the_same_cell_is_not_taken_for_the_old():
+    rebuild = (
+        "del model, opt\ngc.collect()\nmodel = nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 512))"
+    )
+    rebuild += "\nopt = torch.optim.SGD(model.parameters(), lr=0.1)"
+    assert found("opt = torch.optim.SGD(model.parameters(), lr=0.1)", *[rebuild] * 4) == []
+    assert found(*["del x\ngc.collect()\nx = torch.randn(1024, 512)"] * 4) == []
+    moved = "del model, opt\ngc.collect()\ntrainer.model = nn.Sequential(nn.Linear(512, 1024), nn.Linear(1024, 512))"
+    assert found("trainer = Trainer(nn.Linear(1, 1))\nopt = 1", moved) == []
+    assert found("y = x.clone()", "del x\ngc.collect()\ny = torch.randn(1024, 512)\nz = torch.randn(1024, 512)") == []
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["del model" + GC],
+        ["del x"],
+        ["opt = torch.optim.SGD(model.parameters(), lr=0.1)", "del model, opt" + GC],
+        ["opt = torch.optim.SGD(model.parameters(), lr=0.1)", "del opt, model"],
+        ["loss = model(x).mean()\nloss.backward()", "del model, loss" + GC],
+        ["loss = model(x).mean().item()", "del model" + GC],
+        ["y = torch.zeros(1024)\nloader = DataLoader(TensorDataset(x, y), batch_size=8)", "del x, y" + GC],
+        ["kept.append(x)", "del x" + GC],
+        ["kept.append(model)", "del model" + GC],
+        ["body = model[0]", "del model" + GC],
+        ["weights = model.state_dict()", "del model" + GC],
+        ["net = nn.Sequential(model, nn.ReLU())", "del model" + GC],
+        ["net = model", "del model" + GC],
+        ["trainer = Trainer(model)", "del model"],
+        ["trainer = Trainer(model)\ndel model\ntrainer.fit(x)"],
+        [
+            "w = torch.ones(512, 512, requires_grad=True)\nh = torch.relu(x @ w)\nloss = (h * h).sum()",
+            "del h",
+            "loss.backward()",
+        ],
+        ["model = None\nmodel = nn.Linear(1024, 1024)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)"] * 3,
+        ["for part in x.split(100):\n    y = part * 2\n    kept.append(y)\n    del y" + GC],
+        ["def free():\n    global model\n    del model\n    gc.collect()", "free()"],
+        ["best = {k: v.clone() for k, v in model.state_dict().items()}", "del model" + GC],
+        ["x[:4]", "del x" + GC],
+    ],
+)
+def test_freed_or_kept_on_purpose(cells):
+    assert found(*cells) == []

@@ -1,0 +1,191 @@
+"""Hooks that pile up tensors, and those that only look."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "hook-collects-tensors"
+START = """\
+import collections, functools
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+batches = torch.randn(6, 128, 64)
+acts = []
+"""
+TRAIN = """\
+for batch in batches:
+    optimizer.zero_grad()
+    net(batch).square().mean().backward()
+    optimizer.step()"""
+EVALUATE = """\
+with torch.no_grad():
+    total = sum(net(batch).sum().item() for batch in batches)"""
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+        assert not [error for error in notebook.errors if error]
+        return [(index, f) for index, run in enumerate(notebook.runs) if run for f in run.findings if f.slug == SLUG]
+
+
+FACTORY = """\
+class Watch:
+    def __init__(self, module):
+        self.kept = {}
+        self.handles = [m.register_forward_hook(self.make(n)) for n, m in module.named_children()]
+    def make(self, name):
+        def hook(module, inputs, output):
+            self.kept.setdefault(name, []).append(output.detach().clone())
+        return hook
+watch = Watch(net)"""
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("def keep(m, i, o):\n    acts.append(o.detach().clone())\nh = net[0].register_forward_hook(keep)", "`acts`"),
+        ("h = net[0].register_forward_hook(lambda m, i, o: acts.append((i[0], o.detach().clone())))", "a lambda"),
+        (
+            (
+                "def keep(kept, m, i, o):\n    kept += [o.detach()]\n"
+                "h = net[1].register_forward_hook(functools.partial(keep, acts))"
+            ),
+            "`keep`",
+        ),
+        ("h = net[1].register_forward_pre_hook(lambda m, i: acts.append(i[0].detach().clone()))", "`acts`"),
+        ("h = net[2].weight.register_hook(lambda g: acts.append(g.repeat(256, 1)))", "net[2].weight"),
+        (
+            "def keep(m, gi, go):\n    acts.append(go[0].clone())\nh = net[0].register_full_backward_hook(keep)",
+            "`keep`",
+        ),
+        (FACTORY, "watch.kept"),
+        (
+            (
+                "class Keeper:\n    def __init__(self):\n        self.seen = collections.deque()\n"
+                "    def __call__(self, m, i, o):\n        self.seen.append(o.detach())\n"
+                "keeper = Keeper()\nh = net[1].register_forward_hook(keeper)"
+            ),
+            "keeper.seen",
+        ),
+        (
+            (
+                "def attach(layer):\n    store = []\n    def note(m, i, o):\n        store.append(o.detach())\n"
+                "    return layer.register_forward_hook(note)\nh = attach(net[1])"
+            ),
+            "nothing but the hook",
+        ),
+        (
+            "steps = {}\ndef keep(m, i, o):\n    steps[len(steps)] = o.detach()\nnet[1].register_forward_hook(keep);",
+            "`steps`",
+        ),
+    ],
+)
+def test_piles_of_training(code, name):
+    ((cell, finding),) = found(code, TRAIN)
+    assert (cell, finding.line, finding.severity) == (2, 3, "warning")
+    assert name in finding.message
+    assert "MB" in finding.message
+
+
+def test_the_handle_is_named():
+    ((_, finding),) = found("tap = net[1].register_forward_hook(lambda m, i, o: acts.append(o.detach()))", TRAIN)
+    assert finding.fix.startswith("tap.remove()")
+
+
+def test_training_in_a_function_of_an_earlier_cell():
+    function = "def fit():\n" + "\n".join("    " + line for line in TRAIN.splitlines())
+    hook = "net[1].register_forward_hook(lambda m, i, o: acts.append(o.detach()))"
+    ((cell, finding),) = found(function, hook + "\nfit()")
+    assert (cell, finding.line) == (2, 4)
+
+
+def test_a_hook_left_on_is_a_hint():
+    hook = "h = net[1].register_forward_hook(lambda m, i, o: acts.append(o))"
+    collect = hook + "\n" + EVALUATE + "\nfeatures = torch.cat(acts)"
+    ((cell, finding),) = found(collect, EVALUATE, EVALUATE)
+    assert (cell, finding.severity, finding.line) == (2, "hint", 2)
+
+
+def test_what_only_the_hook_knows_is_found_without_training():
+    code = """\
+def spy(model):
+    store = {"out": []}
+    model[1].register_forward_hook(lambda m, i, o: store["out"].append(o))
+spy(net)"""
+    ((cell, finding),) = found(code, EVALUATE)
+    assert (cell, finding.severity) == (2, "warning")
+    assert "its `store`" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["kept = {}\ndef keep(m, i, o):\n    kept['a'] = o.detach()\nnet[1].register_forward_hook(keep);", TRAIN],
+        ["h = net[1].register_forward_hook(lambda m, i, o: acts.append(o.detach().mean()))", TRAIN],
+        [
+            "h = net[1].register_forward_hook(lambda m, i, o: acts.append(o.detach()))\n" + EVALUATE,
+            "h.remove()\nfeatures = torch.cat(acts)",
+            TRAIN,
+        ],
+        ["h = net[1].register_forward_hook(lambda m, i, o: acts.append(o))\n" + EVALUATE + "\nf = torch.cat(acts)"],
+        [
+            (
+                "acts = collections.deque(maxlen=5)\n"
+                "h = net[1].register_forward_hook(lambda m, i, o: acts.append(o.detach()))"
+            ),
+            TRAIN,
+        ],
+        [
+            "def keep(m, i, o):\n    acts.append(o.detach())\n    del acts[:-2]\nnet[1].register_forward_hook(keep);",
+            TRAIN,
+        ],
+        [
+            "h = net[1].register_forward_hook(lambda m, i, o: acts.append(o))",
+            TRAIN.replace("    optimizer.step()", "    optimizer.step()\n    acts.clear()"),
+        ],
+        [
+            "losses = []\ndef keep(m, i, o):\n    m.count = len(losses)\nnet[1].register_forward_hook(keep);",
+            TRAIN + "\n    losses.append(torch.zeros(64, 1024))",
+        ],
+        [
+            "h = net[1].register_forward_hook(lambda m, i, o: acts.append(o))\n" + EVALUATE,
+            "test = []\nacts.clear()\n" + EVALUATE + "\ntest = torch.cat(acts)",
+        ],
+        [
+            "h = net[1].register_forward_hook(lambda m, i, o: acts.append(o.detach()))",
+            TRAIN + "\ncourse = torch.stack(acts)",
+        ],
+        [
+            (
+                "class Tap:\n    def __init__(self, m):\n        m.register_forward_hook(self.keep)\n"
+                "    def keep(self, m, i, o):\n        self.out = o\ntap = Tap(net[1])"
+            ),
+            TRAIN,
+        ],
+        [
+            "def keep(m, i, o):\n    if not m.training:\n        acts.append(o)\nnet[1].register_forward_hook(keep);",
+            TRAIN + "\nnet.eval()\n" + EVALUATE + "\nnet.train();",
+        ],
+        [
+            (
+                "outs = {}\ndef make(n):\n    def hook(m, i, o):\n        outs[n] = (i, o.detach())\n    return hook\n"
+                "hs = [m.register_forward_hook(make(n)) for n, m in net.named_children()]"
+            ),
+            TRAIN,
+        ],
+        [
+            (
+                "def spy(model):\n    store = []\n    model[1].register_forward_hook(lambda m, i, o: store.append(o))\n"
+                "    return lambda: store\nread = spy(net)"
+            ),
+            EVALUATE,
+        ],
+    ],
+)
+def test_hooks_that_keep_in_bounds_or_what_is_used(cells):
+    assert found(*cells) == []

@@ -1,0 +1,143 @@
+"""Modules and objects that nothing refers to but a circle of which they are part: they wait for Python's collector.
+
+Asked for are those that a variable named before the cell, or that the cell called or deleted, and that live although no
+variable names them. That each of their references comes from what they refer to is counted, as the collector does it.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterable
+from time import perf_counter
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from torch_inspector.facts import CircleFact
+from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.history import storages_of
+from torch_inspector.observe.keys import Keys
+from torch_inspector.observe.namespace import Names, walk_paths
+
+# Objects that are counted, time for it, and modules that are asked for after one cell.
+_MOST, _LOOK_S, _CANDIDATES = 60_000, 0.030, 64
+_SMALL_NBYTES = 64 << 10
+_CHUNK = 64
+# What a list and the call of `getrefcount` refer to themselves.
+_OURS = 2
+_WALLS = (type, ModuleType, CodeType)
+
+
+class Circles:
+    """Remembers by number which modules variables named; holds none of them."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._named: dict[int, str] = {}
+        self._held: set[int] = set()
+
+    def facts(self, user: Names, called: frozenset[int], deleted: Iterable[tuple[int, str]]) -> tuple[CircleFact, ...]:
+        """One fact per class of which instances wait for the collector, with what they alone hold.
+
+        Args:
+            user: What the walk of the variables found.
+            called: Keys of modules that the cell called.
+            deleted: Keys and paths of what the cell let go of.
+        """
+        before, self._named = self._named, {self._keys.of(module): path for path, module in user.modules}
+        let_go = dict(deleted)
+        paths = let_go | {key: before.get(key, "") for key in (*called, *before)}
+        self._held -= {*self._named, *let_go}
+        asked = [key for key in paths if key not in self._named and key not in self._held]
+        asked = [key for key in asked if self._keys.live(key) is not None][:_CANDIDATES]
+        if not asked or not user.complete:
+            return ()
+        waiting = self._waiting(_without_parts(self._keys, asked, user))
+        self._held |= set(asked) - set(waiting)
+        return tuple(self._facts(waiting, paths, user)) if waiting else ()
+
+    def _waiting(self, alive: list[int]) -> list[int]:
+        """Those that only circles refer to; none if that could not be found out."""
+        things = [self._keys.live(key) for key in alive]
+        places = {id(thing): key for thing, key in zip(things, alive, strict=True)}
+        garbage = _unreferenced(things)
+        return [key for address, key in places.items() if address in garbage]
+
+    def _facts(self, waiting: list[int], paths: dict[int, str], user: Names) -> list[CircleFact]:
+        held = set(storages_of(user))
+        found: dict[str, CircleFact] = {}
+        for key in waiting:
+            thing = self._keys.live(key)
+            inside = storages_of(walk_paths([("", thing)], perf_counter() + _LOOK_S))
+            nbytes = sum(n for storage, n in inside.items() if storage not in held)
+            held |= inside.keys()
+            kind = kinds.class_name(thing)
+            one = CircleFact(paths.get(key, ""), kind, nbytes, key)
+            old = found.get(kind)
+            if nbytes >= _SMALL_NBYTES:
+                found[kind] = one if old is None else old._replace(nbytes=old.nbytes + nbytes, count=old.count + 1)
+        return list(found.values())
+
+
+def _without_parts(keys: Keys, asked: list[int], user: Names) -> list[int]:
+    """Those that are no part of a module which a variable names."""
+    parts = {id(part) for _, module in user.modules for _, part in layers.walk_modules(module)}
+    return [key for key in asked if id(keys.live(key)) not in parts]
+
+
+def _unreferenced(things: list[Any]) -> set[int]:
+    """Addresses of all below some objects to which every reference comes from there; `things` is emptied."""
+    below = _below(things)
+    if below is None:
+        return set()
+    where = {id(thing): place for place, thing in enumerate(below)}
+    inner = [0] * len(below)
+    following: list[list[int]] = []
+    for place in range(len(below)):
+        parts = [where[id(part)] for part in gc.get_referents(below[place]) if id(part) in where]
+        following.append(parts)
+        for part in parts:
+            inner[part] += 1
+    stack = [place for place in range(len(below)) if sys.getrefcount(below[place]) - _OURS > inner[place]]
+    reached = set(stack)
+    while stack:
+        new = set(following[stack.pop()]) - reached
+        reached |= new
+        stack += new
+    return {address for address, place in where.items() if place not in reached}
+
+
+def _below(things: list[Any]) -> list[Any] | None:
+    """Everything that some objects lead to, classes and namespaces left out; None if it is too much.
+
+    The list that is given is emptied, so that nothing of ours but the result refers to them.
+    """
+    found: list[Any] = []
+    seen: set[int] = set()
+    walls: dict[int, bool] = {}
+    deadline = perf_counter() + _LOOK_S
+    _take(things, found, seen, walls)
+    things.clear()
+    place = 0
+    while place < len(found):
+        if len(found) > _MOST or perf_counter() > deadline:
+            return None
+        end = min(place + _CHUNK, len(found))
+        _take(gc.get_referents(*found[place:end]), found, seen, walls)
+        place = end
+    return found
+
+
+def _take(things: list[Any], found: list[Any], seen: set[int], walls: dict[int, bool]) -> None:
+    """Adds those that are new and can be part of a circle."""
+    for thing in things:
+        kind = type(thing)
+        if id(thing) in seen or not gc.is_tracked(thing):
+            continue
+        if id(kind) not in walls:
+            walls[id(kind)] = any(kinds.is_a(thing, wall) for wall in _WALLS)
+        if not walls[id(kind)]:
+            seen.add(id(thing))
+            found.append(thing)
+            if kind is FunctionType:
+                seen.add(id(thing.__globals__))

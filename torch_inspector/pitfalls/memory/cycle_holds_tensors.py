@@ -1,0 +1,76 @@
+"""Objects with tensors that refer to each other in a circle wait for Python's garbage collector."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torch_inspector.facts import CircleFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds modules and objects that were let go of in this cell, and that only references among themselves hold."""
+    for circle in run.after.circles if run.error is None else ():
+        if circle.nbytes >= max(run.min_nbytes, 1) and not _is_an_elder(run, circle):
+            yield _finding(run, circle)
+
+
+def _is_an_elder(run: Run, circle: CircleFact) -> bool:
+    """True for the model before the one that a second run of the cell made: that is another finding."""
+    again = any(past.cell.source == run.cell.source for past in run.earlier)
+    return any(again and elder.path == circle.path for elder in run.after.elders)
+
+
+def _finding(run: Run, circle: CircleFact) -> Finding:
+    empties = bool(run.trace.emptied) or any(call.name.endswith("empty_cache") for call in run.trace.calls)
+    line, cell = _place(run, circle)
+    return Finding(
+        message=f"{_what(circle)}: {_size(circle.nbytes)} wait for Python's garbage collector.",
+        subject=circle.path or circle.kind,
+        fix="import gc; gc.collect()  # or break the circle: a weakref.ref() to the owner in its hooks and callbacks",
+        line=line,
+        cell=cell,
+        severity="warning" if empties else "",
+        evidence=(
+            Evidence("class", circle.kind),
+            Evidence("objects", circle.count, "count"),
+            Evidence("held by them alone", circle.nbytes, "bytes"),
+        ),
+    )
+
+
+def _what(circle: CircleFact) -> str:
+    if circle.count > 1:
+        return f"{circle.count} of {circle.kind} are held by nothing but references among their own parts"
+    named = f"What `{circle.path}` named, a {circle.kind}," if circle.path else f"A {circle.kind}"
+    return f"{named} is held by nothing but references among its own parts"
+
+
+def _place(run: Run, circle: CircleFact) -> tuple[int | None, int | None]:
+    """Line and cell that let go of it, or that called it where it had no global name."""
+    call = next((call for call in run.trace.forwards if call.module == circle.key), None)
+    if not circle.path and call is not None:
+        return call.place.line, call.place.cell
+    line = _let_go(run.cell.code, circle.path)
+    return None if line is None else line + run.cell.line_offset, None
+
+
+def _let_go(code: str, path: str) -> int | None:
+    """The last line that deletes the variable, sets it, or sets a part of it."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    changed = (node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del))
+    lines = [node.lineno for node in changed if isinstance(node, ast.expr) and ast.unparse(node) == path]
+    return max(lines, default=None)
+
+
+def _size(nbytes: int) -> str:
+    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if nbytes >= step:
+            return f"{nbytes / step:.1f} {unit}"
+    return f"{nbytes} B"

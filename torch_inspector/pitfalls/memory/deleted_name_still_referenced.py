@@ -1,0 +1,80 @@
+"""Something was deleted to get its memory back, and what it named is held by something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import DeletionFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Less of what was deleted may be meant to stay: the part that is used further.
+_MOST = 0.3
+# Holders that have no use without what was deleted, and that nobody thinks of when deleting it.
+_FORGOTTEN = {
+    "spent graph": "its history refers to the weights",
+    "optimizer": "it holds the parameters, their gradients and its state for them",
+    "schedule": "it holds the optimizer, which holds the parameters",
+    "function": "it was made with it",
+}
+# Those that somebody means to keep unless the cell asks for memory.
+_MEANT = {
+    "graph": "its graph needs it for backward",
+    "view": "it is a view, which keeps all of it",
+    "alias": "it is the same object",
+    "object": "it leads to it",
+}
+_MODULES_ONLY = frozenset(("spent graph", "optimizer", "schedule", "alias", "object"))
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds deletions of a cell that is after memory, of which a holder that is easily forgotten keeps the most."""
+    pinned = {path for pin in run.after.pins for path in pin.paths}
+    for fact in run.after.deleted if run.error is None else ():
+        large = fact.held_nbytes >= max(run.min_nbytes, 1) and fact.held_nbytes >= _MOST * fact.nbytes
+        if large and _is_forgotten(fact) and fact.holder not in pinned:
+            yield _finding(fact)
+
+
+def _is_forgotten(fact: DeletionFact) -> bool:
+    if fact.how in _MODULES_ONLY and not fact.is_module:
+        return False
+    if fact.how in _FORGOTTEN or (fact.how == "graph" and fact.is_module):
+        return fact.wants_memory or fact.alone
+    return fact.how in _MEANT and fact.wants_memory
+
+
+def _finding(fact: DeletionFact) -> Finding:
+    why = (_FORGOTTEN | _MEANT)[fact.how]
+    return Finding(
+        message=(
+            f"`{fact.path}` is deleted, and {_size(fact.held_nbytes)} of {_size(fact.nbytes)} stay: "
+            f"`{fact.holder}` holds them ({why})."
+        ),
+        subject=fact.path,
+        fix=_fix(fact),
+        line=fact.line,
+        severity="warning" if fact.wants_memory and fact.how in _FORGOTTEN else "",
+        evidence=(
+            Evidence("held still", fact.held_nbytes, "bytes"),
+            Evidence("before", fact.nbytes, "bytes"),
+            Evidence("held by", fact.holder),
+            Evidence("class of the holder", fact.holder_kind),
+        ),
+    )
+
+
+def _fix(fact: DeletionFact) -> str:
+    if fact.how in ("graph", "spent graph"):
+        return f"{fact.holder} = {fact.holder}.detach()  # or del {fact.holder}"
+    if fact.how == "view":
+        return f"{fact.holder} = {fact.holder}.clone()  # or del {fact.holder}"
+    return f"del {fact.holder}"
+
+
+def _size(nbytes: int) -> str:
+    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if nbytes >= step:
+            return f"{nbytes / step:.1f} {unit}"
+    return f"{nbytes} B"

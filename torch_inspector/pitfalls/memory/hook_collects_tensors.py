@@ -1,0 +1,127 @@
+"""Hooks that are still registered make a container of tensors longer with each pass."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import ForwardFact, HookFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_SLUG = "hook-collects-tensors"
+# Passes of one step, such as prediction, target and style, may be compared before what they left is cleared.
+_PASSES = 4
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds containers that grew with every pass of this cell, through hooks, and that nobody is using."""
+    for hook in run.after.hooks if run.error is None else ():
+        passes = _passes(run, hook)
+        grew = 0 < passes * hook.hook_count <= hook.new_count
+        if grew and hook.entry_count >= _PASSES * hook.hook_count and hook.nbytes >= max(run.min_nbytes, 1):
+            yield from _judge(run, hook, passes)
+
+
+def _judge(run: Run, hook: HookFact, passes: int) -> Iterator[Finding]:
+    if hook.alone:
+        yield _finding(run, hook, "nothing but the hook leads there", hint=False)
+    elif not hook.named or _is_used(run, hook) or _waits_for_backward(run, hook):
+        return
+    elif passes >= _PASSES and (run.trace.steps or run.trace.count("step")):
+        yield _finding(run, hook, "the hook is still registered", hint=False)
+    elif hook.old_kept and hook.new_nbytes >= run.min_nbytes and not _is_told(run, hook):
+        yield _finding(run, hook, "the hook of an earlier cell is still registered", hint=True)
+
+
+def _calls(run: Run, hook: HookFact) -> list[ForwardFact]:
+    """Calls of the model that has the hook, or of what calls it."""
+    own = [call for call in run.trace.forwards if call.module == hook.module]
+    return own or list(run.trace.forwards)
+
+
+def _passes(run: Run, hook: HookFact) -> int:
+    """How often the hook has been called at least, if it was there during the whole cell."""
+    if hook.kind == "forward":
+        return sum(call.count for call in _calls(run, hook))
+    return run.trace.count("backward")
+
+
+def _waits_for_backward(run: Run, hook: HookFact) -> bool:
+    """True if the graphs behind the tensors are held too: that is another finding."""
+    return hook.has_history and any(graph.path == hook.path and not graph.spent for graph in run.after.graphs)
+
+
+def _is_told(run: Run, hook: HookFact) -> bool:
+    return any(f.slug == _SLUG and f.subject == hook.path for past in run.earlier for f in past.findings)
+
+
+def _is_used(run: Run, hook: HookFact) -> bool:
+    """True if the cell itself reads the container: more than its length or its last element."""
+    name = re.split(r"[.\[]", hook.path, maxsplit=1)[0]
+    try:
+        tree = ast.parse(run.cell.code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(isinstance(node, ast.Name) and node.id == name for node in _read(tree))
+
+
+def _read(tree: ast.AST) -> Iterator[ast.AST]:
+    """Parts of the code outside functions whose value is used."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        skipped = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
+        if skipped or _is_glance(node) or isinstance(getattr(node, "ctx", None), ast.Store):
+            continue
+        yield node
+        stack.extend(ast.iter_child_nodes(node))
+
+
+def _is_glance(node: ast.AST) -> bool:
+    """`len(acts)` and `acts[-1]`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "len"
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.UnaryOp)
+
+
+def _finding(run: Run, hook: HookFact, why: str, *, hint: bool) -> Finding:
+    call = next(iter(_calls(run, hook)), None)
+    whose = "a lambda" if hook.function == "<lambda>" else f"`{hook.function}`"
+    where = f"`{hook.path}`" if hook.named else f"its `{hook.path}`"
+    return Finding(
+        message=(
+            f"Each pass leaves tensors in {where}: {whose}, a {hook.kind} hook of `{hook.layer}`{_more(hook)}, has put "
+            f"{hook.new_count} there in this cell, {_size(hook.nbytes)} are held now, and {why}."
+        ),
+        subject=hook.path if hook.named else hook.layer,
+        fix=f"{hook.handle or 'handle'}.remove()  # or keep one per layer: {_stem(hook)}[name] = output.detach()",
+        line=call.place.line if call else None,
+        cell=call.place.cell if call else None,
+        severity="hint" if hint else "",
+        evidence=(
+            Evidence("put there in this cell", hook.new_count, "count"),
+            Evidence("held now", hook.nbytes, "bytes"),
+            Evidence("gained in this cell", hook.new_nbytes, "bytes"),
+            Evidence("hook", hook.function),
+            Evidence("layer", hook.layer),
+        ),
+    )
+
+
+def _more(hook: HookFact) -> str:
+    others = hook.hook_count - 1
+    return f" and {others} more" if others > 0 else ""
+
+
+def _stem(hook: HookFact) -> str:
+    return hook.path if hook.named else "kept"
+
+
+def _size(nbytes: int) -> str:
+    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if nbytes >= step:
+            return f"{nbytes / step:.1f} {unit}"
+    return f"{nbytes} B"
