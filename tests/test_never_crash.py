@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from tests.fakes import SOURCE
+from torch_inspector.account import MemoryReport
 from torch_inspector.facts import Cell, Run
 from torch_inspector.findings import SEVERITIES, Evidence, Finding
 from torch_inspector.pitfalls import all_pitfalls
@@ -79,7 +80,7 @@ def strategy(hint: Any) -> st.SearchStrategy[Any]:
 
 def whole(kind: type, **given_fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Facts of one kind with every field drawn, also those that have a default."""
-    hints = get_type_hints(kind, localns={"Finding": Finding})
+    hints = get_type_hints(kind, localns={"Finding": Finding, "MemoryReport": MemoryReport})
     names = [field.name for field in fields(kind)] if is_dataclass(kind) else list(kind._fields)  # type: ignore[attr-defined]
     drawn = {name: given_fields.get(name) or strategy(hints[name]) for name in names if name not in given_fields}
     return st.builds(kind, **drawn, **given_fields)

@@ -1,6 +1,7 @@
 """Every page is run under every pitfall: marks are found, and nothing else is."""
 
 import pytest
+import torch
 
 from tests.cells import a_notebook
 from torch_inspector.page import MARK
@@ -8,6 +9,8 @@ from torch_inspector.pitfalls import all_pitfalls
 
 PITFALLS = all_pitfalls()
 IDS = [pitfall.slug for pitfall in PITFALLS]
+# Of examples that show nothing on a CPU: what they are about is tested from facts as well.
+ON_CUDA = f"{MARK} on cuda"
 # The design asks for 30 to 80 lines; the formatter adds a blank line after the imports of each block.
 LONGEST, SHORTEST = 95, 30
 
@@ -29,6 +32,8 @@ def found_in(blocks):
 def test_bad_examples_are_found_at_their_line(pitfall):
     blocks = pitfall.page.blocks("Bad")
     assert marked(blocks), "the page marks no line"
+    if any(ON_CUDA in block for block in blocks) and not torch.cuda.is_available():
+        pytest.skip("the example needs CUDA")
     found, _ = found_in(blocks)
     assert [(cell, line) for cell, slug, line, _ in found if slug == pitfall.slug] == marked(blocks)
     assert {slug for _, slug, _, _ in found} == {pitfall.slug}, "another pitfall was found as well"
