@@ -560,6 +560,49 @@ class ShortageFact(NamedTuple):
     raised_as: str = ""
 
 
+class ScheduleFact(NamedTuple):
+    """One learning-rate schedule that was stepped."""
+
+    order: int
+    place: Place
+    """Line of the first call of its `step()` in this cell."""
+    schedule: int
+    """Key of the schedule."""
+    kind: str
+    name: str
+    """What the code that steps it calls it; empty if it has no name there."""
+    optimizer: int = 0
+    """Key of its optimizer; 0 if it has none."""
+    optimizer_name: str = ""
+    first_ever: bool = False
+    """True if the first of these calls is the first of its life, and its optimizer had made no step at all before."""
+    told: bool = False
+    """True if `step()` was given an argument: an epoch, or the value that a plateau is looked for in."""
+    turns: tuple[int | None, ...] = ()
+    """Turns that each loop around the call was going to make, the innermost first; None where that is not known."""
+    settings: tuple[tuple[str, float], ...] = ()
+    """`(("step_size", 30.0), ("gamma", 0.1))`."""
+    milestones: tuple[int, ...] = ()
+    count: int = 0
+    """Calls in this cell."""
+    step_counts: tuple[int, ...] = ()
+    """Steps that its optimizer had made in this cell before the first three calls, those from `place` only."""
+    optimizer_steps: int = 0
+    """Steps that its optimizer made in this cell."""
+    first_rate: float | None = None
+    """Learning rate of the first group before the first call."""
+    last_rate: float | None = None
+    """The same at the end of the cell."""
+    rates: tuple[tuple[int, float], ...] = ()
+    """The same after 0, 1, 2, 3, 7, 15, … calls: `((0, 0.1), (1, 0.09))`."""
+    siblings: int = 1
+    """Schedules that were stepped from this line in this cell."""
+
+    def setting(self, name: str) -> float | None:
+        """What it was made with; None if it has no such setting."""
+        return dict(self.settings).get(name)
+
+
 @dataclass(frozen=True)
 class ErrorFact:
     """The exception that ended the cell."""
@@ -619,6 +662,7 @@ class Trace:
     indexings: tuple[IndexingFact, ...] = ()
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
+    schedules: tuple[ScheduleFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

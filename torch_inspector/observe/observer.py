@@ -124,6 +124,7 @@ class TorchObserver:
             loaders=self._loaders.facts(),
             emptied=self._emptied.facts(),
             checkpoints=self._checkpoints.facts(),
+            schedules=self._counted.schedules.facts(recorder),
             counts=recorder.counts() + self._forwards.counts(),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
