@@ -603,6 +603,43 @@ class ScheduleFact(NamedTuple):
         return dict(self.settings).get(name)
 
 
+class ClipFact(NamedTuple):
+    """One call of `clip_grad_norm_` or `clip_grad_value_` that was looked at."""
+
+    order: int
+    place: Place
+    function: str
+    limit: float | None
+    """What it clips to."""
+    norm: float | None
+    """The total norm that it returned; None if that lies on a device, or for a clip by value."""
+    spoiled_keys: frozenset[int] = frozenset()
+    """Parameters that it clipped and whose gradients were not finite before."""
+    parameter_keys: frozenset[int] = frozenset()
+    """All parameters of the optimizers whose gradients it changed."""
+    scale: float = 0.0
+    """Scale of the scaler whose `step` was given just these gradients, still scaled; 0 if there was none."""
+    scaler_name: str = ""
+    optimizer: int = 0
+    """Key of the optimizer which that scaler stepped."""
+    optimizer_name: str = ""
+    step_place: Place = Place()
+    """Where it did."""
+
+
+class ScalerFact(NamedTuple):
+    """Loss scalers that one line of this cell made, and which stepped one optimizer."""
+
+    place: Place
+    """The line that made them."""
+    name: str
+    step_place: Place
+    """Where the first of them stepped the optimizer."""
+    optimizer: int
+    optimizer_name: str
+    scaler_count: int = 1
+
+
 @dataclass(frozen=True)
 class ErrorFact:
     """The exception that ended the cell."""
@@ -663,6 +700,8 @@ class Trace:
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
     schedules: tuple[ScheduleFact, ...] = ()
+    clips: tuple[ClipFact, ...] = ()
+    scalers: tuple[ScalerFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

@@ -18,6 +18,7 @@ from torch_inspector.observe.wrapper import Patch, unframe
 if TYPE_CHECKING:
     from torch_inspector.observe.ledger import Ledger
     from torch_inspector.observe.recorder import Recorder, Site
+    from torch_inspector.observe.scaling import ScalingWatch
 
 _is_compiling = torch.compiler.is_dynamo_compiling
 
@@ -25,7 +26,8 @@ _is_compiling = torch.compiler.is_dynamo_compiling
 class CountWatch:
     """Counts one cell's calls between `open` and `close`."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, scaling: ScalingWatch) -> None:
+        self._scaling = scaling
         self._ledger = ledger
         self._recorder: Recorder | None = None
         self._in_schedule = False
@@ -52,7 +54,9 @@ class CountWatch:
                     and self._recorder is not None
                     and threading.get_ident() == self._recorder.thread
                 ):
-                    self._count(self._recorder, f"scaler.{name}", args, sys._getframe(1))
+                    site = self._count(self._recorder, f"scaler.{name}", args, sys._getframe(1))
+                    if name == "step":
+                        self._scaling.before_step(self._recorder, site.count, args, sys._getframe(1))
                 try:
                     return original(*args, **kwargs)
                 except BaseException as error:
