@@ -314,6 +314,15 @@ class WitnessFact(NamedTuple):
     """Bytes of the leaves, each storage once."""
     half_nbytes: int = 0
     """Part of `saved_nbytes` in 16-bit numbers, which autocast makes; 0 if a leaf that is used has such numbers too."""
+    float16_count: int = 0
+    """Operations whose result is in float16, of those that were looked at."""
+    float16_leaf_count: int = 0
+    """Leaves in float16."""
+    top: tuple[str, ...] = ()
+    """Names of the first operations from the loss side on, as long as each has one operand and a single number."""
+    mean_reduced: bool | None = None
+    """True if the operation below these scalings is a loss that averages; None if it is not known to be one or not."""
+    leaf_count: int = 0
 
 
 class BackwardFact(NamedTuple):
@@ -332,6 +341,10 @@ class BackwardFact(NamedTuple):
     retain_graph: bool
     is_grad_call: bool
     witness: WitnessFact | None
+    autocast: str = ""
+    """Type of the numbers of the autocast block that the call was made in: `bfloat16`; empty outside of one."""
+    device: str = ""
+    """Kind of device of the loss: `cpu`, `cuda`."""
 
 
 class StepFact(NamedTuple):

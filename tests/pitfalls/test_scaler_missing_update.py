@@ -37,8 +37,8 @@ FOUND = {
     "no gradient": ("opt.zero_grad()\namp.scale(torch.ones(1))\namp.step(opt)", 3, "found no gradient"),
     "in a method": (
         (
-            "class T:\n    def __init__(self):\n        self.s, self.o = amp, opt\n    def go(self):\n        backward()\n"
-            "        self.s.step(self.o)\nt = T()\nt.go()\nt.go()"
+            "class T:\n    def __init__(self):\n        self.s, self.o = amp, opt\n    def go(self):\n"
+            "        backward()\n        self.s.step(self.o)\nt = T()\nt.go()\nt.go()"
         ),
         6,
         "`self.s.step(self.o)` ran again",

@@ -13,6 +13,7 @@ import torch
 
 from torch_inspector.facts import BackwardFact
 from torch_inspector.observe import private, witness
+from torch_inspector.observe.precision import autocast_at
 from torch_inspector.observe.recorder import NOWHERE
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -173,11 +174,13 @@ class BackwardWatch:
             roots = witness.roots_of(*given)
             seen = witness.look(roots, self._reader, recorder, frame) if roots else None
             if seen is not None:
-                self._note(recorder, site, seen, retain_graph=_retains(*given))
+                self._note(recorder, site, seen, roots[0], retain_graph=_retains(*given))
         recorder.budget.charge(begun)
         return seen is not None and seen.fact.complete
 
-    def _note(self, recorder: Recorder, site: Site, seen: witness.Seen, *, retain_graph: bool) -> None:
+    def _note(
+        self, recorder: Recorder, site: Site, seen: witness.Seen, root: torch.Tensor, *, retain_graph: bool
+    ) -> None:
         fact = BackwardFact(
             order=recorder.next_order(),
             place=site.place,
@@ -188,6 +191,8 @@ class BackwardWatch:
             retain_graph=retain_graph,
             is_grad_call=site.kind == "grad",
             witness=seen.fact,
+            autocast=autocast_at(root),
+            device=root.device.type,
         )
         self.facts.append(fact)
         site.growing = _grown(site, fact)
