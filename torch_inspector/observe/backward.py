@@ -15,6 +15,7 @@ from torch_inspector.facts import BackwardFact
 from torch_inspector.observe import private, witness
 from torch_inspector.observe.precision import autocast_at
 from torch_inspector.observe.recorder import NOWHERE
+from torch_inspector.observe.values import ValueWatch
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -40,7 +41,15 @@ _TENSOR_BACKWARD = torch.Tensor.backward.__code__
 class BackwardWatch:
     """Records one cell's backward calls between `open` and `close`."""
 
-    def __init__(self, attention: Attention, ledger: Ledger, reader: GraphReader, forwards: ForwardWatch) -> None:
+    def __init__(
+        self,
+        attention: Attention,
+        ledger: Ledger,
+        reader: GraphReader,
+        forwards: ForwardWatch,
+    ) -> None:
+        self.values = ValueWatch(ledger)
+        """Values of losses and gradients of the cell."""
         self._attention = attention
         self._ledger = ledger
         self._reader = reader
@@ -59,6 +68,7 @@ class BackwardWatch:
         """Begins to record a cell."""
         self._recorder, self.facts, self._latest = recorder, [], NOWHERE
         self._quiet.clear()
+        self.values.open()
 
     def close(self) -> None:
         """Records no more; the facts stay until the next cell."""
@@ -136,6 +146,8 @@ class BackwardWatch:
         seen = self._wants_graph(site) and self._look(recorder, site, given, frame)
         trail = recorder.places.trail(frame) if attention.looking else 0
         with recorder.failures.guard("backward"), private.unseen():
+            for root in witness.roots_of(*given)[:1]:
+                self.values.before(recorder, site.place, site.count, root, frame)
             for record in self._ledger.live():
                 record.leaves_complete &= bool(seen)
                 if attention.looking:
@@ -163,6 +175,8 @@ class BackwardWatch:
         with recorder.failures.guard("backward"), private.unseen():
             for record in self._ledger.live() if attention.looking else ():
                 record.end_backward(site.place, trail)
+            if attention.looking:
+                self.values.after(site.place, site.count)
         attention.after_backward()
 
     def _look(self, recorder: Recorder, site: Site, given: _Given, frame: FrameType) -> bool:

@@ -57,6 +57,7 @@ class TorchObserver:
         self._forwards = ForwardWatch(self._ledger, self._reader)
         self._forwards.something_new = self._attention.again
         self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards)
+        self._values = self._backwards.values
         self._steps = StepWatch(self._attention, self._ledger, self._forwards)
         self._scaling = ScalingWatch(self._attention, self._ledger)
         self._counted = CountWatch(self._ledger, self._scaling)
@@ -64,6 +65,7 @@ class TorchObserver:
         self._emptied = EmptiedWatch()
         self._checkpoints = CheckpointWatch()
         self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures, places)
+        self._snapshots.values = self._values
         self._recorder: Recorder | None = None
         self._nodes_before = 0
         self.install()
@@ -129,6 +131,7 @@ class TorchObserver:
             emptied=self._emptied.facts(),
             checkpoints=self._checkpoints.facts(),
             schedules=self._counted.schedules.facts(recorder),
+            losses=tuple(self._values.losses),
             clips=tuple(self._scaling.clips),
             scalers=self._scaling.scalers(),
             counts=recorder.counts() + self._forwards.counts(),

@@ -26,18 +26,17 @@ class Precision(NamedTuple):
     float16_leaf_count: int
     top: tuple[str, ...]
     mean_reduced: bool | None
-    leaf_count: int
 
 
 def precision_of(root: Node, walk: Walk) -> Precision:
     """Looks at the types of results and at the operations next to the loss."""
-    leaves = [node for node in walk.nodes.values() if private.is_leaf_node(node)]
     # Linear layers keep their operands: without any 16-bit numbers kept there is nothing to be asked.
     some = list(walk.nodes.values())[:_NODES] if walk.half_storages else []
+    leaves = [node for node in some if private.is_leaf_node(node)]
     halves = sum(_is_float16(node) for node in some if not private.is_leaf_node(node))
-    half_leaves = sum(node.variable.dtype == torch.float16 for node in leaves) if walk.half_storages else 0
+    half_leaves = sum(node.variable.dtype == torch.float16 for node in leaves)
     top, below = _top_of(root)
-    return Precision(halves, half_leaves, top, private.averages(below), len(leaves))
+    return Precision(halves, half_leaves, top, private.averages(below))
 
 
 def autocast_at(tensor: torch.Tensor) -> str:

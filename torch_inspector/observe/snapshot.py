@@ -18,6 +18,7 @@ from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
+from torch_inspector.observe.values import ValueWatch
 
 if TYPE_CHECKING:
     from torch_inspector.failures import Failures
@@ -36,6 +37,7 @@ _WALK_WALL_S = 0.1
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
 _PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks", "elders")
+_VALUES = ("spoiled_weights", "extremes", "series")
 
 
 @dataclass
@@ -63,6 +65,8 @@ class Snapshots:
     def __init__(
         self, keys: Keys, ledger: Ledger, reader: GraphReader, failures: Failures, places: Places | None = None
     ) -> None:
+        self.values = ValueWatch(ledger)
+        """The one that watches the cells, where there is one."""
         self._keys = keys
         self._ledger = ledger
         self._reader = reader
@@ -94,7 +98,7 @@ class Snapshots:
 
     def _take(self, look: Look, cell: int | None) -> Snapshot:
         names = self._walk(look)
-        parts: dict[str, tuple[Any, ...]] = dict.fromkeys(_PARTS, ())
+        parts: dict[str, tuple[Any, ...]] = dict.fromkeys((*_PARTS, *_VALUES), ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
             ("optimizers", lambda: self._optimizers(names, full=look.full or _only_infers(look))),
@@ -104,6 +108,9 @@ class Snapshots:
             ("holders", lambda: self._holders(names, look)),
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
             ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
+            ("spoiled_weights", lambda: self.values.spoiled_weights(names, look.called, self._keys.of)),
+            ("extremes", lambda: self.values.halves(names)),
+            ("series", lambda: self.values.series(look.names, look.code)),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):

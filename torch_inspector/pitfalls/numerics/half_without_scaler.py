@@ -15,7 +15,7 @@ _STEPS = 2
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds training whose graph computes in float16 and whose loss is not multiplied by anything."""
-    if any(fact.kind.startswith("scaler.") for fact in run.trace.counts):
+    if any(fact.kind.startswith("scaler.") for fact in run.trace.counts) or run.underflowed():
         return
     seen: set[tuple[int | None, int | None]] = set()
     for backward in run.trace.backwards:
