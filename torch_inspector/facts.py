@@ -718,6 +718,23 @@ class SeriesFact(NamedTuple):
     """That number: `nan` or `inf`."""
 
 
+class WindowFact(NamedTuple):
+    """The steps of one optimizer that come each after several backward calls of one line, under a modulo test."""
+
+    optimizer: int
+    place: Place
+    """Line of the step."""
+    backward_at: Place
+    size: int
+    """Backward calls before the first step."""
+    sizes: tuple[int, ...]
+    """Backward calls before each of the steps that were looked at."""
+    call_count: int
+    """Backward calls from that line in this cell."""
+    step_count: int
+    """Steps in this cell; 0 if several lines make some."""
+
+
 @dataclass(frozen=True)
 class ErrorFact:
     """The exception that ended the cell."""
@@ -787,6 +804,7 @@ class Trace:
     clips: tuple[ClipFact, ...] = ()
     scalers: tuple[ScalerFact, ...] = ()
     losses: tuple[LossFact, ...] = ()
+    windows: tuple[WindowFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

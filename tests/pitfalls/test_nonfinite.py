@@ -141,7 +141,8 @@ FOUND = {
         [
             (
                 "for _ in range(3):\n    opt.zero_grad()\n    with torch.autocast('cpu', dtype=torch.float16):\n"
-                "        out = net(x)\n    loss = (out.float() * 1e-5).pow(2).mean()\n    loss.backward()\n    opt.step()"
+                "        out = net(x)\n    loss = (out.float() * 1e-5).pow(2).mean()\n    loss.backward()\n"
+                "    opt.step()"
             )
         ],
         "half-underflow",
@@ -177,8 +178,8 @@ QUIET = {
     ],
     "a maximum is sought": [
         (
-            "z = torch.ones(3, requires_grad=True)\nup = torch.optim.SGD([z], lr=0.5, maximize=True)\nfor _ in range(9):\n"
-            "    up.zero_grad()\n    z.sum().backward()\n    up.step()"
+            "z = torch.ones(3, requires_grad=True)\nup = torch.optim.SGD([z], lr=0.5, maximize=True)\n"
+            "for _ in range(9):\n    up.zero_grad()\n    z.sum().backward()\n    up.step()"
         )
     ],
     "numbers with gaps": ["gaps = [1.0, float('nan'), 2.0]\nupdate()"],

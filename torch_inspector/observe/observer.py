@@ -32,6 +32,7 @@ from torch_inspector.observe.retained import with_places
 from torch_inspector.observe.scaling import ScalingWatch
 from torch_inspector.observe.snapshot import Look, Snapshots
 from torch_inspector.observe.steps import StepWatch
+from torch_inspector.observe.windows import windows
 from torch_inspector.observe.wrapper import Patch
 
 _Watch = (
@@ -120,8 +121,10 @@ class TorchObserver:
         text = source.source_trace(cell)
         if recorder is None:
             return text
+        counts = recorder.counts() + self._forwards.counts()
         return replace(
             text,
+            windows=tuple(windows(self._steps.facts, self._backwards.facts, counts, self._files(cell))),
             backwards=tuple(self._backwards.facts),
             steps=tuple(self._steps.facts),
             forwards=self._forwards.facts(),
@@ -134,7 +137,7 @@ class TorchObserver:
             losses=tuple(self._values.losses),
             clips=tuple(self._scaling.clips),
             scalers=self._scaling.scalers(),
-            counts=recorder.counts() + self._forwards.counts(),
+            counts=counts,
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
 
