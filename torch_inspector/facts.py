@@ -892,9 +892,9 @@ class Run:
     def divergence(self) -> tuple[float, float] | None:
         """A loss that grew at least tenfold before it was not finite any more, or without end: first and last value."""
         ends = bool(self.after.spoiled_weights)
-        for one in self.after.series:
-            if one.first_bad is not None and (pair := _growth(one.first, one.last, index=one.count, ended=True)):
-                return pair
+        listed = self.bad_series()
+        if listed is not None and (pair := _growth(listed.first, listed.last, index=listed.count, ended=True)):
+            return pair
         for place in dict.fromkeys(loss.place for loss in self.trace.losses):
             losses = [loss for loss in self.trace.losses if loss.place == place]
             finite = [loss.value for loss in losses if isfinite(loss.value)]
@@ -925,17 +925,24 @@ class Run:
         if bad is not None and bad.spoiled_weights and bad is self.trace.losses[0]:
             return "weights"
         if self.divergence() is not None:
-            return "rate" if bad or self.after.spoiled_weights or any(s.bad for s in self.after.series) else ""
-        if bad is not None or any(one.first_bad is not None for one in self.after.series):
+            return "rate" if bad or self.after.spoiled_weights or self.bad_series() else ""
+        if bad is not None or self.bad_series() is not None:
             return "loss"
         return "weights" if self.after.spoiled_weights else ""
 
+    def bad_series(self) -> SeriesFact | None:
+        """A list of losses that ends in NaN or infinity; other lists may, where weights and losses are finite."""
+        seen = bool(self.after.spoiled_weights) or self.first_nonfinite_loss() is not None
+        named = (one for one in self.after.series if seen or (not self.trace.losses and "loss" in one.path.lower()))
+        return next((one for one in named if one.first_bad is not None), None)
+
     def _stays_nonfinite(self) -> bool:
         """True unless whatever was not finite was skipped: a bad batch, a step without effect."""
-        ends = any(one.first_bad is not None for one in self.after.series)
-        last = self.trace.losses[-1].value if self.trace.losses else 0.0
+        if self.after.spoiled_weights or self.bad_series() is not None:
+            return True
         asks = "isfinite" in self.cell.code or "isnan" in self.cell.code
-        return bool(self.after.spoiled_weights) or ends or not isfinite(last) or not (self.trace.steps or asks)
+        last = self.trace.losses[-1].value if self.trace.losses else 0.0
+        return not asks and (not isfinite(last) or not self.trace.steps)
 
     def graph_in_half(self, loss: LossFact) -> bool:
         """True if the graph of a loss computed in float16."""

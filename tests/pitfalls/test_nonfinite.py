@@ -1,8 +1,14 @@
 """Losses, gradients and weights that are not finite: each has one cause, and is told once."""
 
+from dataclasses import replace
+from math import isnan
+
 import pytest
 
 from tests.cells import a_notebook
+from tests.fakes import a_backward, a_count, a_run, a_step, an_optimizer
+from torch_inspector.facts import SeriesFact
+from torch_inspector.pitfalls import all_pitfalls
 
 SETUP = """
 import torch
@@ -182,6 +188,13 @@ QUIET = {
             "for _ in range(9):\n    up.zero_grad()\n    z.sum().backward()\n    up.step()"
         )
     ],
+    "a metric without a value": ["ratios = [update() for _ in range(5)] + [float('nan')]"],
+    "the last batch is skipped": [
+        (
+            "for s in (1, 1, 0):\n    opt.zero_grad()\n    loss = F.mse_loss(net(x / s), y)\n    loss.backward()\n"
+            "    if not loss.isnan():\n        opt.step()"
+        )
+    ],
     "numbers with gaps": ["gaps = [1.0, float('nan'), 2.0]\nupdate()"],
     "a total of all losses": [
         "total = 0\nfor _ in range(30):\n    total = total + F.mse_loss(net(x), y)\ntotal.backward()\nopt.step()"
@@ -207,3 +220,24 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert findings(*QUIET[name]) == []
+
+
+def on_a_device(path, *values):
+    """A run whose losses lie on a device, so that only the user's own list is known."""
+    bad = next((i for i, value in enumerate(values) if isnan(value)), None)
+    finite = values[:bad]
+    series = SeriesFact(path, len(values), bad, finite[0], finite[-1], min(finite), "nan" if bad is not None else "")
+    run = a_run(a_backward(device="cuda"), a_step(), a_count("step", len(values)), after=[series, an_optimizer()])
+    return {one.slug for pitfall in all_pitfalls() if pitfall.slug in OURS for one in stamped(pitfall, run)}
+
+
+def stamped(pitfall, run):
+    return [replace(finding, slug=pitfall.slug) for finding in pitfall.check(run)]
+
+
+def test_a_list_of_numbers_tells_what_happened_on_a_device():
+    nan = float("nan")
+    assert on_a_device("losses", 1.0, 0.9, 0.8, nan, nan) == {"nonfinite-loss"}
+    assert on_a_device("log['loss']", 1.0, 30.0, 9e5, nan) == {"learning-rate-divergence"}
+    assert on_a_device("losses", 1.0, 0.9, 0.8) == set()
+    assert on_a_device("speeds", 1.0, 0.9, nan) == set()

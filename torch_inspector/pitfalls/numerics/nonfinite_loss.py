@@ -15,7 +15,7 @@ def check(run: Run) -> Iterator[Finding]:
     if run.nonfinite_cause() != "loss" or run.overflowed():
         return
     loss = run.first_nonfinite_loss()
-    listed = next((one for one in run.after.series if one.first_bad is not None), None)
+    listed = run.bad_series()
     # A loss that was looked at late is spoiled by weights that were spoiled before: the list knows when.
     late = loss is None or bool(loss.spoiled_weights)
     if listed is not None and late:

@@ -48,7 +48,7 @@ def _finding(run: Run, first: float, last: float) -> Finding:
 
 def _end(run: Run) -> str:
     """When it was not finite any more, counted from 1."""
-    series = next((one for one in run.after.series if one.first_bad is not None), None)
+    series = run.bad_series()
     loss = next((one for one in run.trace.losses if not isfinite(one.value)), None)
     if loss is not None:
         return f" and was {loss.value} at step {loss.index}"
