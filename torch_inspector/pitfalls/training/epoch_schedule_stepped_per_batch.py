@@ -21,6 +21,8 @@ _DEAD_RATIO, _LOW_RATIO = 1e-6, 2e-3
 _EPOCH_GAMMA, _GAMMA_DIGITS = 0.97, 3
 _GAMMA_FELL_RATIO = 0.01
 _FELL_RATIO = 0.3
+# A rate that is nearly the same as before is not told.
+_SAME_RATIO = 0.99
 # A period in batches is at least an epoch or so; one that fits this often into an epoch was meant otherwise.
 _PERIODS = 2
 _RESTARTS = 4
@@ -165,7 +167,7 @@ def _times(number: float) -> str:
 def _finding(run: Run, fact: ScheduleFact, reason: str) -> Finding:
     name = fact.name or fact.kind
     rates = (("learning rate before", fact.first_rate), ("learning rate after", fact.last_rate))
-    change = f" The rate went from {fact.first_rate:g} to {fact.last_rate:g}." if _fell(fact) < 1 else ""
+    change = f" The rate went from {fact.first_rate:g} to {fact.last_rate:g}." if _fell(fact) < _SAME_RATIO else ""
     return Finding(
         message=f"`{name}.step()` ran {fact.count} times, once per batch, but {_joined(fact, reason)}.{change}",
         subject=name,
