@@ -10,6 +10,7 @@ parameters are addresses and may only be compared between facts that were taken 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -385,6 +386,14 @@ class WitnessFact(NamedTuple):
     """Bytes of the leaves, each storage once."""
     half_nbytes: int = 0
     """Part of `saved_nbytes` in 16-bit numbers, which autocast makes; 0 if a leaf that is used has such numbers too."""
+    float16_count: int = 0
+    """Operations whose result is in float16, of those that were looked at."""
+    float16_leaf_count: int = 0
+    """Leaves in float16."""
+    top: tuple[str, ...] = ()
+    """Names of the first operations from the loss side on, as long as each has one operand and a single number."""
+    mean_reduced: bool | None = None
+    """True if the operation below these scalings is a loss that averages; None if it is not known to be one or not."""
 
 
 class BackwardFact(NamedTuple):
@@ -403,6 +412,10 @@ class BackwardFact(NamedTuple):
     retain_graph: bool
     is_grad_call: bool
     witness: WitnessFact | None
+    autocast: str = ""
+    """Type of the numbers of the autocast block that the call was made in: `bfloat16`; empty outside of one."""
+    device: str = ""
+    """Kind of device of the loss: `cpu`, `cuda`."""
 
 
 class StepFact(NamedTuple):
@@ -631,6 +644,168 @@ class ShortageFact(NamedTuple):
     raised_as: str = ""
 
 
+class ScheduleFact(NamedTuple):
+    """One learning-rate schedule that was stepped."""
+
+    order: int
+    place: Place
+    """Line of the first call of its `step()` in this cell."""
+    schedule: int
+    """Key of the schedule."""
+    kind: str
+    name: str
+    """What the code that steps it calls it; empty if it has no name there."""
+    optimizer: int = 0
+    """Key of its optimizer; 0 if it has none."""
+    optimizer_name: str = ""
+    first_ever: bool = False
+    """True if the first of these calls is the first of its life, and its optimizer had made no step at all before."""
+    told: bool = False
+    """True if `step()` was given an argument: an epoch, or the value that a plateau is looked for in."""
+    turns: tuple[int | None, ...] = ()
+    """Turns that each loop around the call was going to make, the innermost first; None where that is not known."""
+    settings: tuple[tuple[str, float], ...] = ()
+    """`(("step_size", 30.0), ("gamma", 0.1))`."""
+    milestones: tuple[int, ...] = ()
+    count: int = 0
+    """Calls in this cell."""
+    step_counts: tuple[int, ...] = ()
+    """Steps that its optimizer had made in this cell before the first three calls, those from `place` only."""
+    optimizer_steps: int = 0
+    """Steps that its optimizer made in this cell."""
+    first_rate: float | None = None
+    """Learning rate of the first group before the first call."""
+    last_rate: float | None = None
+    """The same at the end of the cell."""
+    rates: tuple[tuple[int, float], ...] = ()
+    """The same after 0, 1, 2, 3, 7, 15, … calls: `((0, 0.1), (1, 0.09))`."""
+    siblings: int = 1
+    """Schedules that were stepped from this line in this cell."""
+
+    def setting(self, name: str) -> float | None:
+        """What it was made with; None if it has no such setting."""
+        return dict(self.settings).get(name)
+
+
+class ClipFact(NamedTuple):
+    """One call of `clip_grad_norm_` or `clip_grad_value_` that was looked at."""
+
+    order: int
+    place: Place
+    function: str
+    limit: float | None
+    """What it clips to."""
+    norm: float | None
+    """The total norm that it returned; None if that lies on a device, or for a clip by value."""
+    spoiled_keys: frozenset[int] = frozenset()
+    """Parameters that it clipped and whose gradients were not finite before."""
+    parameter_keys: frozenset[int] = frozenset()
+    """All parameters of the optimizers whose gradients it changed."""
+    scale: float = 0.0
+    """Scale of the scaler whose `step` was given just these gradients, still scaled; 0 if there was none."""
+    scaler_name: str = ""
+    optimizer: int = 0
+    """Key of the optimizer which that scaler stepped."""
+    optimizer_name: str = ""
+    step_place: Place = Place()
+    """Where it did."""
+
+    def spreads(self) -> bool:
+        """True if the norm was not finite because of some gradients, and made all others so."""
+        bad = self.norm is not None and not isfinite(self.norm)
+        return bad and 0 < len(self.spoiled_keys) < len(self.parameter_keys)
+
+
+class ScalerFact(NamedTuple):
+    """Loss scalers that one line of this cell made, and which stepped one optimizer."""
+
+    place: Place
+    """The line that made them."""
+    name: str
+    step_place: Place
+    """Where the first of them stepped the optimizer."""
+    optimizer: int
+    optimizer_name: str
+    scaler_count: int = 1
+
+
+class SpoiledFact(NamedTuple):
+    """A parameter whose values, or whose gradient, are not finite."""
+
+    key: int
+    """Address of the parameter."""
+    nan_count: int
+    inf_count: int
+    count: int
+    """Elements in all."""
+
+
+class ExtremeFact(NamedTuple):
+    """Values of one variable on the CPU."""
+
+    path: str
+    dtype: str
+    count: int
+    """Elements in all."""
+    inf_count: int = 0
+    """How many are plus infinity."""
+    negative_inf_count: int = 0
+    nan_count: int = 0
+    computed: bool = False
+    """True if it needs a gradient: it was computed from weights, or is one."""
+
+
+class LossFact(NamedTuple):
+    """The value of one loss on the CPU that `backward()` was called on, and what the call left."""
+
+    order: int
+    place: Place
+    index: int
+    """How often this line has called it, this call included."""
+    value: float
+    origins: tuple[ExtremeFact, ...] = ()
+    """Variables around the first loss that is not finite which are not finite either."""
+    spoiled_weights: tuple[SpoiledFact, ...] = ()
+    """Weights that were not finite at that moment."""
+    spoiled_gradients: tuple[SpoiledFact, ...] = ()
+    """Gradients that this call left, of a loss that was finite; looked for until some were found."""
+    zero_gradients: int = 0
+    """Gradients that are zero everywhere."""
+    gradient_count: int = 0
+
+
+class SeriesFact(NamedTuple):
+    """A list of plain numbers that the user's code collected."""
+
+    path: str
+    count: int
+    first_bad: int | None
+    """Position of the first number that is not finite, if the last one is not either."""
+    first: float | None
+    last: float | None
+    """The last number, or the one before the first that is not finite."""
+    lowest: float | None
+    bad: str = ""
+    """That number: `nan` or `inf`."""
+
+
+class WindowFact(NamedTuple):
+    """The steps of one optimizer that come each after several backward calls of one line, under a modulo test."""
+
+    optimizer: int
+    place: Place
+    """Line of the step."""
+    backward_at: Place
+    size: int
+    """Backward calls before the first step."""
+    sizes: tuple[int, ...]
+    """Backward calls before each of the steps that were looked at."""
+    call_count: int
+    """Backward calls from that line in this cell."""
+    step_count: int
+    """Steps in this cell; 0 if several lines make some."""
+
+
 @dataclass(frozen=True)
 class ErrorFact:
     """The exception that ended the cell."""
@@ -660,6 +835,12 @@ class Snapshot:
     tracebacks: tuple[TracebackFact, ...] = ()
     pins: tuple[PinFact, ...] = ()
     elders: tuple[ElderFact, ...] = ()
+    spoiled_weights: tuple[SpoiledFact, ...] = ()
+    """Weights that are not finite, of optimizers and modules that were used in the cell."""
+    extremes: tuple[ExtremeFact, ...] = ()
+    """Variables in float16 that are new and not finite everywhere."""
+    series: tuple[SeriesFact, ...] = ()
+    """Lists of numbers, after a cell that trains."""
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
     hooks: tuple[HookFact, ...] = ()
@@ -693,6 +874,11 @@ class Trace:
     indexings: tuple[IndexingFact, ...] = ()
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
+    schedules: tuple[ScheduleFact, ...] = ()
+    clips: tuple[ClipFact, ...] = ()
+    scalers: tuple[ScalerFact, ...] = ()
+    losses: tuple[LossFact, ...] = ()
+    windows: tuple[WindowFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""
@@ -715,6 +901,21 @@ class Trace:
     def count(self, kind: str, place: Place | None = None) -> int:
         """Calls of one kind in the whole cell, or from one line of it."""
         return sum(fact.count for fact in self.counts if fact.kind == kind and place in (None, fact.place))
+
+
+# A loss that has grown this often before the end is divergence; one that has not ended, only beyond the second, and
+# beyond the third for each call: a total of all losses grows with their number.
+_GREW_RATIO, _EXPLODED_RATIO, _EXPLODED_EACH = 10.0, 1e3, 20.0
+_FEW_LOSSES = 5
+
+
+def _growth(first: float | None, last: float | None, *, index: int, ended: bool) -> tuple[float, float] | None:
+    """First and last value of a loss that is positive and grew; None if it did not."""
+    if first is None or last is None or not first > 0:
+        return None
+    ratio = last / first
+    enough = ratio >= max(_EXPLODED_RATIO, _EXPLODED_EACH * index) and index >= _FEW_LOSSES
+    return (first, last) if enough or (ended and ratio >= _GREW_RATIO) else None
 
 
 @dataclass(frozen=True)
@@ -748,6 +949,102 @@ class Run:
         """What the user calls this module, or its class if no variable leads to it; empty if unknown."""
         fact = self.after.module(key) or self.before.module(key)
         return (fact.path or fact.kind) if fact else ""
+
+    def parameter_path(self, key: int) -> str:
+        """What the user can type to get this parameter; empty if no variable leads there."""
+        for module in self.after.modules:
+            name = dict(module.parameter_names).get(key)
+            if name is not None and module.path:
+                return f"{module.path}.{name}"
+        return next((tensor.path for tensor in self.after.tensors if tensor.key == key), "")
+
+    def owner_path(self, keys: frozenset[int]) -> str:
+        """The first named module that has some of these parameters, or the variable that is one; empty if unknown."""
+        owners = [module.path for module in self.after.modules if module.path and module.parameter_keys & keys]
+        called = [call.name for call in self.trace.forwards if call.name and call.parameter_keys & keys]
+        tensors = [tensor.path for tensor in self.after.tensors if tensor.key in keys]
+        return next(iter((*owners, *called, *tensors)), "")
+
+    def divergence(self) -> tuple[float, float] | None:
+        """A loss that grew at least tenfold before it was not finite any more, or without end: first and last value."""
+        ends = bool(self.after.spoiled_weights)
+        listed = self.bad_series()
+        if listed is not None and (pair := _growth(listed.first, listed.last, index=listed.count, ended=True)):
+            return pair
+        for place in dict.fromkeys(loss.place for loss in self.trace.losses):
+            losses = [loss for loss in self.trace.losses if loss.place == place]
+            finite = [loss.value for loss in losses if isfinite(loss.value)]
+            if finite and finite == sorted(finite):
+                ended = ends or len(finite) < len(losses)
+                if pair := _growth(finite[0], finite[-1], index=losses[-1].index, ended=ended):
+                    return pair
+        return None
+
+    def nonfinite_cause(self) -> str:
+        """What was not finite first: `clip`, `gradient`, `weights`, `loss`, or `rate` if the loss grew until then.
+
+        Empty if all that was looked at is finite, or if a loss scaler deals with it.
+        """
+        losses = self.trace.losses
+        if not self._stays_nonfinite():
+            return ""
+        spoiled = any(loss.spoiled_gradients for loss in losses)
+        if any(fact.kind.startswith("scaler.") for fact in self.trace.counts) and not self.after.spoiled_weights:
+            return ""
+        if spoiled:
+            return "clip" if any(clip.spreads() for clip in self.trace.clips) else "gradient"
+        return self._late_cause()
+
+    def _late_cause(self) -> str:
+        """The same where every gradient that was looked at is finite."""
+        bad = self.first_nonfinite_loss()
+        if bad is not None and bad.spoiled_weights and bad is self.trace.losses[0]:
+            return "weights"
+        if self.divergence() is not None:
+            return "rate" if bad or self.after.spoiled_weights or self.bad_series() else ""
+        if bad is not None or self.bad_series() is not None:
+            return "loss"
+        return "weights" if self.after.spoiled_weights else ""
+
+    def bad_series(self) -> SeriesFact | None:
+        """A list of losses that ends in NaN or infinity; other lists may, where weights and losses are finite."""
+        seen = bool(self.after.spoiled_weights) or self.first_nonfinite_loss() is not None
+        named = (one for one in self.after.series if seen or (not self.trace.losses and "loss" in one.path.lower()))
+        return next((one for one in named if one.first_bad is not None), None)
+
+    def _stays_nonfinite(self) -> bool:
+        """True unless whatever was not finite was skipped: a bad batch, a step without effect."""
+        if self.after.spoiled_weights or self.bad_series() is not None:
+            return True
+        asks = "isfinite" in self.cell.code or "isnan" in self.cell.code
+        last = self.trace.losses[-1].value if self.trace.losses else 0.0
+        return not asks and (not isfinite(last) or not self.trace.steps)
+
+    def graph_in_half(self, loss: LossFact) -> bool:
+        """True if the graph of a loss computed in float16."""
+        graphs = [backward.witness for backward in self.trace.backwards if backward.place == loss.place]
+        return any(graph is not None and graph.float16_count > 0 for graph in graphs)
+
+    def first_nonfinite_loss(self) -> LossFact | None:
+        """The first loss that was looked at and was not finite."""
+        return next((loss for loss in self.trace.losses if not isfinite(loss.value)), None)
+
+    def underflowed(self) -> tuple[LossFact, ...]:
+        """Losses in float16 that are not zero and left gradients which are zero everywhere, if all of them did."""
+        losses = [loss for loss in self.trace.losses if loss.gradient_count and self.graph_in_half(loss)]
+        empty = [loss for loss in losses if loss.zero_gradients == loss.gradient_count and loss.value]
+        return tuple(empty) if len(empty) == len(losses) else ()
+
+    def overflowed(self) -> bool:
+        """True if a loss was not finite, its weights and inputs were, and its graph computed in float16."""
+        loss = self.first_nonfinite_loss() if self.nonfinite_cause() == "loss" else None
+        given = loss is not None and any(not one.computed for one in loss.origins)
+        return loss is not None and not given and not loss.spoiled_weights and self.graph_in_half(loss)
+
+    def source_of(self, cell: int | None) -> str:
+        """Text of this cell or an earlier one; empty if it is not known."""
+        known = (one.cell.source for one in (self, *reversed(self.earlier)) if one.cell.number == cell)
+        return next(known, "")
 
     def optimizer_path(self, key: int) -> str:
         """What the user calls this optimizer, globally or where it steps; empty if it has no name."""

@@ -106,7 +106,7 @@ def test_none_is_no_closure():
 
 def test_accumulation_is_several_backward_calls_per_step():
     code = (
-        "for i in range(8):\n    loss_of(model).backward()\n    if i % 4 == 3:\n        opt.step()\n"
+        "for i in range(8):\n    (loss_of(model) / 4).backward()\n    if i % 4 == 3:\n        opt.step()\n"
         "        opt.zero_grad()"
     )
     steps, found = steps_of(code)

@@ -13,7 +13,9 @@ import torch
 
 from torch_inspector.facts import BackwardFact
 from torch_inspector.observe import private, witness
+from torch_inspector.observe.precision import autocast_at
 from torch_inspector.observe.recorder import NOWHERE
+from torch_inspector.observe.values import ValueWatch
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -39,7 +41,15 @@ _TENSOR_BACKWARD = torch.Tensor.backward.__code__
 class BackwardWatch:
     """Records one cell's backward calls between `open` and `close`."""
 
-    def __init__(self, attention: Attention, ledger: Ledger, reader: GraphReader, forwards: ForwardWatch) -> None:
+    def __init__(
+        self,
+        attention: Attention,
+        ledger: Ledger,
+        reader: GraphReader,
+        forwards: ForwardWatch,
+    ) -> None:
+        self.values = ValueWatch(ledger)
+        """Values of losses and gradients of the cell."""
         self._attention = attention
         self._ledger = ledger
         self._reader = reader
@@ -58,6 +68,7 @@ class BackwardWatch:
         """Begins to record a cell."""
         self._recorder, self.facts, self._latest = recorder, [], NOWHERE
         self._quiet.clear()
+        self.values.open()
 
     def close(self) -> None:
         """Records no more; the facts stay until the next cell."""
@@ -132,6 +143,8 @@ class BackwardWatch:
         seen = self._wants_graph(site) and self._look(recorder, site, given, frame)
         trail = recorder.places.trail(frame) if attention.looking else 0
         with recorder.failures.guard("backward"), private.unseen():
+            for root in witness.roots_of(*given)[:1]:
+                self.values.before(recorder, site.place, site.count, root, frame)
             for record in self._ledger.live():
                 record.leaves_complete &= bool(seen)
                 if attention.looking:
@@ -159,6 +172,8 @@ class BackwardWatch:
         with recorder.failures.guard("backward"), private.unseen():
             for record in self._ledger.live() if attention.looking else ():
                 record.end_backward(site.place, trail)
+            if attention.looking:
+                self.values.after(site.place, site.count)
         attention.after_backward()
 
     def _look(self, recorder: Recorder, site: Site, given: _Given, frame: FrameType) -> bool:
@@ -170,11 +185,13 @@ class BackwardWatch:
             roots = witness.roots_of(*given)
             seen = witness.look(roots, self._reader, recorder, frame) if roots else None
             if seen is not None:
-                self._note(recorder, site, seen, retain_graph=_retains(*given))
+                self._note(recorder, site, seen, roots[0], retain_graph=_retains(*given))
         recorder.budget.charge(begun)
         return seen is not None and seen.fact.complete
 
-    def _note(self, recorder: Recorder, site: Site, seen: witness.Seen, *, retain_graph: bool) -> None:
+    def _note(
+        self, recorder: Recorder, site: Site, seen: witness.Seen, root: torch.Tensor, *, retain_graph: bool
+    ) -> None:
         fact = BackwardFact(
             order=recorder.next_order(),
             place=site.place,
@@ -185,6 +202,8 @@ class BackwardWatch:
             retain_graph=retain_graph,
             is_grad_call=site.kind == "grad",
             witness=seen.fact,
+            autocast=autocast_at(root),
+            device=root.device.type,
         )
         self.facts.append(fact)
         site.growing = _grown(site, fact)

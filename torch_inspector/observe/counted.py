@@ -12,11 +12,13 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from torch_inspector.observe import kinds
+from torch_inspector.observe.schedules import Schedules
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
     from torch_inspector.observe.ledger import Ledger
-    from torch_inspector.observe.recorder import Recorder
+    from torch_inspector.observe.recorder import Recorder, Site
+    from torch_inspector.observe.scaling import ScalingWatch
 
 _is_compiling = torch.compiler.is_dynamo_compiling
 
@@ -24,10 +26,12 @@ _is_compiling = torch.compiler.is_dynamo_compiling
 class CountWatch:
     """Counts one cell's calls between `open` and `close`."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, scaling: ScalingWatch) -> None:
+        self._scaling = scaling
         self._ledger = ledger
         self._recorder: Recorder | None = None
         self._in_schedule = False
+        self.schedules = Schedules()
         self.patches = (
             *(Patch(torch.amp.GradScaler, name, self._scaler(name)) for name in ("step", "unscale_", "update")),
             *(Patch(kind, "step", self._wrap_schedule) for kind in _scheduler_kinds()),
@@ -36,6 +40,7 @@ class CountWatch:
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
         self._recorder, self._in_schedule = recorder, False
+        self.schedules.open()
 
     def close(self) -> None:
         """Records no more."""
@@ -49,7 +54,9 @@ class CountWatch:
                     and self._recorder is not None
                     and threading.get_ident() == self._recorder.thread
                 ):
-                    self._count(self._recorder, f"scaler.{name}", args, sys._getframe(1))
+                    site = self._count(self._recorder, f"scaler.{name}", args, sys._getframe(1))
+                    if name == "step":
+                        self._scaling.before_step(self._recorder, site.count, args, sys._getframe(1))
                 try:
                     return original(*args, **kwargs)
                 except BaseException as error:
@@ -64,7 +71,7 @@ class CountWatch:
         def step(*args: Any, **kwargs: Any) -> Any:
             outer = self._in_schedule
             if not _is_compiling() and self._recorder is not None and not outer:
-                self._count(self._recorder, "scheduler", args, sys._getframe(1))
+                self._schedule(self._recorder, args, kwargs, sys._getframe(1))
             self._in_schedule = True
             try:
                 return original(*args, **kwargs)
@@ -76,9 +83,14 @@ class CountWatch:
 
         return step
 
-    def _count(self, recorder: Recorder, kind: str, args: tuple[Any, ...], frame: FrameType) -> None:
+    def _schedule(self, recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
         if frame.f_code.co_name == "_initial_step":
             return  # made by the schedule itself
+        site = self._count(recorder, "scheduler", args, frame)
+        if args and threading.get_ident() == recorder.thread:
+            self.schedules.note(recorder, site, args[0], (*args[1:], *kwargs.values()), frame)
+
+    def _count(self, recorder: Recorder, kind: str, args: tuple[Any, ...], frame: FrameType) -> Site:
         site = recorder.site(kind, frame)
         if args and not site.name:
             site.name = kinds.class_name(args[0])
@@ -86,6 +98,7 @@ class CountWatch:
             # A scaler that finds inf skips the optimizer; the gradients count as used all the same.
             for record in self._ledger.live():
                 record.used = True
+        return site
 
 
 def _scheduler_kinds() -> list[type[Any]]:

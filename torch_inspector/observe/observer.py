@@ -29,9 +29,15 @@ from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
 from torch_inspector.observe.retained import with_places
+from torch_inspector.observe.scaling import ScalingWatch
 from torch_inspector.observe.snapshot import Look, Snapshots
 from torch_inspector.observe.steps import StepWatch
+from torch_inspector.observe.windows import windows
 from torch_inspector.observe.wrapper import Patch
+
+_Watch = (
+    ForwardWatch | BackwardWatch | StepWatch | CountWatch | LoaderWatch | EmptiedWatch | CheckpointWatch | ScalingWatch
+)
 
 
 class TorchObserver:
@@ -52,12 +58,15 @@ class TorchObserver:
         self._forwards = ForwardWatch(self._ledger, self._reader)
         self._forwards.something_new = self._attention.again
         self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards)
+        self._values = self._backwards.values
         self._steps = StepWatch(self._attention, self._ledger, self._forwards)
-        self._counted = CountWatch(self._ledger)
+        self._scaling = ScalingWatch(self._attention, self._ledger)
+        self._counted = CountWatch(self._ledger, self._scaling)
         self._loaders = LoaderWatch()
         self._emptied = EmptiedWatch()
         self._checkpoints = CheckpointWatch()
         self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures, places)
+        self._snapshots.values = self._values
         self._recorder: Recorder | None = None
         self._nodes_before = 0
         self.install()
@@ -84,11 +93,9 @@ class TorchObserver:
     def _patches(self) -> list[Patch]:
         return [patch for watch in self._watches() for patch in watch.patches]
 
-    def _watches(
-        self,
-    ) -> tuple[ForwardWatch, BackwardWatch, StepWatch, CountWatch, LoaderWatch, EmptiedWatch, CheckpointWatch]:
+    def _watches(self) -> tuple[_Watch, ...]:
         watches = self._forwards, self._backwards, self._steps, self._counted, self._loaders
-        return *watches, self._emptied, self._checkpoints
+        return *watches, self._emptied, self._checkpoints, self._scaling
 
     def open(self, budget_s: float) -> None:
         """Begins to record a cell."""
@@ -119,8 +126,10 @@ class TorchObserver:
         text = source.source_trace(cell)
         if recorder is None:
             return text
+        counts = recorder.counts() + self._forwards.counts()
         return replace(
             text,
+            windows=tuple(windows(self._steps.facts, self._backwards.facts, counts, self._files(cell))),
             backwards=tuple(self._backwards.facts),
             steps=tuple(self._steps.facts),
             forwards=self._forwards.facts(),
@@ -129,7 +138,11 @@ class TorchObserver:
             loaders=self._loaders.facts(),
             emptied=self._emptied.facts(),
             checkpoints=self._checkpoints.facts(),
-            counts=recorder.counts() + self._forwards.counts(),
+            schedules=self._counted.schedules.facts(recorder),
+            losses=tuple(self._values.losses),
+            clips=tuple(self._scaling.clips),
+            scalers=self._scaling.scalers(),
+            counts=counts,
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
 

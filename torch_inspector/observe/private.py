@@ -287,3 +287,43 @@ def tells_its_class() -> bool:
     except Exception:  # noqa: BLE001  (a default device or a mode of the user's)
         return False
     return all(any(part is kind for part in gc.get_referents(thing)) for thing, kind in pairs)
+
+
+def output_dtype(node: Node, number: int = 0) -> torch.dtype | None:
+    """Type of the numbers of a result of the operation behind a node; None if torch does not tell."""
+    try:
+        dtype = node._input_metadata[number].dtype
+    except Exception:  # noqa: BLE001
+        return None
+    return dtype if isinstance(dtype, torch.dtype) else None
+
+
+# Losses which note how they were reduced, as a plain number: 1 for a mean, 2 for a sum.
+_REDUCED = frozenset(
+    f"{name}Backward0"
+    for name in (
+        "BinaryCrossEntropy",
+        "BinaryCrossEntropyWithLogits",
+        "HuberLoss",
+        "MseLoss",
+        "MultiMarginLoss",
+        "MultilabelMarginLoss",
+        "NllLoss",
+        "NllLoss2D",
+        "SmoothL1Loss",
+        "SoftMarginLoss",
+    )
+)
+
+
+def averages(node: Node) -> bool | None:
+    """True if the operation behind a node is a mean, or a loss that averages; None if that is not known."""
+    name = type(node).__name__
+    if name in ("MeanBackward0", "MeanBackward1"):
+        return True
+    if name not in _REDUCED:
+        return None
+    try:
+        return int(node._saved_reduction) == 1
+    except Exception:  # noqa: BLE001
+        return None

@@ -22,6 +22,7 @@ from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
+from torch_inspector.observe.values import ValueWatch
 
 if TYPE_CHECKING:
     from torch_inspector.failures import Failures
@@ -52,6 +53,7 @@ _PARTS = (
     "circles",
     "deleted",
 )
+_VALUES = ("spoiled_weights", "extremes", "series")
 
 
 @dataclass
@@ -80,6 +82,8 @@ class Snapshots:
     def __init__(
         self, keys: Keys, ledger: Ledger, reader: GraphReader, failures: Failures, places: Places | None = None
     ) -> None:
+        self.values = ValueWatch(ledger)
+        """The one that watches the cells, where there is one."""
         self._keys = keys
         self._ledger = ledger
         self._reader = reader
@@ -119,7 +123,7 @@ class Snapshots:
 
     def _take(self, look: Look, cell: int | None) -> Snapshot:
         names = self._walk(look)
-        parts: dict[str, tuple[Any, ...]] = dict.fromkeys(_PARTS, ())
+        parts: dict[str, tuple[Any, ...]] = dict.fromkeys((*_PARTS, *_VALUES), ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
             ("optimizers", lambda: self._optimizers(names, full=look.full or _only_infers(look))),
@@ -132,6 +136,9 @@ class Snapshots:
             ("hooks", lambda: self._hooks.facts(names, look.names, look.history, look.called)),
             ("circles", lambda: self._circles.facts(names, look.called, self._letting_go.deleted())),
             ("deleted", lambda: self._letting_go.facts(names, look.names, look.history, look.line_offset)),
+            ("spoiled_weights", lambda: self.values.spoiled_weights(names, look.called, self._keys.of)),
+            ("extremes", lambda: self.values.halves(names)),
+            ("series", lambda: self.values.series(look.names, look.code)),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):

@@ -14,6 +14,7 @@ from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.other_side import Reader
 from torch_inspector.observe.patterns import find_patterns
+from torch_inspector.observe.precision import precision_of
 from torch_inspector.observe.tables import find_tables
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
         return None
     user = recorder.places.user_frame(frame)
     named = _names(user, roots[0]) if user is not None else ""
+    precision = precision_of(roots[0].grad_fn, walk)
     return Seen(
         fact=WitnessFact(
             node_count=len(walk.nodes),
@@ -56,6 +58,7 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
             tables=find_tables(walk, Consumers(walk)),
             leaf_nbytes=walk.leaf_nbytes,
             half_nbytes=walk.half_nbytes(),
+            **precision._asdict(),
         ),
         root=named,
         made_at=_made_at(recorder, user, named),

@@ -1,0 +1,111 @@
+"""Windows of backward calls: undivided, with leftovers, and right."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net = nn.Linear(3, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+adam = torch.optim.Adam(net.parameters())
+data = [(torch.randn(8, 3), torch.randint(0, 2, (8,))) for _ in range(12)]
+"""
+LOOP = """
+opt.zero_grad()
+for i, (x, y) in enumerate(data{rest}):
+    loss = {loss}
+    {before}loss.backward()
+    if (i + 1) % 4 == 0{test}:
+        {step}
+        opt.zero_grad()
+{end}
+"""
+MEAN = "F.cross_entropy(net(x), y)"
+
+
+def loop(*, loss=MEAN, before="", step="opt.step()", rest="", test="", end=""):
+    return LOOP.format(loss=loss, before=before, step=step, rest=rest, test=test, end=end)
+
+
+TRAINER = """
+class Trainer:
+    def __init__(self, model, every=3):
+        self.model, self.every, self.count = model, every, 0
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    def train_step(self, x, y):
+        cost = F.mse_loss(self.model(x), F.one_hot(y, 2).float())
+        cost.backward()
+        self.count += 1
+        if self.count % self.every == 0:
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+trainer = Trainer(net)
+for batch in data:
+    trainer.train_step(*batch)
+"""
+EPOCHS = """
+for epoch in range(3):
+    for i, (x, y) in enumerate(data[:10]):
+        (F.cross_entropy(net(x), y) / 4).backward()
+        if (i + 1) % 4 == 0:
+            opt.step()
+            opt.zero_grad()
+"""
+TASKS = """
+for i, (x, y) in enumerate(data):
+    opt.zero_grad()
+    for k in range(2):
+        F.cross_entropy(net(x) * (k + 1), y).backward()
+    opt.step()
+"""
+
+
+def findings(source):
+    with a_notebook() as notebook:
+        for cell in (SETUP, source):
+            notebook.run(cell)
+        assert all(error is None for error in notebook.errors)
+        slugs = "accumulation-unscaled", "accumulation-remainder"
+        return [(f.slug, f.line, f.severity) for f in notebook.runs[-1].findings if f.slug in slugs]
+
+
+FOUND = {
+    "cross entropy": (loop(), ("accumulation-unscaled", 5, "warning")),
+    "a mean by hand": (
+        loop(loss="(net(x) - F.one_hot(y, 2)).pow(2).mean()"),
+        ("accumulation-unscaled", 5, "warning"),
+    ),
+    "Adam": (loop(step="adam.step()"), ("accumulation-unscaled", 5, "hint")),
+    "a trainer": (TRAINER, ("accumulation-unscaled", 8, "warning")),
+    "leftovers": (loop(before="loss = loss / 4; ", rest="[:10]"), ("accumulation-remainder", 7, "hint")),
+    "leftovers of each epoch": (EPOCHS, ("accumulation-remainder", 6, "hint")),
+}
+QUIET = {
+    "divided": loop(before="loss = loss / 4; "),
+    "divided at once": loop(loss=f"{MEAN} / 4"),
+    "weighted": loop(loss=f"0.25 * {MEAN}"),
+    "a sum": loop(loss="F.cross_entropy(net(x), y, reduction='sum')"),
+    "divided later": loop(step="[p.grad.div_(4) for p in net.parameters()]; opt.step()"),
+    "the rest too": loop(before="loss = loss / 4; ", rest="[:10]", test=" or i + 1 == 10"),
+    "the rest afterwards": loop(before="loss = loss / 4; ", rest="[:10]", end="opt.step()"),
+    "every batch": loop().replace("% 4", "% 1"),
+    "tasks": TASKS,
+    "logged": loop(before="loss = loss / 4; ").replace(
+        "opt.zero_grad()\n\n", "opt.zero_grad()\n    if i % 5:\n        i\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    source, told = FOUND[name]
+    assert findings(source) == [told]
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert findings(QUIET[name]) == []

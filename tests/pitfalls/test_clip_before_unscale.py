@@ -1,0 +1,94 @@
+"""Clips of scaled gradients, and clips that only look like it."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+def loss():
+    return net(torch.ones(4, 3)).pow(2).mean()
+"""
+LOOP = """
+for i in range(4):
+    opt.zero_grad()
+    scaler.scale(loss()).backward()
+    {middle}
+    scaler.step(opt)
+    scaler.update()
+"""
+TRAINER = """
+class Trainer:
+    def __init__(self):
+        self.scaler = torch.amp.GradScaler("cpu")
+        self.optimizer = torch.optim.AdamW(net.parameters())
+    def fit(self):
+        for i in range(3):
+            self.optimizer.zero_grad()
+            self.scaler.scale(loss()).backward()
+            clip_grad_value_(net.parameters(), 0.5)
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+Trainer().fit()
+"""
+
+
+def findings(*cells):
+    with a_notebook() as notebook:
+        for cell in (SETUP, *cells):
+            notebook.run(cell)
+        assert all(error is None for error in notebook.errors)
+        return [f for run in notebook.runs for f in run.findings if f.slug == "clip-before-unscale"]
+
+
+FOUND = {
+    "by norm": "clip_grad_norm_(net.parameters(), 1.0)",
+    "by keyword": "nn.utils.clip_grad_norm_(list(net.parameters()), max_norm=5)",
+    "by value": "torch.nn.utils.clip_grad_value_(net.parameters(), clip_value=0.1)",
+    "unscaled too late": "clip_grad_norm_(net.parameters(), 1.0); norm = 3",
+}
+QUIET = {
+    "unscaled": "scaler.unscale_(opt); clip_grad_norm_(net.parameters(), 1.0)",
+    "limit scaled": "clip_grad_norm_(net.parameters(), 1.0 * scaler.get_scale())",
+    "measured": "clip_grad_norm_(net.parameters(), float('inf'))",
+    "nothing": "pass",
+    "another model": (
+        "critic = nn.Linear(3, 1); critic(torch.ones(1, 3)).sum().backward(); clip_grad_norm_(critic.parameters(), 1.0)"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    (finding,) = findings(LOOP.format(middle=FOUND[name]))
+    assert (finding.line, finding.subject, finding.severity) == (5, "opt", "error")
+    assert "unscale_" in finding.message
+
+
+def test_found_in_a_trainer():
+    (finding,) = findings(TRAINER)
+    assert finding.line == 10
+    assert "self.scaler.unscale_(self.optimizer)" in finding.fix
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert findings(LOOP.format(middle=QUIET[name])) == []
+
+
+def test_silent_without_an_active_scaler():
+    off = "scaler = torch.amp.GradScaler('cpu', enabled=False)"
+    assert findings(off, LOOP.format(middle=FOUND["by norm"])) == []
+
+
+def test_silent_for_a_part_in_full_precision():
+    plain = (
+        "for i in range(3):\n    opt.zero_grad()\n    loss().backward()\n    clip_grad_norm_(net.parameters(), 1.0)\n"
+        "    opt.step()\n"
+    )
+    assert findings(plain + LOOP.format(middle="pass")) == []

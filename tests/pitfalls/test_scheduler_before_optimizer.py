@@ -1,0 +1,106 @@
+"""Schedules that are stepped too early, and calls that look like it."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+from torch.optim import lr_scheduler
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=1.0)
+sched = lr_scheduler.ExponentialLR(opt, gamma=0.5)
+def update(o=None):
+    (o or opt).zero_grad()
+    net(torch.ones(4, 3)).pow(2).mean().backward()
+    (o or opt).step()
+"""
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert all(error is None for error in notebook.errors)
+        return [
+            (line, finding.subject)
+            for run in notebook.runs
+            for finding in run.findings
+            if finding.slug == "scheduler-before-optimizer"
+            for line in [finding.line]
+        ]
+
+
+TRAINER = """
+class Trainer:
+    def __init__(self):
+        self.opt = torch.optim.Adam(net.parameters(), lr=0.1)
+        self.plan = lr_scheduler.LambdaLR(self.opt, lambda e: 1 / (1 + e))
+    def epoch(self):
+        self.plan.step()
+        for _ in range(3):
+            update(self.opt)
+    def fit(self):
+        for _ in range(4):
+            self.epoch()
+Trainer().fit()
+"""
+FOUND = {
+    "top of the loop": ("for e in range(4):\n    sched.step()\n    update()", (2, "sched")),
+    "between backward and step": (
+        (
+            "for e in range(4):\n    opt.zero_grad()\n    net(torch.ones(2, 3)).sum().backward()\n    sched.step()\n"
+            "    opt.step()"
+        ),
+        (4, "sched"),
+    ),
+    "batches inside": ("for e in range(3):\n    sched.step()\n    for b in range(5):\n        update()", (2, "sched")),
+    "a trainer": (TRAINER, (7, "self.plan")),
+    "in a function": (
+        "def fit(optimizer, s):\n    for e in range(3):\n        s.step()\n        update(optimizer)\nfit(opt, sched)",
+        (3, "s"),
+    ),
+}
+QUIET = {
+    "after": "for e in range(4):\n    update()\n    sched.step()",
+    "wound on": "for e in range(3):\n    sched.step()\nfor e in range(3):\n    update()\n    sched.step()",
+    "wound on by one": "for e in range(1):\n    sched.step()\nfor e in range(3):\n    update()\n    sched.step()",
+    "drawn": "rates = []\nfor e in range(9):\n    rates.append(sched.get_last_lr()[0])\n    sched.step()",
+    "told": "for e in range(4):\n    sched.step(e)\n    update()",
+    "from zero": (
+        "warm = lr_scheduler.LambdaLR(opt, lambda s: s / 10)\nfor i in range(4):\n    warm.step()\n    update()"
+    ),
+    "plateau": (
+        "p = lr_scheduler.ReduceLROnPlateau(opt)\nfor e in range(4):\n    p.step(1.0)\n    update()\n    sched.step()"
+    ),
+    "scaler": (
+        "s = torch.amp.GradScaler('cpu', init_scale=1e38)\nfor e in range(5):\n    opt.zero_grad()\n"
+        "    s.scale(net(torch.ones(2, 3)).sum() * 1e9).backward()\n    s.step(opt)\n    s.update()\n    sched.step()"
+    ),
+    "chained": (
+        "both = lr_scheduler.ChainedScheduler([sched, lr_scheduler.StepLR(opt, 2)])\nfor e in range(4):\n    update()\n"
+        "    both.step()"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.filterwarnings("ignore")
+def test_found(name):
+    source, place = FOUND[name]
+    assert found(source) == [place]
+
+
+@pytest.mark.parametrize("name", QUIET)
+@pytest.mark.filterwarnings("ignore")
+def test_silent(name):
+    assert found(QUIET[name]) == []
+
+
+def test_the_message_names_the_rates():
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(FOUND["top of the loop"][0])
+    assert "`sched.step()` ran before the first `opt.step()`" in run.findings[0].message
+    assert "1, was never used, and training began with 0.5" in run.findings[0].message

@@ -1,0 +1,66 @@
+"""In which precision a loss was computed, how its scalar end looks, and whether `backward` runs under autocast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from torch_inspector.observe import private
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.graph import Walk
+    from torch_inspector.observe.private import Node
+
+# Nodes asked for the type of their result, about 1 µs each.
+_NODES = 300
+# Operations followed from the loss on: scalings, sums of parts.
+_TOP = 6
+_SCALINGS = ("MulBackward0", "DivBackward0", "NegBackward0", "ToCopyBackward0")
+
+
+class Precision(NamedTuple):
+    """What the nodes say."""
+
+    float16_count: int
+    float16_leaf_count: int
+    top: tuple[str, ...]
+    mean_reduced: bool | None
+
+
+def precision_of(root: Node, walk: Walk) -> Precision:
+    """Looks at the types of results and at the operations next to the loss."""
+    # Linear layers keep their operands: without any 16-bit numbers kept there is nothing to be asked.
+    some = list(walk.nodes.values())[:_NODES] if walk.half_storages else []
+    leaves = [node for node in some if private.is_leaf_node(node)]
+    halves = sum(_is_float16(node) for node in some if not private.is_leaf_node(node))
+    half_leaves = sum(node.variable.dtype == torch.float16 for node in leaves)
+    top, below = _top_of(root)
+    return Precision(halves, half_leaves, top, private.averages(below))
+
+
+def autocast_at(tensor: torch.Tensor) -> str:
+    """Type of numbers of the autocast block around the code that runs, for the device of a tensor; empty if none."""
+    kind = tensor.device.type
+    try:
+        active = torch.is_autocast_enabled(kind)
+        return str(torch.get_autocast_dtype(kind)).removeprefix("torch.") if active else ""
+    except (RuntimeError, TypeError):  # devices that have no autocast; torch before 2.4
+        return ""
+
+
+def _is_float16(node: Any) -> bool:
+    return private.output_dtype(node) is torch.float16
+
+
+def _top_of(root: Node) -> tuple[tuple[str, ...], Node]:
+    """Names of scalings from a loss on, and the first operation that is none."""
+    names: tuple[str, ...] = ()
+    node = root
+    while type(node).__name__ in _SCALINGS and len(names) < _TOP:
+        names = (*names, type(node).__name__)
+        parents = [parent for parent, _ in node.next_functions if parent is not None]
+        if len(parents) != 1:
+            break
+        node = parents[0]
+    return (*names, type(node).__name__), node

@@ -1,0 +1,240 @@
+"""Watches clipping of gradients and loss scalers: in which order they come, and how many scalers one optimizer sees."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.utils import clip_grad
+
+from torch_inspector.facts import ClipFact, Place, ScalerFact
+from torch_inspector.observe import kinds, private
+from torch_inspector.observe.ledger import parameters_of
+from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.wrapper import Patch, unframe
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.attention import Attention
+    from torch_inspector.observe.ledger import Ledger, Mark
+    from torch_inspector.observe.recorder import Recorder
+
+_CLIPS_KEPT = 64
+_SCALERS_KEPT = 64
+# Scaler steps from one line that are looked at; the order of the calls is the same in all.
+_FIRST_STEPS = 3
+# Elements of gradients that are read before one clip, on the CPU.
+_ELEMENTS = 300_000
+
+_Marks = dict[int, list["Mark"]]
+"""Gradients of optimizers, by their keys."""
+_Pending = tuple[int, _Marks]
+"""Position of a clip among all of the cell, and the gradients that it has changed."""
+
+_is_compiling = torch.compiler.is_dynamo_compiling
+
+
+class ScalingWatch:
+    """Records one cell's clips and scalers between `open` and `close`."""
+
+    def __init__(self, attention: Attention, ledger: Ledger) -> None:
+        self._attention = attention
+        self._ledger = ledger
+        self._recorder: Recorder | None = None
+        self._wrapped: dict[int, Callable[..., Any]] = {}
+        self._pending: list[_Pending] = []
+        self._made: dict[int, Place] = {}
+        self._fresh = False
+        self._scalers: dict[tuple[int, Place], ScalerFact] = {}
+        self._scaler_keys: dict[tuple[int, Place], set[int]] = {}
+        self.clips: list[ClipFact] = []
+        names = ("clip_grad_norm_", "clip_grad_value_")
+        self.patches = (
+            Patch(torch.amp.GradScaler, "__init__", self._wrap_init),
+            *(Patch(owner, name, self._wrap_clip) for owner in (clip_grad, torch.nn.utils) for name in names),
+        )
+
+    def open(self, recorder: Recorder) -> None:
+        """Begins to record a cell."""
+        self._recorder, self._fresh = recorder, True
+        self._pending, self._made, self.clips = [], {}, []
+        self._scalers, self._scaler_keys = {}, {}
+
+    def close(self) -> None:
+        """Records no more; the facts stay until the next cell."""
+        self._recorder = None
+
+    def scalers(self) -> tuple[ScalerFact, ...]:
+        """One fact per optimizer and line that made scalers for it in this cell."""
+        return tuple(fact._replace(scaler_count=len(self._scaler_keys[key])) for key, fact in self._scalers.items())
+
+    # scalers ------------------------------------------------------------------
+
+    def _wrap_init(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def init(*args: Any, **kwargs: Any) -> None:
+            try:
+                original(*args, **kwargs)
+            except BaseException as error:
+                unframe(error)
+                raise
+            recorder = self._recorder
+            if recorder is not None and threading.get_ident() == recorder.thread and args:
+                with recorder.failures.guard("scaler"):
+                    self._made[recorder.keys.of(args[0])] = recorder.places.find(sys._getframe(1))
+                    self._fresh = True
+
+        return init
+
+    def before_step(self, recorder: Recorder, count: int, given: tuple[Any, ...], frame: FrameType) -> None:
+        """Looks at a call of `scaler.step(optimizer)` that is about to be made, if anything about it is new.
+
+        Args:
+            recorder: Of the cell.
+            count: How often this line has made it.
+            given: The scaler and the optimizer.
+            frame: Who calls.
+        """
+        if not (self._fresh or self._pending or count <= _FIRST_STEPS) or len(given) <= 1:
+            return
+        self._fresh = False
+        pending, self._pending = self._pending, []
+        with recorder.failures.guard("scaler"), private.unseen():
+            fields = kinds.fields_of(given[0])
+            if fields.get("_enabled") is not True or not kinds.is_a(given[1], torch.optim.Optimizer):
+                return
+            self._note_scaler(recorder, given[0], given[1], frame)
+            if not _is_unscaled(fields, given[1]):
+                self._note_scaled(recorder, given, pending, frame)
+
+    def _note_scaler(self, recorder: Recorder, scaler: Any, optimizer: Any, frame: FrameType) -> None:
+        key = recorder.keys.of(scaler)
+        made_at = self._made.get(key)
+        if made_at is None or len(self._made) > _SCALERS_KEPT:
+            return
+        at = (recorder.keys.of(optimizer), made_at)
+        user = recorder.places.user_frame(frame)
+        if at not in self._scalers:
+            names = name_in(user, scaler), name_in(user, optimizer)
+            self._scalers[at] = ScalerFact(made_at, names[0], recorder.places.find(frame), at[0], names[1])
+        self._scaler_keys.setdefault(at, set()).add(key)
+
+    def _note_scaled(
+        self, recorder: Recorder, given: tuple[Any, ...], pending: list[_Pending], frame: FrameType
+    ) -> None:
+        """Marks clips after which nothing, an `unscale_` neither, has touched the gradients of the optimizer."""
+        scaler, optimizer = given[:2]
+        key, user = recorder.keys.of(optimizer), recorder.places.user_frame(frame)
+        now = self._ledger.record(key, optimizer).marks()
+        for index in [index for index, touched in pending if touched.get(key) == now]:
+            self.clips[index] = self.clips[index]._replace(
+                scale=_scale_of(kinds.fields_of(scaler)),
+                scaler_name=name_in(user, scaler),
+                optimizer=key,
+                optimizer_name=name_in(user, optimizer),
+                step_place=recorder.places.find(frame),
+            )
+
+    # clips --------------------------------------------------------------------
+
+    def _wrap_clip(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        known = self._wrapped.get(id(original))
+        if known is not None:
+            return known
+        attention = self._attention
+
+        def clip(*args: Any, **kwargs: Any) -> Any:
+            looks = not _is_compiling() and attention.watching and attention.looking
+            seen = self._before_clip() if looks else None
+            try:
+                result = original(*args, **kwargs)
+            except BaseException as error:
+                unframe(error)
+                raise
+            if seen is not None:
+                self._after_clip(original, (args, kwargs), result, seen, sys._getframe(1))
+            return result
+
+        self._wrapped[id(original)] = clip
+        return clip
+
+    def _before_clip(self) -> tuple[_Marks, frozenset[int]] | None:
+        """Gradients of every optimizer, and which parameters have some that are not finite."""
+        recorder = self._recorder
+        if recorder is None or threading.get_ident() != recorder.thread or len(self.clips) >= _CLIPS_KEPT:
+            return None
+        with recorder.failures.guard("clip"), private.unseen():
+            marks = {record.key: record.marks() for record in self._ledger.live()}
+            return marks, self._spoiled()
+        return None
+
+    def _spoiled(self) -> frozenset[int]:
+        found, left = set(), _ELEMENTS
+        optimizers = [record.ref() for record in self._ledger.live()]
+        for parameter in (p for one in optimizers if one is not None for group in parameters_of(one) for p in group):
+            gradient = parameter.grad if parameter.is_leaf else None
+            if gradient is None or gradient.device.type != "cpu" or gradient.layout != torch.strided:
+                continue
+            left -= gradient.numel()
+            if left < 0:
+                break
+            if not math.isfinite(gradient.sum().item()) and not bool(gradient.isfinite().all()):
+                found.add(id(parameter))
+        return frozenset(found)
+
+    def _after_clip(
+        self,
+        original: Callable[..., Any],
+        given: tuple[tuple[Any, ...], dict[str, Any]],
+        norm: Any,
+        seen: tuple[_Marks, frozenset[int]],
+        frame: FrameType,
+    ) -> None:
+        recorder = self._recorder
+        if recorder is None:
+            return
+        with recorder.failures.guard("clip"), private.unseen():
+            before, spoiled = seen
+            now = {record.key: (record, record.marks()) for record in self._ledger.live()}
+            touched = {key: marks for key, (_, marks) in now.items() if key in before and marks != before[key]}
+            keys = frozenset[int]().union(*(now[key][0].keys() for key in touched))
+            fact = ClipFact(
+                order=recorder.next_order(),
+                place=recorder.places.find(frame),
+                function=original.__name__,
+                limit=_limit(*given),
+                norm=_number(norm),
+                spoiled_keys=spoiled & keys,
+                parameter_keys=keys,
+            )
+            self._pending.append((len(self.clips), touched))
+            self.clips.append(fact)
+
+
+def _limit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
+    """What the call clips to, if it is a plain number."""
+    value: Any = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
+    return float(value) if type(value) in (int, float) else None
+
+
+def _number(norm: Any) -> float | None:
+    """The total norm that a clip returned, if it lies on the CPU."""
+    plain = type(norm) is torch.Tensor and norm.device.type == "cpu" and norm.numel() == 1
+    return float(norm.detach()) if plain else None
+
+
+def _is_unscaled(fields: dict[str, Any], optimizer: Any) -> bool:
+    states: Any = fields.get("_per_optimizer_states")
+    state = dict.get(states, id(optimizer)) if kinds.is_a(states, dict) else None
+    stage = state.get("stage") if type(state) is dict else None
+    return stage is not None and getattr(stage, "name", "") != "READY"
+
+
+def _scale_of(fields: dict[str, Any]) -> float:
+    """The scale in force if it lies on the CPU, else what the scaler started with."""
+    scale = _number(fields.get("_scale"))
+    first: Any = fields.get("_init_scale")
+    return scale if scale is not None else float(first) if type(first) in (int, float) else 0.0

@@ -1,0 +1,150 @@
+"""Watches learning-rate schedules: where they are stepped, against their optimizer's steps, and what the rate does."""
+
+from __future__ import annotations
+
+import weakref
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from torch_inspector.facts import ScheduleFact
+from torch_inspector.observe import kinds
+from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.planned import planned_turns
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.recorder import Recorder, Site
+
+# Calls of one schedule before which the steps of its optimizer are counted.
+_FIRST_CALLS = 3
+_RECORDS_KEPT = 64
+_SETTINGS = (
+    "step_size",
+    "gamma",
+    "T_max",
+    "T_0",
+    "total_iters",
+    "total_steps",
+    "start_factor",
+    "end_factor",
+    "patience",
+)
+
+
+class _Record:
+    """One schedule in one cell."""
+
+    __slots__ = ("calls", "fact", "first_rate", "optimizer", "rates", "ref", "site", "step_counts")
+
+    def __init__(self, schedule: Any, site: Site, fact: ScheduleFact, optimizer: Any) -> None:
+        self.ref = weakref.ref(schedule)
+        self.site = site
+        self.fact = fact
+        self.optimizer = weakref.ref(optimizer) if optimizer is not None else None
+        self.calls = 0
+        self.first_rate = _rate(optimizer)
+        self.rates: list[tuple[int, float]] = []
+        self.step_counts: list[int] = []
+
+
+class Schedules:
+    """Records one cell's schedules."""
+
+    def __init__(self) -> None:
+        self._records: dict[int, _Record] = {}
+        self._all: list[_Record] = []
+
+    def open(self) -> None:
+        """Begins to record a cell."""
+        self._records, self._all = {}, []
+
+    def note(self, recorder: Recorder, site: Site, schedule: Any, given: tuple[Any, ...], frame: FrameType) -> None:
+        """Counts a call of `step` that is about to be made, and looks at the first ones and at every doubling."""
+        record = self._records.get(id(schedule))
+        if record is None or record.ref() is not schedule:
+            if len(self._all) >= _RECORDS_KEPT:
+                return
+            with recorder.failures.guard("schedule"):
+                self._begin(recorder, site, schedule, given, frame)
+            return
+        record.calls += 1
+        if record.calls <= _FIRST_CALLS or not record.calls & (record.calls - 1):
+            with recorder.failures.guard("schedule"):
+                _look(record, recorder, site)
+
+    def _begin(self, recorder: Recorder, site: Site, schedule: Any, given: tuple[Any, ...], frame: FrameType) -> None:
+        fields = kinds.fields_of(schedule)
+        optimizer = fields.get("optimizer")
+        user = recorder.places.user_frame(frame)
+        fact = ScheduleFact(
+            order=recorder.next_order(),
+            place=site.place,
+            schedule=recorder.keys.of(schedule),
+            kind=kinds.class_name(schedule),
+            name=name_in(user, schedule),
+            optimizer=recorder.keys.of(optimizer) if optimizer is not None else 0,
+            optimizer_name=name_in(user, optimizer) if optimizer is not None else "",
+            first_ever=fields.get("_step_count") == 1 and kinds.fields_of(optimizer).get("_opt_called") is not True,
+            told=bool(given),
+            turns=planned_turns(frame, recorder.places),
+            settings=_settings(fields),
+            milestones=_milestones(fields.get("milestones")),
+        )
+        record = _Record(schedule, site, fact, optimizer)
+        self._records[id(schedule)] = record
+        self._all.append(record)
+        record.calls = 1
+        _look(record, recorder, site)
+
+    def facts(self, recorder: Recorder) -> tuple[ScheduleFact, ...]:
+        """What is known at the end of the cell."""
+        return tuple(_finished(record, recorder, self._siblings(record)) for record in self._all)
+
+    def _siblings(self, record: _Record) -> int:
+        return sum(other.site.place == record.site.place for other in self._all)
+
+
+def _finished(record: _Record, recorder: Recorder, siblings: int) -> ScheduleFact:
+    optimizer = record.optimizer() if record.optimizer is not None else None
+    return record.fact._replace(
+        count=record.calls,
+        step_counts=tuple(record.step_counts),
+        optimizer_steps=_steps_of(optimizer, recorder),
+        first_rate=record.first_rate,
+        last_rate=_rate(optimizer),
+        rates=tuple(record.rates),
+        siblings=siblings,
+    )
+
+
+def _look(record: _Record, recorder: Recorder, site: Site) -> None:
+    optimizer = record.optimizer() if record.optimizer is not None else None
+    if record.calls <= _FIRST_CALLS and site is record.site:
+        record.step_counts.append(_steps_of(optimizer, recorder))
+    rate = _rate(optimizer)
+    if rate is not None:
+        record.rates.append((record.calls - 1, rate))
+
+
+def _steps_of(optimizer: Any, recorder: Recorder) -> int:
+    """Steps of an optimizer in this cell so far."""
+    owner = id(optimizer)
+    return sum(site.count for site in recorder.sites.values() if site.kind == "step" and site.owner == owner)
+
+
+def _rate(optimizer: Any) -> float | None:
+    """The learning rate of the first group, if it is a number."""
+    groups = kinds.fields_of(optimizer).get("param_groups") if optimizer is not None else None
+    first = groups[0] if type(groups) is list and groups else None
+    rate: Any = first.get("lr") if type(first) is dict else None
+    return float(rate) if type(rate) in (int, float) else None
+
+
+def _settings(fields: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    values: list[tuple[str, Any]] = [(name, fields.get(name)) for name in _SETTINGS]
+    return tuple((name, float(value)) for name, value in values if type(value) in (int, float))
+
+
+def _milestones(value: Any) -> tuple[int, ...]:
+    """Steps at which a `MultiStepLR` lowers the rate, which it keeps as a `Counter`."""
+    numbers = list(dict.keys(value)) if kinds.is_a(value, dict) else value if type(value) is list else []
+    return tuple(sorted(number for number in numbers if type(number) is int))

@@ -1,0 +1,220 @@
+"""Values that went wrong: losses, gradients and weights that are not finite, and results that float16 cannot hold.
+
+Only what lies on the CPU is read, and only a bounded number of elements, at the steps that are looked at anyway and
+once at the end of a cell. Nothing here waits for a device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torch_inspector.facts import ExtremeFact, LossFact, SeriesFact, SpoiledFact
+from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe.ledger import parameters_of
+from torch_inspector.observe.locals import locals_of
+from torch_inspector.observe.reach import gradients_readable, is_leaf
+
+if TYPE_CHECKING:
+    from torch_inspector.facts import Place
+    from torch_inspector.observe.ledger import Ledger
+    from torch_inspector.observe.namespace import Names
+    from torch_inspector.observe.recorder import Recorder
+
+# Losses that are noted in one cell.
+_LOSSES = 64
+# Elements read in one look, and tensors among them, the smallest first: what is not finite spreads to all of them.
+_ELEMENTS, _TENSORS = 300_000, 64
+# Variables of the user that are named as the origin.
+_NAMES = 8
+# Entries of one list of numbers that are read, and lists that are asked for their last entry.
+_ENTRIES, _LISTS = 4_096, 200
+
+_Tensors = Iterable[tuple[int, Any]]
+
+
+class ValueWatch:
+    """Records one cell's losses and gradients between `open` and `trace`."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.losses: list[LossFact] = []
+        self._trained = False
+        self._new_halves: dict[tuple[str, int], int] = {}
+
+    def open(self) -> None:
+        """Begins to record a cell."""
+        self.losses = []
+        self._trained = False
+
+    def before(self, recorder: Recorder, place: Place, index: int, root: Any, frame: FrameType) -> None:
+        """Notes the value of a loss that `backward` is about to be called on."""
+        self._trained = True
+        value = number_of(root)
+        if value is None or len(self.losses) >= _LOSSES:
+            return
+        fact = LossFact(recorder.next_order(), place, index, value)
+        if not math.isfinite(value) and all(math.isfinite(one.value) for one in self.losses):
+            fact = fact._replace(origins=_origins(recorder, frame), spoiled_weights=tuple(spoiled(self._parameters())))
+        self.losses.append(fact)
+
+    def after(self, place: Place, index: int) -> None:
+        """Notes gradients that are not finite, or all zero, after that call."""
+        last = self.losses[-1] if self.losses else None
+        if last is None or (last.place, last.index) != (place, index) or not math.isfinite(last.value):
+            return
+        if any(one.spoiled_gradients for one in self.losses) or not gradients_readable():
+            return
+        pairs = [(id(p), p.grad) for _, p in self._parameters() if is_leaf(p) and p.grad is not None]
+        bad = tuple(spoiled(pairs))
+        zeros = sum(_is_zero(gradient) for _, gradient in _readable(pairs)) if not bad and pairs else 0
+        self.losses[-1] = last._replace(spoiled_gradients=bad, zero_gradients=zeros, gradient_count=len(pairs))
+
+    def _parameters(self) -> list[tuple[int, Any]]:
+        optimizers = [record.ref() for record in self._ledger.live()]
+        groups = [group for one in optimizers if one is not None for group in parameters_of(one)]
+        return [(id(p), p) for group in groups for p in group]
+
+    # the end of a cell --------------------------------------------------------
+
+    def spoiled_weights(self, names: Names, called: frozenset[int], key_of: Any) -> tuple[SpoiledFact, ...]:
+        """Weights that are not finite now, of optimizers that stepped and modules that were called in the cell."""
+        if not called and not self._trained:
+            return ()
+        found = dict(self._parameters()) if self._trained else {}
+        for _, module in names.modules:
+            if key_of(module) in called:
+                found.update((id(p), p) for _, p in layers.walk_parameters(module))
+        return tuple(spoiled(found.items()))
+
+    def halves(self, names: Names) -> tuple[ExtremeFact, ...]:
+        """Variables in float16 that are new and hold infinities or NaN."""
+        halves = [(path, one) for path, one in names.tensors if one.dtype == torch.float16]
+        known, self._new_halves = self._new_halves, {(path, id(one)): one._version for path, one in halves}
+        fresh = [(path, one) for path, one in halves if known.get((path, id(one))) != one._version]
+        return tuple(fact for fact in _extreme_facts(fresh) if _is_bad(fact))
+
+    def series(self, names: Mapping[str, Any], code: str) -> tuple[SeriesFact, ...]:
+        """Lists of numbers of the user which end in NaN or infinity, or grow; read after cells that train."""
+        if not self._trained:
+            return ()
+        found = (_series(path, value) for path, value in _lists_of(names, code))
+        return tuple(fact for fact in found if fact is not None)
+
+
+def number_of(root: Any) -> float | None:
+    """The value of a single number on the CPU; None for anything else."""
+    if type(root) is not torch.Tensor or root.device.type != "cpu" or root.numel() != 1 or not root.is_floating_point():
+        return None
+    return float(root.detach())
+
+
+def spoiled(tensors: _Tensors) -> Iterator[SpoiledFact]:
+    """Those of some tensors that hold NaN or infinity."""
+    for key, tensor in _readable(tensors):
+        if not math.isfinite(tensor.sum().item()):
+            nan, inf = int(tensor.isnan().sum()), int(tensor.isinf().sum())
+            if nan or inf:
+                yield SpoiledFact(key, nan, inf, tensor.numel())
+
+
+def _readable(tensors: _Tensors) -> list[tuple[int, torch.Tensor]]:
+    """Plain floating-point tensors on the CPU, the smallest first, as many as may be read."""
+    plain = [(key, tensor) for key, tensor in tensors if _is_plain(tensor)]
+    plain.sort(key=lambda pair: pair[1].numel())
+    chosen, left = [], _ELEMENTS
+    for key, tensor in plain[:_TENSORS]:
+        left -= tensor.numel()
+        if left < 0:
+            break
+        chosen.append((key, tensor.detach()))
+    return chosen
+
+
+def _is_plain(tensor: Any) -> bool:
+    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
+        return False
+    if tensor.device.type != "cpu" or tensor.layout != torch.strided or not tensor.is_floating_point():
+        return False
+    # A storage that was resized to zero must not be read.
+    storage = private.storage_of(tensor)
+    return tensor.numel() > 0 and storage is not None and storage[1] >= tensor.numel() * tensor.element_size()
+
+
+def _is_zero(tensor: torch.Tensor) -> bool:
+    return tensor.sum().item() == 0 and not bool(tensor.any())
+
+
+def _origins(recorder: Recorder, frame: FrameType) -> tuple[ExtremeFact, ...]:
+    """Variables of the code that calls `backward` which are not finite, or hold only finite numbers."""
+    user = recorder.places.user_frame(frame)
+    if user is None:
+        return ()
+    code = user.f_code
+    names = dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names))
+    with locals_of(user) as values:
+        known = [(name, values[name]) for name in names if name in values]
+        facts = _extreme_facts([(name, value) for name, value in known if type(value) is torch.Tensor])
+    return tuple(fact for fact in facts if _is_bad(fact))[:_NAMES]
+
+
+def _extreme_facts(tensors: list[tuple[str, Any]]) -> list[ExtremeFact]:
+    paths = {id(tensor): (path, tensor.requires_grad) for path, tensor in reversed(tensors)}
+    return [_extreme_fact(*paths[key], tensor) for key, tensor in _readable([(id(one), one) for _, one in tensors])]
+
+
+def _extreme_fact(path: str, computed: bool, tensor: torch.Tensor) -> ExtremeFact:
+    finite = math.isfinite(tensor.sum().item())
+    return ExtremeFact(
+        path=path,
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        count=tensor.numel(),
+        inf_count=0 if finite else int((tensor == math.inf).sum()),
+        negative_inf_count=0 if finite else int((tensor == -math.inf).sum()),
+        nan_count=0 if finite else int(tensor.isnan().sum()),
+        computed=computed,
+    )
+
+
+def _is_bad(fact: ExtremeFact) -> bool:
+    return bool(fact.inf_count or fact.negative_inf_count or fact.nan_count)
+
+
+def _lists_of(names: Mapping[str, Any], code: str) -> Iterator[tuple[str, list[Any]]]:
+    """Lists of numbers in variables, in dictionaries, and in attributes of the user's own objects."""
+    for name, value in [pair for pair in dict(names).items() if type(pair[0]) is str and pair[0] in code][:_LISTS]:
+        if type(value) is list:
+            yield name, value
+        elif type(value) is dict:
+            yield from ((f"{name}[{key!r}]", one) for key, one in list(value.items())[:_NAMES] if _is_list(key, one))
+        elif kinds.module_of(type(value)) == "__main__":
+            fields = list(kinds.fields_of(value).items())[:_LISTS]
+            yield from ((f"{name}.{key}", one) for key, one in fields if _is_list(key, one))
+
+
+def _is_list(key: Any, value: Any) -> bool:
+    return type(key) is str and type(value) is list
+
+
+def _series(path: str, values: list[Any]) -> SeriesFact | None:
+    some = values[-_ENTRIES:]
+    if len(some) <= 1 or type(some[-1]) is not float or type(some[0]) is not float:
+        return None
+    numbers = [value for value in some if type(value) is float]
+    if len(numbers) != len(some):
+        return None
+    bad = next((i for i, value in enumerate(numbers) if not math.isfinite(value)), None)
+    finite = numbers if bad is None else numbers[:bad]
+    return SeriesFact(
+        path=path,
+        count=len(values),
+        first_bad=None if bad is None or math.isfinite(numbers[-1]) else bad + len(values) - len(some),
+        first=finite[0] if finite else None,
+        last=finite[-1] if finite else None,
+        lowest=min(finite, default=None),
+        bad="" if bad is None else str(numbers[bad]),
+    )

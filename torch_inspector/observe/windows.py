@@ -1,0 +1,68 @@
+"""Training whose optimizer steps once per several backward calls, behind a test of a counter."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from torch_inspector.facts import BackwardFact, CountFact, Place, StepFact, WindowFact
+from torch_inspector.observe.place import CodeFile
+
+# Two windows are how the loop is built.
+_WINDOWS = 2
+
+
+def windows(
+    steps: Sequence[StepFact],
+    backwards: Sequence[BackwardFact],
+    counts: Iterable[CountFact],
+    files: Iterable[CodeFile],
+) -> Iterator[WindowFact]:
+    """Every optimizer whose steps come each after several backward calls of one line, and under a modulo test."""
+    if not any(step.backward_count > 1 for step in steps):
+        return
+    counts, files = tuple(counts), tuple(files)
+    for key in dict.fromkeys(step.optimizer for step in steps):
+        own = [step for step in steps if step.optimizer == key]
+        places = {step.backward_at for step in own}
+        at = own[0].backward_at
+        if len(own) < _WINDOWS or len(places) != 1 or at is None or not all(map(_accumulates, own)):
+            continue
+        if any(one.place == at for one in backwards) and _is_guarded(files, own[0].place, at):
+            yield _fact(own, at, counts)
+
+
+def _accumulates(step: StepFact) -> bool:
+    return step.backward_count > 0 and not step.has_closure and not step.kept_gradients
+
+
+def _fact(steps: list[StepFact], at: Place, counts: tuple[CountFact, ...]) -> WindowFact:
+    first = steps[0]
+    made = [one for one in counts if one.kind == "step"]
+    # The remainder may be dealt with by another line.
+    alone = all(one.place == first.place for one in made) and all(step.place == first.place for step in steps)
+    return WindowFact(
+        optimizer=first.optimizer,
+        place=first.place,
+        backward_at=at,
+        size=first.backward_count,
+        sizes=tuple(step.backward_count for step in steps),
+        call_count=sum(one.count for one in counts if one.kind == "backward" and one.place == at),
+        step_count=sum(one.count for one in made) if alone else 0,
+    )
+
+
+def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bool:
+    """True if the step is under a test with a modulo, and the backward call is not."""
+    if step.line is None or backward.line is None or (step.cell, step.function) != (backward.cell, backward.function):
+        return False
+    file = next((file for file in files if file.cell == step.cell and file.tree is not None), None)
+    if file is None or file.tree is None:
+        return False
+    here, there = step.line - file.offset, backward.line - file.offset
+    tests = [node for node in ast.walk(file.tree) if isinstance(node, ast.If) and _holds(node, here)]
+    return any(isinstance(part, ast.Mod) for test in tests if not _holds(test, there) for part in ast.walk(test.test))
+
+
+def _holds(node: ast.If, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)

@@ -1,0 +1,82 @@
+"""Numbers that float16 cannot hold became infinite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import ExtremeFact, LossFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_LARGEST = 65_504
+# Infinities that are written down are meant: masks, limits.
+_MEANT = re.compile(r"\binf\b|\binfty?\b|\bInf\b|isinf|masked_fill")
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds float16 variables with infinities, and losses that were not finite in a float16 graph."""
+    found = None
+    if not _MEANT.search(run.cell.code):
+        found = _first_variable(run)
+    if found is not None:
+        yield _of_variable(run, *found)
+        return
+    loss = run.first_nonfinite_loss() if run.overflowed() else None
+    if loss is not None:
+        yield _of_loss(run, loss)
+
+
+def _first_variable(run: Run) -> tuple[int, ExtremeFact] | None:
+    """The variable that comes first in the text of the cell, with its line."""
+    places = ((_line_of(run, one.path), one) for one in run.after.extremes if one.inf_count > 0)
+    return min(((line, one) for line, one in places if line is not None), key=lambda pair: pair[0], default=None)
+
+
+def _line_of(run: Run, path: str) -> int | None:
+    name = re.escape(re.split(r"[.\[]", path)[0])
+    gives = re.compile(rf"(^|[\s,(;]){name}\b[^=()]*[-+*/@]?=(?!=)|\b{name}\.(append|mul_|add_|copy_|extend)\(")
+    lines = run.cell.source.splitlines()
+    return next((number for number, line in enumerate(lines, 1) if name and gives.search(line)), None)
+
+
+def _of_variable(run: Run, line: int, one: ExtremeFact) -> Finding:
+    spread = [other for other in run.after.extremes if other.nan_count and other.path != one.path]
+    then = f", and `{spread[0].path}` {spread[0].nan_count} nan" if spread else ""
+    infinite = one.inf_count + one.negative_inf_count
+    return Finding(
+        message=f"`{one.path}` has {infinite} infinite values{then}: float16 holds nothing beyond 65,504.",
+        subject=one.path,
+        fix="compute this line in float32 or bfloat16, or divide before multiplying: (q / d**0.5) @ k",
+        line=line,
+        cell=run.cell.number,
+        evidence=(
+            Evidence("infinite values", infinite, "count"),
+            Evidence("values in all", one.count, "count"),
+            *(Evidence(f"nan in {other.path}", other.nan_count, "count") for other in spread),
+            Evidence("largest number of float16", _LARGEST),
+        ),
+    )
+
+
+def _of_loss(run: Run, loss: LossFact) -> Finding:
+    backward = next((one for one in run.trace.backwards if one.place == loss.place), None)
+    name = (backward.root if backward is not None else "") or "loss"
+    place = backward.made_at if backward is not None else loss.place
+    others = ", ".join(f"`{one.path}`" for one in loss.origins if one.path != name)
+    return Finding(
+        message=(
+            f"`{name}` was {loss.value} at call {loss.index} of `backward()`"
+            f"{f', and so was {others}' if others else ''}: its graph computes in float16, which ends at 65,504."
+        ),
+        subject=name,
+        fix="compute the loss in float32 (`output.float()`), or use bfloat16",
+        line=place.line,
+        cell=place.cell,
+        evidence=(
+            Evidence("value", str(loss.value)),
+            *(Evidence(f"infinite values in {one.path}", one.inf_count, "count") for one in loss.origins),
+            *(Evidence(f"nan in {one.path}", one.nan_count, "count") for one in loss.origins),
+        ),
+    )

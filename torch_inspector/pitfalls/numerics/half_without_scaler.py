@@ -1,0 +1,80 @@
+"""Training in float16 without scaling the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import BackwardFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# One step may be a try; twice from one line is training.
+_STEPS = 2
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds training whose graph computes in float16 and whose loss is not multiplied by anything."""
+    if any(fact.kind.startswith("scaler.") for fact in run.trace.counts) or run.underflowed():
+        return
+    seen: set[tuple[int | None, int | None]] = set()
+    for backward in run.trace.backwards:
+        at = (backward.place.cell, backward.place.line)
+        if at not in seen and _is_unscaled_half(backward) and _trains(run, backward):
+            seen.add(at)
+            yield _finding(run, backward)
+
+
+def _is_unscaled_half(backward: BackwardFact) -> bool:
+    graph = backward.witness
+    # A product with a number may be a loss scale.
+    return (
+        graph is not None and not backward.is_grad_call and graph.float16_count > 0 and "MulBackward0" not in graph.top
+    )
+
+
+def _trains(run: Run, backward: BackwardFact) -> bool:
+    leaves = backward.witness.leaf_keys if backward.witness is not None else frozenset()
+    stepped = any(step.parameter_keys & leaves for step in run.trace.steps)
+    return stepped and run.trace.count("backward", backward.place) >= _STEPS
+
+
+def _finding(run: Run, backward: BackwardFact) -> Finding:
+    graph, name = backward.witness, backward.root or "loss"
+    owner = _owner(run, backward)
+    halves = graph.float16_leaf_count if graph is not None else 0
+    what = f"the weights of {owner} are float16" if halves else f"{owner} computes in float16"
+    return Finding(
+        message=(
+            f"{what} and `{name}` is not scaled: gradients below 6e-08 become zero, and those below 6e-05 lose digits."
+        ),
+        subject=name,
+        fix=_fix(run, backward, name, full=bool(halves)),
+        line=backward.place.line,
+        cell=backward.place.cell,
+        evidence=(
+            Evidence("operations with a float16 result", graph.float16_count if graph is not None else 0, "count"),
+            Evidence("parameters in float16", halves, "count"),
+            Evidence("backward calls from this line", run.trace.count("backward", backward.place), "count"),
+            Evidence("calls of a loss scaler", 0, "count"),
+        ),
+    )
+
+
+def _owner(run: Run, backward: BackwardFact) -> str:
+    leaves = backward.witness.leaf_keys if backward.witness is not None else frozenset()
+    paths = [m.path for m in run.after.modules if m.path and m.parameter_keys & leaves]
+    paths += [forward.name for forward in run.trace.forwards if forward.name and forward.parameter_keys & leaves]
+    return f"`{paths[0]}`" if paths else "the model"
+
+
+def _fix(run: Run, backward: BackwardFact, name: str, *, full: bool) -> str:
+    if full:
+        return "keep the weights in float32 and compute under torch.autocast with bfloat16, or float16 and a GradScaler"
+    step = next((one for one in run.trace.steps if one.order > backward.order), None)
+    optimizer = (run.optimizer_path(step.optimizer) if step is not None else "") or "optimizer"
+    device = backward.device or "cuda"
+    return (
+        f"scaler = torch.amp.GradScaler({device!r})  # once, or dtype=torch.bfloat16 in autocast\n"
+        f"scaler.scale({name}).backward()\nscaler.step({optimizer})\nscaler.update()"
+    )

@@ -1,0 +1,56 @@
+"""The loss is finite and its gradient is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import LossFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Operations whose slope is infinite, or undefined, at the edge of what they take.
+_STEEP = re.compile(
+    r"\b(sqrt|rsqrt|log|log2|log10|norm|acos|asin|arccos|arcsin|atan2|cdist|std)\(|\bpow\([^()]*(0?\.\d|-\d)|\*\*\s*\(?(0?\.\d|-)"
+)
+_NAMES_SHOWN = 3
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds the first backward call that left NaN or infinity in a gradient although its loss was finite."""
+    loss = next((loss for loss in run.trace.losses if loss.spoiled_gradients), None)
+    if loss is not None and run.nonfinite_cause() == "gradient":
+        yield _finding(run, loss)
+
+
+def _finding(run: Run, loss: LossFact) -> Finding:
+    backward = next((one for one in run.trace.backwards if one.place == loss.place), None)
+    name = (backward.root if backward is not None else "") or "loss"
+    paths = [run.parameter_path(one.key) for one in loss.spoiled_gradients]
+    shown = ", ".join(f"`{path}.grad`" for path in paths[:_NAMES_SHOWN] if path) or "gradients"
+    steep = _steep_lines(run, loss)
+    line, text = steep[0] if len(steep) == 1 else (loss.place.line, "")
+    return Finding(
+        message=(
+            f"`{name}` was {loss.value:.3g}, but `backward()` left nan or inf in {shown}"
+            f"{f': the slope in `{text}` is infinite at its limit' if text else ''}."
+        ),
+        subject=name,
+        fix="keep the operand away from the edge before the operation: (x + 1e-12).sqrt(), x.clamp_min(1e-12).log()",
+        line=line,
+        cell=loss.place.cell,
+        evidence=(
+            Evidence("parameters with such gradients", len(loss.spoiled_gradients), "count"),
+            Evidence("gradients looked at", loss.gradient_count, "count"),
+            Evidence("nan in the first", loss.spoiled_gradients[0].nan_count, "count"),
+            Evidence("call of backward()", loss.index),
+            *((Evidence("backward at line", loss.place.line),) if loss.place.line is not None else ()),
+        ),
+    )
+
+
+def _steep_lines(run: Run, loss: LossFact) -> list[tuple[int, str]]:
+    """Lines of the cell that calls `backward` which hold such an operation."""
+    lines = enumerate(run.source_of(loss.place.cell).splitlines(), 1)
+    return [(number, line.split("#")[0].strip()) for number, line in lines if _STEEP.search(line.split("#")[0])]

@@ -1,0 +1,97 @@
+"""The loss is NaN or infinite, and not because it grew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import ExtremeFact, LossFact, Place, Run, SeriesFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds the first loss that is not finite, and what around it is not either."""
+    if run.nonfinite_cause() != "loss" or run.overflowed():
+        return
+    loss = run.first_nonfinite_loss()
+    listed = run.bad_series()
+    # A loss that was looked at late is spoiled by weights that were spoiled before: the list knows when.
+    late = loss is None or bool(loss.spoiled_weights)
+    if listed is not None and late:
+        yield _of_series(run, listed)
+    elif loss is not None:
+        yield _of_loss(run, loss)
+
+
+def _of_loss(run: Run, loss: LossFact) -> Finding:
+    backward = next((one for one in run.trace.backwards if one.place == loss.place), None)
+    name = (backward.root if backward is not None else "") or "loss"
+    place = backward.made_at if backward is not None else loss.place
+    origin = _origin(name, loss)
+    return Finding(
+        message=f"`{name}` was {loss.value} at call {loss.index} of `backward()`{_because(run, loss, origin)}.",
+        subject=name,
+        fix=_fix(origin, name),
+        line=place.line,
+        cell=place.cell,
+        evidence=(
+            Evidence("value", str(loss.value)),
+            *(one for origin in loss.origins for one in _counts(origin)),
+            *_in_lists(run),
+            *(Evidence("weights not finite", run.parameter_path(one.key)) for one in run.after.spoiled_weights[:1]),
+        ),
+    )
+
+
+def _origin(name: str, loss: LossFact) -> ExtremeFact | None:
+    """What is not finite and was not computed from weights; else anything but the loss itself."""
+    others = [one for one in loss.origins if one.path != name]
+    return next((one for one in others if not one.computed), others[0] if others else None)
+
+
+def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
+    if loss.spoiled_weights:
+        finite = [one.index for one in run.trace.losses if one.place == loss.place and one.order < loss.order]
+        since = f"; at call {finite[-1]} all was finite" if finite else ""
+        return f", and weights were not finite by then{since}"
+    if origin is None:
+        return ", from finite weights and finite inputs: a logarithm, root or division met a number that it cannot take"
+    infinite = origin.inf_count + origin.negative_inf_count
+    parts = [f"{n} {what}" for n, what in ((origin.nan_count, "nan"), (infinite, "infinite values")) if n]
+    origin_is = "which was given to it," if not origin.computed else "on the way to it,"
+    return f": `{origin.path}`, {origin_is} holds {' and '.join(parts)} among {origin.count} values"
+
+
+def _fix(origin: ExtremeFact | None, name: str) -> str:
+    if origin is not None and not origin.computed:
+        return f"clean the data first: {origin.path}.isfinite().all(), torch.nan_to_num({origin.path})"
+    return f"torch.autograd.set_detect_anomaly(True) names the operation; clamp what log, sqrt or / get before `{name}`"
+
+
+def _counts(origin: ExtremeFact) -> Iterator[Evidence]:
+    infinite = origin.inf_count + origin.negative_inf_count
+    pairs = ((f"nan in {origin.path}", origin.nan_count), (f"infinite values in {origin.path}", infinite))
+    yield from (Evidence(label, count, "count") for label, count in pairs if count)
+
+
+def _in_lists(run: Run) -> Iterator[Evidence]:
+    for one in run.after.series:
+        if one.first_bad is not None:
+            yield Evidence(f"first number in {one.path} that is not finite", one.first_bad)
+
+
+def _of_series(run: Run, series: SeriesFact) -> Finding:
+    place = next((backward.place for backward in run.trace.backwards), Place())
+    return Finding(
+        message=f"`{series.path}[{series.first_bad}]` is {series.bad}, and so is what follows: the loss is not finite.",
+        subject=series.path,
+        fix="look at the batch and the weights of that step; clip gradients, lower the learning rate, check the data",
+        line=place.line,
+        cell=place.cell if place.line is not None else run.cell.number,
+        evidence=(
+            Evidence("numbers in the list", series.count, "count"),
+            *_in_lists(run),
+            *((Evidence("last finite number", series.last),) if series.last is not None else ()),
+        ),
+    )

@@ -1,0 +1,51 @@
+"""Weights are NaN or infinite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import Place, Run, SpoiledFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_NAMES_SHOWN = 3
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds weights that are not finite after a cell, where nothing else in the cell explains them."""
+    if run.nonfinite_cause() != "weights":
+        return
+    at_start = next((loss.spoiled_weights for loss in run.trace.losses if loss.spoiled_weights), ())
+    spoiled = run.after.spoiled_weights or at_start
+    known = frozenset(one.key for one in run.before.spoiled_weights)
+    if spoiled and (run.trace.steps or not known >= {one.key for one in spoiled}):
+        yield _finding(run, spoiled, were_before=bool(at_start))
+
+
+def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -> Finding:
+    owner = run.owner_path(frozenset(one.key for one in spoiled)) or "the model"
+    paths = [path for path in (run.parameter_path(one.key) for one in spoiled) if path]
+    shown = ", ".join(f"`{path}`" for path in paths[:_NAMES_SHOWN]) or f"{len(spoiled)} parameters"
+    when = "were not finite before the first step of this cell" if were_before else "are not finite after this cell"
+    place = _place(run, were_before=were_before)
+    return Finding(
+        message=f"weights of `{owner}` {when}: {shown}. Every output and every loss of it is nan from then on.",
+        subject=owner,
+        fix=f"make `{owner}` again or load an earlier state; steps cannot repair it",
+        line=place.line,
+        cell=place.cell if place.line is not None else run.cell.number,
+        evidence=(
+            Evidence("parameters that are not finite", len(spoiled), "count"),
+            *(Evidence(f"nan in {path}", one.nan_count, "count") for path, one in zip(paths, spoiled, strict=False)),
+        ),
+    )
+
+
+def _place(run: Run, *, were_before: bool) -> Place:
+    """Where the weights were used first, or the step that may have spoiled them."""
+    steps = [step.place for step in run.trace.steps]
+    calls = [call.place for call in run.trace.forwards]
+    losses = [loss.place for loss in run.trace.losses]
+    first, second = (losses + calls, steps) if were_before else (steps, calls)
+    return next(iter((*first, *second)), Place())

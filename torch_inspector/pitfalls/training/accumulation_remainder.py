@@ -1,0 +1,50 @@
+"""The last batches of an accumulation are fewer than the window, and no step uses them as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import Run, WindowFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds backward calls after the last step of a loop, or windows into which those of the last epoch went."""
+    if run.error is not None:
+        return
+    for window in run.trace.windows:
+        left = window.call_count - window.step_count * window.size
+        # More than half of all calls would be another way of counting, not a remainder.
+        if window.step_count and window.size > 1 and 0 < left <= window.call_count / 2:
+            yield _finding(run, window, left)
+
+
+def _finding(run: Run, window: WindowFact, left: int) -> Finding:
+    size = window.size
+    optimizer = run.optimizer_path(window.optimizer) or "optimizer"
+    largest = max(window.sizes, default=size)
+    if largest > size:
+        what = (
+            f"some steps of `{optimizer}` follow {size} backward calls and others {largest}: what is left of an epoch"
+        )
+        message = f"{what} goes into the first window of the next"
+    else:
+        message = (
+            f"{window.call_count} backward calls in windows of {size} leave {left} over: "
+            f"no step of `{optimizer}` has used their gradients"
+        )
+    return Finding(
+        message=message + ".",
+        subject=optimizer,
+        fix="if (i + 1) % window == 0 or i + 1 == len(loader):  # and divide the last losses by their own number",
+        line=window.place.line,
+        cell=window.place.cell,
+        evidence=(
+            Evidence("backward calls", window.call_count, "count"),
+            Evidence("backward calls per step", size, "count"),
+            Evidence("steps", window.step_count, "count"),
+            Evidence("left over", left, "count"),
+        ),
+    )

@@ -1,0 +1,57 @@
+"""Gradients of several batches are added up without dividing the loss."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import BackwardFact, Run, WindowFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_SCALED = ("MulBackward0", "DivBackward0")
+# Gradients that the program changes itself.
+_OWN = re.compile(r"\.grad\s*(/=|\*=|=)|\.grad(\.data)?\.(div_|mul_|copy_)|_foreach_(div|mul)_")
+# Optimizers whose step does not follow the length of the gradient.
+_ADAPTIVE = ("Adam", "RMSprop", "Adagrad", "Adadelta", "Rprop", "Lion", "Muon", "Adafactor")
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds windows of averaged losses none of which was divided by the size of the window."""
+    for window in run.trace.windows:
+        calls = [one for one in run.trace.backwards if one.place == window.backward_at and not one.is_grad_call]
+        if window.size > 1 and _is_mean(calls) and not _OWN.search(run.source_of(window.backward_at.cell)):
+            yield _finding(run, window, calls[0])
+
+
+def _is_mean(calls: list[BackwardFact]) -> bool:
+    graphs = [one.witness for one in calls if one.witness is not None]
+    return bool(graphs) and all(g.mean_reduced is True and not set(_SCALED) & set(g.top) for g in graphs)
+
+
+def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
+    size = window.size
+    step = next((one for one in run.trace.steps if one.optimizer == window.optimizer), None)
+    name = backward.root or "loss"
+    optimizer = run.optimizer_path(window.optimizer) or "optimizer"
+    adaptive = step is not None and step.optimizer_kind.startswith(_ADAPTIVE) and not run.trace.clips
+    return Finding(
+        message=(
+            f"`{optimizer}` steps after {size} backward calls whose losses are means, and `{name}` is not divided by "
+            f"{size}: the gradient is {size} times that of one large batch."
+        ),
+        subject=name,
+        fix=f"({name} / {size}).backward()",
+        line=window.backward_at.line,
+        cell=window.backward_at.cell,
+        severity="hint" if adaptive else "warning",
+        evidence=(
+            Evidence("backward calls per step", size, "count"),
+            Evidence("steps like this, of those looked at", len(window.sizes), "count"),
+            Evidence(
+                "operation of the loss", backward.witness.top[-1] if backward.witness and backward.witness.top else ""
+            ),
+            *((Evidence("step at line", window.place.line),) if window.place.line is not None else ()),
+        ),
+    )

@@ -1,0 +1,51 @@
+"""Gradients are clipped while they still carry the loss scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import ClipFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# A limit that was multiplied by the scale is meant for scaled gradients; one of a tenth of the scale may be.
+_LIMIT_RATIO = 0.1
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds clips before a scaler's step that unscales the gradients only then."""
+    seen: set[tuple[int | None, int | None]] = set()
+    for clip in run.trace.clips:
+        at = (clip.place.cell, clip.place.line)
+        if _was_scaled(clip) and at not in seen:
+            seen.add(at)
+            yield _finding(run, clip, [one for one in run.trace.clips if one.place == clip.place and _was_scaled(one)])
+
+
+def _was_scaled(clip: ClipFact) -> bool:
+    return clip.scale > 1 and clip.limit is not None and clip.limit < _LIMIT_RATIO * clip.scale
+
+
+def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
+    scaler = clip.scaler_name or "scaler"
+    optimizer = run.optimizer_path(clip.optimizer) or clip.optimizer_name or "optimizer"
+    limit = clip.limit or 0.0
+    return Finding(
+        message=(
+            f"`{clip.function}` clipped gradients that still carry the loss scale of {clip.scale:g}: "
+            f"after `{scaler}.step({optimizer})` divides by it, at most {limit / clip.scale:.2g} is left of the limit "
+            f"of {limit:g}. `{scaler}.unscale_({optimizer})` has to come before."
+        ),
+        subject=optimizer,
+        fix=f"{scaler}.unscale_({optimizer})  # first, then clip, then {scaler}.step({optimizer})",
+        line=clip.place.line,
+        cell=clip.place.cell,
+        evidence=(
+            Evidence("loss scale", clip.scale),
+            Evidence("limit", limit),
+            *((Evidence("norm before the clip", clip.norm),) if clip.norm is not None else ()),
+            *((Evidence("norm without the scale", clip.norm / clip.scale),) if clip.norm is not None else ()),
+            Evidence("clips like this, of those looked at", len(clips), "count"),
+        ),
+    )

@@ -1,0 +1,59 @@
+"""`scheduler.step()` comes before `optimizer.step()`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import Run, ScheduleFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Twice in a row with steps in between is how the loop is built; several calls without are a schedule that is wound on.
+_CALLS = 2
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds schedules whose first value was passed over because they were stepped first."""
+    if run.trace.count("scaler.step"):
+        return  # a scaler may leave out the first steps
+    seen: set[tuple[int | None, int | None]] = set()
+    for fact in run.trace.schedules:
+        at = (fact.place.cell, fact.place.line)
+        if _comes_first(fact) and at not in seen:
+            seen.add(at)
+            yield _finding(run, fact)
+
+
+def _comes_first(fact: ScheduleFact) -> bool:
+    """True if the optimizer had made no step at all before the first call, and did between this and the next."""
+    counts = fact.step_counts[:_CALLS]
+    interleaved = len(counts) == _CALLS and counts[0] == 0 < counts[1]
+    # A rate that starts at zero is passed over on purpose: the first step would change nothing.
+    return fact.first_ever and interleaved and not fact.told and fact.first_rate != 0
+
+
+def _finding(run: Run, fact: ScheduleFact) -> Finding:
+    name = fact.name or fact.kind
+    optimizer = run.optimizer_path(fact.optimizer) or fact.optimizer_name or "optimizer"
+    used = next((rate for calls, rate in fact.rates if calls == 1), None)
+    step = next((one for one in run.trace.steps if one.optimizer == fact.optimizer), None)
+    return Finding(
+        message=f"`{name}.step()` ran before the first `{optimizer}.step()`: {_effect(fact.first_rate, used)}.",
+        subject=name,
+        fix=f"{optimizer}.step()\n{name}.step()  # after the optimizer, once its steps with this rate are made",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=(
+            *((Evidence("first rate of the schedule", fact.first_rate),) if fact.first_rate is not None else ()),
+            *((Evidence("rate of the first step", used),) if used is not None else ()),
+            *((Evidence(f"{optimizer}.step() at line", step.place.line),) if step and step.place.line else ()),
+            Evidence("calls of the schedule in this cell", fact.count, "count"),
+        ),
+    )
+
+
+def _effect(first: float | None, used: float | None) -> str:
+    if first is None or used is None or first == used:
+        return "every change of the learning rate comes one call early"
+    return f"the first learning rate, {first:g}, was never used, and training began with {used:g}"
