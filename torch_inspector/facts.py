@@ -113,6 +113,8 @@ class ModuleFact:
     """Paths of `nn.Softmax` layers inside it, in order: `model.out`, `net[3]`."""
     trained: bool = False
     """True if an optimizer step has changed its parameters, or a state dict was loaded into it, in this session."""
+    squashing_layers: tuple[tuple[str, str, int | None], ...] = ()
+    """Paths of `Softmax`, `Softmax2d`, `LogSoftmax` and `Sigmoid` layers, what they are, and `dim` if it was given."""
 
 
 @dataclass(frozen=True)
@@ -667,6 +669,33 @@ class Run:
         for step in self.trace.steps:
             steps.setdefault(step.optimizer, []).append(step)
         return steps
+
+    def squashing_layers(self, kind: str) -> tuple[str, ...]:
+        """Paths of layers of one such kind in the modules that were called in this cell, each once."""
+        called = {call.module for call in self.trace.forwards}
+        modules = [module for module in self.after.modules if module.key in called]
+        found = (path for module in modules for path, own, _ in module.squashing_layers if own == kind)
+        return tuple(dict.fromkeys(found))
+
+    def losses_with(self, name: str) -> tuple[tuple[PatternFact, str, Place], ...]:
+        """Patterns of one name, with the loss whose graph has them and the line that made it, each line once.
+
+        Losses that nothing was called on count too, if the cell made them and a variable keeps them.
+        """
+        looked = [(b.witness.patterns, b.root, b.made_at) for b in self.trace.backwards if b.witness is not None]
+        kept = [(g.patterns, g.path, g.made_at) for g in self.after.graphs if g.made_at is not None and g.scalar]
+        found: dict[Place, tuple[PatternFact, str, Place]] = {}
+        for patterns, root, place in (*looked, *kept):
+            pattern = next((p for p in patterns if p.name == name), None)
+            if pattern is not None and place is not None and place not in found:
+                found[place] = (pattern, root, place)
+        return tuple(found.values())
+
+    def operand_of(self, pattern: PatternFact) -> str:
+        """The variable that was given to a loss: as the code calls it, or the only one that could be; else empty."""
+        made = (pattern.nodes[-1:], pattern.shapes[:1])
+        fitting = [t.path for t in self.after.tensors if ((t.made_by,), (t.shape,)) == made]
+        return pattern.operands[0] if pattern.operands else fitting[0] if len(fitting) == 1 else ""
 
     def module_path(self, key: int) -> str:
         """What the user calls this module, or its class if no variable leads to it; empty if unknown."""
