@@ -526,6 +526,28 @@ class IndexingFact(NamedTuple):
     """Variable in which the result ends up."""
 
 
+class ExpressionFact(NamedTuple):
+    """An expression of the cell, or of a function that it calls, with what its operands are after the cell."""
+
+    kind: str
+    """What it may be: `stretched`, `shuffled`, `wrapped`, `lost`, `axis`, …; each is made by one file in `observe/`."""
+    place: Place
+    text: str
+    """The expression as written."""
+    names: tuple[str, ...] = ()
+    """Its operands as written."""
+    shapes: tuple[Shape, ...] = ()
+    """Shapes of the operands, then of the result, as far as they are known."""
+    target: str = ""
+    """The variable that is given the value; empty if none is."""
+    detail: str = ""
+    """What else there is to say, in a word of the kind's own."""
+    share: float = 0.0
+    """Part of the elements that it is about, 0 to 1; 0 if that is not known."""
+    sure: bool = True
+    """False if the text alone says so."""
+
+
 class OperandFact(NamedTuple):
     """Something that the failing line named, moved as the line moves it."""
 
@@ -593,6 +615,8 @@ class Snapshot:
     elders: tuple[ElderFact, ...] = ()
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
+    expressions: tuple[ExpressionFact, ...] = ()
+    """What the text of the cell does to the values that its names have now."""
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
@@ -689,6 +713,18 @@ class Run:
             pattern = next((p for p in patterns if p.name == name), None)
             if pattern is not None and place is not None and place not in found:
                 found[place] = (pattern, root, place)
+        return tuple(found.values())
+
+    def expressions(self, kind: str) -> tuple[ExpressionFact, ...]:
+        """Expressions of one kind that the cell came to, each line once."""
+        failed = self.error.place if self.error is not None else None
+        found: dict[Place, ExpressionFact] = {}
+        for fact in self.after.expressions:
+            late = (
+                failed is not None and failed.cell == fact.place.cell and (failed.line or 0) <= (fact.place.line or 0)
+            )
+            if fact.kind == kind and not late:
+                found.setdefault(fact.place, fact)
         return tuple(found.values())
 
     def operand_of(self, pattern: PatternFact) -> str:

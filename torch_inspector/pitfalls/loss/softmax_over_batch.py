@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import PatternFact, Place, Run
+from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -19,6 +19,24 @@ def check(run: Run) -> Iterator[Finding]:
     for pattern, root, place in run.losses_with("softmax-over-batch"):
         if len(pattern.nodes) > 1 and pattern.shapes and len(pattern.shapes[0]) > 1:
             yield _finding(run, pattern, root, place)
+    yield from map(_predicted, run.expressions("over-batch"))
+
+
+def _predicted(fact: ExpressionFact) -> Finding:
+    """A prediction is read along the classes, of what was made to sum to 1 along the samples."""
+    name, shape = (*fact.names, "the input")[0], (*fact.shapes, (0, 0))[0]
+    return Finding(
+        message=(
+            f"Softmax in `{name}` runs along dim 0, the {shape[0]} samples; "
+            f"`{fact.text}` then reads classes along dim 1, whose probabilities do not sum to 1."
+        ),
+        subject=name,
+        fix=_fix("", "Softmax"),
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=(Evidence("shape", str(shape)), Evidence("axis of the softmax", 0)),
+        severity="warning",
+    )
 
 
 def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
