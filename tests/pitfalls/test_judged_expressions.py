@@ -116,7 +116,42 @@ AXIS_SILENT = {
     "own": "def softmax(t):\n    return t.exp() / t.exp().sum()\np = softmax(x)",
     "options": "how = {'dim': 1}\np = F.softmax(net(x), **how)",
 }
+LEGACY = {
+    "a list": ("t = torch.Tensor([1, 2, 3])", 1),
+    "nested": ("t = torch.Tensor([[1, -2], [3, 4]])", 1),
+    "a number": ("t = torch.Tensor(5)", 1),
+    "a name": ("label = 3\nt = torch.LongTensor(label)", 2),
+    "a named list": ("ids = [1, 2]\nt = torch.Tensor(ids)", 2),
+    "a function": ("def make(k):\n    return torch.Tensor(k)\nt = make(4)", 2),
+}
+LEGACY_SILENT = {
+    "floats": "t = torch.Tensor([1.0, 2.5])\nu = torch.FloatTensor([1, 2])",
+    "sizes": "t = torch.Tensor(2, 3)",
+    "a parameter": "class L(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.w = nn.Parameter(torch.Tensor(4))\nL()",
+    "filled": "t = torch.Tensor(3).fill_(0)",
+    "an array": "t = torch.Tensor(x.numpy())",
+    "the right one": "t = torch.tensor([1, 2, 3])\nok = isinstance(t, torch.Tensor)",
+}
+COLUMNS = {
+    "a comprehension": ("m = torch.cat([x[:, k] for k in range(3)], dim=-1)", 1),
+    "a generator": ("m = torch.cat(tuple(x[:, k] for k in (0, 1)), -1)\nn = torch.cat([x[:, 0], x[:, 1]], -1)", 2),
+    "a function": (
+        "def pick(t, which):\n    return torch.cat([t[:, k] for k in which], dim=-1)\np = pick(x, [1, 2])",
+        2,
+    ),
+}
+COLUMNS_SILENT = {
+    "stacked": "m = torch.stack([x[:, k] for k in range(3)], dim=-1)",
+    "kept axis": "m = torch.cat([x[:, k:k + 1] for k in range(3)], dim=-1)",
+    "along the rows": "m = torch.cat([x[:, k] for k in range(3)])",
+    "batches": "m = torch.cat([net(x)[:, 0] for _ in range(2)], dim=-1)",
+    "added axis": "m = torch.cat([x[:, k, None] for k in range(3)], dim=-1)",
+    "three axes": "m = torch.cat([raw[:, :, 0], raw[:, :, 1]], dim=-1)",
+}
 TABLES = (
+    ("legacy-tensor-constructor", LEGACY, LEGACY_SILENT),
+    ("slices-cat-flattens", COLUMNS, COLUMNS_SILENT),
     ("view-where-permute-meant", VIEW, VIEW_SILENT),
     ("uint8-arithmetic-wraps", WRAPS, WRAPS_SILENT),
     ("assignment-to-indexed-copy", LOST, LOST_SILENT),

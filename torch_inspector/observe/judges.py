@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from torch_inspector.observe.axes import over_batch, unnamed
+from torch_inspector.observe.constructs import columns, legacy
 from torch_inspector.observe.copies import lost
 from torch_inspector.observe.crossings import crossings
 from torch_inspector.observe.expressions import Judges
@@ -14,7 +15,7 @@ from torch_inspector.observe.wraps import wraps
 JUDGES: Judges = {
     ast.BinOp: (crossings, wraps),
     ast.Compare: (crossings,),
-    ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch),
+    ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns),
     ast.Assign: (lost,),
     ast.AugAssign: (lost,),
 }
