@@ -329,7 +329,7 @@ def candidates(scope: ast.AST) -> tuple[Candidate, ...]:
 def _may_matter(node: ast.AST) -> bool:
     if type(node) is ast.BinOp:
         return type(node.op) in _OPERATORS
-    return type(node) in (ast.Compare, ast.Call, ast.Assign, ast.AugAssign)
+    return type(node) in (ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For)
 
 
 def target_of(statement: ast.stmt) -> str:
