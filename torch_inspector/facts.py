@@ -115,6 +115,8 @@ class ModuleFact:
     """Paths of `nn.Softmax` layers inside it, in order: `model.out`, `net[3]`."""
     trained: bool = False
     """True if an optimizer step has changed its parameters, or a state dict was loaded into it, in this session."""
+    squashing_layers: tuple[tuple[str, str, int | None], ...] = ()
+    """Paths of `Softmax`, `Softmax2d`, `LogSoftmax` and `Sigmoid` layers, what they are, and `dim` if it was given."""
 
 
 @dataclass(frozen=True)
@@ -608,6 +610,28 @@ class IndexingFact(NamedTuple):
     """Variable in which the result ends up."""
 
 
+class ExpressionFact(NamedTuple):
+    """An expression of the cell, or of a function that it calls, with what its operands are after the cell."""
+
+    kind: str
+    """What it may be: `stretched`, `shuffled`, `wrapped`, `lost`, `axis`, …; each is made by one file in `observe/`."""
+    place: Place
+    text: str
+    """The expression as written."""
+    names: tuple[str, ...] = ()
+    """Its operands as written."""
+    shapes: tuple[Shape, ...] = ()
+    """Shapes of the operands, then of the result, as far as they are known."""
+    target: str = ""
+    """The variable that is given the value; empty if none is."""
+    detail: str = ""
+    """What else there is to say, in a word of the kind's own."""
+    share: float = 0.0
+    """Part of the elements that it is about, 0 to 1; 0 if that is not known."""
+    sure: bool = True
+    """False if the text alone says so."""
+
+
 class OperandFact(NamedTuple):
     """Something that the failing line named, moved as the line moves it."""
 
@@ -846,6 +870,8 @@ class Snapshot:
     hooks: tuple[HookFact, ...] = ()
     deleted: tuple[DeletionFact, ...] = ()
     circles: tuple[CircleFact, ...] = ()
+    expressions: tuple[ExpressionFact, ...] = ()
+    """What the text of the cell does to the values that its names have now."""
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
@@ -944,6 +970,45 @@ class Run:
         for step in self.trace.steps:
             steps.setdefault(step.optimizer, []).append(step)
         return steps
+
+    def squashing_layers(self, kind: str) -> tuple[str, ...]:
+        """Paths of layers of one such kind in the modules that were called in this cell, each once."""
+        called = {call.module for call in self.trace.forwards}
+        modules = [module for module in self.after.modules if module.key in called]
+        found = (path for module in modules for path, own, _ in module.squashing_layers if own == kind)
+        return tuple(dict.fromkeys(found))
+
+    def losses_with(self, name: str) -> tuple[tuple[PatternFact, str, Place], ...]:
+        """Patterns of one name, with the loss whose graph has them and the line that made it, each line once.
+
+        Losses that nothing was called on count too, if the cell made them and a variable keeps them.
+        """
+        looked = [(b.witness.patterns, b.root, b.made_at) for b in self.trace.backwards if b.witness is not None]
+        kept = [(g.patterns, g.path, g.made_at) for g in self.after.graphs if g.made_at is not None and g.scalar]
+        found: dict[Place, tuple[PatternFact, str, Place]] = {}
+        for patterns, root, place in (*looked, *kept):
+            pattern = next((p for p in patterns if p.name == name), None)
+            if pattern is not None and place is not None and place not in found:
+                found[place] = (pattern, root, place)
+        return tuple(found.values())
+
+    def expressions(self, kind: str) -> tuple[ExpressionFact, ...]:
+        """Expressions of one kind that the cell came to, each line once."""
+        failed = self.error.place if self.error is not None else None
+        found: dict[Place, ExpressionFact] = {}
+        for fact in self.after.expressions:
+            late = (
+                failed is not None and failed.cell == fact.place.cell and (failed.line or 0) <= (fact.place.line or 0)
+            )
+            if fact.kind == kind and not late:
+                found.setdefault(fact.place, fact)
+        return tuple(found.values())
+
+    def operand_of(self, pattern: PatternFact) -> str:
+        """The variable that was given to a loss: as the code calls it, or the only one that could be; else empty."""
+        made = (pattern.nodes[-1:], pattern.shapes[:1])
+        fitting = [t.path for t in self.after.tensors if ((t.made_by,), (t.shape,)) == made]
+        return pattern.operands[0] if pattern.operands else fitting[0] if len(fitting) == 1 else ""
 
     def module_path(self, key: int) -> str:
         """What the user calls this module, or its class if no variable leads to it; empty if unknown."""

@@ -116,6 +116,20 @@ def softmax_layers(module: Any) -> tuple[str, ...]:
     return tuple(name for name, one in walk_modules(module) if any(kinds.is_a(one, kind) for kind in softmax))
 
 
+_SQUASHING = {nn.Softmax: "Softmax", nn.Softmax2d: "Softmax2d", nn.LogSoftmax: "LogSoftmax", nn.Sigmoid: "Sigmoid"}
+
+
+def squashing_layers(module: Any) -> list[tuple[str, str, int | None]]:
+    """Dotted names of layers that make probabilities or their logarithms, what they are, and along which axis."""
+    found = []
+    for name, one in walk_modules(module):
+        kind = next((_SQUASHING[base] for base in kinds.mro_of(type(one)) if base in _SQUASHING), None)
+        if kind is not None:
+            axis = kinds.fields_of(one).get("dim")
+            found.append((name, kind, axis if type(axis) is int else None))
+    return found
+
+
 def has_hooks(module: Any) -> bool:
     """True if somebody has registered a hook on a layer."""
     return any(kinds.fields_of(one).get(name) for _, one in walk_modules(module) for name in _HOOKS)

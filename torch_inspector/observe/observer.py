@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Snapshot, Trace
+from torch_inspector.facts import Cell, ErrorFact, ExpressionFact, MemoryFact, Shape, Snapshot, Trace
 from torch_inspector.failures import Failures
-from torch_inspector.observe import private, source
+from torch_inspector.observe import expressions, private, source
 from torch_inspector.observe.attention import Attention
 from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
@@ -19,8 +19,10 @@ from torch_inspector.observe.checkpoints import CheckpointWatch
 from torch_inspector.observe.counted import CountWatch
 from torch_inspector.observe.emptied import EmptiedWatch
 from torch_inspector.observe.errors import error_fact
+from torch_inspector.observe.expressions import Reading
 from torch_inspector.observe.forwards import ForwardWatch
 from torch_inspector.observe.graph import GraphReader
+from torch_inspector.observe.judges import JUDGES
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.ledger import Ledger
 from torch_inspector.observe.loaders import LoaderWatch
@@ -69,6 +71,8 @@ class TorchObserver:
         self._snapshots.values = self._values
         self._recorder: Recorder | None = None
         self._nodes_before = 0
+        self._shapes: dict[str, Shape] = {}
+        """Shapes of the user's tensors after the last cell."""
         self.install()
 
     def install(self) -> None:
@@ -159,7 +163,18 @@ class TorchObserver:
         with self._failures.guard("growth"):
             graphs = with_places(graphs, self._files(cell))
             pins = with_lines(pins, self._files(cell)[0]) if pins else ()
-        return replace(taken, graphs=graphs, pins=pins)
+        return replace(taken, graphs=graphs, pins=pins, expressions=self._expressions(names, cell, taken))
+
+    def _expressions(self, names: Mapping[str, Any], cell: Cell, taken: Snapshot) -> tuple[ExpressionFact, ...]:
+        """What the text of the cell does to the values that its names have now."""
+        file, before = CodeFile(cell.number, cell.line_offset, cell.code), self._shapes
+        self._shapes = {fact.path: fact.shape for fact in taken.tensors}
+        if not self._failures.gave_up("expressions"):
+            with self._failures.guard("expressions"), private.unseen():
+                return tuple(
+                    expressions.found(Reading(file, self._places, names, before, self._forwards.facts), JUDGES)
+                )
+        return ()
 
     def memory(self) -> tuple[MemoryFact, ...]:
         """Memory of the process and of every accelerator in use."""

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, cast
 
@@ -18,6 +19,7 @@ from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.pairs import Pair, Side, node_of, pairs_in, scope_of
 from torch_inspector.observe.place import Places
+from torch_inspector.observe.private import Node
 from torch_inspector.observe.shapes import UNKNOWN, Unknown, is_tensor, shape_of
 from torch_inspector.observe.stretched import Stretch
 
@@ -50,6 +52,24 @@ class Reader:
         if found is None and not pairs and stretch.operation.endswith("_loss") and self._warned(frames, stretch):
             return ""
         return found
+
+    def name_of(self, nodes: list[Node]) -> str:
+        """What the user's code calls a tensor that one of these nodes made; empty if nothing there holds one."""
+        for frame in self._frames():
+            names = self._names_in(frame)
+            with locals_of(frame) as values:
+                made = ((name, node_of(values[name])) for name in names if name in values)
+                found = next((name for name, node in made if node is not None and any(node is n for n in nodes)), "")
+            if found:
+                return found
+        return ""
+
+    def _names_in(self, frame: FrameType) -> list[str]:
+        """Variables of a function; of a cell, which runs one statement after the other, all that its text stores."""
+        code = frame.f_code
+        tree = None if code.co_flags & CO_OPTIMIZED else self._tree(code)
+        stored = (n.id for n in ast.walk(tree) if type(n) is ast.Name and type(n.ctx) is ast.Store) if tree else ()
+        return list(dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names, *stored)))
 
     def _frames(self) -> Iterator[FrameType]:
         frame = self._frame

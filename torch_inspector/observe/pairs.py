@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from inspect import CO_OPTIMIZED
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -67,12 +68,12 @@ def pairs_in(scope: ast.AST, names: Names, operation: str, tree_of: TreeOf) -> I
                 yield Pair(*(Side(names.value(text), text, names) for text in operands))
             elif type(node) is ast.Call and depth < _CALLS_DEEP and left:
                 left -= 1
-                stack.extend((*called, depth + 1) for called in _called(node, names, tree_of))
+                stack.extend((*one, depth + 1) for one in called(node, names, tree_of))
 
 
 def scope_of(tree: ast.Module, code: CodeType) -> ast.AST | None:
     """The function or the whole cell that a code object was made of; None if it is not found."""
-    return _definition(tree, code) if code.co_flags & CO_OPTIMIZED else tree
+    return definition(tree, code) if code.co_flags & CO_OPTIMIZED else tree
 
 
 def own_expressions(scope: ast.AST) -> Iterator[ast.AST]:
@@ -108,13 +109,15 @@ def _is_loss(node: ast.Call, names: Names, operation: str) -> bool:
     return is_a(callee, kind) or made is kind
 
 
-def _called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.AST, Names]]:
+def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.AST, Names]]:
     """The body of a function of the user's that a call runs, with what its names mean there."""
     function, owner = _function(node.func, names)
+    if type(function) is FunctionType and type(function.__dict__.get("__wrapped__")) is FunctionType:
+        function = function.__dict__["__wrapped__"]  # as `@torch.no_grad()` leaves it
     if type(function) is not FunctionType:
         return
     tree = tree_of(function.__code__)
-    found = _definition(tree, function.__code__) if tree is not None else None
+    found = definition(tree, function.__code__) if tree is not None else None
     if found is not None:
         values = {**_closed_over(function), **_parameters(node, names, function.__code__, owner)}
         stored = {n.id for n in own_expressions(found) if type(n) is ast.Name and type(n.ctx) is ast.Store}
@@ -151,7 +154,9 @@ def _of_class(kind: Any, name: str) -> Any:
     return next((class_fields(base)[name] for base in bases if name in class_fields(base)), UNKNOWN)
 
 
-def _definition(tree: ast.Module, code: CodeType) -> Function | None:
+@lru_cache(maxsize=256)
+def definition(tree: ast.Module, code: CodeType) -> Function | None:
+    """The function in a cell that a code object was made of; None if it is not there."""
     for node in ast.walk(tree):
         if isinstance(node, Function):
             decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list

@@ -7,6 +7,8 @@ from torch_inspector.observe.blown import blown_up
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.expanded import expanded
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.reshapes import shuffled
+from torch_inspector.observe.scores import Namer, nameless, scores
 from torch_inspector.observe.softmax import SOFTMAX, softmax_below
 from torch_inspector.observe.stretched import (
     PAIR_LOSSES,
@@ -20,7 +22,7 @@ from torch_inspector.observe.stretched import (
 __all__ = ["SOFTMAX", "STRETCHED", "OtherSide", "find_patterns"]
 
 
-def find_patterns(walk: Walk, other_side: OtherSide) -> tuple[PatternFact, ...]:
+def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) -> tuple[PatternFact, ...]:
     """All patterns in a graph, each once."""
     found: list[PatternFact] = []
     kinds = [type(node).__name__ for node in walk.nodes.values()]
@@ -32,7 +34,13 @@ def find_patterns(walk: Walk, other_side: OtherSide) -> tuple[PatternFact, ...]:
             found.extend(stretched_pair_loss(node, other_side))
         elif kind in REDUCTIONS:
             found.extend(stretched_terms(node, other_side))
-    return tuple(dict.fromkeys((*found, *large_patterns(walk), *expanded(walk, Consumers(walk)))))
+    found.extend((*scores(walk, name_of), *shuffled(walk), *large_patterns(walk), *expanded(walk, Consumers(walk))))
+    return tuple(dict.fromkeys(found))
+
+
+def kept_patterns(walk: Walk) -> tuple[PatternFact, ...]:
+    """Patterns in a graph that a variable keeps, where nothing is known of the code around."""
+    return tuple(dict.fromkeys((*large_patterns(walk), *scores(walk))))
 
 
 def large_patterns(walk: Walk) -> tuple[PatternFact, ...]:

@@ -14,7 +14,7 @@ from torch_inspector.observe import layers, private
 from torch_inspector.observe.graph import GraphReader, chain_of, pass_count
 from torch_inspector.observe.growth import Growth, growth, remedy
 from torch_inspector.observe.lines import assignment_line
-from torch_inspector.observe.patterns import large_patterns
+from torch_inspector.observe.patterns import kept_patterns
 
 if TYPE_CHECKING:
     from torch_inspector.observe.namespace import Names
@@ -127,7 +127,7 @@ class RetainedGraphs:
             step_count=steps,
             pass_count=pass_count(walk, chain.parts, chain.links) if chain else pass_count(walk, own),
             nested=kept.nested,
-            patterns=large_patterns(walk) if max(own) >= since else (),
+            patterns=kept_patterns(walk) if max(own) >= since else (),
         )
 
 

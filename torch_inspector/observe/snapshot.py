@@ -174,6 +174,7 @@ class Snapshots:
             return ModuleFact(key, path, kinds.class_name(module), training, trained=key in self._ledger.trained)
         inside = layers.look_inside(module)
         parameters = list(layers.walk_parameters(module))
+        squashing = [(_path_in(module, path, name), kind, axis) for name, kind, axis in layers.squashing_layers(module)]
         return ModuleFact(
             key=key,
             path=path,
@@ -188,7 +189,8 @@ class Snapshots:
             parameter_nbytes=sum(layers.nbytes_of(p) for _, p in parameters),
             parameter_keys=frozenset(id(p) for _, p in parameters),
             parameter_names=tuple((id(p), name) for name, p in parameters),
-            softmax_layers=tuple(_path_in(module, path, name) for name in layers.softmax_layers(module)),
+            softmax_layers=tuple(where for where, kind, _ in squashing if kind in ("Softmax", "Softmax2d")),
+            squashing_layers=tuple(squashing),
             trained=key in self._ledger.trained,
         )
 

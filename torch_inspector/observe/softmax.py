@@ -15,13 +15,13 @@ from torch_inspector.observe.private import Node
 SOFTMAX = "softmax-before-log-softmax"
 
 # Operations that hand values on unchanged, each in its place.
-_IN_PLACE = frozenset(
+IN_PLACE = frozenset(
     f"{name}Backward{n}"
     for name in ("Clone", "ToCopy", "Alias", "Contiguous", "Clamp", "ClampMin", "ClampMax", "MaskedFill")
     for n in range(3)
 )
 # Operations that hand values on to other places or axes.
-_MOVES = frozenset(
+MOVES = frozenset(
     f"{name}Backward{n}"
     for name in (
         "View", "UnsafeView", "ReshapeAlias", "Permute", "Transpose", "T", "Squeeze", "Unsqueeze", "Slice", "Select",
@@ -53,7 +53,7 @@ class _Search:
             if id(here) in seen:
                 continue
             seen.add(id(here))
-            below = _below(here) if here is not node else [_parents(node)[0]]
+            below = _below(here) if here is not node else [parents_of(node)[0]]
             if below is None or len(seen) > _LIMIT:
                 return False
             self._note(here, moved=moved)
@@ -77,7 +77,7 @@ def softmax_below(node: Node, softmaxes: int) -> Iterator[PatternFact]:
         softmaxes: How many softmax nodes the whole graph has; 0 if that is not known.
     """
     search = _Search()
-    if _parents(node)[0] is None or not search.run(node):
+    if parents_of(node)[0] is None or not search.run(node):
         return
     shape, axis = private.output_shape(node), axis_of(node)
     size = shape[axis] if shape and axis is not None else None
@@ -105,21 +105,22 @@ def axis_of(node: Node) -> int | None:
     return axis % len(shape) if shape else None
 
 
-def _parents(node: Node) -> list[Node | None]:
+def parents_of(node: Node) -> list[Node | None]:
+    """The nodes that made the inputs of an operation; None for inputs without history."""
     return [parent for parent, _ in node.next_functions] or [None]
 
 
 def _moves(name: str) -> bool:
-    return name in _MOVES or _JOINS.get(name, False)
+    return name in MOVES or _JOINS.get(name, False)
 
 
 def _below(node: Node) -> list[Node] | None:
     """The nodes whose results this one hands on; None if what it makes is not theirs any more."""
-    name, parents = type(node).__name__, _parents(node)
+    name, parents = type(node).__name__, parents_of(node)
     some = [parent for parent in parents if parent is not None]
     if name == "SoftmaxBackward0":
         return []
-    if name in _IN_PLACE or name in _MOVES:
+    if name in IN_PLACE or name in MOVES:
         return some[:1] or None
     if name == "CopySlices":  # what is written into may be fresh
         return some[::-1] if parents[-1] is not None else None

@@ -48,12 +48,13 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
     user = recorder.places.user_frame(frame)
     named = _names(user, roots[0]) if user is not None else ""
     precision = precision_of(roots[0].grad_fn, walk)
+    code = Reader(recorder.places, user)
     return Seen(
         fact=WitnessFact(
             node_count=len(walk.nodes),
             complete=walk.complete,
             leaf_keys=frozenset(walk.leaf_keys),
-            patterns=find_patterns(walk, Reader(recorder.places, user).other_side),
+            patterns=find_patterns(walk, code.other_side, code.name_of),
             saved_nbytes=walk.saved_nbytes(),
             tables=find_tables(walk, Consumers(walk)),
             leaf_nbytes=walk.leaf_nbytes,

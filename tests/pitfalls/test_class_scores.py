@@ -1,0 +1,223 @@
+"""What losses over classes are given: probabilities, raw scores, a softmax over the batch."""
+
+import pytest
+
+from tests.cells import a_notebook
+from tests.fakes import a_backward, a_run, a_step, a_witness
+from torch_inspector.facts import PatternFact
+from torch_inspector.pitfalls.loss.probabilities_in_nll_loss import check as nll
+from torch_inspector.pitfalls.loss.sigmoid_before_bce_logits import check as logits
+from torch_inspector.pitfalls.loss.softmax_over_batch import check as over_batch
+
+SETUP = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net = nn.Linear(10, 5)
+x, y = torch.randn(60, 10), torch.randint(0, 5, (60,))
+yes = (y > 2).float()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+NLL = {
+    "softmax": ("probs = F.softmax(net(x), dim=-1)\nloss = F.nll_loss(probs, y)\nloss.backward()", 2, "`probs`"),
+    "kept only": ("probs = F.softmax(net(x), dim=-1)\nloss = F.nll_loss(probs, y)", 2, "`probs`"),
+    "exp of logs": ("p = F.log_softmax(net(x), 1).exp()\nloss = nn.NLLLoss()(p, y)\nloss.backward()", 2, "`p`"),
+    "sigmoid": ("p = torch.sigmoid(net(x))\nloss = nn.NLLLoss()(p, y)\nloss.backward()", 2, "`p`"),
+    "raw": ("out = net(x)\nloss = nn.NLLLoss()(out, y)\nloss.backward()\nopt.step()", 2, "raw scores in `out`"),
+    "pixels": ("p = net(x).view(6, 5, 2, 5).softmax(1)\nl = F.nll_loss(p, y.view(6, 2, 5))\nl.backward()", 2, "`p`"),
+    "a layer": ("m = nn.Sequential(net, nn.Softmax(1))\nloss = F.nll_loss(m(x), y)\nloss.backward()", 2, "`m[1]`"),
+    "a class": (
+        (
+            "class Trainer:\n    def __init__(self):\n        self.criterion = nn.NLLLoss()\n"
+            "    def step(self, x, y):\n"
+            "        p = net(x).softmax(1)\n        loss = self.criterion(p, y)\n        loss.backward()\n"
+            "        return loss.item()\nTrainer().step(x, y)"
+        ),
+        6,
+        "`p`",
+    ),
+    "a helper": (
+        "def compute(x, y):\n    return F.nll_loss(torch.softmax(net(x), 1), y)\nloss = compute(x, y)\nloss.backward()",
+        3,
+        "`nll_loss` of `loss`",
+    ),
+    "letters": (
+        (
+            "p = net(x).softmax(1).view(12, 5, 5)\nn = torch.full((5,), 12)\n"
+            "loss = F.ctc_loss(p, y[:10].view(5, 2) % 4 + 1, n, n // 6)\nloss.backward()"
+        ),
+        3,
+        "`ctc_loss`",
+    ),
+}
+NLL_SILENT = {
+    "logs": "loss = F.nll_loss(F.log_softmax(net(x), 1), y)\nloss.backward()\nopt.step()",
+    "a layer of logs": "m = nn.Sequential(net, nn.LogSoftmax(1))\nnn.NLLLoss()(m(x), y).backward()\nopt.step()",
+    "a log by hand": "loss = F.nll_loss(torch.log(net(x).softmax(1) + 1e-9), y)\nloss.backward()",
+    "an attack": "x.requires_grad_()\nloss = -F.nll_loss(net(x), y)\nloss.backward()\nx.requires_grad_(False)",
+    "own normalisation": "s = net(x)\nl = F.nll_loss(s - s.logsumexp(1, keepdim=True), y)\nl.backward()\nopt.step()",
+    "policy gradient": "p = F.log_softmax(net(x), 1) * torch.rand(60, 1)\nF.nll_loss(p, y).backward()\nopt.step()",
+    "for reading": "s = net(x)\nprobs = s.softmax(1)\nloss = F.cross_entropy(s, y)\nloss.backward()\nopt.step()",
+    "no grad": "with torch.no_grad():\n    loss = F.nll_loss(net(x).log_softmax(1), y)",
+}
+LOGITS = {
+    "a layer": (
+        (
+            "m = nn.Sequential(nn.Linear(10, 1), nn.Sigmoid())\nfor _ in range(5):\n"
+            "    loss = nn.BCEWithLogitsLoss()(m(x), yes[:, None])\n    loss.backward()"
+        ),
+        3,
+        "`m[1]`",
+    ),
+    "a function": ("p = net(x)[:, 0].sigmoid()\nloss = nn.BCEWithLogitsLoss()(p, yes)\nloss.backward()", 2, "`p`"),
+    "weighted": (
+        (
+            "p = net(x)[:, 0].sigmoid()\ntwo = torch.tensor(2.0)\n"
+            "lost = F.binary_cross_entropy_with_logits(p, yes, pos_weight=two)\n"
+            "lost.backward()"
+        ),
+        3,
+        "`lost`",
+    ),
+    "softmax": (
+        (
+            "t = F.one_hot(y, 5).float()\np = F.softmax(net(x), 1)\nloss = F.binary_cross_entropy_with_logits(p, t)\n"
+            "loss.backward()"
+        ),
+        3,
+        "softmax",
+    ),
+    "margin": ("p = net(x)[:, 0].sigmoid()\nloss = F.soft_margin_loss(p, yes * 2 - 1)\nloss.backward()", 2, "`p`"),
+    "many labels": (
+        "p = net(x).sigmoid()\nloss = F.multilabel_soft_margin_loss(p, F.one_hot(y, 5))\nloss.backward()",
+        2,
+        "logsigmoid",
+    ),
+    "in forward": (
+        (
+            "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.fc = nn.Linear(10, 1)\n"
+            "    def forward(self, x):\n        return torch.sigmoid(self.fc(x)).squeeze(-1)\nmodel = Net()\n"
+            "out = model(x)\nloss = nn.BCEWithLogitsLoss()(out, yes)\nloss.backward()"
+        ),
+        9,
+        "`out`",
+    ),
+}
+LOGITS_SILENT = {
+    "scores": "loss = nn.BCEWithLogitsLoss()(net(x)[:, 0], yes)\nloss.backward()",
+    "probabilities": "loss = nn.BCELoss()(net(x)[:, 0].sigmoid(), yes)\nloss.backward()",
+    "a gate": "g = nn.Linear(10, 10)\nnn.BCEWithLogitsLoss()(net(x * g(x).sigmoid())[:, 0], yes).backward()",
+    "swish": "s = net(x)\nnn.BCEWithLogitsLoss()((s * s.sigmoid())[:, 0], yes).backward()",
+    "votes": "nn.BCEWithLogitsLoss()(net(x).sigmoid().sum(1), yes).backward()",
+    "soft targets": "s = net(x)\nnn.BCEWithLogitsLoss()(s, net(x).sigmoid().detach()).backward()",
+    "logsigmoid": "F.logsigmoid(net(x)).mean().neg().backward()",
+    "cosines": "a = F.normalize(net(x)) * 20\nnn.BCEWithLogitsLoss()(a[:, 0], yes).backward()",
+}
+BATCH = {
+    "nll": ("lp = F.log_softmax(net(x), dim=0)\nloss = F.nll_loss(lp, y)\nloss.backward()", 2, "`lp`"),
+    "cross-entropy": ("p = F.softmax(net(x), dim=0)\nloss = F.cross_entropy(p, y)\nloss.backward()", 2, "`p`"),
+    "one-hot": (
+        "lp = F.log_softmax(net(x), dim=0)\nloss = -(F.one_hot(y, 5) * lp).sum(1).mean()\nloss.backward()",
+        2,
+        "`lp`",
+    ),
+    "squares": (
+        "p = F.softmax(net(x), dim=0)\nloss = F.mse_loss(p, F.one_hot(y, 5).float())\nloss.backward()",
+        2,
+        "`p`",
+    ),
+    "a distribution": (
+        "p = F.softmax(net(x), dim=-2)\nloss = -torch.distributions.Categorical(p).log_prob(y).mean()\nloss.backward()",
+        2,
+        "60 samples",
+    ),
+    "an index": (
+        (
+            "def step():\n    p = F.softmax(net(x), dim=0)\n    loss = -p[torch.arange(60), y].log().mean()\n"
+            "    loss.backward()\nstep()"
+        ),
+        3,
+        "`p`",
+    ),
+    "a layer": (
+        (
+            "policy = nn.Sequential(net, nn.Softmax(dim=0))\npred = policy(x)\n"
+            "loss = -torch.log(pred.gather(1, y[:, None])).mean()\nloss.backward()"
+        ),
+        3,
+        "`pred` from `policy[1]`",
+    ),
+    "kept only": ("lp = F.log_softmax(net(x), dim=0)\nloss = F.nll_loss(lp, y)", 2, "`lp`"),
+}
+BATCH_SILENT = {
+    "classes": "loss = F.nll_loss(F.log_softmax(net(x), dim=1), y)\nloss.backward()",
+    "one sample": "loss = F.nll_loss(F.log_softmax(net(x[0]), dim=0), y[0])\nloss.backward()",
+    "attention over rows": "a = net(x).softmax(0)\nloss = F.mse_loss(a.T @ x, torch.zeros(5, 10))\nloss.backward()",
+    "time first": (
+        "s = nn.Linear(10, 1)(x.view(12, 5, 10)).squeeze(-1)\nlp = s.log_softmax(dim=0)\n"
+        "loss = -lp.gather(0, y[:5][None] * 2).mean()\nloss.backward()"
+    ),
+    "texts and images": (
+        "alike = net(x[:20]) @ net(x[20:40]).T\nn = torch.arange(20)\n"
+        "loss = F.nll_loss(alike.log_softmax(0), n) + F.cross_entropy(alike, n)\nloss.backward()"
+    ),
+    "turned": "lp = F.log_softmax(net(x).T, dim=0).T\nloss = F.nll_loss(lp, y)\nloss.backward()",
+    "entropy over the batch": "p = net(x).softmax(0)\nloss = (p * p.log()).sum(0).mean()\nloss.backward()",
+    "clusters first": "r = (net(x).T).log_softmax(0)\nloss = -(torch.rand(5, 60) * r).sum(1).mean()\nloss.backward()",
+    "a listwise ranking": "s = nn.Linear(10, 1)(x)\nloss = -(s.log_softmax(0) * yes[:, None]).sum()\nloss.backward()",
+}
+
+
+def found(slug, source):
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(source)
+        assert notebook.errors == [None, None]
+        return [finding for finding in run.findings if finding.slug == slug]
+
+
+@pytest.mark.parametrize(
+    ("slug", "case"),
+    [
+        (slug, case)
+        for slug, cases in (
+            ("probabilities-in-nll-loss", NLL),
+            ("sigmoid-before-bce-logits", LOGITS),
+            ("softmax-over-batch", BATCH),
+        )
+        for case in cases.values()
+    ],
+)
+def test_found_where_the_loss_is_made(slug, case):
+    source, line, said = case
+    (finding,) = found(slug, source)
+    assert (finding.cell, finding.line, finding.severity) == (2, line, "error")
+    assert said in finding.message
+    assert finding.fix
+
+
+@pytest.mark.parametrize("name", NLL_SILENT)
+def test_logarithms_are_right(name):
+    assert found("probabilities-in-nll-loss", NLL_SILENT[name]) == []
+
+
+@pytest.mark.parametrize("name", LOGITS_SILENT)
+def test_sigmoids_elsewhere_are_right(name):
+    assert found("sigmoid-before-bce-logits", LOGITS_SILENT[name]) == []
+
+
+@pytest.mark.parametrize("name", BATCH_SILENT)
+def test_other_softmaxes_along_the_first_axis_are_right(name):
+    assert found("softmax-over-batch", BATCH_SILENT[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "name"),
+    [(nll, "probabilities-in-nll"), (logits, "sigmoid-before-logits"), (over_batch, "softmax-over-batch")],
+)
+def test_a_pattern_with_little_in_it_is_no_reason_to_fail(check, name):
+    for nodes, shapes in (((), ()), (("nll_loss",), ()), (("nll_loss", "AddmmBackward0"), ((),))):
+        run = a_run(a_backward(witness=a_witness(patterns=(PatternFact(name, nodes, shapes),))), a_step())
+        assert len(list(check(run))) <= 1

@@ -1,0 +1,78 @@
+"""Targets that a loss refuses, and errors that are about something else."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net = nn.Linear(5, 3)
+x, y = torch.randn(4, 5), torch.tensor([0, 1, 2, 0])
+scores, hot = net(x), F.one_hot(y, 3)
+"""
+FOUND = {
+    "one-hot": ("F.cross_entropy(scores, hot)", 1, "`hot`", "argmax"),
+    "float": ("t = y.float()\nloss = nn.CrossEntropyLoss()(net(x), t)", 2, "`t`", "long()"),
+    "int32": ("t = y.int()\nF.cross_entropy(scores, t)", 2, "`t`", "long()"),
+    "a column": ("column = y[:, None]\nF.cross_entropy(scores, column)", 2, "`column`", "squeeze(1)"),
+    "one-hot for nll": ("F.nll_loss(scores.log_softmax(1), hot)", 1, "`hot`", "argmax(1)"),
+    "too large": ("labels = y + 1\nF.cross_entropy(scores, labels)", 2, "holds 3", "0 to 2"),
+    "grey values": (
+        (
+            "mask = torch.tensor([0, 128, 255])[torch.randint(1, 3, (2, 4, 4))]\n"
+            "F.cross_entropy(nn.Conv2d(1, 3, 1)(torch.rand(2, 1, 4, 4)), mask)"
+        ),
+        2,
+        "`mask`",
+        "unique()",
+    ),
+    "a channel axis": (
+        "mask = torch.zeros(2, 1, 4, 4).long()\nout = torch.rand(2, 3, 4, 4)\nF.cross_entropy(out, mask)",
+        3,
+        "`mask`",
+        "squeeze(1)",
+    ),
+    "binary": ("yes = y % 2\nF.binary_cross_entropy(scores[:, 0].sigmoid(), yes)", 2, "`yes`", "float()"),
+    "binary scores": ("yes = y % 2\nnn.BCEWithLogitsLoss()(scores[:, 0], yes)", 2, "`yes`", "float()"),
+    "a trainer": (
+        (
+            "class Trainer:\n    def step(self, x, target):\n        out = net(x)\n"
+            "        return F.cross_entropy(out, target)\nTrainer().step(x, hot)"
+        ),
+        4,
+        "`target`",
+        "argmax",
+    ),
+}
+SILENT = {
+    "right": "F.cross_entropy(scores, y)\nF.cross_entropy(scores, hot.float())",
+    "sizes": "F.cross_entropy(scores, y[:3])",
+    "an index": "x[7]",
+    "an embedding": "nn.Embedding(3, 2)(y + 1)",
+    "another error": "raise RuntimeError('Target of the year is out of reach')",
+    "a linear layer": "net(y)",
+}
+
+
+def found(source):
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(source)
+        return [finding for finding in run.findings if finding.slug == "integer-one-hot-target"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_target_is_named(name):
+    source, line, said, fix = FOUND[name]
+    (finding,) = found(source)
+    assert (finding.cell, finding.line) == (2, line)
+    assert said in finding.message
+    assert fix in finding.fix
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_other_errors_are_left_alone(name):
+    assert found(SILENT[name]) == []

@@ -1,0 +1,79 @@
+"""A softmax whose axis nobody named, or that runs along the samples."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torch import nn
+from torch.nn import functional
+
+from torch_inspector.facts import ExpressionFact
+from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.shapes import Unknown, shape_of
+
+_WITHOUT = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}
+# `softmax` and its kin take the first axis of a tensor with so many, the second of others.
+FIRST = (0, 1, 3)
+
+
+def unnamed(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """A call of `F.softmax(x)`, or a layer `nn.Softmax()`, without `dim`."""
+    if not isinstance(node, ast.Call) or any(one.arg in {"dim", None} for one in node.keywords):
+        return
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name not in {"softmax", "log_softmax", "softmin", "Softmax", "LogSoftmax", "Softmin"}:
+        return
+    callee = scope.names.value(node.func)
+    kind = next((k for k, layer in _WITHOUT.items() if callee is getattr(functional, k) or callee is layer), "")
+    layer = callee is _WITHOUT.get(kind)
+    if kind and len(node.args) == (0 if layer else 1):
+        value = scope.names.value(node.args[0]) if node.args else None
+        shape = None if value is None or type(value) is Unknown else shape_of(value)
+        names = () if layer else (ast.unparse(node.args[0]),)
+        yield scope.fact("unnamed-axis", node, statement, names=names, shapes=(shape,) if shape else (), detail=kind)
+
+
+def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """`p.argmax(1)` or `p.max(1)` of what a softmax along the samples has made."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or _axis(node) not in {1, -1}:
+        return
+    source = node.func.value
+    if isinstance(source, ast.Name) and source.id == "torch":
+        source = node.args[0] if node.args else source
+    made = scope.names.value(source)
+    shape = shape_of(made)
+    if shape is None or len(shape) != 2 or min(shape) < 2 or node.func.attr not in {"argmax", "max", "topk"}:  # noqa: PLR2004
+        return
+    texts = [source] if isinstance(source, ast.Call) else [v for v, _ in scope.given(getattr(source, "id", ""))]
+    if texts and _is_softmax(texts[-1]) and _axis(texts[-1]) == 0 and _from_module(scope, texts[-1]):
+        yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,))
+
+
+def _is_softmax(node: ast.expr) -> bool:
+    name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    return name in {"softmax", "log_softmax"}
+
+
+def _axis(node: ast.expr) -> int | None:
+    """The axis that a call names, as `dim=` or as its last number."""
+    if not isinstance(node, ast.Call):
+        return None
+    named = [one.value for one in node.keywords if one.arg in {"dim", "axis"}]
+    last = next(iter(named or node.args[-1:]), None)
+    sign = -1 if isinstance(last, ast.UnaryOp) and isinstance(last.op, ast.USub) else 1
+    value = getattr(last.operand if isinstance(last, ast.UnaryOp) else last, "value", None)
+    return sign * value if type(value) is int else None
+
+
+def _from_module(scope: Scope, softmax: ast.expr) -> bool:
+    """True if the softmax is of what a module gave back: its rows are samples."""
+    made = scope.reading.made
+    names = {name for _, _, name in made}
+    for node in ast.walk(softmax):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in names:
+            return True
+        given = [v for v, _ in scope.given(node.id)] if isinstance(node, ast.Name) else []
+        if any(isinstance(v, ast.Call) and ast.unparse(v.func) in names for v in given):
+            return True
+    return False

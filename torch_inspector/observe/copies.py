@@ -1,0 +1,73 @@
+"""A value that is put into a copy: `x[mask][0] = v` changes what indexing has made, and not `x`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torch_inspector.facts import ExpressionFact
+from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.kinds import module_of
+from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
+from torch_inspector.observe.source import dotted
+
+_FILLS = frozenset(
+    ["fill_", "zero_", "add_", "sub_", "mul_", "div_", "copy_", "clamp_", "normal_", "uniform_", "masked_fill_",
+     "index_fill_", "scatter_", "neg_", "abs_", "exp_", "sigmoid_", "relu_", "pow_", "random_"]
+)  # fmt: skip
+
+# Calls that make a tensor of row numbers.
+_ROWS = frozenset(["tensor", "LongTensor", "randperm", "nonzero", "arange", "randint", "where"])
+
+
+def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """An assignment to, or a change in place of, what a mask, a list or a tensor of numbers has picked out."""
+    for inner in _written(node, statement):
+        owner = scope.names.value(inner.value)
+        sure = tensor_or_shape(owner)
+        if not sure and (owner is not UNKNOWN or not _is_mask(inner.slice) or not dotted(inner.value)):
+            continue
+        if _copies(scope, inner.slice, known=sure):
+            shape = shape_of(owner)
+            names = (ast.unparse(inner.value), ast.unparse(inner.slice))
+            yield scope.fact("lost", node, statement, names=names, shapes=(shape,) if shape else (), sure=sure)
+
+
+def _written(node: ast.AST, statement: ast.stmt) -> Iterator[ast.Subscript]:
+    """The inner index of `x[a][b] = …`, `x[a][b] += …`, or the index of `x[a].fill_(…)` whose result nobody keeps."""
+    if isinstance(node, ast.Assign | ast.AugAssign):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript):
+                yield target.value
+    elif isinstance(node, ast.Call) and isinstance(statement, ast.Expr) and statement.value is node:
+        func = node.func
+        if isinstance(func, ast.Attribute) and func.attr in _FILLS and isinstance(func.value, ast.Subscript):
+            yield func.value
+
+
+def _is_mask(index: ast.expr) -> bool:
+    """True for an index that can only be a mask or a list: `x > 0`, `~mask`, `[0, 2]`."""
+    if isinstance(index, ast.Tuple):
+        return any(map(_is_mask, index.elts))
+    if isinstance(index, ast.Call):
+        return dotted(index.func).split(".")[-1] in _ROWS
+    inverted = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert)
+    return inverted or isinstance(index, ast.Compare | ast.List)
+
+
+def _copies(scope: Scope, index: ast.expr, *, known: bool) -> bool:
+    """True if indexing a tensor with this makes a copy."""
+    if isinstance(index, ast.Tuple):
+        return any(_copies(scope, part, known=known) for part in index.elts)
+    if _is_mask(index):
+        return True
+    value: Any = scope.names.value(index) if known else UNKNOWN
+    if type(value) is list:
+        return True
+    if not is_tensor(value) or module_of(type(value)).split(".")[0] != "torch":
+        return False
+    picks = value.dtype in (torch.bool, torch.uint8, torch.int64, torch.int32, torch.int16, torch.int8)
+    return bool(picks and (value.dim() > 0 or value.dtype is torch.bool))

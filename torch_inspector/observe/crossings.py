@@ -1,0 +1,60 @@
+"""A column (N, 1) that meets a row (N,) outside of a loss: each is stretched to the other."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torch_inspector.facts import ExpressionFact
+from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.shapes import shape_of
+
+# What makes a column or a row on purpose.
+_ON_PURPOSE = frozenset(
+    ["unsqueeze", "view", "reshape", "expand", "arange", "linspace", "meshgrid", "outer", "keepdim", "T", "mT", "t",
+     "transpose", "permute", "None", "newaxis", "expand_dims", "triu", "tril", "eye", "logspace", "tensor"]
+)  # fmt: skip
+_DEPTH = 4
+_REDUCES = frozenset(["mean", "sum", "item"])
+
+
+def crossings(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """Two operands of which one is a column and the other a row of the same length, and neither was made so."""
+    sides = _sides(node)
+    if len(sides) != 2 or any(type(side) is ast.Constant for side in sides):  # noqa: PLR2004
+        return
+    values = [scope.names.value(side) for side in sides]
+    shapes = [shape_of(value) or () for value in values]
+    if not all(map(tensor_or_shape, values)) or sorted(map(len, shapes)) != [1, 2]:
+        return
+    n = max(map(max, shapes))
+    # The length of a batch of a loader is not known: it is that of the other side.
+    shapes = [tuple(n if size < 0 else size for size in shape) for shape in shapes]
+    if n < 2 or sorted(shapes) != sorted([(n,), (n, 1)]) or any(_meant(scope, side) for side in sides):  # noqa: PLR2004
+        return
+    method = getattr(getattr(node, "func", None), "attr", "")
+    detail = "compared" if type(node) is ast.Compare or method in {"eq", "ne"} else "calculated"
+    texts = tuple(ast.unparse(side) for side in sides)
+    yield scope.fact("stretched", node, statement, names=texts, shapes=(*shapes, (n, n)), detail=detail)
+
+
+def _sides(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return [node.left, node.comparators[0]]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"eq", "ne", "sub"}:
+        return [node.func.value, *node.args] if len(node.args) == 1 else node.args[:2]
+    return []
+
+
+def _meant(scope: Scope, side: ast.expr, depth: int = 0) -> bool:
+    """True if an operand, or what its name was given, is written as a column, a row or a grid."""
+    for node in ast.walk(side):
+        word = getattr(node, "attr", getattr(node, "arg", ""))
+        if word in _ON_PURPOSE or (type(node) is ast.Constant and node.value is None):
+            return True
+        given = scope.given(node.id) if type(node) is ast.Name and depth < _DEPTH else []
+        if any(_meant(where, value, depth + 1) for value, where in given if value is not side):
+            return True
+    return False

@@ -1,0 +1,343 @@
+"""Expressions of a cell that may be mistakes, judged by the values that their names have when the cell is done.
+
+The text says where to look, live values say what is there; nothing of the text is run. Functions that the cell calls
+are read with the values that it gives them. What a name meant is only trusted if nothing gave it another value later.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from time import thread_time
+from types import CodeType
+from typing import Any, NamedTuple, cast
+
+from torch.utils.data import DataLoader, TensorDataset, default_collate
+
+from torch_inspector.facts import ExpressionFact, ForwardFact, Place, Shape
+from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.operands import Names
+from torch_inspector.observe.pairs import called, own_expressions
+from torch_inspector.observe.place import CodeFile, Places
+from torch_inspector.observe.shapes import UNKNOWN, Sized, Unknown, is_tensor, shape_of, together
+from torch_inspector.observe.source import dotted
+
+# Processor time for all of one cell; what is not reached is not said.
+_BUDGET_S = 0.003
+_CALLS_DEEP, _SCOPES = 3, 30
+# Operators that somebody judges.
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+# A cell with more is generated.
+_MOST = 200
+
+
+class _Framed(NamedTuple):
+    """As much of a frame as `Places.file_of` asks for."""
+
+    f_code: CodeType
+
+
+@dataclass
+class Reading:
+    """One cell that is done."""
+
+    file: CodeFile
+    places: Places
+    names: Mapping[str, Any]
+    before: Mapping[str, Shape]
+    """Shapes that the user's tensors had when the cell began."""
+    forwards: Callable[[], tuple[ForwardFact, ...]]
+    deadline: float = field(default_factory=lambda: thread_time() + _BUDGET_S)
+
+    @cached_property
+    def made(self) -> dict[tuple[int | None, int | None, str], Shape]:
+        """Shapes of what modules gave back, by cell, line and name."""
+        facts = self.forwards()
+        return {(f.place.cell, f.place.line, f.name): f.output_shape for f in facts if f.output_shape and f.name}
+
+    def file_of(self, code: CodeType) -> CodeFile | None:
+        """The cell that a function comes from."""
+        return self.places.file_of(cast("Any", _Framed(code)))
+
+    def tree_of(self, code: CodeType) -> ast.Module | None:
+        """The same, parsed."""
+        file = self.file_of(code)
+        return file.tree if file is not None else None
+
+
+class Candidate(NamedTuple):
+    """An expression that may be a mistake, and the statement that it stands in."""
+
+    node: ast.AST
+    statement: ast.stmt
+
+
+@dataclass
+class Scope:
+    """A cell, or a function that it calls."""
+
+    reading: Reading
+    node: ast.AST
+    names: SeenNames
+    file: CodeFile
+    function: str = ""
+    arguments: Mapping[str, ast.expr] = field(default_factory=dict)
+    """What the call gave each parameter of the function, in the names of the caller."""
+    caller: Scope | None = None
+
+    def fact(self, kind: str, node: ast.AST, statement: ast.stmt, **more: Any) -> ExpressionFact:
+        """What is known of an expression."""
+        line = int(getattr(node, "lineno", statement.lineno))
+        place = Place(self.file.cell, line + self.file.offset, self.function)
+        return ExpressionFact(kind, place, ast.unparse(node), target=target_of(statement), **more)
+
+    def axes_of(self, source: str) -> dict[str, int]:
+        """Variables that hold one size of a tensor, and which: after `n, h, w, c = x.shape`, the first axis is n's."""
+        found: dict[str, int] = {}
+        for node in own_expressions(self.node):
+            if isinstance(node, ast.Assign) and ast.unparse(node.value) in (f"{source}.shape", f"{source}.size()"):
+                for target in node.targets:
+                    names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+                    found.update((one.id, axis) for axis, one in enumerate(names) if isinstance(one, ast.Name))
+        return {name: axis for name, axis in found.items() if len(stores_in(self.node).get(name, ())) == 1}
+
+    @cached_property
+    def looped(self) -> dict[str, Any]:
+        """Variables of loops over a loader of tensors, as `xb` and `yb` in `for xb, yb in loader`."""
+        found: dict[str, Any] = {}
+        for loop in _loops(self.node):
+            target, source = loop.target, loop.iter
+            while isinstance(source, ast.Call) and source.args and dotted(source.func) in {"enumerate", "tqdm"}:
+                if dotted(source.func) == "enumerate":
+                    target = target.elts[-1] if isinstance(target, ast.Tuple | ast.List) else target
+                source = source.args[0]
+            shapes = _batch_shapes(self.names.value(source))
+            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+            if len(parts) == len(shapes):
+                found.update((p.id, Sized(s)) for p, s in zip(parts, shapes, strict=True) if isinstance(p, ast.Name))
+        return found
+
+    def given(self, name: str) -> list[tuple[ast.expr, Scope]]:
+        """What the text gives a name, here, where the function was called, or in an earlier cell."""
+        found = [(value, self) for value in _given_in(self.node).get(name, ())]
+        if self.caller is not None and name in self.arguments:
+            found.append((self.arguments[name], self.caller))
+        if found or self.function:
+            return found
+        trees = (file.tree for file in self.reading.places.latest() if file.tree is not None)
+        values = next((values for tree in trees if (values := _given_in(tree).get(name))), [])
+        return [(value, self) for value in values]
+
+
+@dataclass
+class SeenNames(Names):
+    """Names at one expression: those that were given another value since then are not known, results of modules are."""
+
+    reading: Reading | None = None
+    file: CodeFile | None = None
+    late: frozenset[str] = frozenset()
+    before: Mapping[str, Shape] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
+    """Variables of a function, which are gone when it is done."""
+    looped: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of loops over loaders that are known: their first length is not, and stands as -1."""
+
+    def name(self, name: str) -> Any:
+        """What a variable stood for."""
+        if name in self.late:
+            return Sized(self.before[name]) if name in self.before else UNKNOWN
+        if name in self.own and name not in self.values and name not in self.given:
+            return self.looped.get(name, UNKNOWN)
+        value = super().name(name)
+        return self.looped.get(name, UNKNOWN) if type(value) is Unknown else value
+
+    def value(self, expression: ast.expr) -> Any:
+        """A live object, a `Sized`, or `UNKNOWN`."""
+        if type(expression) is ast.Compare and len(expression.ops) == 1:
+            one, two = (shape_of(self.value(side)) for side in (expression.left, expression.comparators[0]))
+            return together(one, two) if one is not None and two is not None else UNKNOWN
+        value = super().value(expression)
+        if type(value) is Unknown and type(expression) is ast.Call and self.reading is not None:
+            return self._made(expression)
+        return value
+
+    def _made(self, call: ast.Call) -> Any:
+        if self.reading is None or self.file is None:
+            return UNKNOWN
+        shape = self.reading.made.get((self.file.cell, call.lineno + self.file.offset, dotted(call.func)))
+        return Sized(shape) if shape else UNKNOWN
+
+
+Judge = Callable[[Scope, ast.AST, ast.stmt], Iterator[ExpressionFact]]
+Judges = Mapping[type[ast.AST], tuple[Judge, ...]]
+
+
+def found(reading: Reading, judges: Judges) -> Iterator[ExpressionFact]:
+    """All expressions that a judge has something to say of."""
+    tree = reading.file.tree
+    if tree is None:
+        return
+    for scope in _scopes(reading, tree):
+        for node, statement in candidates(scope.node):
+            if thread_time() > reading.deadline:
+                return
+            scope.names = _at(scope, statement)
+            for judge in judges.get(type(node), ()):
+                yield from judge(scope, node, statement)
+
+
+def _scopes(reading: Reading, tree: ast.Module) -> Iterator[Scope]:
+    """The cell, then the functions that it calls, each with the values that it was given."""
+    top = SeenNames(reading.names, reading=reading, file=reading.file)
+    stack, count = [(Scope(reading, tree, top, reading.file), 0)], 0
+    while stack and count < _SCOPES and thread_time() < reading.deadline:
+        scope, depth = stack.pop(0)
+        count += 1
+        yield scope
+        if depth < _CALLS_DEEP:
+            stack.extend((inner, depth + 1) for inner in _inside(scope))
+
+
+def _inside(scope: Scope) -> Iterator[Scope]:
+    for call in calls_in(scope.node):
+        if thread_time() > scope.reading.deadline:
+            return
+        for node, names in called(call, scope.names, scope.reading.tree_of):
+            file = _file_with(scope, node)
+            if file is not None:
+                seen = SeenNames(names.values, names.outer, names.given, reading=scope.reading, file=file)
+                seen.own = frozenset(stores_in(node))
+                name = getattr(node, "name", "<lambda>")
+                yield Scope(scope.reading, node, seen, file, name, _arguments(call, node), scope)
+
+
+def _arguments(call: ast.Call, function: Any) -> dict[str, ast.expr]:
+    """The expression that each parameter of a function was given by a call."""
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg not in {"self", "cls"}]
+    given = dict(zip(names, call.args, strict=False))
+    given.update((one.arg, one.value) for one in call.keywords if one.arg)
+    return given
+
+
+def _file_with(scope: Scope, node: ast.AST) -> CodeFile | None:
+    """The cell that a function was found in."""
+    files = (scope.reading.file, scope.file, *scope.reading.places.latest(100))
+    return next((file for file in files if file.tree is not None and id(node) in _functions_of(file.tree)), None)
+
+
+@lru_cache(maxsize=64)
+def _functions_of(tree: ast.Module) -> frozenset[int]:
+    return frozenset(id(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda))
+
+
+def _at(scope: Scope, statement: ast.stmt) -> SeenNames:
+    """The names as they were at an expression."""
+    names = scope.names
+    names.looped = names.looped or scope.looped
+    if scope.function:
+        return names
+    stores = stores_in(scope.node)
+    line = statement.lineno
+    names.late = frozenset(name for name, lines in stores.items() if max(lines) >= line)
+    # The only statement that stores a name reads what it was before the cell, unless it runs again and again.
+    once = not _in_loop(scope.node, statement)
+    names.before = {
+        n: s for n, s in scope.reading.before.items() if once and n in names.late and min(stores[n]) >= line
+    }
+    return names
+
+
+@lru_cache(maxsize=64)
+def stores_in(scope: ast.AST) -> dict[str, list[int]]:
+    """Lines that give each name a value, in a scope; those of functions inside it have their own names."""
+    found: dict[str, list[int]] = {}
+    for node in own_expressions(scope):
+        if type(node) is ast.Name and type(node.ctx) is not ast.Load:
+            found.setdefault(node.id, []).append(node.lineno)
+    return found
+
+
+def _batch_shapes(loader: Any) -> list[Shape]:
+    """Shapes of the parts of a batch; none unless the loader is a plain one over a `TensorDataset`."""
+    if not is_a(loader, DataLoader) or fields_of(loader).get("collate_fn") is not default_collate:
+        return []
+    dataset = fields_of(loader).get("dataset")
+    tensors = fields_of(dataset).get("tensors") if is_a(dataset, TensorDataset) else None
+    shapes = [shape_of(one) for one in tensors] if type(tensors) is tuple else []
+    return [(-1, *shape[1:]) for shape in shapes if shape]
+
+
+@lru_cache(maxsize=64)
+def _loops(scope: ast.AST) -> tuple[ast.For, ...]:
+    return tuple(node for node in own_expressions(scope) if type(node) is ast.For)
+
+
+@lru_cache(maxsize=64)
+def _looped(scope: ast.AST) -> frozenset[int]:
+    loops = [node for node in own_expressions(scope) if isinstance(node, ast.For | ast.While)]
+    return frozenset(id(inner) for loop in loops for inner in ast.walk(loop) if isinstance(inner, ast.stmt))
+
+
+def _in_loop(scope: ast.AST, statement: ast.stmt) -> bool:
+    return id(statement) in _looped(scope)
+
+
+@lru_cache(maxsize=64)
+def _given_in(scope: ast.AST) -> dict[str, list[ast.expr]]:
+    found: dict[str, list[ast.expr]] = {}
+    for node in own_expressions(scope):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                for name, value in _parts(target, node.value):
+                    found.setdefault(name, []).append(value)
+    return found
+
+
+def _parts(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Names of a target with the part of the value that each is given, or all of it."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List):
+        same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
+        for i, one in enumerate(target.elts):
+            yield from _parts(one, cast("Any", value).elts[i] if same else value)
+
+
+@lru_cache(maxsize=64)
+def calls_in(scope: ast.AST) -> tuple[ast.Call, ...]:
+    """Calls of a scope, those of functions inside it left out."""
+    return tuple(node for node in own_expressions(scope) if type(node) is ast.Call)[:_MOST]
+
+
+@lru_cache(maxsize=128)
+def candidates(scope: ast.AST) -> tuple[Candidate, ...]:
+    """Expressions of a scope that somebody may judge, in the order of the text."""
+    found: list[Candidate] = []
+    stack: list[tuple[ast.AST, ast.stmt | None]] = [(child, None) for child in ast.iter_child_nodes(scope)]
+    while stack:
+        node, statement = stack.pop()
+        statement = node if isinstance(node, ast.stmt) else statement
+        if statement is not None and _may_matter(node):
+            found.append(Candidate(node, statement))
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            stack.extend((child, statement) for child in ast.iter_child_nodes(node))
+    return tuple(sorted(found, key=lambda one: getattr(one.node, "lineno", 0))[:_MOST])
+
+
+def _may_matter(node: ast.AST) -> bool:
+    if type(node) is ast.BinOp:
+        return type(node.op) in _OPERATORS
+    return type(node) in (ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For)
+
+
+def target_of(statement: ast.stmt) -> str:
+    """The one variable that a statement gives its value."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return dotted(targets[0]) if len(targets) == 1 and targets[0] is not None else ""
+
+
+def tensor_or_shape(value: Any) -> bool:
+    """True for what has the shape of a tensor, and is no number."""
+    return is_tensor(value) or type(value) is Sized

@@ -1,0 +1,23 @@
+"""Which file judges which kind of expression."""
+
+from __future__ import annotations
+
+import ast
+
+from torch_inspector.observe.axes import over_batch, unnamed
+from torch_inspector.observe.constructs import columns, legacy
+from torch_inspector.observe.copies import lost
+from torch_inspector.observe.crossings import crossings
+from torch_inspector.observe.expressions import Judges
+from torch_inspector.observe.remainders import remainders
+from torch_inspector.observe.reshapes import reshapes
+from torch_inspector.observe.wraps import wraps
+
+JUDGES: Judges = {
+    ast.BinOp: (crossings, wraps),
+    ast.Compare: (crossings,),
+    ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns),
+    ast.Assign: (lost,),
+    ast.AugAssign: (lost,),
+    ast.For: (remainders,),
+}

@@ -1,0 +1,128 @@
+"""A `view` or `reshape` to the same sizes in another order: it re-cuts the numbers, where axes were to be swapped."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from math import prod
+
+from torch_inspector.facts import ExpressionFact, PatternFact, Shape
+from torch_inspector.observe import private
+from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.private import Node
+from torch_inspector.observe.shapes import shape_of
+from torch_inspector.observe.softmax import parents_of
+
+SHUFFLED = "shuffled"
+
+_METHODS = frozenset(["view", "reshape"])
+_NODES = ("ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0")
+# Two axes may have sizes that fit by chance; with three it takes a permutation.
+_AXES = 3
+# With four no other cut of the same numbers comes to the same sizes by chance.
+_MANY = 4
+
+
+def is_shuffled(before: Shape, after: Shape, axes: int = _AXES) -> bool:
+    """True if the sizes are the same in another order, axes of size 1 left out: their place does not matter."""
+    one, two = [n for n in before if n != 1], [n for n in after if n != 1]
+    return len(one) == len(two) >= axes and one != two and sorted(one) == sorted(two)
+
+
+def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """A tensor that the text brings to its own sizes in another order."""
+    source, sizes = _parts(node)
+    if source is None or not sizes:
+        return
+    value = scope.names.value(source)
+    shape = shape_of(value) if tensor_or_shape(value) else None
+    after = _sizes(scope, sizes, shape) if shape is not None and -1 not in shape else None
+    least = 2 if _swaps(scope, source, sizes) else _AXES if _plain(sizes) else _MANY
+    if shape is not None and after is not None and is_shuffled(shape, after, least):
+        text = ast.unparse(source)
+        yield scope.fact(SHUFFLED, node, statement, names=(text,), shapes=(shape, after), detail=_order(shape, after))
+    elif after is None and _swaps(scope, source, sizes):
+        yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
+
+
+def _plain(sizes: list[ast.expr]) -> bool:
+    """True if every size is written as it is: `-1` and `batch * heads` cut anew, and may come to the old sizes."""
+    return not any(isinstance(size, ast.BinOp | ast.UnaryOp | ast.Starred) for size in sizes)
+
+
+def _parts(node: ast.AST) -> tuple[ast.expr | None, list[ast.expr]]:
+    """What is reshaped, and the sizes as written."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _METHODS:
+        return None, []
+    source, sizes = node.func.value, list(node.args)
+    if isinstance(source, ast.Name) and source.id in {"torch", "np", "numpy"}:
+        source, sizes = (sizes[0], sizes[1:]) if sizes else (source, [])
+    if len(sizes) == 1 and isinstance(sizes[0], ast.Tuple | ast.List):
+        sizes = list(sizes[0].elts)
+    return source, sizes
+
+
+def _sizes(scope: Scope, sizes: list[ast.expr], shape: Shape) -> Shape | None:
+    """The sizes as numbers; one -1 is what is left."""
+    values = [scope.names.value(size) for size in sizes]
+    if any(type(value) is not int for value in values):
+        return None
+    total, known = prod(shape), prod([n for n in values if n != -1])
+    if values.count(-1) > 1 or not known or total % known:
+        return None
+    return tuple(total // known if n == -1 else n for n in values)
+
+
+def _swaps(scope: Scope, source: ast.expr, sizes: list[ast.expr]) -> bool:
+    """True if the text itself says that the sizes are the tensor's own, in another order.
+
+    `n, h, w, c = x.shape` and then `x.view(n, c, h, w)`, or `x.view(x.shape[1], x.shape[0])`.
+    """
+    axes = [_axis(scope, source, size) for size in sizes]
+    known = [axis for axis in axes if axis is not None]
+    return len(known) > 1 and len(known) == len(axes) and len(set(known)) == len(known) and known != sorted(known)
+
+
+def _axis(scope: Scope, source: ast.expr, size: ast.expr) -> int | None:
+    """Which axis of the source a size is."""
+    text = ast.unparse(source)
+    if isinstance(size, ast.Name):
+        return scope.axes_of(text).get(size.id)
+    if isinstance(size, ast.Subscript) and ast.unparse(size.value) == f"{text}.shape":
+        return size.slice.value if isinstance(size.slice, ast.Constant) and type(size.slice.value) is int else None
+    if isinstance(size, ast.Call) and ast.unparse(size.func) == f"{text}.size" and len(size.args) == 1:
+        index = size.args[0]
+        return index.value if isinstance(index, ast.Constant) and type(index.value) is int else None
+    return None
+
+
+def _order(before: Shape, after: Shape) -> str:
+    """The axes in the order that gives the new sizes, `0, 3, 1, 2`; empty where two are of one size."""
+    if len(set(before)) != len(before) or len(before) != len(after):
+        return ""
+    return ", ".join(str(before.index(n)) for n in after)
+
+
+def shuffled(walk: Walk) -> Iterator[PatternFact]:
+    """The same in a graph, where a view brings an output to its own sizes in another order."""
+    for kind in _NODES:
+        for node in walk.by_kind.get(kind, ()):
+            before, after = _input_shape(node), private.output_shape(node)
+            if before is None or after is None or not is_shuffled(before, after):
+                continue
+            # Attention cuts (time, batch, features) into (time, batch * heads, size), which may be the same sizes.
+            if len(before) >= _MANY or before[0] != after[0]:
+                yield PatternFact(SHUFFLED, (kind, _maker(node)), (before, after))
+
+
+def _input_shape(node: Node) -> Shape | None:
+    parent, number = node.next_functions[0]
+    if parent is None or private.is_leaf_node(parent):
+        return None
+    return private.output_shape(parent, number)
+
+
+def _maker(node: Node) -> str:
+    parent = parents_of(node)[0]
+    return type(parent).__name__ if parent is not None else ""

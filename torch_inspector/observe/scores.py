@@ -1,0 +1,204 @@
+"""What a loss over classes was given: probabilities where it wants logarithms or scores, a softmax over the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from torch_inspector.facts import PatternFact, Shape
+from torch_inspector.observe import private
+from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.private import Node
+from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of
+
+PROBABILITIES = "probabilities-in-nll"
+SIGMOID = "sigmoid-before-logits"
+OVER_BATCH = "softmax-over-batch"
+
+Namer = Callable[[list[Node]], str]
+"""What the user's code calls what one of some nodes made; empty if it has no name there."""
+
+_NLL = {"NllLossBackward0": "nll_loss", "NllLoss2DBackward0": "nll_loss", "CtcLossBackward0": "ctc_loss"}
+_LOGITS = {
+    "BinaryCrossEntropyWithLogitsBackward0": "binary_cross_entropy_with_logits",
+    "SoftMarginLossBackward0": "soft_margin_loss",
+    "LogSigmoidBackward0": "logsigmoid",
+}
+_SOFTMAXES = frozenset(["SoftmaxBackward0", "LogSoftmaxBackward0"])
+# Operations that mix features with parameters: a row of what they make belongs to one sample.
+_LINEAR = frozenset(["AddmmBackward0", "MmBackward0", "LinearBackward0", "MkldnnLinearBackward0"])
+_LAYERS = _LINEAR | {"ConvolutionBackward0"}
+# A sum or a mean of sigmoids is a count of votes, which may well be a score.
+_SUMS = frozenset(["SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1"])
+_PASSES = (IN_PLACE | MOVES | {"SqueezeBackward3", "DropoutBackward0"}) - {"CopySlices"}
+# What keeps every number in its place on the way from a softmax over classes to the number that is picked.
+_LOGARITHMS = IN_PLACE | {"LogBackward0", "AddBackward0", "ExpandBackward0", "NegBackward0"}
+# A loss hardly does more with probabilities than this, one operation after the other.
+_FAR = 12
+
+
+def nameless(_: list[Node]) -> str:
+    """Names nothing, where no code is known."""
+    return ""
+
+
+def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
+    """All such losses of a graph; the names of the nodes begin with the loss and end with what it was given."""
+    kinds = walk.by_kind
+    for kind in kinds.keys() & _NLL.keys():
+        for node in kinds[kind]:
+            yield from _nll(node, _NLL[kind], kinds, name_of)
+    for kind in kinds.keys() & _LOGITS.keys():
+        for node in kinds[kind]:
+            yield from _logits(node, _LOGITS[kind], kinds, name_of)
+    if not _SOFTMAXES.isdisjoint(kinds):
+        yield from _over_batch(walk, name_of)
+
+
+def _down(node: Node, passes: frozenset[str]) -> list[Node]:
+    """The nodes on the way down from an operation's first input, through operations that hand it on."""
+    path: list[Node] = []
+    here = parents_of(node)[0]
+    while here is not None and len(path) < _FAR:
+        path.append(here)
+        if type(here).__name__ not in passes:
+            break
+        here = next((parent for parent in parents_of(here) if parent is not None), None)
+    return path
+
+
+def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) -> Iterator[PatternFact]:
+    """Probabilities, or raw scores, in a loss that takes the first input for logarithms."""
+    path = _down(node, _PASSES)
+    end = type(path[-1]).__name__ if path else ""
+    parents = parents_of(path[-1]) if path else []
+    exp = end == "ExpBackward0" and type(parents[0]).__name__ == "LogSoftmaxBackward0"
+    if end in {"SoftmaxBackward0", "SigmoidBackward0"} or exp or (end in _LAYERS and loss == "nll_loss"):
+        shape = private.output_shape(path[0]) or ()
+        yield PatternFact(PROBABILITIES, (loss, end), (shape,), _named(name_of, path), rivals=len(kinds[end]))
+
+
+def _logits(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) -> Iterator[PatternFact]:
+    """A sigmoid, or a softmax, directly below a loss that begins with a sigmoid of its own."""
+    path = _down(node, _PASSES - _SUMS)
+    end = type(path[-1]).__name__ if path else ""
+    if end == "SigmoidBackward0" or (end == "SoftmaxBackward0" and loss != "logsigmoid"):
+        shape = private.output_shape(path[0]) or ()
+        yield PatternFact(SIGMOID, (loss, end), (shape,), _named(name_of, path), rivals=len(kinds[end]))
+
+
+def _named(name_of: Namer, path: list[Node]) -> tuple[str, ...]:
+    name = name_of(path)
+    return (name,) if name else ()
+
+
+def _over_batch(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
+    """A softmax along the first axis whose result is read as classes along the second."""
+    kinds = walk.by_kind
+    for kind, reads in _READERS.items():
+        for node in kinds.get(kind, ()):
+            path = _classes_below(node)
+            end = path[-1] if path else None
+            shape = _along_batch(end)
+            if end is not None and shape and reads(node, path, shape):
+                names = (_READ_AS[kind], type(end).__name__)
+                rivals = len(kinds[type(end).__name__])
+                yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, path[::-1]), rivals=rivals)
+
+
+def _classes_below(node: Node) -> list[Node]:
+    """The way down to a softmax that a loss reads; empty if there is none, or if values were moved on it."""
+    path: list[Node] = []
+    here = _factor(node) if type(node).__name__ == "SumBackward1" else parents_of(node)[0]
+    while here is not None and len(path) < _FAR:
+        path.append(here)
+        name = type(here).__name__
+        if name in _SOFTMAXES:
+            return path
+        some = [parent for parent in parents_of(here) if parent is not None]
+        here = some[0] if (name in _LOGARITHMS and len(some) == 1) or _normalises(here) else None
+    return []
+
+
+def _factor(node: Node) -> Node | None:
+    """The logarithm that a sum of products with a constant adds up, as a hand-written cross-entropy does."""
+    below = parents_of(node)[0]
+    some = [parent for parent in parents_of(below) if parent is not None] if below is not None else []
+    fits = type(below).__name__ == "MulBackward0" and len(some) == 1
+    return some[0] if fits and type(some[0]).__name__ in {"LogBackward0", "LogSoftmaxBackward0"} else None
+
+
+def _normalises(node: Node) -> bool:
+    """True for `p / p.sum(-1, keepdim=True)`, which a distribution does with its probabilities."""
+    parents = parents_of(node)
+    if type(node).__name__ != "DivBackward0" or len(parents) != 2:  # noqa: PLR2004
+        return False
+    top, bottom = parents
+    return type(bottom).__name__ == "SumBackward1" and parents_of(bottom)[0] is top
+
+
+def _along_batch(end: Node | None) -> Shape | None:
+    """Shape of a softmax that was taken along the first of several axes, where that cannot be the axis of classes."""
+    shape = private.output_shape(end) if end is not None else None
+    if shape is None or len(shape) < 2 or min(shape[:2]) < 2 or axis_of(end) != 0:  # noqa: PLR2004
+        return None
+    return shape
+
+
+def _unlike(shape: Shape) -> bool:
+    """False for a square: as many texts as images, each the class of the other, have two softmaxes that are right."""
+    return shape[0] != shape[1]
+
+
+def _reads_nll(_: Node, path: list[Node], shape: Shape) -> bool:
+    return _unlike(shape) and all(private.output_shape(node) == shape for node in path)
+
+
+def _reads_softmax(node: Node, path: list[Node], shape: Shape) -> bool:
+    return len(path) == 1 and private.output_shape(node) == shape and axis_of(node) == 1
+
+
+def _reads_gathered(node: Node, _: list[Node], shape: Shape) -> bool:
+    axis, picked = int(node._saved_dim), private.output_shape(node)
+    axis = axis - 2**64 if axis >= 2**63 else axis
+    return axis % len(shape) == 1 and picked == (shape[0], 1, *shape[2:]) and _unlike(shape)
+
+
+def _reads_picked(node: Node, _: list[Node], shape: Shape) -> bool:
+    """`p[torch.arange(n), labels]` picks one class for each of n samples."""
+    picked = private.output_shape(node)
+    given = [tuple(one.shape) for one in private.saved_tensors(node) if one is not None]
+    return len(shape) == 2 and picked == (shape[0],) and given == [picked, picked] and _unlike(shape)  # noqa: PLR2004
+
+
+def _reads_rows(_: Node, path: list[Node], shape: Shape) -> bool:
+    """A loss on the output of a layer, whose rows are samples."""
+    return len(shape) == 2 and _unlike(shape) and type(parents_of(path[-1])[0]).__name__ in _LINEAR  # noqa: PLR2004
+
+
+def _reads_sum(node: Node, path: list[Node], shape: Shape) -> bool:
+    axes = node._saved_dim
+    one = int(axes[0]) if len(axes) == 1 else 0
+    one = one - 2**64 if one >= 2**63 else one
+    return one in {1, -1} and _reads_rows(node, path, shape)
+
+
+_READERS: dict[str, Callable[[Node, list[Node], Shape], bool]] = {
+    "NllLossBackward0": _reads_nll,
+    "NllLoss2DBackward0": _reads_nll,
+    "LogSoftmaxBackward0": _reads_softmax,
+    "GatherBackward0": _reads_gathered,
+    "IndexBackward0": _reads_picked,
+    "BinaryCrossEntropyBackward0": _reads_rows,
+    "MseLossBackward0": _reads_rows,
+    "SumBackward1": _reads_sum,
+}
+_READ_AS = {
+    "NllLossBackward0": "nll_loss",
+    "NllLoss2DBackward0": "nll_loss",
+    "LogSoftmaxBackward0": "cross_entropy",
+    "GatherBackward0": "gather",
+    "IndexBackward0": "indexing",
+    "BinaryCrossEntropyBackward0": "binary_cross_entropy",
+    "MseLossBackward0": "mse_loss",
+    "SumBackward1": "sum",
+}

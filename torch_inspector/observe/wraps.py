@@ -1,0 +1,112 @@
+"""Arithmetic between tensors of small whole numbers whose results do not fit: differences below zero, squares."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torch_inspector.facts import ExpressionFact
+from torch_inspector.observe import private
+from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.shapes import Sized, is_tensor, shape_of
+
+_SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
+# About half a millisecond on a laptop.
+_LARGEST = 1 << 20
+_dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
+# A checksum or a wheel of 256 steps says so.
+_WRITTEN = re.compile(r"% *(256|65536)|& *(255|65535)")
+_SIGNS = {ast.Sub: "sub", ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow"}
+_METHODS = {
+    "sub": "sub",
+    "subtract": "sub",
+    "add": "add",
+    "mul": "mul",
+    "multiply": "mul",
+    "pow": "pow",
+    "square": "pow",
+}
+
+
+def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """An operation on live tensors of 8 or 16 bits for some of whose elements the result is another number."""
+    operation, sides = _operation(node)
+    if not operation or not sides or _WRITTEN.search(ast.unparse(statement)):
+        return
+    values = [_live(scope, side) for side in sides]
+    if not is_tensor(values[0]) or _dtype_of(values[0]) not in _SMALL:
+        return
+    dtype = _dtype_of(values[0])
+    if any(not _fits(value, dtype) for value in values):
+        return
+    share = _share(operation, values, dtype)
+    if share:
+        names, name = tuple(ast.unparse(side) for side in sides), str(dtype).removeprefix("torch.")
+        shapes = tuple(shape for value in values if (shape := shape_of(value)) is not None)
+        yield scope.fact("wrapped", node, statement, names=names, shapes=shapes, detail=name, share=share)
+
+
+def _live(scope: Scope, side: ast.expr) -> Any:
+    """What an operand is now; a part of a plain tensor is looked at through a view of its own."""
+    value = scope.names.value(side)
+    if type(value) is not Sized or not isinstance(side, ast.Subscript):
+        return value
+    owner = scope.names.value(side.value)
+    parts = side.slice.elts if isinstance(side.slice, ast.Tuple) else [side.slice]
+    index = tuple(_index(scope, part) for part in parts)
+    if type(owner) is not torch.Tensor or _dtype_of(owner) not in _SMALL or None in index:
+        return value
+    try:
+        return owner[index]
+    except Exception:  # noqa: BLE001  (the tensor may be another one by now)
+        return value
+
+
+def _index(scope: Scope, part: ast.expr) -> int | slice | None:
+    """A number or a slice; None for anything else."""
+    if not isinstance(part, ast.Slice):
+        value = scope.names.value(part)
+        return value if type(value) is int else None
+    bounds = [scope.names.value(one) if one is not None else None for one in (part.lower, part.upper, part.step)]
+    return slice(*bounds) if all(one is None or type(one) is int for one in bounds) else None
+
+
+def _operation(node: ast.AST) -> tuple[str, list[ast.expr]]:
+    if isinstance(node, ast.BinOp):
+        return _SIGNS.get(type(node.op), ""), [node.left, node.right]
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return "", []
+    operation = _METHODS.get(node.func.attr, "")
+    root = node.func.value
+    sides = list(node.args) if isinstance(root, ast.Name) and root.id == "torch" else [root, *node.args]
+    if node.func.attr == "square":
+        sides = [*sides, ast.Constant(value=2)]
+    return operation, sides if len(sides) == 2 else []  # noqa: PLR2004
+
+
+def _fits(value: Any, dtype: torch.dtype) -> bool:
+    """True for a whole number, or a tensor of the same kind on the CPU whose elements can be read."""
+    if type(value) is int:
+        return True
+    if type(value) is not torch.Tensor or _dtype_of(value) is not dtype or not value.is_cpu:
+        return False
+    storage = private.storage_of(value)
+    return storage is not None and storage[1] > 0 and 0 < value.numel() <= _LARGEST and value.layout is torch.strided
+
+
+def _share(operation: str, values: list[Any], dtype: torch.dtype) -> float:
+    """Part of the elements whose result lies outside of what the kind can hold, worked out with 32 bits."""
+    low, high = _SMALL[dtype]
+    one, two = (value.to(torch.int32) if type(value) is torch.Tensor else value for value in values)
+    if operation == "pow" and (type(two) is not int or not 1 < two <= 3):  # noqa: PLR2004
+        return 0.0
+    try:
+        result = getattr(torch, operation)(one, two)
+        outside = (result < low) | (result > high)
+        return float(outside.sum().item()) / max(int(outside.numel()), 1)
+    except Exception:  # noqa: BLE001  (shapes that do not fit any more)
+        return 0.0

@@ -1,0 +1,120 @@
+"""Targets of a kind, a shape or with values that a loss refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch_inspector.facts import ErrorFact, OperandFact, Run, Shape
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_WHOLE = frozenset(["int64", "int32", "int16", "int8", "uint8", "bool"])
+
+
+class _Refusal(NamedTuple):
+    """One way in which a loss refuses its target."""
+
+    text: re.Pattern[str]
+    said: str
+    fix: str
+    whole: bool | None = None
+    """True if the target is of whole numbers, False if not, None if that may be."""
+    axes: int = 0
+    """Axes that the target has at least."""
+
+
+_REFUSALS = (
+    _Refusal(
+        re.compile(r"floating point type for target with class probabilities"),
+        "has one number per class, which cross-entropy reads as probabilities, and these must be floating point",
+        "{name}.argmax(1)  # class numbers; or {name}.float()",
+        whole=True,
+        axes=2,
+    ),
+    _Refusal(
+        re.compile(r"expected target dtype to be Long or Byte|expected scalar type Long but found"),
+        "has one number per sample, which must be the number of a class",
+        "{name}.long()",
+    ),
+    _Refusal(
+        re.compile(r"0D or 1D target tensor expected|only batches of spatial targets supported"),
+        "has an axis too many: the loss wants one class number per sample, without an axis of classes",
+        "{name}.squeeze(1)",
+        axes=2,
+    ),
+    _Refusal(
+        re.compile(r"Target -?\d+ is out of bounds|^target out of range"),
+        "holds {value}, which is no class number: they go from 0 to the number of classes less 1",
+        "{name}.unique()  # shows what it holds; class numbers must go from 0 to {last}",
+        whole=True,
+    ),
+    _Refusal(
+        re.compile(r"can't be cast to the desired output type Long|Found dtype Long but expected Float"),
+        "is of whole numbers, where this loss calculates with floating point on both sides",
+        "{name}.float()",
+        whole=True,
+    ),
+    _Refusal(
+        re.compile(r"all elements of target should be between 0 and 1"),
+        "holds numbers outside of 0 to 1, which are no probabilities",
+        "{name}.unique()  # shows what it holds; for class numbers take CrossEntropyLoss",
+    ),
+)
+_VALUE = re.compile(r"Target (-?\d+) is out of bounds")
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds cells that a loss ended because of its target, and names the target."""
+    error = run.error
+    refusal = next((one for one in _REFUSALS if error is not None and one.text.search(error.message)), None)
+    if error is None or refusal is None:
+        return
+    target = next((one for one in reversed(error.operands) if _fits(one, refusal)), None)
+    if target is not None:
+        yield _finding(error, refusal, target)
+
+
+def _fits(operand: OperandFact, refusal: _Refusal) -> bool:
+    if operand.kind != "tensor" or operand.shape is None or operand.nested:
+        return False
+    whole = refusal.whole is None or (operand.dtype in _WHOLE) == refusal.whole
+    return whole and len(operand.shape) >= refusal.axes
+
+
+def _finding(error: ErrorFact, refusal: _Refusal, target: OperandFact) -> Finding:
+    scores = _scores(error, target)
+    value = _VALUE.search(error.message)
+    classes = scores[1] if scores is not None and len(scores) > 1 else 0
+    words = {
+        "name": target.path,
+        "value": value.group(1) if value else "a number",
+        "last": str(classes - 1) if classes else "the number of classes less 1",
+    }
+    evidence = [Evidence(target.path, f"{target.shape} {target.dtype}")]
+    if scores is not None:
+        evidence.append(Evidence("scores", str(scores)))
+    return Finding(
+        message=f"The loss refused `{target.path}` {target.shape} {target.dtype}: it {refusal.said.format(**words)}.",
+        subject=target.path,
+        fix=_fix(refusal, target, scores, words),
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=tuple(evidence),
+    )
+
+
+def _scores(error: ErrorFact, target: OperandFact) -> Shape | None:
+    """Shape of what the target was compared with, if the line names it."""
+    tensors = [one for one in error.operands if one.kind == "tensor" and not one.nested and one.path != target.path]
+    return next((one.shape for one in tensors if one.dtype not in _WHOLE), None)
+
+
+def _fix(refusal: _Refusal, target: OperandFact, scores: Shape | None, words: dict[str, str]) -> str:
+    one_hot = target.shape is not None and target.shape == scores
+    column = target.shape is not None and len(target.shape) > 1 and target.shape[1] == 1
+    if refusal.axes and (one_hot or (target.dtype in _WHOLE and not column)) and "squeeze" in refusal.fix:
+        return f"{target.path}.argmax(1)"
+    return refusal.fix.format(**words)

@@ -1,0 +1,67 @@
+"""Probabilities, or raw scores, handed to a loss that wants their logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import PatternFact, Place, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_MADE_BY = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "ExpBackward0": "exp of log-softmax"}
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds NLL losses whose graph has no logarithm where one must be."""
+    for pattern, root, place in run.losses_with("probabilities-in-nll"):
+        if len(pattern.nodes) > 1 and (pattern.nodes[1] in _MADE_BY or _trains(run, place)):
+            yield _finding(run, pattern, root, place)
+
+
+def _trains(run: Run, place: Place) -> bool:
+    """True if the loss trains parameters: an attack may push a raw score on purpose."""
+    keys = [b.witness.leaf_keys for b in run.trace.backwards if b.made_at == place and b.witness is not None]
+    return any(step.parameter_keys & leaves for step in run.trace.steps for leaves in keys)
+
+
+def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
+    loss, kind = pattern.nodes[:2]
+    layer = _layer(run, pattern)
+    name = run.operand_of(pattern)
+    where = f" (`{layer}`)" if layer else ""
+    made = _MADE_BY.get(kind)
+    said = f"probabilities from {made}{where}" if made else "raw scores"
+    evidence = [Evidence("loss function", loss), Evidence("input made by", made or kind.removesuffix("Backward0"))]
+    if pattern.shapes and pattern.shapes[0]:
+        evidence.append(Evidence("shape of the input", str(pattern.shapes[0])))
+    return Finding(
+        message=(
+            f"{_called(root, loss)} was given {said}{f' in `{name}`' if name else ''}, but wants "
+            "log-probabilities: it only picks one number per sample, so the loss falls below zero."
+        ),
+        subject=layer or name or root,
+        fix=_fix(layer, name, pattern),
+        line=place.line,
+        cell=place.cell,
+        evidence=tuple(evidence),
+    )
+
+
+def _called(root: str, loss: str) -> str:
+    return f"`{loss}` of `{root}`" if root else f"`{loss}`"
+
+
+def _layer(run: Run, pattern: PatternFact) -> str:
+    """The one layer that made the probabilities, if nothing else could have."""
+    kind = {"SoftmaxBackward0": "Softmax", "SigmoidBackward0": "Sigmoid"}.get(pattern.nodes[1], "")
+    layers = run.squashing_layers(kind) if kind and pattern.rivals == 1 else ()
+    return layers[0] if len(layers) == 1 else ""
+
+
+def _fix(layer: str, name: str, pattern: PatternFact) -> str:
+    if layer and pattern.nodes[1] == "SoftmaxBackward0":
+        return f"{layer} = nn.LogSoftmax(dim=1)  # or: raw scores and nn.CrossEntropyLoss"
+    if name and pattern.nodes[1] not in _MADE_BY:
+        return f"F.cross_entropy({name}, …)  # takes raw scores; nll_loss wants F.log_softmax of them"
+    return "# F.log_softmax(scores, dim=1) for nll_loss, or the raw scores for cross_entropy"

@@ -1,0 +1,42 @@
+"""Whole numbers of 8 or 16 bits whose difference, sum or square does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_RANGES = {"uint8": "0 to 255", "int8": "-128 to 127", "int16": "-32768 to 32767"}
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds arithmetic between such tensors that gave other numbers than it should."""
+    for fact in run.expressions("wrapped"):
+        yield _finding(fact)
+
+
+def _finding(fact: ExpressionFact) -> Finding:
+    first = fact.names[0] if fact.names else fact.text
+    held = _RANGES.get(fact.detail, "few numbers")
+    return Finding(
+        message=(
+            f"`{fact.text}` is worked out in {fact.detail}, which holds {held}: "
+            f"{fact.share:.0%} of the results do not fit and come out as other numbers."
+        ),
+        subject=fact.target or first,
+        fix=f"{_atom(first)}.float()  # or .int(), before the arithmetic",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=(
+            Evidence("kind of number", fact.detail),
+            Evidence("results that do not fit", round(fact.share, 3)),
+            *(Evidence(name, str(shape)) for name, shape in zip(fact.names, fact.shapes, strict=False)),
+        ),
+    )
+
+
+def _atom(text: str) -> str:
+    return f"({text})" if " " in text and not text.endswith(")") else text

@@ -1,0 +1,47 @@
+"""A column (N, 1) that met a row (N,) in a comparison or a calculation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds operations that make an (N, N) table of N predictions and N targets."""
+    losses = {backward.made_at.line for backward in run.trace.backwards}
+    for fact in run.expressions("stretched"):
+        if len(fact.shapes) > 2 and len(fact.names) > 1 and fact.place.line not in losses:  # noqa: PLR2004
+            yield _finding(fact)
+
+
+def _finding(fact: ExpressionFact) -> Finding:
+    first, second, result = fact.shapes[:3]
+    one, two = fact.names[:2]
+    column = one if len(first) > 1 else two
+    row = two if column == one else one
+    n = max(result, default=0)
+    verb = "compares" if fact.detail == "compared" else "combines"
+    return Finding(
+        message=(
+            f"`{fact.text}` {verb} {first} with {second}: both are stretched to {result}, "
+            f"so each of the {n} values meets all {n} others instead of its own."
+        ),
+        subject=fact.target or column,
+        fix=f"{_atom(column)}.squeeze(1)  # or {_atom(row)}.unsqueeze(1): both sides need the same shape",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=(
+            Evidence(one, str(first)),
+            Evidence(two, str(second)),
+            Evidence("stretched to", str(result)),
+        ),
+    )
+
+
+def _atom(text: str) -> str:
+    """An expression on which a method can be called."""
+    return f"({text})" if " " in text and not text.endswith(")") else text

@@ -1,0 +1,66 @@
+"""A view to the same sizes in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_METHODS = (".view(", ".reshape(")
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds tensors that were re-cut to their own sizes in another order."""
+    facts = run.expressions("shuffled")
+    yield from map(_finding, facts)
+    if not facts:
+        for pattern, root, place in run.losses_with("shuffled"):
+            if len(pattern.shapes) > 1:
+                yield _in_graph(run, pattern, root, place)
+
+
+def _finding(fact: ExpressionFact) -> Finding:
+    name = fact.names[0] if fact.names else ""
+    known = len(fact.shapes) > 1
+    sizes = f"{fact.shapes[0]} to {fact.shapes[1]}" if known else "its own sizes to another order"
+    fix = (
+        f"{name}.permute({fact.detail})"
+        if fact.detail
+        else f"{name}.permute(…)  # the axes in the order that is wanted"
+    )
+    sides = zip(("before", "after"), fact.shapes, strict=False)
+    return Finding(
+        message=(
+            f"`{fact.text}` takes `{name}` from {sizes} without moving a number, so rows and channels are mixed"
+            f"{f' in `{fact.target}`' if fact.target else ''}; swapping axes takes `permute` or `transpose`."
+        ),
+        subject=fact.target or name,
+        fix=fix,
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=tuple(Evidence(label, str(shape)) for label, shape in sides),
+        severity="" if fact.sure else "hint",
+    )
+
+
+def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
+    before, after = pattern.shapes[:2]
+    text = enumerate(run.cell.source.splitlines(), 1)
+    lines = [number for number, line in text if any(method in line for method in _METHODS)]
+    only = lines[0] if len(lines) == 1 else None
+    maker = pattern.nodes[1].removesuffix("0").removesuffix("Backward") if len(pattern.nodes) > 1 else ""
+    return Finding(
+        message=(
+            f"On the way to {f'`{root}`' if root else 'the loss'} a `view` takes the output of "
+            f"{maker or 'an operation'} from {before} to {after} without moving a number: samples and steps are mixed; "
+            "swapping axes takes `permute` or `transpose`."
+        ),
+        subject=root,
+        fix="# .transpose(0, 1) or .permute(…) in place of .view(…) where axes are swapped",
+        line=only if only is not None else place.line,
+        cell=None if only is not None else place.cell,
+        evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
+    )
