@@ -369,6 +369,86 @@ class StepFact(NamedTuple):
     """What the code that calls `step()` calls the optimizer; empty if it has no name there."""
 
 
+class UnlistedFact(NamedTuple):
+    """Layers that a module keeps in a plain container, so that it does not know of their parameters."""
+
+    module: str
+    """Path of the module that keeps them: `net`, `net.decoder`."""
+    kind: str
+    """Class of that module."""
+    attribute: str
+    container: str
+    """`list`, `tuple`, `dict`, …"""
+    count: int
+    """Layers in it that have parameters and that the module does not know from elsewhere."""
+    layer_kind: str
+    """Class of the first of them."""
+    parameter_count: int
+    """Numbers in their parameters."""
+    trainable_keys: frozenset[int]
+    """Those of their parameters that want gradients."""
+    named_elsewhere: bool
+    """True if a variable of its own leads to one of them, as to a teacher that is hidden on purpose."""
+    held: bool
+    """True if an optimizer holds one of their parameters."""
+    training: bool
+    """True if the first of them is in train mode."""
+    new: bool = True
+    """False if the module was there before the cell."""
+    place: Place | None = None
+    """The line that gives the attribute its value; None if no cell has it."""
+
+
+class RepeatedFact(NamedTuple):
+    """One layer that stands several times in a list of layers."""
+
+    path: str
+    """The list: `net.blocks`."""
+    container: str
+    """`ModuleList`, `Sequential`, `ModuleDict`, `ParameterList`, `list`."""
+    count: int
+    """How often it stands there."""
+    layer_kind: str
+    parameter_count: int
+    """Numbers in its parameters."""
+    place: Place
+    """The line that repeats it."""
+    text: str
+    """What does so there: `[nn.Linear(8, 8)] * 4`."""
+    in_call: bool = True
+    """True if the layer is made in that expression; False if a variable is repeated."""
+
+
+class UnheldFact(NamedTuple):
+    """Parameters of one module that get gradients again and again, stay as they are, and are in no optimizer."""
+
+    order: int
+    place: Place
+    """Line of the step that was taken without them."""
+    optimizer: int
+    """Key of the optimizer that made it."""
+    module: str
+    """Path of the module that owns them; empty for parameters that are variables of their own."""
+    kind: str
+    """Class of that module."""
+    names: tuple[str, ...]
+    """Paths of the first of them: `net.0.weight`."""
+    keys: frozenset[int]
+    late: str = ""
+    """`unfrozen` if they wanted no gradient when the optimizer was made, `added` if the module had not got them."""
+    held_count: int = 0
+    """Parameters of the module that an optimizer holds."""
+    held_parts: int = 0
+    """Direct parts of the module that an optimizer holds something of."""
+    training: bool = True
+    settled: bool = False
+    """True if they were loaded, or an earlier optimizer had them."""
+    compared: bool = True
+    """False if only the version counters say that they stay as they are, as for a device."""
+    unlisted: UnlistedFact | None = None
+    """The plain container they are in, if they are."""
+
+
 class CallerFact(NamedTuple):
     """One frame of the user's own code on the way to a call."""
 
@@ -591,6 +671,8 @@ class Snapshot:
     elders: tuple[ElderFact, ...] = ()
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
+    unlisted: tuple[UnlistedFact, ...] = ()
+    repeated: tuple[RepeatedFact, ...] = ()
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
@@ -619,6 +701,7 @@ class Trace:
     indexings: tuple[IndexingFact, ...] = ()
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
+    unheld: tuple[UnheldFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader
     from torch_inspector.observe.ledger import Ledger
     from torch_inspector.observe.recorder import Recorder, Site
+    from torch_inspector.observe.unheld import UnheldWatch
 
 # Backward calls of one line whose graph is read.
 _FIRST_GRAPHS = 3
@@ -39,11 +40,14 @@ _TENSOR_BACKWARD = torch.Tensor.backward.__code__
 class BackwardWatch:
     """Records one cell's backward calls between `open` and `close`."""
 
-    def __init__(self, attention: Attention, ledger: Ledger, reader: GraphReader, forwards: ForwardWatch) -> None:
+    def __init__(
+        self, attention: Attention, ledger: Ledger, reader: GraphReader, forwards: ForwardWatch, unheld: UnheldWatch
+    ) -> None:
         self._attention = attention
         self._ledger = ledger
         self._reader = reader
         self._forwards = forwards
+        self._unheld = unheld
         self._recorder: Recorder | None = None
         self._quiet: dict[tuple[int, int], Site] = {}
         self._latest = NOWHERE
@@ -171,7 +175,8 @@ class BackwardWatch:
         begun, seen = perf_counter(), None
         with recorder.failures.guard("witness"), private.unseen():
             roots = witness.roots_of(*given)
-            seen = witness.look(roots, self._reader, recorder, frame) if roots else None
+            held = self._ledger.held_keys() if roots else frozenset[int]()
+            seen = witness.look(roots, self._reader, recorder, frame, held) if roots else None
             if seen is not None:
                 self._note(recorder, site, seen, retain_graph=_retains(*given))
         recorder.budget.charge(begun)
@@ -193,6 +198,7 @@ class BackwardWatch:
         site.growing = _grown(site, fact)
         self._forwards.note_reached(seen.numbers, complete=seen.fact.complete)
         if not fact.is_grad_call:
+            self._unheld.note(seen.unheld)
             for record in self._ledger.live():
                 record.leaf_keys |= seen.fact.leaf_keys
 

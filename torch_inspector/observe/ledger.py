@@ -7,6 +7,7 @@ that a gradient was kept, a few of its values are read, on the CPU only: `grad.d
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,8 @@ Mark = tuple[int, int] | None
 _WATCHED = 16
 # Parameter tensors searched for one with a gradient.
 _SEARCHED = 64
+# Addresses of parameters that are remembered.
+_SETTLED = 200_000
 # Values of a gradient that are read.
 _VALUES = 4_096
 
@@ -67,6 +70,8 @@ class OptimizerRecord:
     leaf_keys: set[int] = field(default_factory=set)
     leaves_complete: bool = True
     step_count: int = 0
+    then: dict[int, tuple[frozenset[int], frozenset[int]]] = field(default_factory=dict)
+    """By module that owns some of its parameters: all parameters when it was made, and those without gradient."""
 
     def marks(self) -> list[Mark]:
         """The gradients of the probes now."""
@@ -208,6 +213,9 @@ class Ledger:
         self._records: dict[int, OptimizerRecord] = {}
         self.trained: set[int] = set()
         """Keys of modules whose parameters an optimizer has stepped, or which were loaded."""
+        self._looked: set[int] = set()
+        self.settled: set[int] = set()
+        """Addresses of parameters that an optimizer has had, or that were loaded; may be in use again, so no proof."""
 
     def record(self, key: int, optimizer: Any) -> OptimizerRecord:
         """The record of an optimizer, a new one when it is first seen."""
@@ -215,7 +223,24 @@ class Ledger:
         if record is None:
             record = OptimizerRecord(key, kinds.class_name(optimizer), weakref.ref(optimizer))
             self._records[key] = record
+            self.settle(record.keys())
         return record
+
+    def is_new_here(self, number: int) -> bool:
+        """True the first time that somebody asks for the module of this number: then its build is looked at."""
+        new = number not in self._looked
+        self._looked.add(number)
+        return new
+
+    def settle(self, keys: Iterable[int]) -> None:
+        """Notes parameters that are, or have been, somebody's to train."""
+        if len(self.settled) > _SETTLED:
+            self.settled.clear()
+        self.settled.update(keys)
+
+    def held_keys(self) -> frozenset[int]:
+        """Addresses of the parameters of every living optimizer."""
+        return frozenset[int]().union(*(record.keys() for record in list(self._records.values())))
 
     def live(self) -> list[OptimizerRecord]:
         """Records of optimizers that are still alive, the latest ones."""

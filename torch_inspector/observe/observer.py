@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Snapshot, Trace
+from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Snapshot, Trace, UnheldFact
 from torch_inspector.failures import Failures
 from torch_inspector.observe import private, source
 from torch_inspector.observe.attention import Attention
@@ -28,9 +28,12 @@ from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
+from torch_inspector.observe.repeated import with_texts
 from torch_inspector.observe.retained import with_places
 from torch_inspector.observe.snapshot import Look, Snapshots
 from torch_inspector.observe.steps import StepWatch
+from torch_inspector.observe.unheld import UnheldWatch
+from torch_inspector.observe.unlisted import with_lines as with_class_lines
 from torch_inspector.observe.wrapper import Patch
 
 
@@ -51,8 +54,9 @@ class TorchObserver:
         self._attention = Attention()
         self._forwards = ForwardWatch(self._ledger, self._reader)
         self._forwards.something_new = self._attention.again
-        self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards)
-        self._steps = StepWatch(self._attention, self._ledger, self._forwards)
+        self._unheld = UnheldWatch(self._ledger)
+        self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards, self._unheld)
+        self._steps = StepWatch(self._attention, self._ledger, self._forwards, self._unheld)
         self._counted = CountWatch(self._ledger)
         self._loaders = LoaderWatch()
         self._emptied = EmptiedWatch()
@@ -98,6 +102,7 @@ class TorchObserver:
         with self._failures.guard("open"):
             for watch in self._watches():
                 watch.open(recorder)
+            self._unheld.open(recorder)
             self._attention.begin(recorder.thread)
         self._nodes_before = private.sequence_number()
 
@@ -125,7 +130,16 @@ class TorchObserver:
             emptied=self._emptied.facts(),
             checkpoints=self._checkpoints.facts(),
             counts=recorder.counts() + self._forwards.counts(),
+            unheld=self._unheld_facts(cell),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
+        )
+
+    def _unheld_facts(self, cell: Cell) -> tuple[UnheldFact, ...]:
+        """Parameters that no optimizer holds; those in plain containers with the line that fills the container."""
+        files = self._files(cell) if self._unheld.facts else []
+        return tuple(
+            fact._replace(unlisted=next(iter(with_class_lines([fact.unlisted], files)))) if fact.unlisted else fact
+            for fact in self._unheld.facts
         )
 
     def snapshot(
@@ -139,7 +153,16 @@ class TorchObserver:
         with self._failures.guard("growth"):
             graphs = with_places(graphs, self._files(cell))
             pins = with_lines(pins, self._files(cell)[0]) if pins else ()
-        return replace(taken, graphs=graphs, pins=pins)
+        return replace(taken, graphs=graphs, pins=pins, **self._built(taken, cell))
+
+    def _built(self, taken: Snapshot, cell: Cell) -> dict[str, Any]:
+        """What was found in the way modules are built, with the lines that do it; without a line it is not told."""
+        with self._failures.guard("built"):
+            unlisted = with_class_lines(taken.unlisted, self._files(cell)) if taken.unlisted else ()
+            found = (*self._forwards.repeated, *taken.repeated)
+            repeated = with_texts(found, self._files(cell)) if found else ()
+            return {"unlisted": unlisted, "repeated": repeated}
+        return {"unlisted": (), "repeated": ()}
 
     def memory(self) -> tuple[MemoryFact, ...]:
         """Memory of the process and of every accelerator in use."""

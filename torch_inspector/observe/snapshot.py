@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import ModuleFact, OptimizerFact, Snapshot, TensorFact
-from torch_inspector.observe import kinds, layers, namespace, pinned, private
+from torch_inspector.facts import ModuleFact, OptimizerFact, RepeatedFact, Snapshot, TensorFact, UnlistedFact
+from torch_inspector.observe import kinds, layers, namespace, pinned, private, unheld, unlisted
 from torch_inspector.observe.generations import Generations
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.reach import gradients_readable, is_leaf
+from torch_inspector.observe.repeated import repeated_facts
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
 
@@ -35,7 +36,18 @@ _WALK_S = 0.002
 _WALK_WALL_S = 0.1
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
-_PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks", "elders")
+_PARTS = (
+    "tensors",
+    "modules",
+    "optimizers",
+    "pins",
+    "graphs",
+    "holders",
+    "tracebacks",
+    "elders",
+    "unlisted",
+    "repeated",
+)
 
 
 @dataclass
@@ -71,6 +83,8 @@ class Snapshots:
         self._history = OutputHistory(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
         self._generations = Generations(keys)
+        self._numbers: set[int] = set()
+        """Numbers of the modules that were found so far."""
         self._known: dict[tuple[str, int], TensorFact] = {}
 
     def take(self, look: Look, cell: int | None) -> Snapshot:
@@ -94,6 +108,7 @@ class Snapshots:
 
     def _take(self, look: Look, cell: int | None) -> Snapshot:
         names = self._walk(look)
+        new = self._new(names)
         parts: dict[str, tuple[Any, ...]] = dict.fromkeys(_PARTS, ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
@@ -104,12 +119,34 @@ class Snapshots:
             ("holders", lambda: self._holders(names, look)),
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
             ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
+            ("repeated", lambda: self._repeated(new)),
+            ("unlisted", lambda: self._unlisted(names, new, look)),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):
                     parts[part] = make()
         complete = names.complete and len(names.tensors) <= _TENSORS
         return Snapshot(memory=memory_facts(torch, full=look.full), complete=complete, **parts)
+
+    def _new(self, names: namespace.Names) -> list[tuple[str, Any]]:
+        """Modules that no look has found before."""
+        new = [one for one in names.modules[:_MODULES] if self._keys.of(one[1]) not in self._numbers]
+        self._numbers.update(self._keys.of(module) for _, module in new)
+        return new
+
+    def _repeated(self, new: list[tuple[str, Any]]) -> tuple[RepeatedFact, ...]:
+        """Lists of one and the same layer in new modules that have not been called so far."""
+        return repeated_facts([one for one in new if self._ledger.is_new_here(self._keys.of(one[1]))])
+
+    def _unlisted(self, names: namespace.Names, new: list[tuple[str, Any]], look: Look) -> tuple[UnlistedFact, ...]:
+        """Layers in plain containers of modules that are new or were called."""
+        known = {id(module) for _, module in new}
+        called = [one for one in names.modules if id(one[1]) not in known and self._keys.of(one[1]) in look.called]
+        if not new and not called:
+            return ()
+        held = self._ledger.held_keys().union(*(unheld.held_by(optimizer) for _, optimizer in names.optimizers))
+        old = unlisted.unlisted_facts(called, names, held)
+        return (*unlisted.unlisted_facts(new, names, held), *(fact._replace(new=False) for fact in old))
 
     def _tensors(self, names: namespace.Names, cell: int | None, look: Look) -> tuple[TensorFact, ...]:
         facts: dict[tuple[str, int], TensorFact] = {}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.forwards import ForwardWatch
     from torch_inspector.observe.ledger import Ledger, OptimizerRecord
     from torch_inspector.observe.recorder import Recorder, Site
+    from torch_inspector.observe.unheld import UnheldWatch
 
 _CLEARS_KEPT = 64
 
@@ -33,10 +34,11 @@ _get_ident = threading.get_ident
 class StepWatch:
     """Records one cell's steps between `open` and `close`."""
 
-    def __init__(self, attention: Attention, ledger: Ledger, forwards: ForwardWatch) -> None:
+    def __init__(self, attention: Attention, ledger: Ledger, forwards: ForwardWatch, unheld: UnheldWatch) -> None:
         self._attention = attention
         self._ledger = ledger
         self._forwards = forwards
+        self._unheld = unheld
         self._recorder: Recorder | None = None
         self._hooks: list[Any] = []
         self._before_step, self._after_step = self._hook_before(), self._hook_after()
@@ -89,7 +91,8 @@ class StepWatch:
             recorder = self._recorder
             if recorder is not None and _get_ident() == recorder.thread:
                 with recorder.failures.guard("optimizer"):
-                    self._ledger.record(recorder.keys.of(args[0]), args[0])
+                    record = self._ledger.record(recorder.keys.of(args[0]), args[0])
+                    self._unheld.note_made(record, _getframe(1))
 
         return init
 
@@ -171,6 +174,7 @@ class StepWatch:
             record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
             has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
             self.facts.append(self._fact(recorder, site, record, has_closure=has_closure))
+            self._unheld.note_step(record, self.facts[-1], frame)
             if len(self.facts) == 1 or record.step_count == 0:
                 self._forwards.mark_trained(record.keys())
 

@@ -15,10 +15,14 @@ from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.other_side import Reader
 from torch_inspector.observe.patterns import find_patterns
 from torch_inspector.observe.tables import find_tables
+from torch_inspector.observe.unheld import Mark, marks_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader
     from torch_inspector.observe.recorder import Recorder
+
+
+_NOTHING: frozenset[int] = frozenset()
 
 
 class Seen(NamedTuple):
@@ -30,6 +34,8 @@ class Seen(NamedTuple):
     shape: Shape
     numbers: frozenset[int]
     """Numbers of the nodes seen, to tell whether a forward call was reached."""
+    unheld: dict[int, Mark]
+    """Parameters that no optimizer holds, and what tells whether they change."""
 
 
 def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -39,8 +45,14 @@ def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor
     return [one for one in some if issubclass(type(one), torch.Tensor) and one.grad_fn is not None]
 
 
-def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, frame: FrameType) -> Seen | None:
-    """Reads the graph behind a loss; None if that is not safe now."""
+def look(
+    roots: list[torch.Tensor],
+    reader: GraphReader,
+    recorder: Recorder,
+    frame: FrameType,
+    held: frozenset[int] = _NOTHING,
+) -> Seen | None:
+    """Reads the graph behind a loss; None if that is not safe now. `held` are the parameters that optimizers hold."""
     walk = reader.walk([root.grad_fn for root in roots], recorder.budget.deadline())
     if walk is None:
         return None
@@ -61,6 +73,7 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
         made_at=_made_at(recorder, user, named),
         shape=tuple(roots[0].shape),
         numbers=frozenset(walk.numbers),
+        unheld=marks_of(walk, held) if held else {},
     )
 
 
