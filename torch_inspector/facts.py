@@ -332,6 +332,10 @@ class BackwardFact(NamedTuple):
     retain_graph: bool
     is_grad_call: bool
     witness: WitnessFact | None
+    stale: tuple[int, ...] = ()
+    """Keys of optimizers whose parameters it reaches and which have stepped since the loss was computed."""
+    from_leaf: bool = False
+    """True if the tensor has no history at all, so that the call fills its own gradient and nothing else."""
 
 
 class StepFact(NamedTuple):
@@ -367,6 +371,16 @@ class StepFact(NamedTuple):
     """Line of the last backward call before the step."""
     name: str = ""
     """What the code that calls `step()` calls the optimizer; empty if it has no name there."""
+    idle: bool = False
+    """True if no parameter had a gradient and no weight was written: the step did nothing."""
+    frozen_count: int = 0
+    """Parameters of the optimizer that want no gradient."""
+    unmoved: bool = False
+    """True if there were gradients, and yet the values that were compared are the same after the step, bit for bit."""
+    rate_is_zero: bool = False
+    """True if the learning rate of every group is 0."""
+    gradients_are_zero: bool = False
+    """True if every gradient is 0 in all its numbers; looked at where a step has not moved what was compared."""
 
 
 class UnlistedFact(NamedTuple):
@@ -702,6 +716,15 @@ class Trace:
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
     unheld: tuple[UnheldFact, ...] = ()
+
+    def steps_come_first(self, optimizer: int) -> bool:
+        """True if an optimizer's steps come between the forward pass and the backward call that it is made for."""
+        first = next((step for step in self.steps if step.optimizer == optimizer), None)
+        if first is None or first.index != 1 or first.has_closure:
+            return False
+        mine = [b for b in self.backwards if b.witness is not None and b.witness.leaf_keys & first.parameter_keys]
+        late = [b for b in mine if optimizer in b.stale and b.order > first.order]
+        return bool(late) and late == mine
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

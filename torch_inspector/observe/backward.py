@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import BackwardFact
-from torch_inspector.observe import private, witness
+from torch_inspector.observe import kinds, private, witness
 from torch_inspector.observe.recorder import NOWHERE
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -179,8 +179,21 @@ class BackwardWatch:
             seen = witness.look(roots, self._reader, recorder, frame, held) if roots else None
             if seen is not None:
                 self._note(recorder, site, seen, retain_graph=_retains(*given))
+            elif not roots and site.kind == "backward":
+                self._note_leaf(recorder, site, given, frame)
         recorder.budget.charge(begun)
         return seen is not None and seen.fact.complete
+
+    def _note_leaf(self, recorder: Recorder, site: Site, given: _Given, frame: FrameType) -> None:
+        """Notes a call on a tensor without history, which reaches nothing but that tensor."""
+        root: Any = given[0][0] if given[0] else given[1].get("tensors")
+        root = root[0] if type(root) in (tuple, list) and len(root) == 1 else root
+        if _is_leaf_root(root) and site.count <= _FIRST_GRAPHS:
+            name, made_at = witness.name_of(root, recorder, frame)
+            place, shape = site.place, tuple(root.shape)
+            order = recorder.next_order()
+            fact = BackwardFact(order, place, site.count, name, made_at or place, shape, False, False, None)
+            self.facts.append(fact._replace(from_leaf=True))
 
     def _note(self, recorder: Recorder, site: Site, seen: witness.Seen, *, retain_graph: bool) -> None:
         fact = BackwardFact(
@@ -193,6 +206,11 @@ class BackwardWatch:
             retain_graph=retain_graph,
             is_grad_call=site.kind == "grad",
             witness=seen.fact,
+            stale=tuple(
+                record.key
+                for record in self._ledger.live()
+                if record.stepped_number > seen.newest >= 0 and record.keys() & seen.fact.leaf_keys
+            ),
         )
         self.facts.append(fact)
         site.growing = _grown(site, fact)
@@ -201,6 +219,11 @@ class BackwardWatch:
             self._unheld.note(seen.unheld)
             for record in self._ledger.live():
                 record.leaf_keys |= seen.fact.leaf_keys
+
+
+def _is_leaf_root(thing: Any) -> bool:
+    """True for a tensor made by the user, not computed, that wants a gradient; parameters may be asked for theirs."""
+    return kinds.is_a(thing, torch.Tensor) and not kinds.is_a(thing, torch.nn.Parameter) and thing.requires_grad
 
 
 def _is_due(site: Site) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import torch
@@ -23,10 +24,25 @@ Mark = tuple[int, int] | None
 _WATCHED = 16
 # Parameter tensors searched for one with a gradient.
 _SEARCHED = 64
+# Parameters of which values are compared before and after a step, values of each, and numbers read in all gradients.
+_COMPARED, _SAMPLE, _READ = 4, 16, 1 << 20
 # Addresses of parameters that are remembered.
 _SETTLED = 200_000
 # Values of a gradient that are read.
 _VALUES = 4_096
+
+
+Values = tuple[float, ...] | None
+"""Some values of a tensor; None where they are not read."""
+
+
+def some_values(tensor: torch.Tensor) -> Values:
+    """A few values of a tensor on the CPU, the same ones each time; None for other tensors. About 8 µs."""
+    if not tensor.is_cpu or tensor.layout != torch.strided or not tensor.is_contiguous() or not tensor.numel():
+        return None
+    with torch.no_grad():
+        flat = tensor.detach().view(-1)
+        return tuple(flat[:: flat.numel() // _SAMPLE + 1].tolist())
 
 
 def parameters_of(optimizer: Any) -> list[list[torch.Tensor]]:
@@ -70,6 +86,10 @@ class OptimizerRecord:
     leaf_keys: set[int] = field(default_factory=set)
     leaves_complete: bool = True
     step_count: int = 0
+    stepped_number: int = 0
+    """How many autograd nodes there were when its last step that was looked at ended."""
+    before_values: list[Values] = field(default_factory=list)
+    """Some values of the weights when the step that is running began."""
     then: dict[int, tuple[frozenset[int], frozenset[int]]] = field(default_factory=dict)
     """By module that owns some of its parameters: all parameters when it was made, and those without gradient."""
 
@@ -83,6 +103,30 @@ class OptimizerRecord:
     def weights(self) -> list[int]:
         """Version counters of the first parameters' values."""
         return [p._version for group in self._groups() for p in group[:_SEARCHED]]
+
+    def values(self) -> list[Values]:
+        """Some values of the first parameters with a gradient."""
+        own = (p for group in self._groups() for p in group[:_SEARCHED] if p.is_leaf and p.grad is not None)
+        return [some_values(p) for p in islice(own, _COMPARED)]
+
+    def frozen_count(self) -> int:
+        """Parameters that want no gradient."""
+        return sum(not p.requires_grad for group in self._groups() for p in group)
+
+    def rate_is_zero(self) -> bool:
+        """True if the learning rate of every group is a plain 0."""
+        optimizer = self.ref()
+        groups = kinds.fields_of(optimizer).get("param_groups") or [] if optimizer is not None else []
+        rates = [group.get("lr") for group in groups if type(group) is dict]
+        return bool(rates) and all(type(rate) in (int, float) and rate == 0 for rate in rates)
+
+    def gradients_are_zero(self) -> bool:
+        """True if all gradients, on the CPU, hold nothing but zeros; False where that is too much to read."""
+        found = [p.grad for group in self._groups() for p in group if p.is_leaf and p.grad is not None]
+        if sum(g.numel() for g in found) > _READ or any(g.layout != torch.strided or not g.is_cpu for g in found):
+            return False
+        with torch.no_grad():
+            return bool(found) and not any(bool(g.any()) for g in found)
 
     def keys(self) -> frozenset[int]:
         """Addresses of all its parameters."""

@@ -193,6 +193,7 @@ class StepWatch:
         self._steps_of[record.key] = self._steps_of.get(record.key, 0) + 1
         now, keys, empty = record.marks(), record.keys(), not record.has_gradients()
         record.before_step, record.closure_clears = (now, record.weights()), 0
+        record.before_values = record.values()
         kept = bool(record.step_marks) and record.backward_count > 0 and not record.cleared
         untouched = record.untouched(now, empty=empty)
         unheld = frozenset(record.leaf_keys) - self._ledger.stepped_keys(besides=record.key) - keys
@@ -224,6 +225,9 @@ class StepWatch:
             leaf_keys=frozenset(record.leaf_keys),
             backward_at=record.backward_at,
             name=site.known_as,
+            idle=empty and not has_closure,
+            frozen_count=record.frozen_count() if empty else 0,
+            rate_is_zero=record.rate_is_zero(),
         )
 
     def _hook_after(self) -> Callable[..., None]:
@@ -275,6 +279,7 @@ class StepWatch:
         """Starts the time up to the next step of an optimizer."""
         record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
         record.step_count += 1
+        record.stepped_number = private.sequence_number()
         if not attention.foreign:
             self._correct(record)
             record.end_step(looked=looked)
@@ -293,6 +298,12 @@ class StepWatch:
         if last is None or last.optimizer != record.key or record.before_step is None:
             return
         if last.has_closure and record.kept_in_closure():
-            self.facts[-1] = last._replace(kept_gradients=True)
+            self.facts[-1] = last = last._replace(kept_gradients=True)
+        if last.idle and record.weights() != record.before_step[1]:
+            self.facts[-1] = last = last._replace(idle=False)
+        values = record.before_values
+        if values and None not in values and not last.has_closure and record.values() == values:
+            zero = record.gradients_are_zero()
+            self.facts[-1] = last = last._replace(unmoved=True, gradients_are_zero=zero)
         if (last.cleared_at or last.unreached) and last.empty_gradients and record.weights() != record.before_step[1]:
             self.facts[-1] = last._replace(cleared_at=None, unreached=False)

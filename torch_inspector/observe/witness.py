@@ -34,6 +34,8 @@ class Seen(NamedTuple):
     shape: Shape
     numbers: frozenset[int]
     """Numbers of the nodes seen, to tell whether a forward call was reached."""
+    newest: int
+    """Number of the newest of them; -1 if there is none."""
     unheld: dict[int, Mark]
     """Parameters that no optimizer holds, and what tells whether they change."""
 
@@ -57,7 +59,7 @@ def look(
     if walk is None:
         return None
     user = recorder.places.user_frame(frame)
-    named = _names(user, roots[0]) if user is not None else ""
+    named, made_at = name_of(roots[0], recorder, frame)
     return Seen(
         fact=WitnessFact(
             node_count=len(walk.nodes),
@@ -70,11 +72,19 @@ def look(
             half_nbytes=walk.half_nbytes(),
         ),
         root=named,
-        made_at=_made_at(recorder, user, named),
+        made_at=made_at,
         shape=tuple(roots[0].shape),
         numbers=frozenset(walk.numbers),
+        newest=max(walk.numbers, default=-1),
         unheld=marks_of(walk, held) if held else {},
     )
+
+
+def name_of(root: torch.Tensor, recorder: Recorder, frame: FrameType) -> tuple[str, Place | None]:
+    """What the user's code calls a loss, and the line there that gave it its value."""
+    user = recorder.places.user_frame(frame)
+    named = _names(user, root) if user is not None else ""
+    return named, _made_at(recorder, user, named)
 
 
 def _names(frame: FrameType, tensor: torch.Tensor) -> str:
