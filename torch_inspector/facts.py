@@ -463,6 +463,18 @@ class UnheldFact(NamedTuple):
     """The plain container they are in, if they are."""
 
 
+class CutFact(NamedTuple):
+    """An expression that gives a value without history, between a model and a loss."""
+
+    place: Place
+    text: str
+    """The expression: `net(image).argmax(1)`."""
+    kind: str
+    """`detach`, `item`, `numpy`, `argmax`, `tensor`, `no_grad`, `compare`, …"""
+    sources: tuple[str, ...]
+    """Names of the modules whose results go in: `encoder`, `self.body`."""
+
+
 class CallerFact(NamedTuple):
     """One frame of the user's own code on the way to a call."""
 
@@ -512,6 +524,8 @@ class ForwardFact(NamedTuple):
     """True if `backward()` or `grad()` was called, on whatever, after the latest call that was looked at."""
     hooked: bool = False
     """True if one of its layers has hooks."""
+    trainable_count: int = 0
+    """Parameters that wanted a gradient when it was first called."""
 
 
 class ModeFact(NamedTuple):
@@ -668,6 +682,10 @@ class ErrorFact:
     """Variables at that line which hold a device: `("device", "cuda:0")`."""
     shortage: ShortageFact | None = None
     """The allocation that failed, if the exception, or one that it was raised from, says so."""
+    cuts: tuple[CutFact, ...] = ()
+    """Where the text loses the history, if the cell failed because a loss has none."""
+    root: str = ""
+    """The loss in that case, as written."""
 
 
 @dataclass(frozen=True)
@@ -716,6 +734,8 @@ class Trace:
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
     unheld: tuple[UnheldFact, ...] = ()
+    cuts: tuple[CutFact, ...] = ()
+    """Where the text loses the history of a loss; looked for only where a backward call did not reach a model."""
 
     def steps_come_first(self, optimizer: int) -> bool:
         """True if an optimizer's steps come between the forward pass and the backward call that it is made for."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Snapshot, Trace, UnheldFact
+from torch_inspector.facts import Cell, CutFact, ErrorFact, ForwardFact, MemoryFact, Snapshot, Trace, UnheldFact
 from torch_inspector.failures import Failures
 from torch_inspector.observe import private, source
 from torch_inspector.observe.attention import Attention
@@ -17,6 +17,7 @@ from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
 from torch_inspector.observe.checkpoints import CheckpointWatch
 from torch_inspector.observe.counted import CountWatch
+from torch_inspector.observe.cuts import cuts_at
 from torch_inspector.observe.emptied import EmptiedWatch
 from torch_inspector.observe.errors import error_fact
 from torch_inspector.observe.forwards import ForwardWatch
@@ -35,6 +36,11 @@ from torch_inspector.observe.steps import StepWatch
 from torch_inspector.observe.unheld import UnheldWatch
 from torch_inspector.observe.unlisted import with_lines as with_class_lines
 from torch_inspector.observe.wrapper import Patch
+
+# How torch begins to say that a loss has no history.
+_WITHOUT_HISTORY = "element 0 of tensors does not require grad"
+# Names of models that are remembered.
+_MODELS = 200
 
 
 class TorchObserver:
@@ -64,6 +70,8 @@ class TorchObserver:
         self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures, places)
         self._recorder: Recorder | None = None
         self._nodes_before = 0
+        self._models: dict[str, str] = {}
+        """What the code calls the modules that were called, and their classes."""
         self.install()
 
     def install(self) -> None:
@@ -119,11 +127,13 @@ class TorchObserver:
         text = source.source_trace(cell)
         if recorder is None:
             return text
+        forwards = self._forwards.facts()
+        self._remember(forwards)
         return replace(
             text,
             backwards=tuple(self._backwards.facts),
             steps=tuple(self._steps.facts),
-            forwards=self._forwards.facts(),
+            forwards=forwards,
             modes=tuple(self._forwards.modes),
             clears=tuple(self._steps.clears.values()),
             loaders=self._loaders.facts(),
@@ -131,8 +141,28 @@ class TorchObserver:
             checkpoints=self._checkpoints.facts(),
             counts=recorder.counts() + self._forwards.counts(),
             unheld=self._unheld_facts(cell),
+            cuts=self._cuts(forwards),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
+
+    def _remember(self, forwards: tuple[ForwardFact, ...]) -> None:
+        """Notes what the code calls its models."""
+        if len(self._models) > _MODELS:
+            self._models.clear()
+        self._models.update((call.name, call.kind) for call in forwards if call.name and call.parameter_keys)
+
+    def _cuts(self, forwards: tuple[ForwardFact, ...]) -> tuple[CutFact, ...]:
+        """Where the history was lost, if a backward call did not reach parameters of a model that was to be trained."""
+        calls = [one for one in self._backwards.facts if not one.is_grad_call]
+        reached = frozenset[int]().union(*(one.witness.leaf_keys for one in calls if one.witness is not None))
+        stepped = frozenset[int]().union(*(step.parameter_keys for step in self._steps.facts))
+        wanted = [call for call in forwards if call.output_requires_grad and call.parameter_keys & stepped - reached]
+        if not calls or not (wanted or any(one.from_leaf for one in calls)):
+            return ()
+        with self._failures.guard("cuts"):
+            place = calls[0].place
+            return cuts_at(place.cell, place.line, self._places.latest(), self._models.items()).facts
+        return ()
 
     def _unheld_facts(self, cell: Cell) -> tuple[UnheldFact, ...]:
         """Parameters that no optimizer holds; those in plain containers with the line that fills the container."""
@@ -170,7 +200,12 @@ class TorchObserver:
 
     def error(self, error: BaseException) -> ErrorFact:
         """What is known of the exception that ended the cell."""
-        return error_fact(error, self._places)
+        fact = error_fact(error, self._places)
+        if fact.message.startswith(_WITHOUT_HISTORY):
+            with self._failures.guard("cuts"):
+                found = cuts_at(fact.place.cell, fact.place.line, self._places.latest(), self._models.items())
+                fact = replace(fact, cuts=found.facts, root=found.root)
+        return fact
 
     def _files(self, cell: Cell) -> list[CodeFile]:
         """Code of the cell, then of every cell whose functions it may have called, latest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run, StepFact
@@ -12,6 +13,7 @@ from torch_inspector.pitfall import pitfall
 _STEPS = 3
 # Relative to weights of about 0.01 a smaller rate is below the precision of float32, unless gradients are huge.
 _TINY = 1e-9
+_ZERO = re.compile(r"\blr\s*=\s*0(\.0*)?\s*[,)]")
 
 
 @pitfall(severity="warning")
@@ -30,12 +32,17 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
     if all(step.idle for step in steps):
         return "backward" if _forgets_backward(run, steps) else ""
     if all(step.rate_is_zero for step in steps):
-        return "rate" if rate in (0, None) else ""
+        return "rate" if rate in (0, None) and not _is_written(run) else ""
     if not all(step.unmoved for step in steps):
         return ""
     if all(step.gradients_are_zero for step in steps):
         return "zeros"
     return "tiny" if rate is not None and 0 < rate <= _TINY else ""
+
+
+def _is_written(run: Run) -> bool:
+    """True if a cell says in so many words that the rate is 0: nobody writes that by accident."""
+    return any(_ZERO.search(source) for source in (run.cell.source, *(past.cell.source for past in run.earlier)))
 
 
 def _forgets_backward(run: Run, steps: list[StepFact]) -> bool:
