@@ -463,6 +463,20 @@ class UnheldFact(NamedTuple):
     """The plain container they are in, if they are."""
 
 
+class BuiltFact(NamedTuple):
+    """A layer that is made while a model runs, so that it is another one in each pass."""
+
+    place: Place
+    text: str
+    """What makes it: `nn.Linear(8, 2)`."""
+    function: str
+    """Where: `Net.forward`, `predict`."""
+    count: int
+    """Parameters in the graph of one pass that were not in the one before, and that no optimizer holds."""
+    pass_count: int
+    """Passes that were compared."""
+
+
 class CutFact(NamedTuple):
     """An expression that gives a value without history, between a model and a loss."""
 
@@ -734,6 +748,7 @@ class Trace:
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
     unheld: tuple[UnheldFact, ...] = ()
+    built: tuple[BuiltFact, ...] = ()
     cuts: tuple[CutFact, ...] = ()
     """Where the text loses the history of a loss; looked for only where a backward call did not reach a model."""
 

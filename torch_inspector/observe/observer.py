@@ -9,12 +9,23 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import Cell, CutFact, ErrorFact, ForwardFact, MemoryFact, Snapshot, Trace, UnheldFact
+from torch_inspector.facts import (
+    BuiltFact,
+    Cell,
+    CutFact,
+    ErrorFact,
+    ForwardFact,
+    MemoryFact,
+    Snapshot,
+    Trace,
+    UnheldFact,
+)
 from torch_inspector.failures import Failures
 from torch_inspector.observe import private, source
 from torch_inspector.observe.attention import Attention
 from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
+from torch_inspector.observe.built import built_facts
 from torch_inspector.observe.checkpoints import CheckpointWatch
 from torch_inspector.observe.counted import CountWatch
 from torch_inspector.observe.cuts import cuts_at
@@ -142,6 +153,7 @@ class TorchObserver:
             counts=recorder.counts() + self._forwards.counts(),
             unheld=self._unheld_facts(cell),
             cuts=self._cuts(forwards),
+            built=self._layers_built(cell, forwards),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
 
@@ -150,6 +162,15 @@ class TorchObserver:
         if len(self._models) > _MODELS:
             self._models.clear()
         self._models.update((call.name, call.kind) for call in forwards if call.name and call.parameter_keys)
+
+    def _layers_built(self, cell: Cell, forwards: tuple[ForwardFact, ...]) -> tuple[BuiltFact, ...]:
+        """Layers that the text makes while a model runs, if the parameters in the graph were others each time."""
+        fresh = self._unheld.fresh
+        if not fresh or not all(fresh):
+            return ()
+        with self._failures.guard("built"):
+            return tuple(built_facts(self._files(cell), {call.kind for call in forwards}, min(fresh), len(fresh) + 1))
+        return ()
 
     def _cuts(self, forwards: tuple[ForwardFact, ...]) -> tuple[CutFact, ...]:
         """Where the history was lost, if a backward call did not reach parameters of a model that was to be trained."""

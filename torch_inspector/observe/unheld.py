@@ -54,6 +54,11 @@ def _mark(leaf: torch.Tensor) -> Mark:
     return leaf._version, leaf.data_ptr(), some_values(leaf)
 
 
+def _is_new(before: Mark | None, now: Mark) -> bool:
+    """True for a parameter that was not there, or another one at its address: changed, and yet no newer version."""
+    return before is None or (now != before and now[0] <= before[0])
+
+
 class _Own(NamedTuple):
     """A module and those of its parameters that nobody holds."""
 
@@ -76,20 +81,25 @@ class UnheldWatch:
         self._moved: set[int] = set()
         self._told: set[int] = set()
         self._made = 0
+        self.fresh: list[int] = []
+        """For each backward call after the first, how many unheld parameters the one before had not got."""
         self.facts: list[UnheldFact] = []
 
     def open(self, recorder: Recorder) -> None:
         """Begins to follow those of a cell."""
-        self._recorder, self.facts, self._made = recorder, [], 0
+        self._recorder, self.facts, self.fresh, self._made = recorder, [], [], 0
         for known in (self._marks, self._seen, self._moved, self._told):
             known.clear()
 
     def note(self, marks: dict[int, Mark]) -> None:
         """Notes what one backward call reaches and nobody holds; what has changed meanwhile is somebody's to train."""
+        if self._seen:
+            self.fresh.append(sum(_is_new(self._marks.get(key), mark) for key, mark in marks.items()))
         for key, mark in marks.items():
             if self._marks.setdefault(key, mark) != mark:
                 self._moved.add(key)
             self._seen[key] = self._seen.get(key, 0) + 1
+            self._marks[key] = mark
         if self.facts and self._moved:
             self.facts = [fact for fact in self.facts if not fact.keys & self._moved]
 
