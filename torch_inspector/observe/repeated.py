@@ -15,7 +15,12 @@ from torch_inspector.observe.source import dotted
 if TYPE_CHECKING:
     from torch_inspector.observe.place import CodeFile
 
-_LISTS = ((nn.ModuleList, "ModuleList"), (nn.Sequential, "Sequential"), (nn.ModuleDict, "ModuleDict"))
+_LISTS = (
+    (nn.ModuleList, "ModuleList"),
+    (nn.Sequential, "Sequential"),
+    (nn.ModuleDict, "ModuleDict"),
+    (nn.ParameterList, "ParameterList"),
+)
 # Elements of a plain list of modules that are looked at.
 _ELEMENTS = 64
 _ADDS = ("append", "add_module", "register_module", "insert")
@@ -40,31 +45,40 @@ def repeated_facts(modules: Iterable[tuple[str, Any]]) -> tuple[RepeatedFact, ..
 
 
 def _facts_of(path: str, module: Any) -> Iterator[RepeatedFact]:
+    # By class, as there are few classes and many layers.
+    sorts: dict[int, str | None] = {}
     for name, one in layers.walk_modules(module):
-        container = next((label for kind, label in _LISTS if kinds.is_a(one, kind)), "")
-        is_parameters = not container and kinds.is_a(one, nn.ParameterList)
-        if not container and not is_parameters and unlisted.is_torch(type(one)):
-            continue
-        for where, label, parts in _lists_of(one, container, is_parameters=is_parameters):
+        kind = type(one)
+        if id(kind) not in sorts:
+            sorts[id(kind)] = _sort_of(one)
+        sort = sorts[id(kind)]
+        for where, label, parts in _lists_of(one, sort) if sort is not None else ():
             fact = _fact(".".join(filter(None, (path, name, where))), label, parts)
             if fact is not None:
                 yield fact
 
 
-def _lists_of(module: Any, container: str, *, is_parameters: bool) -> Iterator[tuple[str, str, list[Any]]]:
+def _sort_of(module: Any) -> str | None:
+    """What kind of list a module is; empty for others that may have lists as attributes, None for layers of torch."""
+    label = next((label for kind, label in _LISTS if kinds.is_a(module, kind)), "")
+    return label or (None if unlisted.is_torch(type(module)) else "")
+
+
+def _lists_of(module: Any, sort: str) -> Iterator[tuple[str, str, list[Any]]]:
+    """Where each list of layers is, what it is, and what is in it."""
     fields = kinds.fields_of(module)
-    if container:
-        yield "", container, list((fields.get("_modules") or {}).values())
-    elif is_parameters:
-        yield "", "ParameterList", list((fields.get("_parameters") or {}).values())
-    else:
-        lists = [(name, value) for name, value in list(fields.items()) if type(value) is list and type(name) is str]
-        for name, value in lists:
+    if sort:
+        yield "", sort, list((fields.get("_parameters" if sort == "ParameterList" else "_modules") or {}).values())
+        return
+    for name, value in list(fields.items()):
+        if type(value) is list and type(name) is str:
             yield name, "list", value[:_ELEMENTS]
 
 
 def _fact(path: str, container: str, parts: list[Any]) -> RepeatedFact | None:
     """A list of which every entry with parameters is one and the same; activations may stand between them."""
+    if len(set(map(id, parts))) == len(parts):
+        return None
     owning = [part for part in parts if _numbers_in(part)]
     if len(owning) < 2 or any(part is not owning[0] for part in owning):  # noqa: PLR2004  (once is not repeated)
         return None

@@ -83,6 +83,8 @@ class Snapshots:
         self._history = OutputHistory(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
         self._generations = Generations(keys)
+        self._listing: set[int] = set()
+        """Numbers of modules that keep layers in plain containers."""
         self._numbers: set[int] = set()
         """Numbers of the modules that were found so far."""
         self._known: dict[tuple[str, int], TensorFact] = {}
@@ -140,13 +142,17 @@ class Snapshots:
 
     def _unlisted(self, names: namespace.Names, new: list[tuple[str, Any]], look: Look) -> tuple[UnlistedFact, ...]:
         """Layers in plain containers of modules that are new or were called."""
-        known = {id(module) for _, module in new}
-        called = [one for one in names.modules if id(one[1]) not in known and self._keys.of(one[1]) in look.called]
-        if not new and not called:
+        # A module that has none when it is built will hardly get some later.
+        fresh = {id(module) for _, module in new}
+        wanted = self._listing & look.called
+        again = [(path, m) for path, m in names.modules if id(m) not in fresh and self._keys.of(m) in wanted]
+        if not new and not again:
             return ()
         held = self._ledger.held_keys().union(*(unheld.held_by(optimizer) for _, optimizer in names.optimizers))
-        old = unlisted.unlisted_facts(called, names, held)
-        return (*unlisted.unlisted_facts(new, names, held), *(fact._replace(new=False) for fact in old))
+        first = tuple(unlisted.unlisted_facts(new, names, held))
+        self._listing.update(self._keys.of(m) for path, m in new if any(f.module.startswith(path) for f in first))
+        later = unlisted.unlisted_facts(again, names, held)
+        return (*first, *(fact._replace(new=False) for fact in later))
 
     def _tensors(self, names: namespace.Names, cell: int | None, look: Look) -> tuple[TensorFact, ...]:
         facts: dict[tuple[str, int], TensorFact] = {}

@@ -6,7 +6,7 @@ Holds no tensor. Whether somebody changes them by hand is told by version counte
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import perf_counter
+from time import perf_counter, thread_time
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,9 +33,11 @@ _FOLLOWED = 64
 _TWICE = 2
 # Optimizers of one cell whose modules are noted when they are made.
 _MADE = 20
-# Frames of the user, wall time and processor time for the search of names, which is made once per optimizer.
-_FRAMES, _SEARCH_S, _SEARCH_CPU_S = 4, 0.010, 0.002
+# Frames of the user, wall time that other programs may take, and processor time, for the search of names.
+_FRAMES, _SEARCH_S, _SEARCH_CPU_S = 4, 0.100, 0.002
 _NAMES_KEPT = 8
+# Searches for one optimizer in one cell; a second one only where the first has found nothing.
+_SEARCHES = 2
 
 
 def marks_of(walk: Walk, held: frozenset[int]) -> dict[int, Mark]:
@@ -79,7 +81,7 @@ class UnheldWatch:
         self._marks: dict[int, Mark] = {}
         self._seen: dict[int, int] = {}
         self._moved: set[int] = set()
-        self._told: set[int] = set()
+        self._searches: dict[int, int] = {}
         self._made = 0
         self.fresh: list[int] = []
         """For each backward call after the first, how many unheld parameters the one before had not got."""
@@ -88,7 +90,7 @@ class UnheldWatch:
     def open(self, recorder: Recorder) -> None:
         """Begins to follow those of a cell."""
         self._recorder, self.facts, self.fresh, self._made = recorder, [], [], 0
-        for known in (self._marks, self._seen, self._moved, self._told):
+        for known in (self._marks, self._seen, self._moved, self._searches):
             known.clear()
 
     def note(self, marks: dict[int, Mark]) -> None:
@@ -123,16 +125,18 @@ class UnheldWatch:
         recorder = self._recorder
         reached = record.leaf_keys & self._seen.keys() - self._moved
         again = frozenset(key for key in reached if self._seen[key] >= _TWICE)
-        if recorder is None or not again or record.key in self._told:
+        if recorder is None or not again or self._searches.get(record.key, 0) >= _SEARCHES:
             return
         if not record.leaves_complete or not step.parameter_keys & step.leaf_keys:
             return
         missing = again - self._ledger.held_keys()
         if missing and recorder.budget.open():
-            self._told.add(record.key)
-            begun = perf_counter()
+            self._searches[record.key] = self._searches.get(record.key, 0) + 1
+            begun, count = thread_time(), len(self.facts)
             self._name(recorder, record, step, frame, set(missing))
-            recorder.budget.charge(begun)
+            recorder.budget.charge(perf_counter() - (thread_time() - begun))
+            if len(self.facts) > count:
+                self._searches[record.key] = _SEARCHES
 
     def _name(
         self, recorder: Recorder, record: OptimizerRecord, step: StepFact, frame: FrameType, missing: set[int]

@@ -39,7 +39,7 @@ def unlisted_facts(modules: list[tuple[str, Any]], names: Names, held: frozenset
         held: Addresses of the parameters that optimizers hold.
     """
     named = {id(module): path for path, module in names.modules}
-    inside = {id(one) for _, module in modules for _, one in _own_parts(module)}
+    inside = {id(one) for _, module in modules for _, one in _own_parts(module)} if len(modules) > 1 else set()
     for path, module in modules:
         if id(module) not in inside:
             yield from facts_of(path, module, named, held)
@@ -55,8 +55,11 @@ def _own_parts(module: Any) -> Iterator[tuple[str, Any]]:
 def facts_of(path: str, module: Any, named: dict[int, str], held: frozenset[int]) -> Iterator[UnlistedFact]:
     """The same for one module and all below it."""
     known: set[int] = set()
+    torchs: dict[int, bool] = {}
     for name, one in layers.walk_modules(module):
-        if is_torch(type(one)):
+        if id(type(one)) not in torchs:
+            torchs[id(type(one))] = is_torch(type(one))
+        if torchs[id(type(one))]:
             continue
         for attribute, container, parts in _containers(one):
             known = known or {id(part) for _, part in layers.walk_modules(module)}
