@@ -71,6 +71,9 @@ def test_nothing_wants_a_gradient(cells, line, words):
         ["frozen(net[0])\nopt = torch.optim.SGD(net.parameters(), lr=0.1)", TRAIN.format("net(x)")],
         ["frozen(net)\nx.requires_grad_(True)\nnet(x).sum().backward()"],
         ["frozen(net)\nout = net(x)"],
+        ["early, late = (torch.optim.SGD(net[i].parameters(), lr=0.1) for i in (0, 2))\nfrozen(net[0])\n"
+         "opt = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)\n"
+         + TRAIN.format("net(x)").replace("opt.step()", "early.step(); late.step()")],
         ["opt = torch.optim.SGD(frozen(net).parameters(), lr=0.1)\nfor _ in range(5): opt.step()"],
         [("opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfrozen(net)\nfor p in net.parameters():\n"
          "    p.grad = torch.ones_like(p)\nfor _ in range(4): opt.step()")],

@@ -75,7 +75,8 @@ def _frozen_optimizers(run: Run) -> Iterator[Finding]:
 
 
 def _trains(run: Run) -> bool:
-    return run.trace.count("backward") > 0
+    """True if the cell is to train, and nothing in it does: a part may be frozen for a while."""
+    return run.trace.count("backward") > 0 and all(step.idle for step in run.trace.steps)
 
 
 def _frozen(run: Run, key: int, step: StepFact) -> Finding:

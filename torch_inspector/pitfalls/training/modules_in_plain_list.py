@@ -28,8 +28,12 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _is_meant_to_learn(fact: UnlistedFact) -> bool:
-    """True if layers that no backward call has reached are most likely to be trained: several new ones of its own."""
-    return fact.new and fact.training and fact.count >= _SEVERAL and not fact.named_elsewhere
+    """True if layers that no backward call has reached are most likely to be trained: several new ones of its own.
+
+    Classes of libraries, which no cell holds, are believed to know what they do until a loss reaches the layers.
+    """
+    own = fact.place is not None and not fact.named_elsewhere
+    return fact.new and fact.training and fact.count >= _SEVERAL and own
 
 
 def _finding(run: Run, fact: UnlistedFact, *, reached: bool) -> Finding:
