@@ -418,6 +418,10 @@ class BackwardFact(NamedTuple):
     """Type of the numbers of the autocast block that the call was made in: `bfloat16`; empty outside of one."""
     device: str = ""
     """Kind of device of the loss: `cpu`, `cuda`."""
+    stale: tuple[int, ...] = ()
+    """Keys of optimizers whose parameters it reaches and which have stepped since the loss was computed."""
+    from_leaf: bool = False
+    """True if the tensor has no history at all, so that the call fills its own gradient and nothing else."""
 
 
 class StepFact(NamedTuple):
@@ -453,6 +457,122 @@ class StepFact(NamedTuple):
     """Line of the last backward call before the step."""
     name: str = ""
     """What the code that calls `step()` calls the optimizer; empty if it has no name there."""
+    idle: bool = False
+    """True if no parameter had a gradient and no weight was written: the step did nothing."""
+    frozen_count: int = 0
+    """Parameters of the optimizer that want no gradient."""
+    unmoved: bool = False
+    """True if there were gradients, and yet the values that were compared are the same after the step, bit for bit."""
+    rate_is_zero: bool = False
+    """True if the learning rate of every group is 0."""
+    gradients_are_zero: bool = False
+    """True if every gradient is 0 in all its numbers; looked at where a step has not moved what was compared."""
+
+
+class UnlistedFact(NamedTuple):
+    """Layers that a module keeps in a plain container, so that it does not know of their parameters."""
+
+    module: str
+    """Path of the module that keeps them: `net`, `net.decoder`."""
+    kind: str
+    """Class of that module."""
+    attribute: str
+    container: str
+    """`list`, `tuple`, `dict`, …"""
+    count: int
+    """Layers in it that have parameters and that the module does not know from elsewhere."""
+    layer_kind: str
+    """Class of the first of them."""
+    parameter_count: int
+    """Numbers in their parameters."""
+    trainable_keys: frozenset[int]
+    """Those of their parameters that want gradients."""
+    named_elsewhere: bool
+    """True if a variable of its own leads to one of them, as to a teacher that is hidden on purpose."""
+    held: bool
+    """True if an optimizer holds one of their parameters."""
+    training: bool
+    """True if the first of them is in train mode."""
+    new: bool = True
+    """False if the module was there before the cell."""
+    place: Place | None = None
+    """The line that gives the attribute its value; None if no cell has it."""
+
+
+class RepeatedFact(NamedTuple):
+    """One layer that stands several times in a list of layers."""
+
+    path: str
+    """The list: `net.blocks`."""
+    container: str
+    """`ModuleList`, `Sequential`, `ModuleDict`, `ParameterList`, `list`."""
+    count: int
+    """How often it stands there."""
+    layer_kind: str
+    parameter_count: int
+    """Numbers in its parameters."""
+    place: Place
+    """The line that repeats it."""
+    text: str
+    """What does so there: `[nn.Linear(8, 8)] * 4`."""
+    in_call: bool = True
+    """True if the layer is made in that expression; False if a variable is repeated."""
+
+
+class UnheldFact(NamedTuple):
+    """Parameters of one module that get gradients again and again, stay as they are, and are in no optimizer."""
+
+    order: int
+    place: Place
+    """Line of the step that was taken without them."""
+    optimizer: int
+    """Key of the optimizer that made it."""
+    module: str
+    """Path of the module that owns them; empty for parameters that are variables of their own."""
+    kind: str
+    """Class of that module."""
+    names: tuple[str, ...]
+    """Paths of the first of them: `net.0.weight`."""
+    keys: frozenset[int]
+    late: str = ""
+    """`unfrozen` if they wanted no gradient when the optimizer was made, `added` if the module had not got them."""
+    held_count: int = 0
+    """Parameters of the module that an optimizer holds."""
+    held_parts: int = 0
+    """Direct parts of the module that an optimizer holds something of."""
+    training: bool = True
+    settled: bool = False
+    """True if they were loaded, or an earlier optimizer had them."""
+    compared: bool = True
+    """False if only the version counters say that they stay as they are, as for a device."""
+    unlisted: UnlistedFact | None = None
+    """The plain container they are in, if they are."""
+
+
+class BuiltFact(NamedTuple):
+    """A layer that is made while a model runs, so that it is another one in each pass."""
+
+    place: Place
+    text: str
+    """What makes it: `nn.Linear(8, 2)`."""
+    function: str
+    """Where: `Net.forward`, `predict`."""
+    count: int
+    """Parameters in the graph of one pass that were not in the one before, and that no optimizer holds."""
+    pass_count: int
+    """Passes that were compared."""
+
+
+class CutFact(NamedTuple):
+    """An expression that gives a value without history, between a model and a loss."""
+
+    place: Place
+    text: str
+    """The expression: `net(image).argmax(1)`."""
+    kind: str
+    """`detach`, `item`, `numpy`, `argmax`, `tensor`, `no_grad`, `compare`, …"""
+    sources: tuple[str, ...]
+    """Names of the modules whose results go in: `encoder`, `self.body`."""
 
 
 class CallerFact(NamedTuple):
@@ -504,6 +624,8 @@ class ForwardFact(NamedTuple):
     """True if `backward()` or `grad()` was called, on whatever, after the latest call that was looked at."""
     hooked: bool = False
     """True if one of its layers has hooks."""
+    trainable_count: int = 0
+    """Parameters that wanted a gradient when it was first called."""
 
 
 class ModeFact(NamedTuple):
@@ -844,6 +966,10 @@ class ErrorFact:
     """Variables at that line which hold a device: `("device", "cuda:0")`."""
     shortage: ShortageFact | None = None
     """The allocation that failed, if the exception, or one that it was raised from, says so."""
+    cuts: tuple[CutFact, ...] = ()
+    """Where the text loses the history, if the cell failed because a loss has none."""
+    root: str = ""
+    """The loss in that case, as written."""
 
 
 @dataclass(frozen=True)
@@ -872,6 +998,8 @@ class Snapshot:
     circles: tuple[CircleFact, ...] = ()
     expressions: tuple[ExpressionFact, ...] = ()
     """What the text of the cell does to the values that its names have now."""
+    unlisted: tuple[UnlistedFact, ...] = ()
+    repeated: tuple[RepeatedFact, ...] = ()
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
@@ -905,6 +1033,19 @@ class Trace:
     scalers: tuple[ScalerFact, ...] = ()
     losses: tuple[LossFact, ...] = ()
     windows: tuple[WindowFact, ...] = ()
+    unheld: tuple[UnheldFact, ...] = ()
+    built: tuple[BuiltFact, ...] = ()
+    cuts: tuple[CutFact, ...] = ()
+    """Where the text loses the history of a loss; looked for only where a backward call did not reach a model."""
+
+    def steps_come_first(self, optimizer: int) -> bool:
+        """True if an optimizer's steps come between the forward pass and the backward call that it is made for."""
+        first = next((step for step in self.steps if step.optimizer == optimizer), None)
+        if first is None or first.index != 1 or first.has_closure:
+            return False
+        mine = [b for b in self.backwards if b.witness is not None and b.witness.leaf_keys & first.parameter_keys]
+        late = [b for b in mine if optimizer in b.stale and b.order > first.order]
+        return bool(late) and late == mine
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

@@ -143,7 +143,7 @@ def test_gan(detach):
         GAN.replace("model(x)DETACH", f"model(x){detach}").replace("(model(x))", "(model(x)[:, [0, 1, 0]])")
     )
     assert not any(step.kept_gradients for step in steps)
-    assert found == []
+    assert found == ([] if "detach" in detach else ["discriminator-step-without-detach"])
 
 
 def test_a_step_without_gradients():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import BackwardFact
-from torch_inspector.observe import private, witness
+from torch_inspector.observe import kinds, private, witness
 from torch_inspector.observe.precision import autocast_at
 from torch_inspector.observe.recorder import NOWHERE
 from torch_inspector.observe.values import ValueWatch
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader
     from torch_inspector.observe.ledger import Ledger
     from torch_inspector.observe.recorder import Recorder, Site
+    from torch_inspector.observe.unheld import UnheldWatch
 
 # Backward calls of one line whose graph is read.
 _FIRST_GRAPHS = 3
@@ -47,6 +48,7 @@ class BackwardWatch:
         ledger: Ledger,
         reader: GraphReader,
         forwards: ForwardWatch,
+        unheld: UnheldWatch,
     ) -> None:
         self.values = ValueWatch(ledger)
         """Values of losses and gradients of the cell."""
@@ -54,6 +56,7 @@ class BackwardWatch:
         self._ledger = ledger
         self._reader = reader
         self._forwards = forwards
+        self._unheld = unheld
         self._recorder: Recorder | None = None
         self._quiet: dict[tuple[int, int], Site] = {}
         self._latest = NOWHERE
@@ -183,11 +186,25 @@ class BackwardWatch:
         begun, seen = perf_counter(), None
         with recorder.failures.guard("witness"), private.unseen():
             roots = witness.roots_of(*given)
-            seen = witness.look(roots, self._reader, recorder, frame) if roots else None
+            held = self._ledger.held_keys() if roots else frozenset[int]()
+            seen = witness.look(roots, self._reader, recorder, frame, held) if roots else None
             if seen is not None:
                 self._note(recorder, site, seen, roots[0], retain_graph=_retains(*given))
+            elif not roots and site.kind == "backward":
+                self._note_leaf(recorder, site, given, frame)
         recorder.budget.charge(begun)
         return seen is not None and seen.fact.complete
+
+    def _note_leaf(self, recorder: Recorder, site: Site, given: _Given, frame: FrameType) -> None:
+        """Notes a call on a tensor without history, which reaches nothing but that tensor."""
+        root: Any = given[0][0] if given[0] else given[1].get("tensors")
+        root = root[0] if type(root) in (tuple, list) and len(root) == 1 else root
+        if _is_leaf_root(root) and site.count <= _FIRST_GRAPHS:
+            name, made_at = witness.name_of(root, recorder, frame)
+            place, shape = site.place, tuple(root.shape)
+            order = recorder.next_order()
+            fact = BackwardFact(order, place, site.count, name, made_at or place, shape, False, False, None)
+            self.facts.append(fact._replace(from_leaf=True))
 
     def _note(
         self, recorder: Recorder, site: Site, seen: witness.Seen, root: torch.Tensor, *, retain_graph: bool
@@ -204,13 +221,24 @@ class BackwardWatch:
             witness=seen.fact,
             autocast=autocast_at(root),
             device=root.device.type,
+            stale=tuple(
+                record.key
+                for record in self._ledger.live()
+                if record.stepped_number > seen.newest >= 0 and record.keys() & seen.fact.leaf_keys
+            ),
         )
         self.facts.append(fact)
         site.growing = _grown(site, fact)
         self._forwards.note_reached(seen.numbers, complete=seen.fact.complete)
         if not fact.is_grad_call:
+            self._unheld.note(seen.unheld)
             for record in self._ledger.live():
                 record.leaf_keys |= seen.fact.leaf_keys
+
+
+def _is_leaf_root(thing: Any) -> bool:
+    """True for a tensor made by the user, not computed, that wants a gradient; parameters may be asked for theirs."""
+    return kinds.is_a(thing, torch.Tensor) and not kinds.is_a(thing, torch.nn.Parameter) and thing.requires_grad
 
 
 def _is_due(site: Site) -> bool:

@@ -46,6 +46,7 @@ class Calls:
         "quiet",
         "reached",
         "traced",
+        "trainable_count",
         "trained",
         "training",
     )
@@ -81,6 +82,7 @@ class Calls:
         self.differentiated = 0
         """Backward calls of the cell before the latest call that was looked at."""
         self.parameter_keys: frozenset[int] = frozenset()
+        self.trainable_count = 0
 
     def describe(self, module: Any, args: tuple[Any, ...], frame: FrameType, recorder: Recorder) -> None:
         """Notes all that the first call shows before it runs."""
@@ -91,7 +93,9 @@ class Calls:
         self.name = name_in(user, module)
         self.callers = callers_of(frame, recorder.places)
         self.hooked = layers.has_hooks(module)
-        self.parameter_keys = frozenset(id(p) for _, p in layers.walk_parameters(module))
+        parameters = [p for _, p in layers.walk_parameters(module)]
+        self.parameter_keys = frozenset(map(id, parameters))
+        self.trainable_count = sum(p.requires_grad for p in parameters)
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
         self.input_shapes = tuple(tuple(t.shape) for t in tensors)
         self.input_devices = tuple(str(t.device) for t in tensors)
@@ -113,7 +117,7 @@ class Calls:
             inside.awake, inside.asleep, inside.frozen_asleep, self.input_shapes, self.input_devices,
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
             told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
-            differentiated > self.differentiated, self.hooked,
+            differentiated > self.differentiated, self.hooked, self.trainable_count,
         )  # fmt: skip
 
 

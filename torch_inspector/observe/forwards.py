@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import CountFact, ForwardFact, ModeFact
+from torch_inspector.facts import CountFact, ForwardFact, ModeFact, RepeatedFact
 from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.calls import Calls, counts_of
 from torch_inspector.observe.modes import ModeWatch
 from torch_inspector.observe.outputs import main_tensor
+from torch_inspector.observe.repeated import repeated_facts
 from torch_inspector.observe.waiting import Waiting
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -30,6 +31,7 @@ _FIRST_CALLS = 2
 _CALLS_KEPT = 1_000
 # Calls of `train()` and `eval()` after which layers are looked at again.
 _MODES_LOOKED = 32
+_BUILDS_KEPT = 16
 
 # Looked up once: the wrapper of `Module.__call__` runs for every layer of every step.
 _is_compiling = torch.compiler.is_dynamo_compiling
@@ -69,6 +71,8 @@ class ForwardWatch:
         self._insides: dict[int, tuple[int, layers.Inside]] = {}
         """Layers of each module, with the number of mode calls before that look."""
         self._modes = ModeWatch(ledger, self._state.latest.clear)
+        self.repeated: list[RepeatedFact] = []
+        """Lists of one and the same layer in modules that are called for the first time."""
         self.something_new: Callable[[], None] = lambda: None
         """Called when a module is called from a new line or in a new mode, or when a pass waits for a backward call."""
         self.patches = (
@@ -78,7 +82,7 @@ class ForwardWatch:
 
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
-        self._waiting, self._insides = [], {}
+        self._waiting, self._insides, self.repeated = [], {}, []
         self._modes.open(recorder)
         self._recorder, self._sites = recorder, recorder.sites
         state = self._state
@@ -184,6 +188,8 @@ class ForwardWatch:
                 self.something_new()
                 calls.inside = inside
                 calls.describe(module, args, frame, recorder)
+                if self._ledger.is_new_here(calls.module) and len(self.repeated) < _BUILDS_KEPT:
+                    self.repeated.extend(repeated_facts([(calls.name or calls.kind, module)]))
             looked = None if calls.quiet else calls
             calls.count += 1
             calls.quiet = calls.count >= _FIRST_CALLS

@@ -7,7 +7,9 @@ that a gradient was kept, a few of its values are read, on the CPU only: `grad.d
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import torch
@@ -22,8 +24,25 @@ Mark = tuple[int, int] | None
 _WATCHED = 16
 # Parameter tensors searched for one with a gradient.
 _SEARCHED = 64
+# Parameters of which values are compared before and after a step, values of each, and numbers read in all gradients.
+_COMPARED, _SAMPLE, _READ = 4, 16, 1 << 20
+# Addresses of parameters that are remembered.
+_SETTLED = 200_000
 # Values of a gradient that are read.
 _VALUES = 4_096
+
+
+Values = tuple[float, ...] | None
+"""Some values of a tensor; None where they are not read."""
+
+
+def some_values(tensor: torch.Tensor) -> Values:
+    """A few values of a tensor on the CPU, the same ones each time; None for other tensors. About 8 µs."""
+    if not tensor.is_cpu or tensor.layout != torch.strided or not tensor.is_contiguous() or not tensor.numel():
+        return None
+    with torch.no_grad():
+        flat = tensor.detach().view(-1)
+        return tuple(flat[:: flat.numel() // _SAMPLE + 1].tolist())
 
 
 def parameters_of(optimizer: Any) -> list[list[torch.Tensor]]:
@@ -67,6 +86,12 @@ class OptimizerRecord:
     leaf_keys: set[int] = field(default_factory=set)
     leaves_complete: bool = True
     step_count: int = 0
+    stepped_number: int = 0
+    """How many autograd nodes there were when its last step that was looked at ended."""
+    before_values: list[Values] = field(default_factory=list)
+    """Some values of the weights when the step that is running began."""
+    then: dict[int, tuple[frozenset[int], frozenset[int]]] = field(default_factory=dict)
+    """By module that owns some of its parameters: all parameters when it was made, and those without gradient."""
 
     def marks(self) -> list[Mark]:
         """The gradients of the probes now."""
@@ -78,6 +103,30 @@ class OptimizerRecord:
     def weights(self) -> list[int]:
         """Version counters of the first parameters' values."""
         return [p._version for group in self._groups() for p in group[:_SEARCHED]]
+
+    def values(self) -> list[Values]:
+        """Some values of the first parameters with a gradient."""
+        own = (p for group in self._groups() for p in group[:_SEARCHED] if p.is_leaf and p.grad is not None)
+        return [some_values(p) for p in islice(own, _COMPARED)]
+
+    def frozen_count(self) -> int:
+        """Parameters that want no gradient."""
+        return sum(not p.requires_grad for group in self._groups() for p in group)
+
+    def rate_is_zero(self) -> bool:
+        """True if the learning rate of every group is a plain 0."""
+        optimizer = self.ref()
+        groups = kinds.fields_of(optimizer).get("param_groups") or [] if optimizer is not None else []
+        rates = [group.get("lr") for group in groups if type(group) is dict]
+        return bool(rates) and all(type(rate) in (int, float) and rate == 0 for rate in rates)
+
+    def gradients_are_zero(self) -> bool:
+        """True if all gradients, on the CPU, hold nothing but zeros; False where that is too much to read."""
+        found = [p.grad for group in self._groups() for p in group if p.is_leaf and p.grad is not None]
+        if sum(g.numel() for g in found) > _READ or any(g.layout != torch.strided or not g.is_cpu for g in found):
+            return False
+        with torch.no_grad():
+            return bool(found) and not any(bool(g.any()) for g in found)
 
     def keys(self) -> frozenset[int]:
         """Addresses of all its parameters."""
@@ -208,6 +257,9 @@ class Ledger:
         self._records: dict[int, OptimizerRecord] = {}
         self.trained: set[int] = set()
         """Keys of modules whose parameters an optimizer has stepped, or which were loaded."""
+        self._looked: set[int] = set()
+        self.settled: set[int] = set()
+        """Addresses of parameters that an optimizer has had, or that were loaded; may be in use again, so no proof."""
 
     def record(self, key: int, optimizer: Any) -> OptimizerRecord:
         """The record of an optimizer, a new one when it is first seen."""
@@ -215,7 +267,24 @@ class Ledger:
         if record is None:
             record = OptimizerRecord(key, kinds.class_name(optimizer), weakref.ref(optimizer))
             self._records[key] = record
+            self.settle(record.keys())
         return record
+
+    def is_new_here(self, number: int) -> bool:
+        """True the first time that somebody asks for the module of this number: then its build is looked at."""
+        new = number not in self._looked
+        self._looked.add(number)
+        return new
+
+    def settle(self, keys: Iterable[int]) -> None:
+        """Notes parameters that are, or have been, somebody's to train."""
+        if len(self.settled) > _SETTLED:
+            self.settled.clear()
+        self.settled.update(keys)
+
+    def held_keys(self) -> frozenset[int]:
+        """Addresses of the parameters of every living optimizer."""
+        return frozenset[int]().union(*(record.keys() for record in list(self._records.values())))
 
     def live(self) -> list[OptimizerRecord]:
         """Records of optimizers that are still alive, the latest ones."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import ModeFact
-from torch_inspector.observe import kinds
+from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.loading import brings_training
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -87,3 +87,4 @@ class ModeWatch:
             recorder.site("load_state_dict", frame, kinds.class_name(module))
             if brings_training(state, self._ledger):
                 self._ledger.trained.add(recorder.keys.of(module))
+                self._ledger.settle(id(p) for _, p in layers.walk_parameters(module))

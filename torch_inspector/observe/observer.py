@@ -9,14 +9,28 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import Cell, ErrorFact, ExpressionFact, MemoryFact, Shape, Snapshot, Trace
+from torch_inspector.facts import (
+    BuiltFact,
+    Cell,
+    CutFact,
+    ErrorFact,
+    ExpressionFact,
+    ForwardFact,
+    MemoryFact,
+    Shape,
+    Snapshot,
+    Trace,
+    UnheldFact,
+)
 from torch_inspector.failures import Failures
 from torch_inspector.observe import expressions, private, source
 from torch_inspector.observe.attention import Attention
 from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
+from torch_inspector.observe.built import built_facts
 from torch_inspector.observe.checkpoints import CheckpointWatch
 from torch_inspector.observe.counted import CountWatch
+from torch_inspector.observe.cuts import cuts_at
 from torch_inspector.observe.emptied import EmptiedWatch
 from torch_inspector.observe.errors import error_fact
 from torch_inspector.observe.expressions import Reading
@@ -30,16 +44,23 @@ from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
+from torch_inspector.observe.repeated import with_texts
 from torch_inspector.observe.retained import with_places
 from torch_inspector.observe.scaling import ScalingWatch
 from torch_inspector.observe.snapshot import Look, Snapshots
 from torch_inspector.observe.steps import StepWatch
+from torch_inspector.observe.unheld import UnheldWatch
+from torch_inspector.observe.unlisted import with_lines as with_class_lines
 from torch_inspector.observe.windows import windows
 from torch_inspector.observe.wrapper import Patch
 
 _Watch = (
     ForwardWatch | BackwardWatch | StepWatch | CountWatch | LoaderWatch | EmptiedWatch | CheckpointWatch | ScalingWatch
 )
+# How torch begins to say that a loss has no history.
+_WITHOUT_HISTORY = "element 0 of tensors does not require grad"
+# Names of models that are remembered.
+_MODELS = 200
 
 
 class TorchObserver:
@@ -59,9 +80,10 @@ class TorchObserver:
         self._attention = Attention()
         self._forwards = ForwardWatch(self._ledger, self._reader)
         self._forwards.something_new = self._attention.again
-        self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards)
+        self._unheld = UnheldWatch(self._ledger)
+        self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards, self._unheld)
         self._values = self._backwards.values
-        self._steps = StepWatch(self._attention, self._ledger, self._forwards)
+        self._steps = StepWatch(self._attention, self._ledger, self._forwards, self._unheld)
         self._scaling = ScalingWatch(self._attention, self._ledger)
         self._counted = CountWatch(self._ledger, self._scaling)
         self._loaders = LoaderWatch()
@@ -73,6 +95,8 @@ class TorchObserver:
         self._nodes_before = 0
         self._shapes: dict[str, Shape] = {}
         """Shapes of the user's tensors after the last cell."""
+        self._models: dict[str, str] = {}
+        """What the code calls the modules that were called, and their classes."""
         self.install()
 
     def install(self) -> None:
@@ -109,6 +133,7 @@ class TorchObserver:
         with self._failures.guard("open"):
             for watch in self._watches():
                 watch.open(recorder)
+            self._unheld.open(recorder)
             self._attention.begin(recorder.thread)
         self._nodes_before = private.sequence_number()
 
@@ -131,12 +156,14 @@ class TorchObserver:
         if recorder is None:
             return text
         counts = recorder.counts() + self._forwards.counts()
+        forwards = self._forwards.facts()
+        self._remember(forwards)
         return replace(
             text,
             windows=tuple(windows(self._steps.facts, self._backwards.facts, counts, self._files(cell))),
             backwards=tuple(self._backwards.facts),
             steps=tuple(self._steps.facts),
-            forwards=self._forwards.facts(),
+            forwards=forwards,
             modes=tuple(self._forwards.modes),
             clears=tuple(self._steps.clears.values()),
             loaders=self._loaders.facts(),
@@ -147,7 +174,46 @@ class TorchObserver:
             clips=tuple(self._scaling.clips),
             scalers=self._scaling.scalers(),
             counts=counts,
+            unheld=self._unheld_facts(cell),
+            cuts=self._cuts(forwards),
+            built=self._layers_built(cell, forwards),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
+        )
+
+    def _remember(self, forwards: tuple[ForwardFact, ...]) -> None:
+        """Notes what the code calls its models."""
+        if len(self._models) > _MODELS:
+            self._models.clear()
+        self._models.update((call.name, call.kind) for call in forwards if call.name and call.parameter_keys)
+
+    def _layers_built(self, cell: Cell, forwards: tuple[ForwardFact, ...]) -> tuple[BuiltFact, ...]:
+        """Layers that the text makes while a model runs, if the parameters in the graph were others each time."""
+        fresh = self._unheld.fresh
+        if not fresh or not all(fresh):
+            return ()
+        with self._failures.guard("built"):
+            return tuple(built_facts(self._files(cell), {call.kind for call in forwards}, min(fresh), len(fresh) + 1))
+        return ()
+
+    def _cuts(self, forwards: tuple[ForwardFact, ...]) -> tuple[CutFact, ...]:
+        """Where the history was lost, if a backward call did not reach parameters of a model that was to be trained."""
+        calls = [one for one in self._backwards.facts if not one.is_grad_call]
+        reached = frozenset[int]().union(*(one.witness.leaf_keys for one in calls if one.witness is not None))
+        stepped = frozenset[int]().union(*(step.parameter_keys for step in self._steps.facts))
+        wanted = [call for call in forwards if call.output_requires_grad and call.parameter_keys & stepped - reached]
+        if not calls or not (wanted or any(one.from_leaf for one in calls)):
+            return ()
+        with self._failures.guard("cuts"):
+            place = calls[0].place
+            return cuts_at(place.cell, place.line, self._places.latest(), self._models.items()).facts
+        return ()
+
+    def _unheld_facts(self, cell: Cell) -> tuple[UnheldFact, ...]:
+        """Parameters that no optimizer holds; those in plain containers with the line that fills the container."""
+        files = self._files(cell) if self._unheld.facts else []
+        return tuple(
+            fact._replace(unlisted=next(iter(with_class_lines([fact.unlisted], files)))) if fact.unlisted else fact
+            for fact in self._unheld.facts
         )
 
     def snapshot(
@@ -163,7 +229,8 @@ class TorchObserver:
         with self._failures.guard("growth"):
             graphs = with_places(graphs, self._files(cell))
             pins = with_lines(pins, self._files(cell)[0]) if pins else ()
-        return replace(taken, graphs=graphs, pins=pins, expressions=self._expressions(names, cell, taken))
+        expressions = self._expressions(names, cell, taken)
+        return replace(taken, graphs=graphs, pins=pins, expressions=expressions, **self._built(taken, cell))
 
     def _expressions(self, names: Mapping[str, Any], cell: Cell, taken: Snapshot) -> tuple[ExpressionFact, ...]:
         """What the text of the cell does to the values that its names have now."""
@@ -176,13 +243,27 @@ class TorchObserver:
                 )
         return ()
 
+    def _built(self, taken: Snapshot, cell: Cell) -> dict[str, Any]:
+        """What was found in the way modules are built, with the lines that do it; without a line it is not told."""
+        with self._failures.guard("built"):
+            unlisted = with_class_lines(taken.unlisted, self._files(cell)) if taken.unlisted else ()
+            found = (*self._forwards.repeated, *taken.repeated)
+            repeated = with_texts(found, self._files(cell)) if found else ()
+            return {"unlisted": unlisted, "repeated": repeated}
+        return {"unlisted": (), "repeated": ()}
+
     def memory(self) -> tuple[MemoryFact, ...]:
         """Memory of the process and of every accelerator in use."""
         return memory_facts(torch)
 
     def error(self, error: BaseException) -> ErrorFact:
         """What is known of the exception that ended the cell."""
-        return error_fact(error, self._places)
+        fact = error_fact(error, self._places)
+        if fact.message.startswith(_WITHOUT_HISTORY):
+            with self._failures.guard("cuts"):
+                found = cuts_at(fact.place.cell, fact.place.line, self._places.latest(), self._models.items())
+                fact = replace(fact, cuts=found.facts, root=found.root)
+        return fact
 
     def _files(self, cell: Cell) -> list[CodeFile]:
         """Code of the cell, then of every cell whose functions it may have called, latest first."""

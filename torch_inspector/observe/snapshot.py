@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import Cell, ModuleFact, OptimizerFact, Snapshot, TensorFact
-from torch_inspector.observe import kinds, layers, namespace, pinned, private
+from torch_inspector.facts import Cell, ModuleFact, OptimizerFact, RepeatedFact, Snapshot, TensorFact, UnlistedFact
+from torch_inspector.observe import kinds, layers, namespace, pinned, private, unheld, unlisted
 from torch_inspector.observe.circles import Circles
 from torch_inspector.observe.generations import Generations
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
@@ -20,6 +20,7 @@ from torch_inspector.observe.hooks import Hooks
 from torch_inspector.observe.letting_go import LettingGo
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.reach import gradients_readable, is_leaf
+from torch_inspector.observe.repeated import repeated_facts
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
 from torch_inspector.observe.values import ValueWatch
@@ -52,8 +53,12 @@ _PARTS = (
     "hooks",
     "circles",
     "deleted",
+    "unlisted",
+    "repeated",
+    "spoiled_weights",
+    "extremes",
+    "series",
 )
-_VALUES = ("spoiled_weights", "extremes", "series")
 
 
 @dataclass
@@ -95,6 +100,10 @@ class Snapshots:
         self._hooks = Hooks(keys, places)
         self._letting_go = LettingGo(keys, reader)
         self._circles = Circles(keys)
+        self._listing: set[int] = set()
+        """Numbers of modules that keep layers in plain containers."""
+        self._numbers: set[int] = set()
+        """Numbers of the modules that were found so far."""
         self._known: dict[tuple[str, int], TensorFact] = {}
 
     def foresee(self, names: Mapping[str, Any], cell: Cell) -> None:
@@ -123,7 +132,8 @@ class Snapshots:
 
     def _take(self, look: Look, cell: int | None) -> Snapshot:
         names = self._walk(look)
-        parts: dict[str, tuple[Any, ...]] = dict.fromkeys((*_PARTS, *_VALUES), ())
+        new = self._new(names)
+        parts: dict[str, tuple[Any, ...]] = dict.fromkeys(_PARTS, ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
             ("optimizers", lambda: self._optimizers(names, full=look.full or _only_infers(look))),
@@ -139,12 +149,38 @@ class Snapshots:
             ("spoiled_weights", lambda: self.values.spoiled_weights(names, look.called, self._keys.of)),
             ("extremes", lambda: self.values.halves(names)),
             ("series", lambda: self.values.series(look.names, look.code)),
+            ("repeated", lambda: self._repeated(new)),
+            ("unlisted", lambda: self._unlisted(names, new, look)),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):
                     parts[part] = make()
         complete = names.complete and len(names.tensors) <= _TENSORS
         return Snapshot(memory=memory_facts(torch, full=look.full), complete=complete, **parts)
+
+    def _new(self, names: namespace.Names) -> list[tuple[str, Any]]:
+        """Modules that no look has found before."""
+        new = [one for one in names.modules[:_MODULES] if self._keys.of(one[1]) not in self._numbers]
+        self._numbers.update(self._keys.of(module) for _, module in new)
+        return new
+
+    def _repeated(self, new: list[tuple[str, Any]]) -> tuple[RepeatedFact, ...]:
+        """Lists of one and the same layer in new modules that have not been called so far."""
+        return repeated_facts([one for one in new if self._ledger.is_new_here(self._keys.of(one[1]))])
+
+    def _unlisted(self, names: namespace.Names, new: list[tuple[str, Any]], look: Look) -> tuple[UnlistedFact, ...]:
+        """Layers in plain containers of modules that are new or were called."""
+        # A module that has none when it is built will hardly get some later.
+        fresh = {id(module) for _, module in new}
+        wanted = self._listing & look.called
+        again = [(path, m) for path, m in names.modules if id(m) not in fresh and self._keys.of(m) in wanted]
+        if not new and not again:
+            return ()
+        held = self._ledger.held_keys().union(*(unheld.held_by(optimizer) for _, optimizer in names.optimizers))
+        first = tuple(unlisted.unlisted_facts(new, names, held))
+        self._listing.update(self._keys.of(m) for path, m in new if any(f.module.startswith(path) for f in first))
+        later = unlisted.unlisted_facts(again, names, held)
+        return (*first, *(fact._replace(new=False) for fact in later))
 
     def _tensors(self, names: namespace.Names, cell: int | None, look: Look) -> tuple[TensorFact, ...]:
         facts: dict[tuple[str, int], TensorFact] = {}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.forwards import ForwardWatch
     from torch_inspector.observe.ledger import Ledger, OptimizerRecord
     from torch_inspector.observe.recorder import Recorder, Site
+    from torch_inspector.observe.unheld import UnheldWatch
 
 _CLEARS_KEPT = 64
 
@@ -33,10 +34,11 @@ _get_ident = threading.get_ident
 class StepWatch:
     """Records one cell's steps between `open` and `close`."""
 
-    def __init__(self, attention: Attention, ledger: Ledger, forwards: ForwardWatch) -> None:
+    def __init__(self, attention: Attention, ledger: Ledger, forwards: ForwardWatch, unheld: UnheldWatch) -> None:
         self._attention = attention
         self._ledger = ledger
         self._forwards = forwards
+        self._unheld = unheld
         self._recorder: Recorder | None = None
         self._hooks: list[Any] = []
         self._before_step, self._after_step = self._hook_before(), self._hook_after()
@@ -89,7 +91,8 @@ class StepWatch:
             recorder = self._recorder
             if recorder is not None and _get_ident() == recorder.thread:
                 with recorder.failures.guard("optimizer"):
-                    self._ledger.record(recorder.keys.of(args[0]), args[0])
+                    record = self._ledger.record(recorder.keys.of(args[0]), args[0])
+                    self._unheld.note_made(record, _getframe(1))
 
         return init
 
@@ -171,6 +174,7 @@ class StepWatch:
             record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
             has_closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None
             self.facts.append(self._fact(recorder, site, record, has_closure=has_closure))
+            self._unheld.note_step(record, self.facts[-1], frame)
             if len(self.facts) == 1 or record.step_count == 0:
                 self._forwards.mark_trained(record.keys())
 
@@ -189,6 +193,7 @@ class StepWatch:
         self._steps_of[record.key] = self._steps_of.get(record.key, 0) + 1
         now, keys, empty = record.marks(), record.keys(), not record.has_gradients()
         record.before_step, record.closure_clears = (now, record.weights()), 0
+        record.before_values = record.values()
         kept = bool(record.step_marks) and record.backward_count > 0 and not record.cleared
         untouched = record.untouched(now, empty=empty)
         if untouched and not record.leaves_complete:
@@ -214,6 +219,9 @@ class StepWatch:
             leaf_keys=frozenset(record.leaf_keys),
             backward_at=record.backward_at,
             name=site.known_as,
+            idle=empty and not has_closure,
+            frozen_count=record.frozen_count() if empty else 0,
+            rate_is_zero=record.rate_is_zero(),
         )
 
     def _misses(self, record: OptimizerRecord, keys: frozenset[int]) -> bool:
@@ -267,6 +275,7 @@ class StepWatch:
         """Starts the time up to the next step of an optimizer."""
         record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
         record.step_count += 1
+        record.stepped_number = private.sequence_number()
         if not attention.foreign:
             self._correct(record)
             record.end_step(looked=looked)
@@ -285,6 +294,12 @@ class StepWatch:
         if last is None or last.optimizer != record.key or record.before_step is None:
             return
         if last.has_closure and record.kept_in_closure():
-            self.facts[-1] = last._replace(kept_gradients=True)
+            self.facts[-1] = last = last._replace(kept_gradients=True)
+        if last.idle and record.weights() != record.before_step[1]:
+            self.facts[-1] = last = last._replace(idle=False)
+        values = record.before_values
+        if values and None not in values and not last.has_closure and record.values() == values:
+            zero = record.gradients_are_zero()
+            self.facts[-1] = last = last._replace(unmoved=True, gradients_are_zero=zero)
         if (last.cleared_at or last.unreached) and last.empty_gradients and record.weights() != record.before_step[1]:
             self.facts[-1] = last._replace(cleared_at=None, unreached=False)

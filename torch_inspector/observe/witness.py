@@ -16,10 +16,14 @@ from torch_inspector.observe.other_side import Reader
 from torch_inspector.observe.patterns import find_patterns
 from torch_inspector.observe.precision import precision_of
 from torch_inspector.observe.tables import find_tables
+from torch_inspector.observe.unheld import Mark, marks_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader
     from torch_inspector.observe.recorder import Recorder
+
+
+_NOTHING: frozenset[int] = frozenset()
 
 
 class Seen(NamedTuple):
@@ -31,6 +35,10 @@ class Seen(NamedTuple):
     shape: Shape
     numbers: frozenset[int]
     """Numbers of the nodes seen, to tell whether a forward call was reached."""
+    newest: int
+    """Number of the newest of them; -1 if there is none."""
+    unheld: dict[int, Mark]
+    """Parameters that no optimizer holds, and what tells whether they change."""
 
 
 def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -40,15 +48,21 @@ def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor
     return [one for one in some if issubclass(type(one), torch.Tensor) and one.grad_fn is not None]
 
 
-def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, frame: FrameType) -> Seen | None:
-    """Reads the graph behind a loss; None if that is not safe now."""
+def look(
+    roots: list[torch.Tensor],
+    reader: GraphReader,
+    recorder: Recorder,
+    frame: FrameType,
+    held: frozenset[int] = _NOTHING,
+) -> Seen | None:
+    """Reads the graph behind a loss; None if that is not safe now. `held` are the parameters that optimizers hold."""
     walk = reader.walk([root.grad_fn for root in roots], recorder.budget.deadline())
     if walk is None:
         return None
     user = recorder.places.user_frame(frame)
-    named = _names(user, roots[0]) if user is not None else ""
     precision = precision_of(roots[0].grad_fn, walk)
     code = Reader(recorder.places, user)
+    named, made_at = name_of(roots[0], recorder, frame)
     return Seen(
         fact=WitnessFact(
             node_count=len(walk.nodes),
@@ -62,10 +76,19 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
             **precision._asdict(),
         ),
         root=named,
-        made_at=_made_at(recorder, user, named),
+        made_at=made_at,
         shape=tuple(roots[0].shape),
         numbers=frozenset(walk.numbers),
+        newest=max(walk.numbers, default=-1),
+        unheld=marks_of(walk, held) if held else {},
     )
+
+
+def name_of(root: torch.Tensor, recorder: Recorder, frame: FrameType) -> tuple[str, Place | None]:
+    """What the user's code calls a loss, and the line there that gave it its value."""
+    user = recorder.places.user_frame(frame)
+    named = _names(user, root) if user is not None else ""
+    return named, _made_at(recorder, user, named)
 
 
 def _names(frame: FrameType, tensor: torch.Tensor) -> str:

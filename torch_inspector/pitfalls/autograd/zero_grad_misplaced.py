@@ -18,6 +18,8 @@ def check(run: Run) -> Iterator[Finding]:
     for key, steps in run.steps_by_optimizer().items():
         empty = [step for step in steps if step.cleared_at is not None and not step.has_closure]
         thrown = [s for s in steps if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
+        if run.trace.steps_come_first(key):
+            continue  # `step-before-backward` says it
         if empty:
             yield _cleared_before_step(run, key, empty)
         elif sum(step.discarded_count for step in thrown) >= _OFTEN:

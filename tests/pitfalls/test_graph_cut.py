@@ -1,0 +1,122 @@
+"""Losses and parts that lost their way back to the parameters, and values that are meant to be without history."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "graph-cut"
+START = """\
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.rand(16, 4), torch.rand(16, 1)
+labels = (y > 0.5).long().squeeze(1)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+body, head = nn.Linear(4, 8), nn.Linear(8, 1)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+net_opt = torch.optim.SGD(net.parameters(), lr=0.1)
+class Two(nn.Module):
+    def __init__(self, cut=True):
+        super().__init__()
+        self.body, self.head, self.cut = nn.Linear(4, 8), nn.Linear(8, 1), cut
+    def forward(self, x):
+        h = self.body(x).relu()
+        h = torch.tensor(h.tolist())
+        return self.head(h)
+def dice(pred, target):
+    hard = pred.argmax(1).float()
+    return 1 - (2 * hard * target).sum() / (hard.sum() + target.sum())"""
+
+
+def found(*cells, slug=SLUG):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == slug]
+
+
+LOOP = """\
+for _ in range(5):
+    opt.zero_grad()
+    loss = {}
+    {}
+    opt.step()"""
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        ("pred = net(x).argmax(1).float()\nloss = (pred - labels).abs().mean()\nloss.backward()", 1, "argmax"),
+        ("loss = dice(net(x), labels)\nloss.backward()", 2, "pred.argmax(1)"),
+        ("loss = F.cross_entropy(net(x), labels).detach()\nloss.backward()", 1, "without their history"),
+        ("out = net(x)\nout = out.data\nloss = out.pow(2).mean()\nloss.backward()", 2, "out.data"),
+        ("scores = np.abs(net(x).detach().numpy())\nloss = torch.tensor(scores).mean()\nloss.backward()", 2, "`loss`"),
+        ("with torch.no_grad():\n    out = net(x)\nloss = F.cross_entropy(out, labels)\nloss.backward()", 1, "no_grad"),
+        (("losses = []\nfor a in x.split(4):\n    losses.append(net(a).sum().item())\n"
+         "torch.tensor(losses).mean().backward()"), 4, "torch.tensor"),
+        ("right = (net(x)[:, 1] > 0).float()\nloss = F.mse_loss(right, y[:, 0])\nloss.backward()", 1, "> 0"),
+        (("net_opt.zero_grad()\nloss = F.cross_entropy(net(x), labels)\n"
+         "loss = torch.tensor(loss.item(), requires_grad=True)\nloss.backward()\nnet_opt.step()"), 3, "torch.tensor"),
+        (("@torch.no_grad()\ndef predict(batch):\n    return net(batch)\n"
+         "F.cross_entropy(predict(x), labels).backward()"), 4, "`torch.no_grad()`"),
+        (("class Trainer:\n    def __init__(self, model): self.model = model\n    def loss(self, batch):\n"
+         "        out = self.model(batch)\n        return out.max(1)[1].float().mean()\n"
+         "    def step(self, batch):\n        loss = self.loss(batch)\n        loss.backward()\n"
+         "Trainer(net).step(x)"), 5, "max(1)[1]"),
+    ],
+)  # fmt: skip
+def test_a_loss_without_history(code, line, words):
+    (finding,) = found(code)
+    assert words in finding.message
+    assert finding.line == line or "predict" in code
+    assert found(code, slug="nothing-to-train") == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "part", "line"),
+    [
+        ([LOOP.format("F.mse_loss(head(body(x).detach()), y)", "loss.backward()")], "body", 3),
+        (
+            [
+                "two = Two()\nopt = torch.optim.SGD(two.parameters(), lr=0.1)\n"
+                + LOOP.format("F.mse_loss(two(x), y)", "loss.backward()")
+            ],
+            "two.body",
+            18,
+        ),
+    ],
+)
+def test_a_part_without_gradient(cells, part, line):
+    (finding,) = found(*cells)
+    assert (finding.subject, finding.line, finding.severity) == (part, line, "warning")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        LOOP.format("F.mse_loss(head(body(x)), y)", "loss.backward(); curve = loss.detach().item()"),
+        LOOP.format("F.mse_loss(head(body(x)), head(body(x)).detach())", "loss.backward()"),
+        "only = torch.optim.SGD(head.parameters(), lr=0.1)\n"
+        + LOOP.format("F.mse_loss(head(body(x).detach()), y)", "loss.backward()").replace("opt.", "only."),
+        "body.requires_grad_(False)\n" + LOOP.format("F.mse_loss(head(body(x).detach()), y)", "loss.backward()"),
+        LOOP.format(
+            "F.mse_loss(head(body(x)), y)",
+            "loss.backward(); accuracy = (net(x).argmax(1) == labels).float().mean().item()",
+        ),
+        (
+            "hard = (torch.sigmoid(body(x)) > 0.5).float()\nsoft = torch.sigmoid(body(x))\n"
+            "(hard + soft - soft.detach()).sum().backward()"
+        ),
+        "picture = torch.rand(1, 4, requires_grad=True)\nnet.requires_grad_(False)\nnet(picture).sum().backward()",
+        "w = torch.zeros(3, requires_grad=True)\n(w - 1).pow(2).sum().backward()",
+        "score = torch.tensor(1.0, requires_grad=True)\nscore.backward()",
+        (
+            "log_p = torch.log_softmax(net(x), 1)\nwith torch.no_grad(): reward = (log_p.argmax(1) == labels).float()\n"
+            "loss = -(reward * log_p.max(1).values).mean()\nloss.backward()\nnet_opt.step()"
+        ),
+    ],
+)
+def test_values_that_are_meant_to_have_none(code):
+    assert found(code) == []

@@ -1,0 +1,111 @@
+"""Layers that a module keeps in plain containers: to be trained, and kept apart on purpose."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "modules-in-plain-list"
+START = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+x, y = torch.randn(32, 4), torch.randn(32, 1)"""
+TRAIN = """\
+for _ in range(4):
+    opt.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    opt.step()"""
+
+
+def a_class(filling, use="for layer in self.layers: x = layer(x).relu()", base="nn.Module"):
+    return f"""\
+class Net({base}):
+    def __init__(self, extra=None):
+        super().__init__()
+        self.head = nn.Linear(4, 1)
+        {filling}
+    def forward(self, x):
+        {use}
+        return self.head(x)"""
+
+
+def found(*cells, slug=SLUG):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+            assert notebook.errors[-1] is None, notebook.errors[-1]
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == slug]
+
+
+OPT = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+USES_DICT = "for layer in self.layers.values(): x = layer(x).relu()"
+
+
+@pytest.mark.parametrize(
+    ("filling", "use"),
+    [
+        ("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]", None),
+        ("self.layers = tuple(nn.Linear(4, 4) for _ in range(3))", None),
+        ("self.layers = {'a': nn.Linear(4, 4), 'b': nn.Linear(4, 4)}", USES_DICT),
+        ("self.layers = []\n        for _ in range(3): self.layers.append(nn.Linear(4, 4))", None),
+        ("self.layers = [[nn.Linear(4, 4), nn.ReLU()] for _ in range(2)]", "for a, b in self.layers: x = b(a(x))"),
+        ("self._layers = [nn.Linear(4, 4), nn.Linear(4, 4)]", "for layer in self._layers: x = layer(x)"),
+    ],
+)
+def test_layers_in_a_container_of_python(filling, use):
+    code = a_class(filling, *([use] if use else []))
+    (built,) = found(code + "\nnet = Net()")
+    assert (built.line, built.severity) == (5, "warning")
+    assert "layers" in built.subject
+    later = found(code, "net = Net()\n" + OPT, TRAIN)
+    assert [(one.severity, one.cell) for one in later] == [("warning", 2), ("error", 2)]
+
+
+def test_a_model_inside_a_function():
+    code = a_class("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]")
+    train = "def fit():\n    net = Net()\n    " + (OPT + TRAIN).replace("\n", "\n    ") + "\nfit()"
+    (finding,) = found(code, train)
+    assert (finding.severity, finding.line, finding.cell) == ("error", 5, 2)
+    assert found(code, train, slug="parameters-missing-from-optimizer") == []
+
+
+def test_a_part_of_a_part():
+    code = a_class("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]")
+    (finding,) = found(code + "\nnet = nn.Sequential(nn.Linear(4, 4), Net())")
+    assert finding.subject == "net.1.layers"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [a_class("self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))") + "\nnet = Net()\n" + OPT, TRAIN],
+        [a_class("self.layers = [nn.ReLU(), nn.Dropout(0.1)]") + "\nnet = Net()\n" + OPT, TRAIN],
+        [a_class("self.one = nn.Linear(4, 4); self.layers = [self.one, nn.ReLU()]") + "\nnet = Net()\n" + OPT, TRAIN],
+        [
+            a_class("self.layers = [nn.Linear(4, 4) for _ in range(2)]")
+            + "\n        "
+            + "\nnet = Net()\nopt = torch.optim.SGD([*net.parameters(), *(p for l in net.layers for p in "
+            "l.parameters())], lr=0.1)",
+            TRAIN,
+        ],
+        [
+            a_class("self.layers = []\n        for n in range(2):\n            layer = nn.Linear(4, 4)\n"
+            "            self.add_module(f'layer{n}', layer); self.layers.append(layer)")
+            + "\nnet = Net()\n" + OPT,
+            TRAIN,
+        ],
+        [a_class("self.layers = [l.requires_grad_(False) for l in (nn.Linear(4, 4), nn.Linear(4, 4))]")
+         + "\nnet = Net()"],
+        [
+            "teacher = nn.Linear(4, 1)\n" + a_class("self.teachers = [extra, extra]", "self.teachers[0](x).detach()")
+            + "\nnet = Net(teacher)\n" + OPT,
+            TRAIN,
+        ],
+        [a_class("self.teacher = (nn.Linear(4, 1),)", "self.teacher[0](x).detach()") + "\nnet = Net()\n" + OPT, TRAIN],
+        [("class Ensemble:\n    def __init__(self):\n        self.models = [nn.Linear(4, 1) for _ in range(3)]\n"
+         "all_of_them = Ensemble()")],
+        ["layers = [nn.Linear(4, 4), nn.Linear(4, 4)]\nnet = nn.Sequential(*layers, nn.Linear(4, 1))\n" + OPT, TRAIN],
+    ],
+)  # fmt: skip
+def test_what_the_module_knows_or_is_not_to_know(cells):
+    assert found(*cells) == []

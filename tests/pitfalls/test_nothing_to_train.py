@@ -1,0 +1,85 @@
+"""Frozen and empty: what cannot learn, and what is not meant to."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "nothing-to-train"
+START = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.rand(16, 4), torch.rand(16, 1)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+def frozen(module):
+    for p in module.parameters():
+        p.requires_grad = False
+    return module"""
+TRAIN = """\
+for _ in range(4):
+    opt.zero_grad()
+    loss = F.mse_loss({}, y)
+    loss.backward()
+    opt.step()"""
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    ("cells", "line", "words"),
+    [
+        (["frozen(net)", "loss = F.mse_loss(net(x), y)\nloss.backward()"], 2, "all 4 parameters of `net`"),
+        (
+            ["opt = torch.optim.SGD(frozen(net).parameters(), lr=0.1)", TRAIN.format("net(x)")],
+            4,
+            "`net` have `requires_grad=False`",
+        ),
+        (["w = torch.randn(4, 1)\nloss = F.mse_loss(x @ w, y)\nloss.backward()"], 3, "no tensor that it was computed"),
+        (["opt = torch.optim.Adam(p for p in frozen(net).parameters() if p.requires_grad)"], 1, "no parameter at all"),
+        (
+            [
+                "shift = torch.zeros(1, requires_grad=True)\nopt = torch.optim.SGD(frozen(net).parameters(), lr=0.1)",
+                TRAIN.format("net(x) + shift"),
+            ],
+            5,
+            "all 4 parameters of `opt`",
+        ),
+        (
+            [("def fit(model):\n    for a, b in zip(x.split(4), y.split(4)):\n        error = F.mse_loss(model(a), b)\n"
+             "        error.backward()\nfit(frozen(net))")],
+            4,
+            "`model`",
+        ),
+    ],
+)  # fmt: skip
+def test_nothing_wants_a_gradient(cells, line, words):
+    (finding,) = found(*cells)
+    assert finding.line == line
+    assert words in finding.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["opt = torch.optim.SGD(net.parameters(), lr=0.1)", TRAIN.format("net(x)")],
+        ["frozen(net[0])\nopt = torch.optim.SGD(net.parameters(), lr=0.1)", TRAIN.format("net(x)")],
+        ["frozen(net)\nx.requires_grad_(True)\nnet(x).sum().backward()"],
+        ["frozen(net)\nout = net(x)"],
+        ["early, late = (torch.optim.SGD(net[i].parameters(), lr=0.1) for i in (0, 2))\nfrozen(net[0])\n"
+         "opt = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)\n"
+         + TRAIN.format("net(x)").replace("opt.step()", "early.step(); late.step()")],
+        ["opt = torch.optim.SGD(frozen(net).parameters(), lr=0.1)\nfor _ in range(5): opt.step()"],
+        [("opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfrozen(net)\nfor p in net.parameters():\n"
+         "    p.grad = torch.ones_like(p)\nfor _ in range(4): opt.step()")],
+        ["loss = net(x).detach().sum()\nloss.backward()"],
+        ["with torch.no_grad():\n    out = net(x)\nout.sum().backward()"],
+    ],
+)  # fmt: skip
+def test_something_does_or_nothing_is_to(cells):
+    assert found(*cells) == []

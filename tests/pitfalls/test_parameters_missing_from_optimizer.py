@@ -1,0 +1,237 @@
+"""Parameters that a loss reaches and no optimizer holds: forgotten, added later, and left alone on purpose."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "parameters-missing-from-optimizer"
+START = """\
+import copy, itertools
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(32, 4), torch.randn(32, 1)
+encoder, decoder = nn.Sequential(nn.Linear(4, 8), nn.ReLU()), nn.Linear(8, 1)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.neck, self.head = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 1)
+        self.scale = nn.Parameter(torch.ones(1))
+    def forward(self, x):
+        return self.head(self.neck(self.body(x).relu()).relu()) * self.scale
+net = Net()"""
+LOOP = """\
+for _ in range({turns}):
+    {opt}.zero_grad()
+    loss = F.mse_loss({out}, y)
+    loss.backward()
+    {opt}.step()"""
+
+
+def loop(out="net(x)", opt="opt", turns=6):
+    return LOOP.format(out=out, opt=opt, turns=turns)
+
+
+def inside(code):
+    return code.replace("\n", "\n    ")
+
+
+def found(*cells, slug=SLUG):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+            assert notebook.errors[-1] is None, notebook.errors[-1]
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == slug]
+
+
+TRAINER = """\
+class Trainer:
+    def __init__(self, enc, dec):
+        self.enc, self.dec = enc, dec
+        self.optimizer = torch.optim.Adam(self.dec.parameters(), lr=1e-2)
+    def fit(self):
+        for batch, target in itertools.repeat((x, y), 6):
+            self.optimizer.zero_grad()
+            loss = F.mse_loss(self.dec(self.enc(batch)), target)
+            loss.backward()
+            self.optimizer.step()
+Trainer(encoder, decoder).fit()"""
+MARGIN = """\
+class Margin(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.centres = nn.Parameter(torch.randn(1, 1))
+    def forward(self, out, target):
+        return (out - target - self.centres).square().mean()
+criterion = Margin()
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+for _ in range(5):
+    opt.zero_grad()
+    criterion(net(x), y).backward()
+    opt.step()"""
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["opt = torch.optim.SGD(decoder.parameters(), lr=0.1)", loop("decoder(encoder(x))")], ["encoder"]),
+        ([TRAINER], ["enc", "self.optimizer.step()"]),
+        ([MARGIN], ["criterion.centres"]),
+        (
+            [
+                "opt = torch.optim.Adam(net.parameters())\nlog_var = nn.Parameter(torch.zeros(1))\n"
+                + loop("net(x)").replace("y)", "y) * torch.exp(-log_var) + log_var").replace("loss.b", "loss.sum().b")
+            ],
+            ["log_var"],
+        ),
+        (
+            [
+                ("opt = torch.optim.Adam([{'params': net.body.parameters()}, {'params': net.head.parameters()}, "
+                "{'params': [net.scale]}])"),
+                loop(),
+            ],
+            ["net.neck.weight", "net.neck.bias"],
+        ),
+        (
+            [
+                ("net.body.requires_grad_(False)\nopt = torch.optim.SGD((p for p in net.parameters() if "
+                "p.requires_grad), lr=0.1)"),
+                loop(),
+                "for p in net.body.parameters():\n    p.requires_grad = True\n" + loop(),
+            ],
+            ["net.body.weight", "gradients were still off"],
+        ),
+        (
+            [
+                "opt = torch.optim.SGD(net.parameters(), lr=0.1)",
+                "net.gate = nn.Linear(4, 1)",
+                loop("net(x) * net.gate(x)"),
+            ],
+            ["net.gate", "got them after `opt` was made"],
+        ),
+        (
+            [
+                "def train(steps):\n    front, back = nn.Linear(4, 8), nn.Linear(8, 1)\n"
+                "    opt = torch.optim.SGD(back.parameters(), lr=0.1)\n    "
+                + inside(loop("back(front(x))", turns="steps"))
+                + "\ntrain(8)"
+            ],
+            ["front", "opt.step()"],
+        ),
+        (
+            [
+                ("def step(batch):\n    opt.zero_grad()\n    loss = F.mse_loss(decoder(encoder(batch)), y)\n"
+                "    loss.backward()\n    opt.step()\n    return loss.item()\n"
+                "opt = torch.optim.SGD(encoder.parameters(), lr=0.1)\nlosses = [step(x) for _ in range(6)]")
+            ],
+            ["decoder"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_was_left_out(cells, words):
+    (finding,) = found(*cells)
+    assert finding.severity == "error"
+    assert [word for word in words if word not in finding.message] == []
+
+
+def test_a_head_of_a_new_model_alone_is_a_hint():
+    (finding,) = found("opt = torch.optim.SGD(net.head.parameters(), lr=0.1)", loop())
+    assert finding.severity == "hint"
+    assert "`net.body.weight`" in finding.message
+
+
+def test_it_is_said_at_the_step():
+    (finding,) = found("opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n" + loop("decoder(encoder(x))"))
+    assert (finding.line, finding.cell) == (6, 2)
+
+
+TWO = "a = torch.optim.SGD(encoder.parameters(), lr=0.1)\nb = torch.optim.SGD(decoder.parameters(), lr=0.1)"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [
+            TWO
+            + "\nfor _ in range(5):\n    for o in (a, b): o.zero_grad()\n"
+            + "    F.mse_loss(decoder(encoder(x)), y).backward()\n    for o in (a, b): o.step()"
+        ],
+        [
+            TWO
+            + "\nfor turn in range(8):\n    o = (a, b)[turn % 2]\n    o.zero_grad()\n"
+            + "    F.mse_loss(decoder(encoder(x)), y).backward()\n    o.step()"
+        ],
+        [
+            "encoder.requires_grad_(False)\nopt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n"
+            + loop("decoder(encoder(x))")
+        ],
+        ["encoder.eval()\nopt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n" + loop("decoder(encoder(x))")],
+        [
+            "encoder.load_state_dict({k: v + 0 for k, v in encoder.state_dict().items()})\n"
+            "opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n" + loop("decoder(encoder(x))")
+        ],
+        [
+            "opt = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)\n"
+            + loop("decoder(encoder(x))"),
+            "opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n" + loop("decoder(encoder(x))"),
+        ],
+        [
+            "opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n"
+            + loop("decoder(encoder(x))")
+            + "\n    for p in encoder.parameters():\n        p.data.sub_(0.1 * p.grad)\n        p.grad = None"
+        ],
+        [
+            "opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n"
+            + loop("decoder(encoder(x))")
+            + "\n    with torch.no_grad():\n        for p in encoder.parameters():\n            p -= 0.1 * p.grad"
+        ],
+        ["opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n" + loop("decoder(encoder(x))", turns=1)],
+        ["opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n" + loop("decoder(encoder(x).detach())")],
+        [
+            "teacher = copy.deepcopy(net)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+            + loop("net(x)").replace("y)", "teacher(x).detach())")
+        ],
+        [
+            "latent = torch.zeros(32, 8, requires_grad=True)\n"
+            "opt = torch.optim.SGD([*decoder.parameters()], lr=0.1)\n" + loop("decoder(latent)")
+        ],
+        [
+            "opt = torch.optim.SGD(net.head.parameters(), lr=0.1)\n"
+            "for part in (net.body, net.neck):\n    opt.add_param_group({'params': part.parameters()})\n"
+            "opt.add_param_group({'params': [net.scale]})\n" + loop()
+        ],
+        [
+            "tied = nn.Linear(8, 8, bias=False)\nnet.neck.weight = tied.weight\n"
+            "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n" + loop("net(x) + tied(encoder(x).detach()).mean() * 0")
+        ],
+        [
+            "torch.nn.utils.parametrizations.spectral_norm(net.neck)\n"
+            "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n" + loop()
+        ],
+        [
+            (
+                "opt = torch.optim.LBFGS(net.parameters(), max_iter=3)\ndef closure():\n    opt.zero_grad()\n"
+                "    loss = F.mse_loss(net(x), y)\n    loss.backward()\n    return loss\n"
+                "for _ in range(3):\n    opt.step(closure)"
+            )
+        ],
+        [
+            "opt = torch.optim.SGD(decoder.parameters(), lr=0.1)  # the encoder stays fixed\n"
+            + loop("decoder(encoder(x))")
+        ],
+        [
+            "class Plain:\n    def __init__(self, params): self.params = list(params)\n    def step(self):\n"
+            "        for p in self.params:\n            p.data.add_(p.grad, alpha=-0.1)\n            p.grad = None\n"
+            "mine, opt = Plain(encoder.parameters()), torch.optim.SGD(decoder.parameters(), lr=0.1)\n"
+            + loop("decoder(encoder(x))")
+            + "\n    mine.step()"
+        ],
+        [
+            "opts = {'a': torch.optim.SGD(encoder.parameters(), lr=0.1)}\n"
+            "opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n" + loop("decoder(encoder(x))")
+        ],
+    ],
+)
+def test_what_is_meant(cells):
+    assert found(*cells) == []

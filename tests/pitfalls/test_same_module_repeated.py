@@ -1,0 +1,87 @@
+"""Lists of layers that hold one layer several times: multiplied, and shared on purpose."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "same-module-repeated"
+START = "import copy, itertools\nimport torch\nfrom torch import nn\nx = torch.randn(4, 8)"
+STACK = """\
+class Stack(nn.Module):
+    def __init__(self, depth=3, width=8):
+        super().__init__()
+        {}
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x"""
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+            assert notebook.errors[-1] is None, notebook.errors[-1]
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    "filling",
+    [
+        "self.blocks = nn.ModuleList([nn.Linear(width, width)] * depth)",
+        "self.blocks = nn.ModuleList(depth * [nn.Sequential(nn.Linear(width, width), nn.ReLU())])",
+        "self.blocks = nn.Sequential(*([nn.Linear(width, width), nn.ReLU()] * depth))",
+        "layer = nn.Linear(width, width); self.blocks = nn.ModuleList([layer for _ in range(depth)])",
+        "layer = nn.Linear(width, width); self.blocks = nn.ModuleList([layer] * depth)",
+        "self.blocks = nn.ModuleList(itertools.repeat(nn.Linear(width, width), depth))",
+        (
+            "self.blocks = nn.ModuleList(); layer = nn.Linear(8, 8)\n"
+            "        for _ in range(depth): self.blocks.append(layer)"
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "use", ["stack = Stack()", "def run():\n    stack = Stack()\n    return stack(x)\nout = run()"]
+)
+def test_a_layer_that_was_multiplied(filling, use):
+    (finding,) = found(STACK.format(filling), use)
+    assert finding.subject == "stack.blocks"
+    assert "the 3 entries of `stack.blocks` are one and the same" in finding.message
+    assert finding.line in (4, 5)
+
+
+def test_other_containers():
+    (of_dict,) = found("heads = nn.ModuleDict(dict.fromkeys(['a', 'b'], nn.Linear(8, 1)))")
+    (of_numbers,) = found("scales = nn.ParameterList([nn.Parameter(torch.ones(8))] * 3)")
+    assert "ModuleDict" not in of_dict.message
+    assert "`heads`" in of_dict.message
+    assert "8 parameters to train instead of 24" in of_numbers.message
+
+
+def test_it_is_said_once():
+    assert len(found(STACK.format("self.blocks = nn.ModuleList([nn.Linear(8, 8)] * 3)"), "s = Stack()", "s(x)")) == 1
+
+
+@pytest.mark.parametrize(
+    "filling",
+    [
+        "self.blocks = nn.ModuleList([nn.Linear(width, width) for _ in range(depth)])",
+        "self.blocks = nn.ModuleList([nn.ReLU()] * depth)",
+        "self.blocks = nn.Sequential(*[nn.Tanh()] * depth, nn.Linear(8, 8))",
+        "layer = nn.Linear(8, 8); self.blocks = nn.ModuleList([copy.deepcopy(layer) for _ in range(depth)])",
+        "layer = nn.Linear(8, 8); self.blocks = nn.Sequential(layer, nn.ReLU(), layer)",
+        "shared = nn.Linear(8, 8); self.blocks = nn.ModuleList([shared] * depth)",
+        "a, b = nn.Linear(8, 8), nn.Linear(8, 8); self.blocks = nn.ModuleList([a, b] * depth)",
+        "sizes = [8] * 4; self.blocks = nn.ModuleList(nn.Linear(i, o) for i, o in zip(sizes, sizes[1:]))",
+        "rates = [0.1] * 3; step = nn.Linear(8, 8); self.blocks = nn.Sequential(step, step)",
+        "a, b = nn.Linear(8, 8), nn.Linear(8, 8); a.weight = b.weight; self.blocks = nn.ModuleList([a, b])",
+        "self.blocks = nn.ModuleList([nn.Linear(8, 8)] * 1)",
+        "self.blocks = nn.ModuleList()\n        for _ in range(depth): self.blocks.append(nn.Linear(8, 8))",
+        (
+            "self.blocks = nn.ModuleList()\n        for _ in range(depth):\n            layer = nn.Linear(8, 8)\n"
+            "            self.blocks.append(layer)"
+        ),
+    ],
+)
+def test_what_is_several_layers_or_meant_to_be_one(filling):
+    assert found(STACK.format(filling) + "\nstack = Stack()", "stack(x)") == []

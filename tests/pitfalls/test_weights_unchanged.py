@@ -1,0 +1,86 @@
+"""Steps that change nothing, and steps that are only small, late or for show."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "weights-unchanged"
+START = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(32, 4), torch.randn(32, 1)
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)"""
+LOOP = """\
+for step in range({}):
+    opt.zero_grad()
+    loss = {}
+    {}
+    opt.step()"""
+LOSS = "F.mse_loss(net(x), y)"
+
+
+def loop(turns=6, loss=LOSS, call="loss.backward()"):
+    return LOOP.format(turns, loss, call)
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+            assert notebook.errors[-1] is None, notebook.errors[-1]
+        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ([loop(call="history = loss.item()")], "`backward()` was never called"),
+        (["def train():\n    " + loop(call="pass").replace("\n", "\n    ") + "\ntrain()"], "never called"),
+        (["opt = torch.optim.Adam(net.parameters(), lr=1 // 1000)", loop()], "learning rate is 0"),
+        (["for group in opt.param_groups: group['lr'] = 0.0", loop()], "learning rate is 0"),
+        ([loop(loss=LOSS + " * 0")], "every gradient is exactly 0"),
+        (["opt.param_groups[0]['lr'] = 1e-14", loop()], "1e-14"),
+    ],
+)
+def test_steps_that_do_nothing(cells, words):
+    (finding,) = found(*cells)
+    assert words in finding.message
+    assert "6 steps of `opt`" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [loop()],
+        ["opt = torch.optim.SGD(net.parameters(), lr=0.0)", loop()],
+        [loop(turns=2, call="pass")],
+        ["rates = []\nfor _ in range(20):\n    opt.step()\n    rates.append(0.1)"],
+        [
+            "warm = torch.optim.lr_scheduler.LambdaLR(opt, lambda s: s / 3)\n"
+            + loop()
+            + "\n    warm.step()"
+        ],
+        ["table = nn.Embedding(5000, 4)\nopt = torch.optim.SGD(table.parameters(), lr=0.1)\n"
+         + loop(loss="table(torch.tensor([step + 7])).square().sum()")],
+        ["net.requires_grad_(False)\nw = nn.Parameter(torch.randn(6))\nopt = torch.optim.SGD([w], lr=0.1)\n"
+         + loop(loss="w.square().sum()")],
+        [
+            ("for step in range(6):\n    opt.zero_grad()\n    with torch.no_grad():\n        net(x)\n"
+            "    for p in net.parameters(): p.grad = torch.randn_like(p)\n    opt.step()")
+        ],
+        [
+            "opt = torch.optim.LBFGS(net.parameters(), max_iter=2)\ndef closure():\n    opt.zero_grad()\n    loss = "
+            + LOSS
+            + "\n    loss.backward()\n    return loss\nfor _ in range(4): opt.step(closure)"
+        ],
+        [
+            "opt = torch.optim.SGD([{'params': net[0].parameters(), 'lr': 0.0}, {'params': net[2].parameters()}], "
+            "lr=0.1)\n" + loop()
+        ],
+    ],
+)  # fmt: skip
+def test_steps_that_do_something_or_are_for_show(cells):
+    assert found(*cells) == []

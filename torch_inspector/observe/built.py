@@ -1,0 +1,84 @@
+"""Layers that the text makes inside `forward`, or makes and calls at once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch_inspector.facts import BuiltFact, Place
+from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.source import dotted
+
+# Beginnings of the names of layers that have weights.
+_LAYERS = (
+    *("Linear", "Bilinear", "Conv", "LSTM", "GRU", "RNN", "Embedding", "Transformer", "MultiheadAttention"),
+    *("BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm", "PReLU", "Parameter", "LazyLinear"),
+)
+_TEXT = 60
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class _Made(NamedTuple):
+    node: ast.Call
+    function: str
+
+
+def built_facts(files: list[CodeFile], kinds: set[str], count: int, pass_count: int) -> Iterator[BuiltFact]:
+    """One fact per line that makes a layer while a model runs.
+
+    Args:
+        files: Code of the cells, latest first; of two classes of one name the latest counts.
+        kinds: Classes of the modules that were called.
+        count: Parameters that are new in each pass.
+        pass_count: Passes that were compared.
+    """
+    seen: set[str] = set()
+    for file in files:
+        for made in _made_in(file, kinds - seen):
+            text = ast.unparse(made.node)
+            place = Place(file.cell, made.node.lineno + file.offset)
+            yield BuiltFact(place, text if len(text) < _TEXT else text[:_TEXT] + "…", made.function, count, pass_count)
+        if file.tree is not None:
+            seen |= {n.name for n in file.tree.body if isinstance(n, ast.ClassDef)}
+
+
+def _made_in(file: CodeFile, kinds: set[str]) -> Iterator[_Made]:
+    if file.tree is None or not any(layer in file.code for layer in _LAYERS):
+        return
+    modules = {n.name for n in ast.walk(file.tree) if isinstance(n, ast.ClassDef) and _is_module(n)}
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.ClassDef) and (node.name in kinds or node.name in modules):
+            for one in node.body:
+                if isinstance(one, _Function) and one.name == "forward":
+                    yield from (_Made(call, f"{node.name}.forward") for call in _layers_in(one, modules))
+        elif isinstance(node, _Function) and node.name not in ("forward", "__init__"):
+            at_once = [n.func for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Call)]
+            yield from (_Made(call, node.name) for call in at_once if _is_layer(call, modules))
+
+
+def _is_module(node: ast.ClassDef) -> bool:
+    return any(dotted(base).rpartition(".")[2] == "Module" for base in node.bases)
+
+
+def _layers_in(function: _Function, modules: set[str]) -> Iterator[ast.Call]:
+    """Layers made in a function, but for those that are made only once, behind a condition."""
+    stack: list[ast.AST] = list(function.body)
+    while stack:
+        node = stack.pop(0)
+        if isinstance(node, ast.Call) and _is_layer(node, modules):
+            yield node
+        elif isinstance(node, ast.If):
+            stack.extend(node.orelse)
+        else:
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def _is_layer(node: ast.Call, modules: set[str]) -> bool:
+    name = dotted(node.func)
+    last = name.rpartition(".")[2]
+    return (
+        last in modules
+        or (name.startswith(("nn.", "torch.nn.")) and last.startswith(_LAYERS))
+        or (name == last and last.startswith(_LAYERS) and last[:1].isupper())
+    )

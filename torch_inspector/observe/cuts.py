@@ -1,0 +1,264 @@
+"""Where the text of cells loses the history of a loss: what comes from a model and is turned into plain numbers.
+
+Goes backwards from the loss through assignments and the user's own functions. Read only where it is known from the run
+that a backward call did not reach what it should.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch_inspector.facts import CutFact, Place
+from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.source import dotted
+
+# Functions that are gone into, one inside the other, and expressions that are looked at in all.
+_DEPTH, _EXPRESSIONS = 4, 300
+_METHODS = {
+    **dict.fromkeys(("detach", "detach_"), "detach"),
+    **dict.fromkeys(("item", "tolist"), "item"),
+    **dict.fromkeys(("argmax", "argmin", "argsort", "nonzero"), "argmax"),
+    **dict.fromkeys(("long", "int", "bool", "byte", "short"), "whole"),
+    "numpy": "numpy",
+}
+_FUNCTIONS = {
+    **dict.fromkeys(("torch.tensor", "torch.FloatTensor", "torch.Tensor", "torch.from_numpy"), "tensor"),
+    **dict.fromkeys(("torch.argmax", "torch.argmin", "torch.argsort"), "argmax"),
+    **dict.fromkeys(("float", "int", "bool"), "item"),
+    **dict.fromkeys(("np.array", "np.asarray", "numpy.array", "numpy.asarray"), "numpy"),
+}
+_WITHOUT = ("no_grad", "inference_mode")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass
+class Texts:
+    """The code of some cells, and what in it is a model."""
+
+    files: list[CodeFile]
+    models: dict[str, str]
+    """What the code calls the modules that ran, and their classes: `net`, `self.encoder`."""
+
+    def function(self, name: str) -> tuple[CodeFile, _Function] | None:
+        """A function or method of the user's, the latest of its name; for a model its `forward`."""
+        for file in self.files:
+            for node in ast.walk(file.tree) if file.tree is not None else ():
+                found = self._forward(node, name) if name in self.models else _named(node, name)
+                if found is not None:
+                    return file, found
+        return None
+
+    def _forward(self, node: ast.AST, name: str) -> _Function | None:
+        own = node.body if isinstance(node, ast.ClassDef) and node.name == self.models[name] else []
+        return next((n for n in own if isinstance(n, _Function) and n.name == "forward"), None)
+
+
+def _named(node: ast.AST, name: str) -> _Function | None:
+    return node if isinstance(node, _Function) and node.name == name.rpartition(".")[2] else None
+
+
+class _Spot(NamedTuple):
+    """An expression in its scope."""
+
+    node: ast.expr
+    scope: ast.AST
+    file: CodeFile
+    depth: int
+
+
+def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) -> tuple[CutFact, ...]:
+    """What cuts a loss off from the models that it comes from, the nearest to the loss first."""
+    found: dict[tuple[Place, str], CutFact] = {}
+    for spot in _behind(_Spot(root, scope, file, 0), texts):
+        for node, operand, kind in _cuts_in(spot):
+            sources = _sources(_Spot(operand, spot.scope, spot.file, spot.depth), texts)
+            if sources:
+                place = Place(spot.file.cell, node.lineno + spot.file.offset)
+                text = ast.unparse(node) if len(ast.unparse(node)) < 100 else dotted_or(node)  # noqa: PLR2004
+                found.setdefault((place, kind), CutFact(place, text, kind, sources))
+    return tuple(found.values())
+
+
+def dotted_or(node: ast.expr) -> str:
+    """The last part of a long expression: `….argmax(1)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return f"….{node.func.attr}({', '.join(map(ast.unparse, node.args))})"
+    return ast.unparse(node)[:100] + "…"
+
+
+def scope_at(tree: ast.Module, line: int) -> ast.AST:
+    """The innermost function around a line, or the whole cell."""
+    around = [n for n in ast.walk(tree) if isinstance(n, _Function) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    return max(around, key=lambda n: n.lineno, default=tree)
+
+
+def root_at(tree: ast.Module, line: int) -> ast.expr | None:
+    """What `backward()` is called on in a line."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    methods = [n.func for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "backward"]
+    return next((_unscaled(method.value) for method in methods), None)
+
+
+def _unscaled(node: ast.expr) -> ast.expr:
+    """`loss` in `scaler.scale(loss)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "scale" and node.args:
+        return node.args[0]
+    return node
+
+
+def _behind(first: _Spot, texts: Texts) -> Iterator[_Spot]:
+    """The expression, and those that give values to the names in it, nearest first."""
+    waiting, seen, count = [first], set[tuple[int, str]](), 0
+    while waiting and count < _EXPRESSIONS:
+        spot, count = waiting.pop(0), count + 1
+        yield spot
+        for name in _names_in(spot.node):
+            if (id(spot.scope), name) not in seen:
+                seen.add((id(spot.scope), name))
+                waiting.extend(_given(name, spot, texts))
+        for call in (n for n in ast.walk(spot.node) if isinstance(n, ast.Call)):
+            name = dotted(call.func)
+            known = texts.function(name) if name and spot.depth < _DEPTH and (0, name) not in seen else None
+            if known is not None:
+                seen.add((0, name))
+                returns = (n.value for n in ast.walk(known[1]) if isinstance(n, ast.Return) and n.value is not None)
+                waiting.extend(_Spot(value, known[1], known[0], spot.depth + 1) for value in returns)
+
+
+def _names_in(node: ast.expr) -> list[str]:
+    found = [dotted(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)]
+    return list(dict.fromkeys(name for name in found if name))
+
+
+def _given(name: str, spot: _Spot, texts: Texts) -> Iterator[_Spot]:
+    """The values that a name is given in its scope, else in the latest cell that has it."""
+    own = list(_values(name, spot.scope))
+    if own or isinstance(spot.scope, _Function):
+        yield from (spot._replace(node=value) for value in own)
+        return
+    for file in texts.files:
+        if file.tree is not None and file is not spot.file:
+            values = list(_values(name, file.tree))
+            if values:
+                yield from (_Spot(value, file.tree, file, spot.depth) for value in values)
+                return
+
+
+def _values(name: str, scope: ast.AST) -> Iterator[ast.expr]:
+    for node in _own(scope):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            stored = {dotted(part) for target in targets for part in ast.walk(target)}
+            if name in stored and node.value is not None:
+                yield node.value
+        elif isinstance(node, ast.Call) and dotted(node.func) == f"{name}.append":
+            yield from node.args
+
+
+def _own(scope: ast.AST) -> Iterator[ast.AST]:
+    """What is in a scope, without functions and classes inside it."""
+    stack = list(ast.iter_child_nodes(scope))
+    while stack:
+        node = stack.pop(0)
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def _cuts_in(spot: _Spot) -> Iterator[tuple[ast.expr, ast.expr, str]]:
+    """Parts of an expression that lose the history of something: the part, the something, and how."""
+    for node in ast.walk(spot.node):
+        if isinstance(node, ast.Call):
+            yield from _cuts_of_call(node)
+        elif isinstance(node, ast.Attribute) and node.attr == "data":
+            yield node, node.value, "data"
+        elif isinstance(node, ast.Compare):
+            yield node, node, "compare"
+        elif isinstance(node, ast.Subscript) and _is_index_of_max(node):
+            yield node, node.value, "argmax"
+    block = _without_grad(spot)
+    if block is not None:
+        yield block, spot.node, "no_grad"
+
+
+def _cuts_of_call(node: ast.Call) -> Iterator[tuple[ast.expr, ast.expr, str]]:
+    name = dotted(node.func)
+    if name in _FUNCTIONS and node.args:
+        yield node, node.args[0], _FUNCTIONS[name]
+    elif name.startswith(("np.", "numpy.")) and node.args:
+        yield node, node.args[0], "numpy"
+    elif isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+        yield node, node.func.value, _METHODS[node.func.attr]
+
+
+def _is_index_of_max(node: ast.Subscript) -> bool:
+    """True for `scores.max(1)[1]`."""
+    called = node.value.func if isinstance(node.value, ast.Call) else None
+    second = isinstance(node.slice, ast.Constant) and node.slice.value == 1
+    return second and isinstance(called, ast.Attribute) and called.attr in ("max", "min", "topk", "sort")
+
+
+def _without_grad(spot: _Spot) -> ast.expr | None:
+    """What switches gradients off around an expression: a `with` block or a decorator."""
+    for node in ast.walk(spot.scope):
+        if isinstance(node, ast.With) and node.lineno <= spot.node.lineno <= (node.end_lineno or 0):
+            for item in node.items:
+                if _switches_off(item.context_expr):
+                    return item.context_expr
+    decorators = spot.scope.decorator_list if isinstance(spot.scope, _Function) else []
+    return next((one for one in decorators if _switches_off(one)), None)
+
+
+def _switches_off(node: ast.expr) -> bool:
+    called = node.func if isinstance(node, ast.Call) else node
+    return dotted(called).rpartition(".")[2] in _WITHOUT
+
+
+def _sources(operand: _Spot, texts: Texts) -> tuple[str, ...]:
+    """The models that an expression comes from: those of the run by name, or layers that a method calls."""
+    found: dict[str, None] = {}
+    for spot in _behind(operand, texts):
+        for node in ast.walk(spot.node):
+            name = dotted(node.func) if isinstance(node, ast.Call) else ""
+            layer = name.startswith("self.") and name.count(".") == 1 and texts.function(name) is None
+            if name in texts.models or layer:
+                found[name] = None
+        parameters = _parameters(spot.scope) if spot.depth else ()
+        if any(name in parameters for name in _names_in(spot.node)):
+            found.setdefault("", None)
+    return tuple(name for name in found if name) or tuple(found)
+
+
+def _parameters(scope: ast.AST) -> frozenset[str]:
+    if not isinstance(scope, _Function):
+        return frozenset()
+    return frozenset(a.arg for a in (*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs))
+
+
+def cuts_at(cell: int | None, line: int | None, files: list[CodeFile], names: Iterable[tuple[str, str]]) -> Cuts:
+    """The cuts behind the backward call in a line, and what it is called on.
+
+    Args:
+        cell: Number of the cell with that line.
+        line: The line as typed.
+        files: Code of the cells, latest first.
+        names: What the code calls each module that ran, and its class.
+    """
+    texts = Texts(files, {name: kind for name, kind in names if name})
+    for file in files:
+        if file.cell == cell and file.tree is not None and line is not None:
+            root = root_at(file.tree, line - file.offset)
+            if root is not None:
+                scope = scope_at(file.tree, line - file.offset)
+                return Cuts(ast.unparse(root), cuts_behind(root, scope, file, texts))
+    return Cuts("", ())
+
+
+class Cuts(NamedTuple):
+    """What was found behind one backward call."""
+
+    root: str
+    facts: tuple[CutFact, ...]

@@ -1,0 +1,153 @@
+"""Layers in plain lists, tuples and dicts of a module: their parameters are not among those of the module."""
+
+from __future__ import annotations
+
+import ast
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torch_inspector.facts import Place, UnlistedFact
+from torch_inspector.observe import kinds, layers, sorts
+from torch_inspector.observe.source import dotted
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.namespace import Names
+    from torch_inspector.observe.place import CodeFile
+
+# Elements of one container that are looked at.
+_ELEMENTS = 64
+# By exact type: a subclass may be a container of the user's own that the module knows of.
+_SORTS: dict[type[Any], str] = {
+    list: "list",
+    tuple: "tuple",
+    deque: "deque",
+    **dict.fromkeys((dict, OrderedDict, defaultdict), "mapping"),
+}
+_TORCHS_OWN = frozenset(torch.nn.Module().__dict__)
+_GROWS = ("append", "extend", "insert", "appendleft", "update", "setdefault")
+
+
+def unlisted_facts(modules: list[tuple[str, Any]], names: Names, held: frozenset[int]) -> Iterator[UnlistedFact]:
+    """One fact per plain container with layers in some modules.
+
+    Args:
+        modules: Paths and modules that are looked into.
+        names: What the walk of the variables found.
+        held: Addresses of the parameters that optimizers hold.
+    """
+    named = {id(module): path for path, module in names.modules}
+    inside = {id(one) for _, module in modules for _, one in _own_parts(module)} if len(modules) > 1 else set()
+    for path, module in modules:
+        if id(module) not in inside:
+            yield from facts_of(path, module, named, held)
+
+
+def _own_parts(module: Any) -> Iterator[tuple[str, Any]]:
+    """The modules below a module, itself left out."""
+    parts = layers.walk_modules(module)
+    next(parts, None)
+    yield from parts
+
+
+def facts_of(path: str, module: Any, named: dict[int, str], held: frozenset[int]) -> Iterator[UnlistedFact]:
+    """The same for one module and all below it."""
+    known: set[int] = set()
+    torchs: dict[int, bool] = {}
+    for name, one in layers.walk_modules(module):
+        if id(type(one)) not in torchs:
+            torchs[id(type(one))] = is_torch(type(one))
+        if torchs[id(type(one))]:
+            continue
+        for attribute, container, parts in _containers(one):
+            known = known or {id(part) for _, part in layers.walk_modules(module)}
+            strangers = {id(part): part for part in parts if id(part) not in known}
+            owner = f"{path}.{name}" if name else path
+            fact = _fact(owner, strangers, held)
+            if fact is not None:
+                elsewhere = any(not named.get(key, path).startswith(path) for key in strangers)
+                kind = kinds.class_name(one)
+                yield fact._replace(kind=kind, attribute=attribute, container=container, named_elsewhere=elsewhere)
+
+
+def is_torch(kind: type[Any]) -> bool:
+    """True for layers that are torch's own: they keep nothing in plain containers."""
+    return sorts.module_of(kind).partition(".")[0] in ("torch", "torchvision")
+
+
+def _containers(module: Any) -> Iterator[tuple[str, str, list[Any]]]:
+    """Name, kind and layers of each plain container that is an attribute."""
+    for name, value in list(kinds.fields_of(module).items()):
+        sort = _SORTS.get(type(value)) if name not in _TORCHS_OWN else None
+        found = list(_layers_in(sort, value)) if sort is not None else []
+        if found and type(name) is str:
+            yield name, kinds.class_name(value), found
+
+
+def _layers_in(sort: str, value: Any, depth: int = 1) -> Iterator[Any]:
+    """Modules in a container, and in the containers in it."""
+    for one in sorts.elements(sort, value, _ELEMENTS):
+        if kinds.is_a(one, torch.nn.Module):
+            yield one
+        elif depth and type(one) in _SORTS:
+            yield from _layers_in(_SORTS[type(one)], one, depth - 1)
+
+
+def _fact(owner: str, strangers: dict[int, Any], held: frozenset[int]) -> UnlistedFact | None:
+    """What is known of some layers that a module does not know of; None if there is nothing to train in them."""
+    owned = {key: list(layers.walk_parameters(one)) for key, one in strangers.items()}
+    parameters = {id(p): p for some in owned.values() for _, p in some}
+    trainable = frozenset(key for key, p in parameters.items() if p.requires_grad)
+    if not trainable:
+        return None
+    first = next(one for key, one in strangers.items() if owned[key])
+    return UnlistedFact(
+        module=owner,
+        kind="",
+        attribute="",
+        container="",
+        count=sum(map(bool, owned.values())),
+        layer_kind=kinds.class_name(first),
+        parameter_count=sum(layers.number_of(p) for p in parameters.values()),
+        trainable_keys=trainable,
+        named_elsewhere=False,
+        held=bool(held & parameters.keys()),
+        training=kinds.fields_of(first).get("training") is True,
+    )
+
+
+def with_lines(facts: Iterable[UnlistedFact], files: list[CodeFile]) -> tuple[UnlistedFact, ...]:
+    """The same with the line of the class that fills the attribute."""
+    return tuple(fact._replace(place=_place(fact, files)) for fact in facts)
+
+
+def _place(fact: UnlistedFact, files: list[CodeFile]) -> Place | None:
+    for file in files:
+        if fact.attribute in file.code and file.tree is not None:
+            line = _line(file.tree, fact)
+            if line is not None:
+                return Place(file.cell, line + file.offset)
+    return None
+
+
+def _line(tree: ast.Module, fact: UnlistedFact) -> int | None:
+    """The line in its class, or elsewhere, that gives the attribute its value: of several the first in the class."""
+    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == fact.kind]
+    for scope in (*classes, tree):
+        statements = (node for node in ast.walk(scope) if isinstance(node, ast.stmt))
+        lines = [node.lineno for node in statements if _fills(node, fact.attribute)]
+        if lines:
+            return min(lines)
+    return None
+
+
+def _fills(node: ast.stmt, attribute: str) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(isinstance(one, ast.Attribute) and one.attr == attribute for one in targets)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _GROWS:
+        return False
+    return dotted(call.func.value).endswith(f".{attribute}")

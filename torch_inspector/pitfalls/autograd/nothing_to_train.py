@@ -1,0 +1,99 @@
+"""Nothing behind the loss, or in the optimizer, wants a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import ForwardFact, Run, StepFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_WITHOUT_HISTORY = "element 0 of tensors does not require grad"
+_NO_PARAMETERS = "optimizer got an empty parameter list"
+# A step without gradients can be made for the sake of a schedule; three in a row, and all of the cell, are training.
+_STEPS = 3
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds losses behind which everything is frozen, and optimizers of frozen or of no parameters."""
+    if run.error is None:
+        yield from _frozen_optimizers(run)
+    elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts:
+        calls = [call for call in run.trace.forwards if call.parameter_keys]
+        if not any(call.output_requires_grad or not call.grad_enabled for call in calls):
+            yield _without_history(run, calls)
+    elif run.error.message.startswith(_NO_PARAMETERS) and not run.after.unlisted:
+        yield _empty(run)
+
+
+def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
+    place = run.error.place if run.error is not None else None
+    root = (run.error.root if run.error is not None else "") or "loss"
+    frozen = [call for call in calls if not call.trainable_count]
+    name = frozen[0].name or frozen[0].kind if frozen else ""
+    count = len(frozen[0].parameter_keys) if frozen else 0
+    why = (
+        f"all {count} parameters of `{name}` have `requires_grad=False`"
+        if frozen
+        else "no tensor that it was computed from has `requires_grad=True`"
+    )
+    return Finding(
+        message=f"there is nothing to train behind `{root}`: {why}.",
+        subject=name or root,
+        fix=f"{name}.requires_grad_(True)  # or of the part that is to learn" if name else "w.requires_grad_(True)",
+        line=place.line if place is not None else None,
+        cell=place.cell if place is not None else None,
+        evidence=(
+            Evidence("modules called", len(calls), "count"),
+            Evidence("parameters that want a gradient", 0, "count"),
+            Evidence("parameters", count, "count"),
+        ),
+    )
+
+
+def _empty(run: Run) -> Finding:
+    place = run.error.place if run.error is not None else None
+    return Finding(
+        message=(
+            "the optimizer was given no parameter at all: the model has none, a filter has left none, or the iterator "
+            "was used up before."
+        ),
+        subject="optimizer",
+        fix="params = list(model.parameters())  # a list can be read more than once; and look at its length",
+        line=place.line if place is not None else None,
+        cell=place.cell if place is not None else None,
+        evidence=(Evidence("parameters given", 0, "count"),),
+    )
+
+
+def _frozen_optimizers(run: Run) -> Iterator[Finding]:
+    for key, steps in run.steps_by_optimizer().items():
+        frozen = [step for step in steps if step.idle and 0 < step.parameter_count <= step.frozen_count]
+        if len(frozen) >= _STEPS and len(frozen) == len(steps) and _trains(run):
+            yield _frozen(run, key, steps[0])
+
+
+def _trains(run: Run) -> bool:
+    """True if the cell is to train, and nothing in it does: a part may be frozen for a while."""
+    return run.trace.count("backward") > 0 and all(step.idle for step in run.trace.steps)
+
+
+def _frozen(run: Run, key: int, step: StepFact) -> Finding:
+    name = run.optimizer_path(key) or "optimizer"
+    total = run.trace.count("step", step.place)
+    return Finding(
+        message=(
+            f"all {step.parameter_count} parameters of `{name}` have `requires_grad=False`: "
+            f"{total} steps have changed nothing."
+        ),
+        subject=name,
+        fix="requires_grad_(True) on what is to learn",
+        line=step.place.line,
+        cell=step.place.cell,
+        evidence=(
+            Evidence("parameters in the optimizer", step.parameter_count, "count"),
+            Evidence("of these frozen", step.frozen_count, "count"),
+            Evidence("steps in this cell", total, "count"),
+        ),
+    )

@@ -1,0 +1,76 @@
+"""The step of one network goes back through another, whose gradients are then thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import BackwardFact, ForwardFact, Run, StepFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds backward calls for one optimizer that also fill the gradients of a network called before its own."""
+    firsts = {key: steps[0] for key, steps in run.steps_by_optimizer().items()}
+    for step in firsts.values():
+        for other in firsts.values():
+            if step.order < other.order and not step.parameter_keys & other.parameter_keys:
+                call = _wasted(run, step, other)
+                if call is not None:
+                    yield _finding(run, step, other, call)
+
+
+def _wasted(run: Run, step: StepFact, other: StepFact) -> BackwardFact | None:
+    """The backward call before a step that reaches the other optimizer's parameters for nothing, if there is one."""
+    reaching = [call for call in run.trace.backwards if _reaches(call, other) and call.order < other.order]
+    early = [call for call in reaching if call.order < step.order and _reaches(call, step)]
+    late = [call for call in reaching if call.order > step.order]
+    if len(early) != 1 or not late or not _is_cleared(run, other, early[0].order, late[0].order):
+        return None
+    return early[0] if _comes_first(run, other, step, early[0].order) else None
+
+
+def _reaches(call: BackwardFact, step: StepFact) -> bool:
+    return call.witness is not None and not call.is_grad_call and bool(call.witness.leaf_keys & step.parameter_keys)
+
+
+def _is_cleared(run: Run, step: StepFact, after: int, before: int) -> bool:
+    """True if the optimizer's gradients are cleared between two moments."""
+    owners = {step.optimizer, *(call.module for call in _calls(run, step))}
+    return any(clear.owner in owners and after < clear.order < before for clear in run.trace.clears)
+
+
+def _comes_first(run: Run, maker: StepFact, judge: StepFact, before: int) -> bool:
+    """True if the one network runs before the other: then its result can be detached. The other way round it cannot."""
+    made = [call.order for call in _calls(run, maker) if call.order < before]
+    judged = [call.order for call in _calls(run, judge) if call.order < before]
+    return bool(made) and bool(judged) and min(made) < max(judged)
+
+
+def _calls(run: Run, step: StepFact) -> list[ForwardFact]:
+    """Calls of modules of which this optimizer holds every parameter that learns."""
+    calls = (call for call in run.trace.forwards if call.parameter_keys)
+    return [call for call in calls if call.parameter_keys <= step.parameter_keys]
+
+
+def _finding(run: Run, step: StepFact, other: StepFact, call: BackwardFact) -> Finding:
+    name, theirs = run.optimizer_path(step.optimizer) or "optimizer", run.optimizer_path(other.optimizer) or "optimizer"
+    maker = next((one.name or one.kind for one in _calls(run, other)), "the other network")
+    leaves = call.witness.leaf_keys if call.witness is not None else frozenset()
+    wasted = len(leaves & other.parameter_keys)
+    return Finding(
+        message=(
+            f"the backward call for `{name}.step()` also goes back through `{maker}`: {wasted} of the "
+            f"{len(leaves)} gradients that it fills belong to `{theirs}` and are cleared unused."
+        ),
+        subject=maker,
+        fix=f"detach() the result of {maker} where it is used for {name}",
+        line=call.place.line,
+        cell=call.place.cell,
+        evidence=(
+            Evidence("gradients filled", len(leaves), "count"),
+            Evidence("of these thrown away", wasted, "count"),
+            Evidence("backward calls from this line", run.trace.count("backward", call.place), "count"),
+        ),
+    )

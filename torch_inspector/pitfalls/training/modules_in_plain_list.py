@@ -1,0 +1,68 @@
+"""Layers in a plain list, tuple or dict of a module are not among its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import Run, UnlistedFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# A list of one can be a way to hide a module from its owner on purpose.
+_SEVERAL = 2
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds layers to be trained that their module does not know of: when it is built, and when they are used."""
+    leaves = frozenset(key for step in run.trace.steps for key in step.leaf_keys).union(
+        *(one.witness.leaf_keys for one in run.trace.backwards if one.witness is not None)
+    )
+    told = set()
+    late = (fact.unlisted for fact in run.trace.unheld if fact.unlisted is not None)
+    for fact in (*run.after.unlisted, *late):
+        reached = bool(fact.trainable_keys & leaves)
+        if (fact.kind, fact.attribute) not in told and not fact.held and (reached or _is_meant_to_learn(fact)):
+            told.add((fact.kind, fact.attribute))
+            yield _finding(run, fact, reached=reached)
+
+
+def _is_meant_to_learn(fact: UnlistedFact) -> bool:
+    """True if layers that no backward call has reached are most likely to be trained: several new ones of its own.
+
+    Classes of libraries, which no cell holds, are believed to know what they do until a loss reaches the layers.
+    """
+    own = fact.place is not None and not fact.named_elsewhere
+    return fact.new and fact.training and fact.count >= _SEVERAL and own
+
+
+def _finding(run: Run, fact: UnlistedFact, *, reached: bool) -> Finding:
+    place, path = fact.place, f"{fact.module}.{fact.attribute}"
+    layers = f"{fact.count} layers" if fact.count > 1 else "a layer"
+    seen = "a loss reaches them, but no optimizer does" if reached else "no optimizer will train them"
+    return Finding(
+        message=(
+            f"`{path}` is a plain {fact.container} with {layers} ({fact.layer_kind}, …), so that `{fact.module}` does "
+            f"not count their {fact.parameter_count:,} parameters as its own: {seen}, and `.to()` and `state_dict()` "
+            "leave them out."
+        ),
+        subject=path,
+        fix=_fix(fact),
+        line=place.line if place is not None else _step_line(run),
+        cell=place.cell if place is not None else None,
+        severity="error" if reached else "warning",
+        evidence=(
+            Evidence("layers", fact.count, "count"),
+            Evidence("numbers in their parameters", fact.parameter_count, "count"),
+            Evidence("reached by a backward call", "yes" if reached else "not yet"),
+        ),
+    )
+
+
+def _step_line(run: Run) -> int | None:
+    return next((step.place.line for step in run.trace.steps), None)
+
+
+def _fix(fact: UnlistedFact) -> str:
+    kind = "nn.ModuleDict" if "dict" in fact.container.lower() else "nn.ModuleList"
+    return f"self.{fact.attribute} = {kind}(…)  # instead of a plain {fact.container}"

@@ -1,0 +1,105 @@
+"""Parameters get gradients at every step and are in no optimizer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import Run, UnheldFact
+from torch_inspector.findings import Evidence, Finding, Severity
+from torch_inspector.pitfall import pitfall
+
+_NAMES_SHOWN = 4
+# Words of notebooks in which a part is left as it was loaded, or is fixed on purpose.
+_ON_PURPOSE = re.compile(
+    r"pretrain|load_state_dict|torch\.load|\bweights\s*=\s*['\x22A-Z]|hub\.load|load_from|from_checkpoint"
+    r"|\bfreez|\bfrozen|\bfixed|\bprob(e|ing)\b|reservoir|random.feature",
+    re.IGNORECASE,
+)
+_WRITTEN_PAST_AUTOGRAD = ".data"
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds parameters that a loss trains and that every optimizer lacks, with what made them be left out."""
+    for fact in run.trace.unheld:
+        if fact.unlisted is None and fact.names and not _is_of_another(run, fact) and not _moves_unseen(run, fact):
+            severity = _severity(run, fact)
+            if severity is not None:
+                yield _finding(run, fact, severity)
+
+
+def _is_of_another(run: Run, fact: UnheldFact) -> bool:
+    """True if `optimizer-of-another-model` says it: the optimizer steps what nobody has any more."""
+    steps = [step for step in run.trace.steps if step.optimizer == fact.optimizer]
+    owned = frozenset(key for module in run.after.modules for key in module.parameter_keys)
+    orphans = any(step.parameter_keys - step.leaf_keys - owned for step in steps)
+    return any(step.unreached for step in steps) or (orphans and bool(owned & fact.keys))
+
+
+def _moves_unseen(run: Run, fact: UnheldFact) -> bool:
+    return not fact.compared and any(_WRITTEN_PAST_AUTOGRAD in source for source in _sources(run))
+
+
+def _severity(run: Run, fact: UnheldFact) -> Severity | None:
+    """How sure it is that nobody wants them to stay as they are; None where that may well be."""
+    if fact.late:
+        return "error"
+    if fact.settled or not fact.training or any(_ON_PURPOSE.search(source) for source in _sources(run)):
+        return None
+    # Only one part of a model was given: perhaps only that part is to learn, but then the rest should be frozen.
+    return "hint" if fact.held_parts == 1 and len(fact.keys) >= fact.held_count else "error"
+
+
+def _sources(run: Run) -> Iterator[str]:
+    yield run.cell.source
+    yield from (past.cell.source for past in run.earlier)
+
+
+def _finding(run: Run, fact: UnheldFact, severity: Severity) -> Finding:
+    name = run.optimizer_path(fact.optimizer) or "optimizer"
+    who, they = _who(fact), ("they keep their values" if len(fact.keys) > 1 else "it keeps its value")
+    return Finding(
+        message=f"no optimizer holds {who}: gradients arrive for each `{name}.step()`, and {they}{_why(fact, name)}.",
+        subject=fact.module or fact.names[0],
+        fix=_fix(fact, name),
+        line=fact.place.line,
+        cell=fact.place.cell,
+        severity=severity,
+        evidence=(
+            Evidence("parameters without an optimizer", len(fact.keys), "count"),
+            Evidence("names", ", ".join(fact.names[:_NAMES_SHOWN])),
+            Evidence("other parameters of the module in an optimizer", fact.held_count, "count"),
+        ),
+    )
+
+
+def _who(fact: UnheldFact) -> str:
+    count = len(fact.keys)
+    shown = ", ".join(f"`{name}`" for name in fact.names[:_NAMES_SHOWN])
+    more = f" and {count - _NAMES_SHOWN} more" if count > _NAMES_SHOWN else ""
+    if fact.module and not fact.held_count:
+        return f"the {count} parameters of `{fact.module}` ({shown}{more})" if count > 1 else shown
+    return shown + more
+
+
+def _why(fact: UnheldFact, name: str) -> str:
+    if fact.late == "unfrozen":
+        return f"; when `{name}` was made, gradients were still off for them"
+    if fact.late == "added":
+        return f"; `{fact.module}` got them after `{name}` was made"
+    return ""
+
+
+def _fix(fact: UnheldFact, name: str) -> str:
+    if not fact.module:
+        return f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
+    if fact.late or fact.held_count:
+        return (
+            f"give {fact.module}.parameters() to {name}, all of them, where it is made; "
+            "what is not to learn: .requires_grad_(False)"
+        )
+    return (
+        f'{name}.add_param_group({{"params": {fact.module}.parameters()}})  '
+        f"# or, if it is not to learn: {fact.module}.requires_grad_(False)"
+    )

@@ -1,0 +1,46 @@
+"""A list of layers holds one layer several times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import RepeatedFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds lists of layers in which every entry is the same object, where the text shows that it was multiplied."""
+    told = set()
+    for fact in run.after.repeated:
+        if fact.place not in told and fact.count > 1:
+            told.add(fact.place)
+            yield _finding(fact)
+
+
+def _finding(fact: RepeatedFact) -> Finding:
+    a_kind = "parameter" if fact.layer_kind.endswith("Parameter") else f"{fact.layer_kind}"
+    return Finding(
+        message=(
+            f"the {fact.count} entries of `{fact.path}` are one and the same {a_kind}: `{fact.text}` makes no copies, "
+            f"so there are {fact.parameter_count:,} parameters to train instead of "
+            f"{fact.parameter_count * fact.count:,}."
+        ),
+        subject=fact.path,
+        fix=_fix(fact),
+        line=fact.place.line,
+        cell=fact.place.cell,
+        # A layer that has a name may be meant to be shared.
+        severity="error" if fact.in_call else "warning",
+        evidence=(
+            Evidence("entries", fact.count, "count"),
+            Evidence("different layers among them", 1, "count"),
+            Evidence("numbers in its parameters", fact.parameter_count, "count"),
+        ),
+    )
+
+
+def _fix(fact: RepeatedFact) -> str:
+    made = f"nn.{fact.layer_kind}(…)" if fact.in_call else "copy.deepcopy(…)"
+    return f"[{made} for _ in range({fact.count})]  # a new one in each turn"

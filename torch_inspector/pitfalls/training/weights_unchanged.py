@@ -1,0 +1,92 @@
+"""Steps were taken, and the weights are what they were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import Run, StepFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# A schedule may begin at 0, and a batch may give no gradient; three in a row, and all of the cell, are no accident.
+_STEPS = 3
+# Relative to weights of about 0.01 a smaller rate is below the precision of float32, unless gradients are huge.
+_TINY = 1e-9
+_ZERO = re.compile(r"\blr\s*=\s*0(\.0*)?\s*[,)]")
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds optimizers of which no step that was looked at has moved anything, with the reason."""
+    for key, steps in run.steps_by_optimizer().items():
+        steps = [step for step in steps if not step.has_closure]  # noqa: PLW2901
+        why = _why(run, key, steps) if len(steps) >= _STEPS else ""
+        if why:
+            yield _finding(run, key, steps, why)
+
+
+def _why(run: Run, key: int, steps: list[StepFact]) -> str:
+    optimizer = run.after.optimizer(key)
+    rate = optimizer.learning_rate if optimizer is not None else None
+    if all(step.idle for step in steps):
+        return "backward" if _forgets_backward(run, steps) else ""
+    if all(step.rate_is_zero for step in steps):
+        return "rate" if rate in (0, None) and not _is_written(run) else ""
+    if not all(step.unmoved for step in steps):
+        return ""
+    if all(step.gradients_are_zero for step in steps):
+        return "zeros"
+    return "tiny" if rate is not None and 0 < rate <= _TINY else ""
+
+
+def _is_written(run: Run) -> bool:
+    """True if a cell says in so many words that the rate is 0: nobody writes that by accident."""
+    return any(_ZERO.search(source) for source in (run.cell.source, *(past.cell.source for past in run.earlier)))
+
+
+def _forgets_backward(run: Run, steps: list[StepFact]) -> bool:
+    """True if the model was called again and again, and nothing was differentiated: no mere drawing of a schedule."""
+    if run.trace.count("backward") or run.trace.count("grad"):
+        return False
+    calls = [call for call in run.trace.forwards if call.parameter_keys & steps[0].parameter_keys]
+    return sum(call.count for call in calls if call.output_requires_grad and call.grad_enabled) >= _STEPS
+
+
+def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
+    name, step = run.optimizer_path(key) or "optimizer", steps[0]
+    total = run.trace.count("step", step.place)
+    reason, fix = _words(run, key, name, why)
+    return Finding(
+        message=f"{total} steps of `{name}` have changed no weight: {reason}.",
+        subject=name,
+        fix=fix,
+        line=step.place.line,
+        cell=step.place.cell,
+        severity="error" if why == "backward" else "",
+        evidence=(
+            Evidence("steps in this cell", total, "count"),
+            Evidence("steps that changed nothing, of those looked at", len(steps), "count"),
+            Evidence("parameters", step.parameter_count, "count"),
+        ),
+    )
+
+
+def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
+    optimizer = run.after.optimizer(key)
+    rate = optimizer.learning_rate if optimizer is not None and optimizer.learning_rate is not None else 0.0
+    return {
+        "backward": (
+            "`backward()` was never called, so there is no gradient",
+            f"loss.backward()  # before {name}.step()",
+        ),
+        "rate": ("its learning rate is 0", f"{name}.param_groups[0]['lr'] = 1e-3  # and look at what sets it to 0"),
+        "zeros": (
+            "every gradient is exactly 0",
+            "look for a factor 0 in the loss, saturated activations, or units that are never active",
+        ),
+        "tiny": (
+            f"its learning rate of {rate:g} is below what float32 can add",
+            f"{name}.param_groups[0]['lr'] = 1e-3",
+        ),
+    }[why]
