@@ -332,6 +332,8 @@ class BackwardFact(NamedTuple):
     retain_graph: bool
     is_grad_call: bool
     witness: WitnessFact | None
+    number: int = -1
+    """Number of the node behind the loss: equal only for calls on the same graph; -1 if unknown."""
 
 
 class StepFact(NamedTuple):
@@ -537,6 +539,16 @@ class OperandFact(NamedTuple):
     """True if it went into a part of the line that had its result before the failure."""
     parts: tuple[tuple[str, str], ...] = ()
     """Of a module whose parts must be told apart: the first parameter or buffer on each device, and the device."""
+    weight_dtype: str = ""
+    """Of a module whose floating point parameters all have one type: that type."""
+    requires_grad: bool = False
+    is_leaf: bool = False
+    inference: bool = False
+    """True for a tensor that was made under `inference_mode()`."""
+    known_as: str = ""
+    """What the code that made the call calls the same object: `features` for the `x` of a function."""
+    made_at: Place | None = None
+    """The line that gave the variable its value, in the same function or cell."""
 
 
 class ShortageFact(NamedTuple):
@@ -560,6 +572,55 @@ class ShortageFact(NamedTuple):
     raised_as: str = ""
 
 
+class NamedFact(NamedTuple):
+    """A variable that has to do with an error of autograd."""
+
+    path: str
+    kind: str = "tensor"
+    """`tensor`, or the class of the container that holds the tensors: `tuple`, `list`."""
+    shape: Shape | None = None
+    made_at: Place | None = None
+    """The line that gives it its value."""
+
+
+class ChangeFact(NamedTuple):
+    """A statement that changes a tensor in place."""
+
+    path: str
+    """What is changed: `h`, `self.cache`."""
+    place: Place
+    text: str
+    """The statement."""
+    remedy: str = ""
+    """The same without a change in place; empty where that cannot be said from its text."""
+    sure: bool = False
+    """True if the variable was found to be the tensor that autograd complained of."""
+
+
+class RefusalFact(NamedTuple):
+    """What is behind an error that autograd raised in `backward()` or `grad()`."""
+
+    root: str = ""
+    """Name of the tensor that was differentiated, or the expression that gave it."""
+    named: bool = False
+    """True if `root` is a variable."""
+    known_as: str = ""
+    """Another name for it, in the code that called the function."""
+    shape: Shape | None = None
+    number: int = -1
+    """Number of the node behind it."""
+    made_at: Place | None = None
+    is_old: bool = False
+    """True if it was made before an earlier backward call."""
+    carried: tuple[NamedFact, ...] = ()
+    """Variables that take the graph of one step to the next."""
+    olds: tuple[NamedFact, ...] = ()
+    """Variables from before an earlier backward call whose graph is part of this one, the newest first."""
+    changes: tuple[ChangeFact, ...] = ()
+    """Statements that may have changed what backward needs, the likeliest first."""
+    in_loop: bool = False
+
+
 @dataclass(frozen=True)
 class ErrorFact:
     """The exception that ended the cell."""
@@ -574,6 +635,12 @@ class ErrorFact:
     """Variables at that line which hold a device: `("device", "cuda:0")`."""
     shortage: ShortageFact | None = None
     """The allocation that failed, if the exception, or one that it was raised from, says so."""
+    statement: str = ""
+    """The statement at `place` on one line; empty if it is long or compound."""
+    expression: str = ""
+    """The expression in it that failed, where that is known."""
+    refusal: RefusalFact | None = None
+    """What is behind it, if autograd raised it in `backward()` or `grad()`."""
 
 
 @dataclass(frozen=True)
@@ -660,6 +727,18 @@ class Run:
     min_nbytes: int = 1 << 20
     """Memory findings below this many bytes stay silent."""
     findings: tuple[Finding, ...] = ()
+
+    def backward_before(self) -> BackwardFact | None:
+        """The backward call before the one that failed: the one on the same graph, or else the latest."""
+        refusal, error = self.error.refusal if self.error else None, self.error
+        if refusal is None or error is None:
+            return None
+        own = list(self.trace.backwards)
+        if own and own[-1].place == error.place and own[-1].number == refusal.number:
+            own.pop()
+        calls = [call for run in self.earlier for call in run.trace.backwards] + own
+        same = [call for call in calls if call.number == refusal.number >= 0]
+        return (same or calls)[-1] if calls else None
 
     def steps_by_optimizer(self) -> dict[int, list[StepFact]]:
         """Steps of this cell by key of the optimizer."""

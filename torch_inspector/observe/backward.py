@@ -188,6 +188,7 @@ class BackwardWatch:
             retain_graph=retain_graph,
             is_grad_call=site.kind == "grad",
             witness=seen.fact,
+            number=seen.number,
         )
         self.facts.append(fact)
         site.growing = _grown(site, fact)

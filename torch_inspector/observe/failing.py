@@ -22,6 +22,7 @@ _NO_TENSOR = frozenset(
 )
 _MOVES = frozenset(("to", "cuda", "cpu", "type"))
 _KEY_KINDS = (str, int)
+_LONGEST = 100
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
 
@@ -45,6 +46,20 @@ def failing_expressions(tree: ast.Module, traceback: TracebackType) -> list[ast.
     statements = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
     innermost = max(statements, key=lambda n: n.lineno, default=None)
     return [n for n in ast.iter_child_nodes(innermost) if isinstance(n, ast.expr)] if innermost else []
+
+
+def failing_texts(tree: ast.Module, traceback: TracebackType) -> tuple[str, str]:
+    """The simple statement that a traceback entry was at, and the expression in it; empty where they are long."""
+    line = traceback.tb_lineno
+    simple = (n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0))
+    statement = max((n for n in simple if not hasattr(n, "body")), key=lambda n: n.lineno, default=None)
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
+    return _text(statement), _text(min(around, key=_length) if around else None)
+
+
+def _text(node: ast.AST | None) -> str:
+    text = ast.unparse(node) if node is not None else ""
+    return text if len(text) <= _LONGEST and "\n" not in text else ""
 
 
 def _range(traceback: TracebackType) -> tuple[int, int, int, int] | None:

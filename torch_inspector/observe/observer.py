@@ -11,7 +11,7 @@ import torch
 
 from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Snapshot, Trace
 from torch_inspector.failures import Failures
-from torch_inspector.observe import private, source
+from torch_inspector.observe import private, refusals, source
 from torch_inspector.observe.attention import Attention
 from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
@@ -147,7 +147,11 @@ class TorchObserver:
 
     def error(self, error: BaseException) -> ErrorFact:
         """What is known of the exception that ended the cell."""
-        return error_fact(error, self._places)
+        fact = error_fact(error, self._places)
+        if refusals.is_refusal(fact):
+            with self._failures.guard("refusal"):
+                return replace(fact, refusal=refusals.refusal_fact(error, fact, self._places, self._reader))
+        return fact
 
     def _files(self, cell: Cell) -> list[CodeFile]:
         """Code of the cell, then of every cell whose functions it may have called, latest first."""

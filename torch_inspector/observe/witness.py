@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from torch_inspector.facts import Place, Shape, WitnessFact
-from torch_inspector.observe import lines
+from torch_inspector.observe import lines, private
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.locals import locals_of
@@ -30,6 +30,8 @@ class Seen(NamedTuple):
     shape: Shape
     numbers: frozenset[int]
     """Numbers of the nodes seen, to tell whether a forward call was reached."""
+    number: int = -1
+    """Number of the node behind the loss."""
 
 
 def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -61,6 +63,7 @@ def look(roots: list[torch.Tensor], reader: GraphReader, recorder: Recorder, fra
         made_at=_made_at(recorder, user, named),
         shape=tuple(roots[0].shape),
         numbers=frozenset(walk.numbers),
+        number=private.node_number(roots[0].grad_fn),
     )
 
 
