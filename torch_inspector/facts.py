@@ -639,6 +639,8 @@ class ErrorFact:
     """The statement at `place` on one line; empty if it is long or compound."""
     expression: str = ""
     """The expression in it that failed, where that is known."""
+    caller: str = ""
+    """The expression that called the function which holds `place`; empty at the top level."""
     refusal: RefusalFact | None = None
     """What is behind it, if autograd raised it in `backward()` or `grad()`."""
 

@@ -27,6 +27,7 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
     entry = _innermost(error, places)
     operands, devices = _named(entry, places) if entry is not None else ((), ())
     statement, expression = _texts(entry, places) if entry is not None else ("", "")
+    caller = _caller(error, entry, places)
     return ErrorFact(
         kind=kinds.class_name(error),
         message=_message(error),
@@ -37,6 +38,7 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         shortage=_shortage(error, places),
         statement=statement,
         expression=expression,
+        caller=_texts(caller, places)[1] if caller is not None else "",
     )
 
 
@@ -75,6 +77,17 @@ def _innermost(error: BaseException, places: Places) -> TracebackType | None:
     found = None
     entry: TracebackType | None = _TRACEBACK.__get__(error)
     while entry is not None:
+        if places.file_of(entry.tb_frame) is not None:
+            found = entry
+        entry = entry.tb_next
+    return found
+
+
+def _caller(error: BaseException, inner: TracebackType | None, places: Places) -> TracebackType | None:
+    """The entry of the user's code that led to the innermost one."""
+    found = None
+    entry: TracebackType | None = _TRACEBACK.__get__(error)
+    while entry is not None and entry is not inner:
         if places.file_of(entry.tb_frame) is not None:
             found = entry
         entry = entry.tb_next
@@ -149,9 +162,22 @@ class Origins:
 
         file, frame = self._places.file_of(self._entry.tb_frame), self._entry.tb_frame
         tree = file.tree if file is not None else None
-        line = lines.assignment_line(tree, fact.path, self._entry.tb_lineno) if tree is not None else None
-        made_at = self._places.place(frame, line) if line is not None else None
+        # A statement that failed has given nothing a value.
+        line = lines.assignment_line(tree, fact.path, self._entry.tb_lineno - 1) if tree is not None else None
+        made_at = self._places.place(frame, line) if line is not None else self._earlier(fact.path)
         return fact._replace(made_at=made_at, known_as=self._known_as(thing))
+
+    def _earlier(self, name: str) -> Place | None:
+        """The line at the top level of an earlier cell that gave a variable its value."""
+        from torch_inspector.observe import lines
+
+        if self._entry.tb_frame.f_code.co_name != "<module>":
+            return None
+        for file in self._places.latest():
+            line = lines.assignment_line(file.tree, name, 1 << 30) if file.tree is not None else None
+            if line is not None:
+                return Place(file.cell, line + file.offset)
+        return None
 
     def _known_as(self, thing: Any) -> str:
         """Name of the same object in the next of the user's frames outwards."""
