@@ -526,6 +526,30 @@ class IndexingFact(NamedTuple):
     """Variable in which the result ends up."""
 
 
+class RebindFact(NamedTuple):
+    """An assignment in the source of the cell that gives a name a value computed from it: `w = w - step`."""
+
+    path: str
+    line: int
+    text: str
+    function: str = ""
+    """Function that holds it; empty at the top level."""
+    in_no_grad: bool = False
+    reads_grad: bool = False
+    """True if the value reads a `.grad`."""
+    remedy: str = ""
+    """What keeps the leaf."""
+    made: bool = False
+    """True if it does not rebind but computes from a new tensor: `torch.rand(3, requires_grad=True) * 0.1`."""
+
+
+class GradReadFact(NamedTuple):
+    """A place in the source of the cell that reads `.grad` of a name."""
+
+    path: str
+    line: int
+
+
 class OperandFact(NamedTuple):
     """Something that the failing line named, moved as the line moves it."""
 
@@ -688,6 +712,8 @@ class Trace:
     indexings: tuple[IndexingFact, ...] = ()
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
+    rebinds: tuple[RebindFact, ...] = ()
+    grad_reads: tuple[GradReadFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""
