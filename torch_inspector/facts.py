@@ -543,6 +543,23 @@ class RebindFact(NamedTuple):
     """True if it does not rebind but computes from a new tensor: `torch.rand(3, requires_grad=True) * 0.1`."""
 
 
+class CopyFact(NamedTuple):
+    """A call of `torch.tensor` in the source of the cell, on something that has a name, on the way to a loss."""
+
+    line: int
+    text: str
+    """The call."""
+    names: tuple[str, ...]
+    """What it was given: `loss`, `losses`."""
+    target: str
+    """Variable that gets the copy, or what is computed from it."""
+    function: str
+    differentiated_line: int
+    """Line of the `backward()` that the copy leads to."""
+    is_root: bool
+    """True if `backward()` is called on the copy itself."""
+
+
 class GradReadFact(NamedTuple):
     """A place in the source of the cell that reads `.grad` of a name."""
 
@@ -642,6 +659,8 @@ class RefusalFact(NamedTuple):
     """Variables from before an earlier backward call whose graph is part of this one, the newest first."""
     changes: tuple[ChangeFact, ...] = ()
     """Statements that may have changed what backward needs, the likeliest first."""
+    recorded: tuple[str, ...] = ()
+    """Names at that line of tensors that require grad, or of containers with one, where the root has no history."""
     in_loop: bool = False
 
 
@@ -714,6 +733,7 @@ class Trace:
     """Autograd nodes that this thread made while the cell ran."""
     rebinds: tuple[RebindFact, ...] = ()
     grad_reads: tuple[GradReadFact, ...] = ()
+    copies: tuple[CopyFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 TWICE = "backward through the graph a second time"
 CHANGED = "has been modified by an inplace operation"
 SCALAR = "grad can be implicitly created only for scalar outputs"
-_REFUSALS = (TWICE, CHANGED, SCALAR)
+NO_GRAPH = "does not require grad and does not have a grad_fn"
+_REFUSALS = (TWICE, CHANGED, SCALAR, NO_GRAPH)
 # Functions of torch that hold what was differentiated, and what they call it.
 _ENGINE = {"_engine_run_backward": "t_outputs", "_make_grads": "outputs"}
 # Seconds for one look at the graph and the variables; the cell has failed, so there is nothing to hurry for.
@@ -92,6 +93,8 @@ class _Look:
             made_at=at,
             in_loop=self._in_loop(self.scenes[0]),
         )
+        if NO_GRAPH in self.error.message:
+            return fact._replace(recorded=tuple(dict.fromkeys(s.owner for _, s in seen if s.tensor.requires_grad)))
         return fact if SCALAR in self.error.message else self._with_graph(fact, seen)
 
     def _root(self) -> torch.Tensor:

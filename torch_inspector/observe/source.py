@@ -46,6 +46,10 @@ def _trace_of(code: str, offset: int) -> Trace:
     functions = loop_functions(tree, code, offset) if "lambda" in code or "def" in code else ()
     indexings = indexing_facts(tree, offset) if "[" in code else ()
     trace = Trace(loop_functions=functions, calls=call_facts(tree, offset), indexings=indexings)
+    if "torch.tensor(" in code and "backward" in code:
+        from torch_inspector.observe.copying import copy_facts
+
+        trace = replace(trace, copies=copy_facts(tree, offset))
     if "grad" not in code and not _REBINDS.search(code):
         return trace
     from torch_inspector.observe.rebinding import grad_reads, rebind_facts
