@@ -560,6 +560,20 @@ class CopyFact(NamedTuple):
     """True if `backward()` is called on the copy itself."""
 
 
+class DataEditFact(NamedTuple):
+    """A change through `.data` in the source of the cell, after a forward pass that reads it, before `backward()`."""
+
+    path: str
+    """What is changed: `w`, `net.weight`."""
+    line: int
+    text: str
+    function: str
+    owner: str
+    """What the forward pass reads: `w`, `net`."""
+    forward_line: int
+    backward_line: int
+
+
 class GradReadFact(NamedTuple):
     """A place in the source of the cell that reads `.grad` of a name."""
 
@@ -734,6 +748,7 @@ class Trace:
     rebinds: tuple[RebindFact, ...] = ()
     grad_reads: tuple[GradReadFact, ...] = ()
     copies: tuple[CopyFact, ...] = ()
+    data_edits: tuple[DataEditFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

@@ -50,6 +50,10 @@ def _trace_of(code: str, offset: int) -> Trace:
         from torch_inspector.observe.copying import copy_facts
 
         trace = replace(trace, copies=copy_facts(tree, offset))
+    if ".data" in code and "backward" in code:
+        from torch_inspector.observe.data_edits import data_edits
+
+        trace = replace(trace, data_edits=data_edits(tree, offset))
     if "grad" not in code and not _REBINDS.search(code):
         return trace
     from torch_inspector.observe.rebinding import grad_reads, rebind_facts
