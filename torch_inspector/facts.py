@@ -422,6 +422,8 @@ class BackwardFact(NamedTuple):
     """Keys of optimizers whose parameters it reaches and which have stepped since the loss was computed."""
     from_leaf: bool = False
     """True if the tensor has no history at all, so that the call fills its own gradient and nothing else."""
+    number: int = -1
+    """Number of the node behind the loss: equal only for calls on the same graph; -1 if unknown."""
 
 
 class StepFact(NamedTuple):
@@ -754,6 +756,61 @@ class ExpressionFact(NamedTuple):
     """False if the text alone says so."""
 
 
+class RebindFact(NamedTuple):
+    """An assignment in the source of the cell that gives a name a value computed from it: `w = w - step`."""
+
+    path: str
+    line: int
+    text: str
+    function: str = ""
+    """Function that holds it; empty at the top level."""
+    in_no_grad: bool = False
+    reads_grad: bool = False
+    """True if the value reads a `.grad`."""
+    remedy: str = ""
+    """What keeps the leaf."""
+    made: bool = False
+    """True if it does not rebind but computes from a new tensor: `torch.rand(3, requires_grad=True) * 0.1`."""
+
+
+class CopyFact(NamedTuple):
+    """A call of `torch.tensor` in the source of the cell, on something that has a name, on the way to a loss."""
+
+    line: int
+    text: str
+    """The call."""
+    names: tuple[str, ...]
+    """What it was given: `loss`, `losses`."""
+    target: str
+    """Variable that gets the copy, or what is computed from it."""
+    function: str
+    differentiated_line: int
+    """Line of the `backward()` that the copy leads to."""
+    is_root: bool
+    """True if `backward()` is called on the copy itself."""
+
+
+class DataEditFact(NamedTuple):
+    """A change through `.data` in the source of the cell, after a forward pass that reads it, before `backward()`."""
+
+    path: str
+    """What is changed: `w`, `net.weight`."""
+    line: int
+    text: str
+    function: str
+    owner: str
+    """What the forward pass reads: `w`, `net`."""
+    forward_line: int
+    backward_line: int
+
+
+class GradReadFact(NamedTuple):
+    """A place in the source of the cell that reads `.grad` of a name."""
+
+    path: str
+    line: int
+
+
 class OperandFact(NamedTuple):
     """Something that the failing line named, moved as the line moves it."""
 
@@ -767,6 +824,16 @@ class OperandFact(NamedTuple):
     """True if it went into a part of the line that had its result before the failure."""
     parts: tuple[tuple[str, str], ...] = ()
     """Of a module whose parts must be told apart: the first parameter or buffer on each device, and the device."""
+    weight_dtype: str = ""
+    """Of a module whose floating point parameters all have one type: that type."""
+    requires_grad: bool = False
+    is_leaf: bool = False
+    inference: bool = False
+    """True for a tensor that was made under `inference_mode()`."""
+    known_as: str = ""
+    """What the code that made the call calls the same object: `features` for the `x` of a function."""
+    made_at: Place | None = None
+    """The line that gave the variable its value, in the same function or cell."""
 
 
 class ShortageFact(NamedTuple):
@@ -952,6 +1019,57 @@ class WindowFact(NamedTuple):
     """Steps in this cell; 0 if several lines make some."""
 
 
+class NamedFact(NamedTuple):
+    """A variable that has to do with an error of autograd."""
+
+    path: str
+    kind: str = "tensor"
+    """`tensor`, or the class of the container that holds the tensors: `tuple`, `list`."""
+    shape: Shape | None = None
+    made_at: Place | None = None
+    """The line that gives it its value."""
+
+
+class ChangeFact(NamedTuple):
+    """A statement that changes a tensor in place."""
+
+    path: str
+    """What is changed: `h`, `self.cache`."""
+    place: Place
+    text: str
+    """The statement."""
+    remedy: str = ""
+    """The same without a change in place; empty where that cannot be said from its text."""
+    sure: bool = False
+    """True if the variable was found to be the tensor that autograd complained of."""
+
+
+class RefusalFact(NamedTuple):
+    """What is behind an error that autograd raised in `backward()` or `grad()`."""
+
+    root: str = ""
+    """Name of the tensor that was differentiated, or the expression that gave it."""
+    named: bool = False
+    """True if `root` is a variable."""
+    known_as: str = ""
+    """Another name for it, in the code that called the function."""
+    shape: Shape | None = None
+    number: int = -1
+    """Number of the node behind it."""
+    made_at: Place | None = None
+    is_old: bool = False
+    """True if it was made before an earlier backward call."""
+    carried: tuple[NamedFact, ...] = ()
+    """Variables that take the graph of one step to the next."""
+    olds: tuple[NamedFact, ...] = ()
+    """Variables from before an earlier backward call whose graph is part of this one, the newest first."""
+    changes: tuple[ChangeFact, ...] = ()
+    """Statements that may have changed what backward needs, the likeliest first."""
+    recorded: tuple[str, ...] = ()
+    """Names at that line of tensors that require grad, or of containers with one, where the root has no history."""
+    in_loop: bool = False
+
+
 @dataclass(frozen=True)
 class ErrorFact:
     """The exception that ended the cell."""
@@ -970,6 +1088,14 @@ class ErrorFact:
     """Where the text loses the history, if the cell failed because a loss has none."""
     root: str = ""
     """The loss in that case, as written."""
+    statement: str = ""
+    """The statement at `place` on one line; empty if it is long or compound."""
+    expression: str = ""
+    """The expression in it that failed, where that is known."""
+    caller: str = ""
+    """The expression that called the function which holds `place`; empty at the top level."""
+    refusal: RefusalFact | None = None
+    """What is behind it, if autograd raised it in `backward()` or `grad()`."""
 
 
 @dataclass(frozen=True)
@@ -1047,6 +1173,11 @@ class Trace:
         late = [b for b in mine if optimizer in b.stale and b.order > first.order]
         return bool(late) and late == mine
 
+    rebinds: tuple[RebindFact, ...] = ()
+    grad_reads: tuple[GradReadFact, ...] = ()
+    copies: tuple[CopyFact, ...] = ()
+    data_edits: tuple[DataEditFact, ...] = ()
+
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""
         return frozenset({step.place for step in self.steps} | {backward.place for backward in self.backwards})
@@ -1104,6 +1235,18 @@ class Run:
     account: MemoryReport | None = None
     """Who holds all memory; only where the cell ran out of it or asked for the report. Earlier runs have none."""
     findings: tuple[Finding, ...] = ()
+
+    def backward_before(self) -> BackwardFact | None:
+        """The backward call before the one that failed: the one on the same graph, or else the latest."""
+        refusal, error = self.error.refusal if self.error else None, self.error
+        if refusal is None or error is None:
+            return None
+        own = list(self.trace.backwards)
+        if own and own[-1].place == error.place and own[-1].number == refusal.number:
+            own.pop()
+        calls = [call for run in self.earlier for call in run.trace.backwards] + own
+        same = [call for call in calls if call.number == refusal.number >= 0]
+        return (same or calls)[-1] if calls else None
 
     def steps_by_optimizer(self) -> dict[int, list[StepFact]]:
         """Steps of this cell by key of the optimizer."""

@@ -226,6 +226,7 @@ class BackwardWatch:
                 for record in self._ledger.live()
                 if record.stepped_number > seen.newest >= 0 and record.keys() & seen.fact.leaf_keys
             ),
+            number=seen.number,
         )
         self.facts.append(fact)
         site.growing = _grown(site, fact)

@@ -26,6 +26,8 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
     """What is known of an exception without running code of its class."""
     entry = _innermost(error, places)
     operands, devices = _named(entry, places) if entry is not None else ((), ())
+    statement, expression = _texts(entry, places) if entry is not None else ("", "")
+    caller = _caller(error, entry, places)
     return ErrorFact(
         kind=kinds.class_name(error),
         message=_message(error),
@@ -34,6 +36,9 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         interrupted=kinds.is_a(error, KeyboardInterrupt),
         device_names=devices,
         shortage=_shortage(error, places),
+        statement=statement,
+        expression=expression,
+        caller=_texts(caller, places)[1] if caller is not None else "",
     )
 
 
@@ -46,6 +51,18 @@ def _shortage(error: BaseException, places: Places) -> ShortageFact | None:
     from torch_inspector.observe.shortage import shortage_fact
 
     return shortage_fact(error, places)
+
+
+def _texts(entry: TracebackType, places: Places) -> tuple[str, str]:
+    """The statement and the expression that failed."""
+    import sys
+
+    file = places.file_of(entry.tb_frame)
+    if "torch" not in sys.modules or file is None or file.tree is None:
+        return "", ""
+    from torch_inspector.observe.failing import failing_texts
+
+    return failing_texts(file.tree, entry)
 
 
 def _message(error: BaseException) -> str:
@@ -66,6 +83,17 @@ def _innermost(error: BaseException, places: Places) -> TracebackType | None:
     return found
 
 
+def _caller(error: BaseException, inner: TracebackType | None, places: Places) -> TracebackType | None:
+    """The entry of the user's code that led to the innermost one."""
+    found = None
+    entry: TracebackType | None = _TRACEBACK.__get__(error)
+    while entry is not None and entry is not inner:
+        if places.file_of(entry.tb_frame) is not None:
+            found = entry
+        entry = entry.tb_next
+    return found
+
+
 _Named = tuple[tuple[OperandFact, ...], tuple[tuple[str, str], ...]]
 
 
@@ -80,16 +108,16 @@ def _named(entry: TracebackType, places: Places) -> _Named:
 
     expressions = failing.failing_expressions(file.tree, entry)
     with locals_of(entry.tb_frame) as values, private.unseen():
-        return _facts(failing.Scope(values, entry.tb_frame), expressions)
+        return _facts(failing.Scope(values, entry.tb_frame), expressions, Origins(entry, places))
 
 
-def _facts(scope: Scope, expressions: list[Any]) -> _Named:
+def _facts(scope: Scope, expressions: list[Any], origins: Origins) -> _Named:
     import ast
 
     from torch_inspector.observe.failing import text_of_device
 
     named = [one for expression in expressions for one in scope.named(expression)]
-    operands = tuple(_operand(one) for one in named[:_OPERANDS] if one.device != "?")
+    operands = tuple(origins.add(_operand(one), one.thing) for one in named[:_OPERANDS] if one.device != "?")
     devices = ((name, scope.value(ast.parse(name, mode="eval").body)[1]) for name in _DEVICE_NAMES)
     return operands, tuple((name, text_of_device(device)) for name, device in devices if text_of_device(device))
 
@@ -100,7 +128,9 @@ def _operand(named: Named) -> OperandFact:
     path, thing, nested, device = named
     if kinds.is_a(thing, torch.Tensor):
         dtype = str(thing.dtype).removeprefix("torch.")
-        return OperandFact(path, "tensor", (device or str(thing.device),), tuple(thing.shape), dtype, nested)
+        fact = OperandFact(path, "tensor", (device or str(thing.device),), tuple(thing.shape), dtype, nested)
+        inference = thing.is_inference()
+        return fact._replace(requires_grad=thing.requires_grad, is_leaf=thing.is_leaf, inference=inference)
     kind, parts = kinds.class_name(thing), _parts(thing)
     if device:
         return OperandFact(path, kind, (device,), None, "", nested)
@@ -108,7 +138,57 @@ def _operand(named: Named) -> OperandFact:
     # Of a module that is all in one place the module is named, but for a loss: it has nothing but buffers.
     told = len(devices) > 1 or not any(is_parameter for _, _, is_parameter in parts)
     firsts = {one: name for name, one, _ in reversed(parts)} if told else {}
-    return OperandFact(path, kind, devices, None, "", nested, tuple((n, d) for d, n in sorted(firsts.items())))
+    named_parts = tuple((n, d) for d, n in sorted(firsts.items()))
+    return OperandFact(path, kind, devices, None, "", nested, named_parts, weight_dtype=_weight_dtype(thing))
+
+
+def _weight_dtype(module: Any) -> str:
+    """The one floating point type of a module's parameters; empty if there are several, or none."""
+    from torch_inspector.observe import layers
+
+    found = {str(p.dtype) for _, p in layers.walk_parameters(module) if p.dtype.is_floating_point}
+    return found.pop().removeprefix("torch.") if len(found) == 1 else ""
+
+
+class Origins:
+    """Where the operands of a failing expression come from. Holds a traceback: drop it at once."""
+
+    def __init__(self, entry: TracebackType, places: Places) -> None:
+        self._entry, self._places = entry, places
+
+    def add(self, fact: OperandFact, thing: Any) -> OperandFact:
+        """The fact with the line that made the variable, and its name in the code that called the function."""
+        from torch_inspector.observe import lines
+
+        file, frame = self._places.file_of(self._entry.tb_frame), self._entry.tb_frame
+        tree = file.tree if file is not None else None
+        # A statement that failed has given nothing a value.
+        line = lines.assignment_line(tree, fact.path, self._entry.tb_lineno - 1) if tree is not None else None
+        made_at = self._places.place(frame, line) if line is not None else self._earlier(fact.path)
+        return fact._replace(made_at=made_at, known_as=self._known_as(thing))
+
+    def _earlier(self, name: str) -> Place | None:
+        """The line at the top level of an earlier cell that gave a variable its value."""
+        from torch_inspector.observe import lines
+
+        if self._entry.tb_frame.f_code.co_name != "<module>":
+            return None
+        for file in self._places.latest():
+            line = lines.assignment_line(file.tree, name, 1 << 30) if file.tree is not None else None
+            if line is not None:
+                return Place(file.cell, line + file.offset)
+        return None
+
+    def _known_as(self, thing: Any) -> str:
+        """Name of the same object in the next of the user's frames outwards."""
+        from torch_inspector.observe.locals import locals_of
+
+        outer = self._places.user_frame(self._entry.tb_frame.f_back)
+        if outer is None or self._entry.tb_frame.f_code.co_name == "<module>":
+            return ""
+        names = (*outer.f_code.co_varnames, *outer.f_code.co_names)
+        with locals_of(outer) as values:
+            return next((name for name in names if name in values and values[name] is thing), "")
 
 
 def _parts(module: Any) -> list[tuple[str, str, bool]]:

@@ -22,6 +22,7 @@ _NO_TENSOR = frozenset(
 )
 _MOVES = frozenset(("to", "cuda", "cpu", "type"))
 _KEY_KINDS = (str, int)
+_LONGEST = 100
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
 
@@ -40,11 +41,26 @@ def failing_expressions(tree: ast.Module, traceback: TracebackType) -> list[ast.
     """The expression that a traceback entry was at; up to Python 3.10 all of the statement."""
     line = traceback.tb_lineno
     around = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
-    if around:
-        return [min(around, key=_length)]
+    found = min(around, key=_length, default=None)
+    if found is not None and not isinstance(getattr(found, "ctx", None), ast.Store):
+        return [found]  # of `x[i] = y` the value is wanted too
     statements = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
     innermost = max(statements, key=lambda n: n.lineno, default=None)
     return [n for n in ast.iter_child_nodes(innermost) if isinstance(n, ast.expr)] if innermost else []
+
+
+def failing_texts(tree: ast.Module, traceback: TracebackType) -> tuple[str, str]:
+    """The simple statement that a traceback entry was at, and the expression in it; empty where they are long."""
+    line = traceback.tb_lineno
+    simple = (n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0))
+    statement = max((n for n in simple if not hasattr(n, "body")), key=lambda n: n.lineno, default=None)
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
+    return _text(statement), _text(min(around, key=_length) if around else None)
+
+
+def _text(node: ast.AST | None) -> str:
+    text = ast.unparse(node) if node is not None else ""
+    return text if len(text) <= _LONGEST and "\n" not in text else ""
 
 
 def _range(traceback: TracebackType) -> tuple[int, int, int, int] | None:
@@ -79,6 +95,7 @@ class Scope:
     def named(self, expression: ast.expr) -> list[Named]:
         """Tensors and modules in an expression, each once, those that met in the failing operation first."""
         found: dict[str, Named] = {}
+        expression = _asked(expression)
         for one in sorted(self._parts(expression, failing=True), key=lambda named: named.nested):
             found.setdefault(one.path, one)
         return list(found.values())
@@ -193,6 +210,13 @@ def text_of_device(thing: Any) -> str:
     if type(thing) is torch.device:
         return str(thing)
     return thing if type(thing) is str and thing.partition(":")[0] in ("cpu", "meta", "mps", "cuda", "xpu") else ""
+
+
+def _asked(expression: ast.expr) -> ast.expr:
+    """`x` for `x.numpy()`, where that is what failed."""
+    if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute):
+        return expression.func.value if expression.func.attr in _NO_TENSOR else expression
+    return expression
 
 
 def _counts(thing: Any) -> bool:

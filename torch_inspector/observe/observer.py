@@ -23,7 +23,7 @@ from torch_inspector.facts import (
     UnheldFact,
 )
 from torch_inspector.failures import Failures
-from torch_inspector.observe import expressions, private, source
+from torch_inspector.observe import expressions, private, refusals, source
 from torch_inspector.observe.attention import Attention
 from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
@@ -263,6 +263,9 @@ class TorchObserver:
             with self._failures.guard("cuts"):
                 found = cuts_at(fact.place.cell, fact.place.line, self._places.latest(), self._models.items())
                 fact = replace(fact, cuts=found.facts, root=found.root)
+        if refusals.is_refusal(fact):
+            with self._failures.guard("refusal"):
+                fact = replace(fact, refusal=refusals.refusal_fact(error, fact, self._places, self._reader))
         return fact
 
     def _files(self, cell: Cell) -> list[CodeFile]:

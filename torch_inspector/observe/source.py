@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
+from dataclasses import replace
 from functools import lru_cache
 
 from torch_inspector.facts import CallFact, Cell, Trace
 
+# `w = w + 1`, roughly: the tree is looked at only where the text may say so.
+_REBINDS = re.compile(r"^ *([A-Za-z_][\w.]*) = .*\b\1\b", re.MULTILINE)
 # Methods that keep what they are given.
 KEEPS = frozenset(["append", "add", "insert", "extend", "appendleft", "setdefault", "update", "register", "submit"])
 
@@ -41,7 +45,20 @@ def _trace_of(code: str, offset: int) -> Trace:
     # A function in a loop is written with one of these words.
     functions = loop_functions(tree, code, offset) if "lambda" in code or "def" in code else ()
     indexings = indexing_facts(tree, offset) if "[" in code else ()
-    return Trace(loop_functions=functions, calls=call_facts(tree, offset), indexings=indexings)
+    trace = Trace(loop_functions=functions, calls=call_facts(tree, offset), indexings=indexings)
+    if "torch.tensor(" in code and "backward" in code:
+        from torch_inspector.observe.copying import copy_facts
+
+        trace = replace(trace, copies=copy_facts(tree, offset))
+    if ".data" in code and "backward" in code:
+        from torch_inspector.observe.data_edits import data_edits
+
+        trace = replace(trace, data_edits=data_edits(tree, offset))
+    if "grad" not in code and not _REBINDS.search(code):
+        return trace
+    from torch_inspector.observe.rebinding import grad_reads, rebind_facts
+
+    return replace(trace, rebinds=rebind_facts(tree, offset), grad_reads=grad_reads(tree, offset))
 
 
 def dotted(node: ast.AST) -> str:

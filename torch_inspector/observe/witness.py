@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from torch_inspector.facts import Place, Shape, WitnessFact
-from torch_inspector.observe import lines
+from torch_inspector.observe import lines, private
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.locals import locals_of
@@ -39,6 +39,8 @@ class Seen(NamedTuple):
     """Number of the newest of them; -1 if there is none."""
     unheld: dict[int, Mark]
     """Parameters that no optimizer holds, and what tells whether they change."""
+    number: int = -1
+    """Number of the node behind the loss."""
 
 
 def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -81,6 +83,7 @@ def look(
         numbers=frozenset(walk.numbers),
         newest=max(walk.numbers, default=-1),
         unheld=marks_of(walk, held) if held else {},
+        number=private.node_number(roots[0].grad_fn),
     )
 
 

@@ -1,0 +1,86 @@
+"""A graph that is differentiated twice, as people come to it."""
+# ruff: noqa: E501, ISC004 - programs of several lines, each as one string, so that the table can be read
+
+import pytest
+
+from tests.cells import a_notebook
+
+START = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.rand(16, 3), torch.rand(16, 1)
+"""
+
+FOUND = {
+    "cell run twice": (["loss = net(x).exp().mean()", "loss.backward()", "loss.backward()"], 1, "loss", "loss"),
+    "function of an earlier cell": (
+        ["def finish(value):\n    value.backward()", "energy = net(x).exp().mean()\nfinish(energy)", "finish(energy)"],
+        2, "value", "energy",
+    ),
+    "prediction before the loop": (
+        ["pred = net(x)\nfor _ in range(3):\n    loss = nn.functional.mse_loss(pred, y)\n    opt.zero_grad()\n"
+         "    loss.backward()\n    opt.step()"],
+        5, "pred", "line 1",
+    ),
+    "running total": (
+        ["total = 0\nfor _ in range(3):\n    loss = net(x).exp().mean()\n    total = total + loss\n    opt.zero_grad()\n"
+         "    total.backward()"],
+        6, "total", "total",
+    ),
+    "shared by two losses": (
+        ["def step():\n    code = net[:2](x)\n    first = net[2](code).exp().mean()\n    first.backward()\n"
+         "    second = code.pow(2).mean()\n    second.backward()", "step()"],
+        6, "code", "first",
+    ),
+    "attribute made once in a class": (
+        ["class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+         "        self.raw = nn.Parameter(torch.rand(3, 3))\n        self.soft = self.raw.softmax(0)\n\n"
+         "    def forward(self, x):\n        return x @ self.soft\n\n\nmodel = Model()",
+         "for _ in range(2):\n    loss = model(x).pow(2).mean()\n    loss.backward()"],
+        3, "model.soft", "soft",
+    ),
+    "grad twice": (
+        ["def slope(f):\n    return torch.autograd.grad(f, net[0].weight)", "f = net(x).exp().sum()\na = slope(f)\nb = slope(f)"],
+        2, "f", "f",
+    ),
+}  # fmt: skip
+
+SILENT = {
+    "kept graph": "loss = net(x).exp().mean()\nloss.backward(retain_graph=True)\nloss.backward()",
+    "anew each time": "for _ in range(3):\n    loss = net(x).exp().mean()\n    loss.backward()",
+    "caught": "loss = net(x).exp().mean()\nloss.backward()\ntry:\n    loss.backward()\nexcept RuntimeError:\n    pass",
+    "nothing was saved": "s = net[0].weight.sum()\ns.backward()\ns.backward()",
+    "second derivative": (
+        "w = torch.rand(3, requires_grad=True)\n(g,) = torch.autograd.grad(w.exp().sum(), w, create_graph=True)\n"
+        "g.pow(2).sum().backward()"
+    ),
+    "detached for the judge": (
+        "for _ in range(2):\n    code = net[:2](x)\n    net[2](code.detach()).exp().mean().backward()\n"
+        "    net[2](code).exp().mean().backward()"
+    ),
+    "another error": "loss = net(x).exp().mean()\nloss.backward()\nraise RuntimeError('backward failed')",
+}
+
+
+def found(cells):
+    with a_notebook() as notebook:
+        for cell in (START, *cells):
+            run = notebook.run(cell)
+        return [finding for finding in run.findings if finding.severity == "error"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found_with_the_name_and_the_line(name):
+    cells, line, subject, mentions = FOUND[name]
+    (finding,) = found(cells)
+    assert (finding.slug, finding.line, finding.subject) == ("backward-twice", line, subject)
+    assert f"`{mentions}" in finding.message or mentions in finding.message
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_silent(name):
+    assert found([SILENT[name]]) == []

@@ -1,0 +1,59 @@
+"""Changes through `.data` and when they are made."""
+# ruff: noqa: E501 - programs of several lines, each as one string, so that the table can be read
+
+import pytest
+
+from tests.cells import a_notebook
+
+START = """
+import io
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+net, x = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), torch.rand(8, 3)
+w = torch.ones(3, requires_grad=True)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+FOUND = {
+    "tensor": (["y = (x * w).exp().sum()\nw.data.mul_(5)\ny.backward()"], 2, "w", "(line 1)"),
+    "augmented": (["y = (x * w).exp().sum()\nw.data *= 5\ny.backward()"], 2, "w", "`w.data *= 5`"),
+    "element": (["y = (x * w).exp().sum()\nw.data[0] = 5\ny.backward()"], 2, "w", "w"),
+    "parameters in a function": (["def step():\n    loss = net(x).pow(2).mean()\n    for p in net.parameters():\n        p.data.clamp_(-0.1, 0.1)\n    loss.backward()", "step()"], 4, "p", "before backward() (line 5)"),
+    "one weight in a loop": (["for _ in range(2):\n    loss = net(x).pow(2).mean()\n    net[0].bias.data.zero_()\n    opt.zero_grad()\n    loss.backward()"], 3, "net[0].bias", "net[0].bias.data.zero_()"),
+}  # fmt: skip
+SILENT = {
+    "before its pass": "loss = net(x).mean()\nw.data.mul_(2)\ntotal = loss + (x * w).exp().sum()\ntotal.backward()",
+    "after backward": "y = (x * w).exp().sum()\ny.backward()\nw.data.mul_(5)",
+    "first values": "w.data.fill_(2)\n(x * w).sum().backward()",
+    "clipped critic": "for _ in range(2):\n    loss = net(x).mean()\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n    for p in net.parameters():\n        p.data.clamp_(-1, 1)",
+    "gradient": "loss = net(x).mean()\nif w.grad is not None:\n    w.grad.data.zero_()\nloss.backward()",
+    "read": "loss = net(x).mean()\nshown = loss.data * 2\nloss.backward()",
+    "another tensor": "shadow = torch.zeros(3)\nloss = net(x).mean()\nshadow.data.add_(1)\nloss.backward()",
+    "average of another model": "import copy\nslow = copy.deepcopy(net)\nloss = net(x).mean()\nfor s, p in zip(slow.parameters(), net.parameters()):\n    s.data.mul_(0.9).add_(p.data, alpha=0.1)\nloss.backward()",
+    "sharpness": "loss = net(x).mean()\nloss.backward()\nfor p in net.parameters():\n    p.data.add_(p.grad)\nloss = net(x).mean()\nloss.backward()\nfor p in net.parameters():\n    p.data.sub_(p.grad)",
+}  # fmt: skip
+
+
+def found(cells):
+    with a_notebook() as notebook:
+        for source in (START, *cells):
+            run = notebook.run(source)
+        return [finding for finding in run.findings if finding.slug == "data-attribute"], run.findings
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found_with_names(name):
+    cells, line, subject, mentions = FOUND[name]
+    (finding,), everything = found(cells)
+    assert (finding.line, finding.subject) == (line, subject)
+    assert mentions in finding.message
+    assert [one.slug for one in everything if one.severity == "error" and one is not finding] == []
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_silent(name):
+    assert found([SILENT[name]])[0] == []

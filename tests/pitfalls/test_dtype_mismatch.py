@@ -1,0 +1,60 @@
+"""Number types that do not go together."""
+# ruff: noqa: E501 - programs of several lines, each as one string, so that the table can be read
+
+import pytest
+
+from tests.cells import a_notebook
+
+START = """
+import io
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+net, exact = nn.Linear(3, 1), torch.from_numpy(np.random.rand(8, 3))
+"""
+FOUND = {
+    "layer": (["net(exact)"], 1, "exact", "float64"),
+    "loader in a trainer": (["class Trainer:\n    def __init__(self, model):\n        self.model = model\n\n    def fit(self, batches):\n        for features in batches:\n            self.model(features)", "Trainer(net).fit(exact.split(4))"], 7, "features", "`self.model` has float32"),
+    "recurrent": (["rnn = nn.LSTM(3, 2)\nrnn(exact)"], 2, "exact", "rnn"),
+    "pictures": (["pictures = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)\nconv = nn.Conv2d(3, 1, 3)\nconv(pictures)"], 3, "pictures", "uint8"),
+    "weights by hand": (["w = torch.rand(3, requires_grad=True)\ny = exact @ w"], 2, "exact", "`w` has float32"),
+    "loss": (["F.binary_cross_entropy(torch.sigmoid(net(exact.float())), exact[:, :1])"], 1, "exact", "float64"),
+    "made in the call": (["net(torch.tensor(np.ones((2, 3))))"], 1, "", "torch.tensor(np.ones((2, 3)))"),
+    "assignment": (["kept = torch.zeros(8, 3)\nkept[torch.tensor([0, 1])] = exact[:2]"], 2, "exact", "`kept` has float32"),
+    "positions": (["table, ids = nn.Embedding(4, 2), torch.tensor([1.0, 2.0])\ntable(ids)"], 2, "ids", "int64"),
+    "argument": (["def act(o):\n    return net(o)", "act(exact)"], 2, "o", "`exact` in the call"),
+    "exact model": (["net.double()\nx = torch.rand(2, 3)\nnet(x)"], 3, "x", "`net` has float64"),
+}  # fmt: skip
+SILENT = {
+    "float": "net(exact.float())",
+    "both exact": "nn.Linear(3, 1).double()(exact)",
+    "promotion": "total = exact * 2 + torch.rand(8, 3)",
+    "classes": "F.cross_entropy(torch.rand(4, 3), torch.rand(4))",
+    "shapes": "net(torch.rand(2, 4))",
+    "caught": "try:\n    net(exact)\nexcept RuntimeError:\n    net(exact.float())",
+}  # fmt: skip
+
+
+def found(cells):
+    with a_notebook() as notebook:
+        for source in (START, *cells):
+            run = notebook.run(source)
+        return [finding for finding in run.findings if finding.slug == "dtype-mismatch"], run.findings
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found_with_names(name):
+    cells, line, subject, mentions = FOUND[name]
+    (finding,), everything = found(cells)
+    assert (finding.line, finding.subject) == (line, subject)
+    assert mentions in finding.message
+    assert [one.slug for one in everything if one.severity == "error" and one is not finding] == []
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_silent(name):
+    assert found([SILENT[name]])[0] == []

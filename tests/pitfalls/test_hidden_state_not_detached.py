@@ -1,0 +1,110 @@
+"""States that go from step to step with their graph."""
+# ruff: noqa: E501, ISC004 - programs of several lines, each as one string, so that the table can be read
+
+import pytest
+
+from tests.cells import a_notebook
+
+START = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+rnn, head = nn.GRU(3, 8, batch_first=True), nn.Linear(8, 1)
+cell = nn.LSTMCell(3, 8)
+opt = torch.optim.SGD([*rnn.parameters(), *head.parameters(), *cell.parameters()], lr=0.1)
+data = torch.rand(4, 2, 5, 3)
+"""
+MODEL = """
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.out, self.memory = nn.GRU(3, 8, batch_first=True), nn.Linear(8, 1), None
+
+    def forward(self, x):
+        y, self.memory = self.rnn(x, self.memory)
+        return self.out(y)
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+    def step(self, x):
+        loss = self.model(x).pow(2).mean()
+        loss.backward()
+
+    def fit(self, data):
+        for x in data:
+            self.step(x)
+
+
+trainer = Trainer(Tagger())
+"""
+
+FOUND = {
+    "loop": (
+        ["h = None\nfor x in data:\n    y, h = rnn(x, h)\n    loss = head(y).pow(2).mean()\n    loss.backward()"], "h",
+    ),
+    "two names": (
+        ["h = c = torch.zeros(2, 8)\nfor x in data:\n    h, c = cell(x[:, 0], (h, c))\n    head(h).pow(2).sum().backward()"],
+        "h",
+    ),
+    "cell run twice": (
+        ["h = None", *["y, h = rnn(data[0], h)\nhead(y).pow(2).mean().backward()"] * 2], "h",
+    ),
+    "attribute of a model": ([MODEL, "trainer.fit(data)"], "self.model.memory"),
+    "kept graph and a step": (
+        ["h = None\nfor x in data:\n    y, h = rnn(x, h)\n    loss = head(y).pow(2).mean()\n"
+         "    loss.backward(retain_graph=True)\n    opt.step()"],
+        "h",
+    ),
+    "through a function": (
+        ["def train_step(x, state):\n    y, state = rnn(x, state)\n    head(y).exp().mean().backward()\n    return state",
+         "state = None\nfor x in data:\n    state = train_step(x, state)"],
+        "state",
+    ),
+    "in a dictionary": (
+        ["memory = {'h': None}\nfor x in data:\n    y, memory['h'] = rnn(x, memory['h'])\n    head(y).exp().mean().backward()"],
+        "memory",
+    ),
+}  # fmt: skip
+
+SILENT = {
+    "detached": (
+        "h = None\nfor x in data:\n    y, h = rnn(x, h)\n    head(y).exp().mean().backward()\n    h = h.detach()"
+    ),
+    "detached at the start": (
+        "h = torch.zeros(1, 2, 8)\nfor x in data:\n    y, h = rnn(x, h.detach())\n    head(y).exp().mean().backward()"
+    ),
+    "one backward at the end": (
+        "h, loss = None, 0\nfor x in data:\n    y, h = rnn(x, h)\n    loss = loss + head(y).exp().mean()\nloss.backward()"
+    ),
+    "a new state for each batch": "for x in data:\n    y, h = rnn(x)\n    head(y).exp().mean().backward()",
+    "without a graph": "h = None\nwith torch.no_grad():\n    for x in data:\n        y, h = rnn(x, h)",
+    "stepped before": (
+        "for x in data:\n    h = rnn(x)[1]\n    loss = head(h).pow(2).mean()\n    opt.zero_grad()\n    loss.backward()\n"
+        "    opt.step()"
+    ),
+}
+
+
+def found(cells):
+    with a_notebook() as notebook:
+        for source in (START, *cells):
+            run = notebook.run(source)
+        return [finding for finding in run.findings if finding.severity == "error"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_state_is_named(name):
+    cells, subject = FOUND[name]
+    (finding,) = found(cells)
+    assert (finding.slug, finding.subject) == ("hidden-state-not-detached", subject)
+    assert f"`{subject}`" in finding.message
+    assert "backward" in finding.code
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_silent(name):
+    assert found([SILENT[name]]) == []

@@ -1,0 +1,72 @@
+"""Values that were changed after autograd had saved them."""
+# ruff: noqa: E501, ISC004 - programs of several lines, each as one string, so that the table can be read
+
+import pytest
+
+from tests.cells import a_notebook
+
+START = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+lin, x = nn.Linear(4, 4), torch.rand(8, 4)
+opt = torch.optim.SGD(lin.parameters(), lr=0.1)
+"""
+BLOCK = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = torch.tanh(self.lin(x))
+        h *= 2
+        return h
+
+
+block = Block()
+"""
+FOUND = {
+    "augmented": (["h = torch.sigmoid(lin(x))\nh += x\nh.mean().backward()"], 2, "h", False),
+    "index": (["p = lin(x).softmax(-1)\np[:, 0] = 0\nloss = p.sum()\nloss.backward()"], 2, "p", False),
+    "method": (["e = lin(x).exp()\ne.clamp_(max=2)\ne.sum().backward()"], 2, "e", False),
+    "function": (["t = lin(x).tanh()\nF.relu_(t)\nt.sum().backward()"], 2, "t", False),
+    "switch": (["t = lin(x).tanh()\nu = F.relu(t, inplace=True)\nu.sum().backward()"], 2, "t", False),
+    "input of a product": (["scale = torch.ones(4)\ny = lin(x) * scale\nscale += 1\ny.sum().backward()"], 3, "scale", False),
+    "in a module": ([BLOCK, "loss = block(x).pow(2).mean()\nloss.backward()"], 9, "h", True),
+    "layers": (["net = nn.Sequential(lin, nn.Sigmoid(), nn.ReLU(inplace=True))\nnet(x).sum().backward()"], 1, "", True),
+    "in a loop": (
+        ["def train():\n    for _ in range(3):\n        a = lin(x).exp()\n        a -= 1\n        loss = a.mean()\n"
+         "        loss.backward()\n        opt.step()", "train()"],
+        4, "a", False,
+    ),
+}  # fmt: skip
+SILENT = {
+    "not needed": "h = lin(x)\nh += x\nh.relu_()\nh.mean().backward()",
+    "clone": "h = torch.sigmoid(lin(x))\nk = h.clone()\nk += x\nk.mean().backward()",
+    "out of place": "h = torch.sigmoid(lin(x))\nh = h + x\nh.mean().backward()",
+    "after backward": "h = torch.sigmoid(lin(x))\nh.mean().backward()\nwith torch.no_grad():\n    h += 1",
+    "caught": "h = lin(x).exp()\nh += 1\ntry:\n    h.sum().backward()\nexcept RuntimeError:\n    pass",
+}
+
+
+def found(cells):
+    with a_notebook() as notebook:
+        for source in (START, *cells):
+            run = notebook.run(source)
+        return list(run.findings)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_statement_is_found(name):
+    cells, line, subject, probable = FOUND[name]
+    (finding,) = found(cells)
+    assert (finding.slug, finding.line, finding.subject) == ("inplace-on-saved", line, subject)
+    assert ("probably" in finding.message) is probable
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_silent(name):
+    assert found([SILENT[name]]) == []

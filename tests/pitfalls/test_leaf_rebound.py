@@ -1,0 +1,60 @@
+"""Names that lost their leaf."""
+# ruff: noqa: E501 - programs of several lines, each as one string, so that the table can be read
+
+import pytest
+
+from tests.cells import a_notebook
+
+START = """
+import io
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+x, y = torch.rand(20, 3), torch.rand(20)
+w = torch.zeros(3, requires_grad=True)
+"""
+FOUND = {
+    "update by hand": (["for _ in range(3):\n    loss = (x @ w - y).pow(2).mean()\n    loss.backward()\n    w = w - 0.1 * w.grad\n    w.grad.zero_()"], 4, "w", "`w = w - 0.1 * w.grad` (line 4)"),
+    "under no_grad": (["for _ in range(3):\n    loss = (x @ w - y).pow(2).mean()\n    loss.backward()\n    with torch.no_grad():\n        w = w - 0.1 * w.grad"], 5, "w", "needs no gradient"),
+    "in a function": (["def fit(weight):\n    for _ in range(3):\n        (x @ weight - y).pow(2).mean().backward()\n        weight = weight - 0.1 * weight.grad\n    return weight", "fit(w)"], 4, "weight", "of cell"),
+    "attribute": (["class Model:\n    def __init__(self):\n        self.w = torch.zeros(3, requires_grad=True)\n\n    def step(self):\n        (x @ self.w - y).pow(2).mean().backward()\n        self.w = self.w - 0.1 * self.w.grad\n\n\nmodel = Model()", "for _ in range(2):\n    model.step()"], 7, "self.w", "self.w"),
+    "scaled when made": (["v = torch.rand(3, requires_grad=True) * 0.1\nopt = torch.optim.SGD([v], lr=0.1)"], 1, "v", "no leaf"),
+    "another cell": (["w = w + 1", "w.sum().backward()\nprint(w.grad)"], 1, "w", "`w = w + 1`"),
+    "computed for an optimizer": (["z = w.exp()\nopt = torch.optim.Adam([z])"], 2, "z", "leaves only"),
+}  # fmt: skip
+SILENT = {
+    "in place": "for _ in range(3):\n    (x @ w - y).pow(2).mean().backward()\n    with torch.no_grad():\n        w -= 0.1 * w.grad\n    w.grad = None",
+    "activation": "h = x * w\nh = h.tanh()\nh.sum().backward()\nprint(w.grad)",
+    "kept": "h = x * w\nh = h.tanh()\nh.retain_grad()\nh.sum().backward()\nprint(h.grad)",
+    "made anew": "for _ in range(3):\n    (x @ w - y).pow(2).mean().backward()\n    w = (w - 0.1 * w.grad).detach().requires_grad_()",
+    "read before": "w.sum().backward()\nprint(w.grad)\nw = w * 2",
+    "asked": "w = w * 2\nw.sum().backward()\nprint(w.is_leaf)",
+    "a number": "grad = 1.0\ngrad = grad * 2\nprint(grad)",
+    "functional": "def adapt(w):\n    (g,) = torch.autograd.grad((x @ w - y).pow(2).mean(), w, create_graph=True)\n    w = w - 0.1 * g\n    return (x @ w - y).pow(2).mean()\n\n\nadapt(w).backward()\nprint(w.grad)",
+    "another none": "class Thing:\n    grad = None\n\n\nthing = Thing()\ntry:\n    thing.grad.zero_()\nexcept AttributeError:\n    pass",
+}  # fmt: skip
+
+
+def found(cells):
+    with a_notebook() as notebook:
+        for source in (START, *cells):
+            run = notebook.run(source)
+        return [finding for finding in run.findings if finding.slug == "leaf-rebound"], run.findings
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found_with_names(name):
+    cells, line, subject, mentions = FOUND[name]
+    (finding,), everything = found(cells)
+    assert (finding.line, finding.subject) == (line, subject)
+    assert mentions in finding.message
+    assert [one.slug for one in everything if one.severity == "error" and one is not finding] == []
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_silent(name):
+    assert found([SILENT[name]])[0] == []

@@ -1,0 +1,90 @@
+"""Variables that take something from one turn of a loop, or one call, to the next, found in the text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+
+from torch_inspector.observe.lines import _own_nodes, _scope_at
+from torch_inspector.observe.source import dotted
+
+_GROWS = frozenset(("append", "extend", "update", "appendleft", "add", "insert"))
+
+
+@lru_cache(maxsize=64)
+def carried_at(tree: ast.Module, line: int) -> frozenset[str]:
+    """Names that a loop around a line reads before it gives them a value; at the top level of a cell, the cell too.
+
+    `out, state = cell(x, state)` carries `state`; `x = f(x)` after `x = batch` in the same loop carries nothing.
+    """
+    scope = _scope_at(tree, line)
+    loops: list[ast.AST] = [n for n in _own_nodes(scope) if isinstance(n, ast.For | ast.While) and _spans(n, line)]
+    found: set[str] = set()
+    for loop in loops or ([tree] if scope is tree else []):
+        found |= _carried_in(loop)
+    return frozenset(found)
+
+
+def line_of(tree: ast.Module, name: str, line: int) -> int | None:
+    """The line of the loop around another one, or of the cell, that gives a carried name its next value."""
+    scope = _scope_at(tree, line)
+    loops: list[ast.AST] = [n for n in _own_nodes(scope) if isinstance(n, ast.For | ast.While) and _spans(n, line)]
+    statements = [s for loop in loops or [scope] for s in _own_nodes(loop) if name in _stored(s)]
+    return max((s.lineno for s in statements), default=None)
+
+
+def _spans(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _carried_in(loop: ast.AST) -> set[str]:
+    found, given = set(), set[str]()
+    read: set[str] = set()
+    if isinstance(loop, ast.For):
+        given |= {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    for statement in sorted(_own_nodes(loop), key=lambda s: (s.lineno, s.col_offset)):
+        read |= _read(statement) - given
+        stored = _stored(statement)
+        found |= stored & read
+        given |= stored
+    return found
+
+
+def _parts(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions of a statement, without the statements inside it."""
+    for part in ast.iter_child_nodes(statement):
+        if isinstance(part, ast.expr | ast.withitem):
+            yield from ast.walk(part)
+
+
+def _read(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return set()
+    loads = {dotted(n) for n in _parts(statement) if isinstance(getattr(n, "ctx", None), ast.Load)}
+    if isinstance(statement, ast.AugAssign):
+        loads.add(dotted(statement.target))
+    return loads - {""}
+
+
+def _stored(statement: ast.stmt) -> set[str]:
+    """What a statement gives a value: names, attributes, containers that get an element."""
+    found = set()
+    for node in _parts(statement):
+        if isinstance(getattr(node, "ctx", None), ast.Store):
+            found.add(dotted(node.value if isinstance(node, ast.Subscript) else node))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWS:
+            found.add(dotted(node.func.value))
+    return found - {""}
+
+
+@lru_cache(maxsize=64)
+def kept_attributes(tree: ast.AST) -> frozenset[str]:
+    """Attributes of `self` that one method both reads and gives a value: the state of a model between calls."""
+    found: set[str] = set()
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef) and function.name != "__init__":
+            own = [n for n in ast.walk(function) if isinstance(n, ast.Attribute) and dotted(n).startswith("self.")]
+            read = {n.attr for n in own if isinstance(n.ctx, ast.Load)}
+            found |= read & {n.attr for n in own if isinstance(n.ctx, ast.Store)}
+    return frozenset(found)

@@ -1,0 +1,122 @@
+"""Statements that change something in place, found in the text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from torch_inspector.observe.source import dotted
+
+_AUGMENTED: dict[type[ast.operator], str] = {
+    ast.Add: "Add",
+    ast.Sub: "Sub",
+    ast.Mult: "Mul",
+    ast.Div: "Div",
+    ast.Pow: "Pow",
+}
+_SIGNS: dict[str, str] = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Pow": "**"}
+# In-place names that change no values.
+_HARMLESS = frozenset(
+    ("requires_grad_", "retain_grad_", "share_memory_", "detach_", "rename_", "squeeze_", "unsqueeze_")
+)
+_SPACES = ("torch", "F", "nn.functional", "torch.nn.functional", "functional")
+_LONGEST = 100
+
+
+class Mutation(NamedTuple):
+    """One statement."""
+
+    path: str
+    """What it changes; empty for a layer with `inplace=True`."""
+    line: int
+    text: str
+    operation: str
+    """How the name of its autograd node begins: `Add`, `CopySlices`, `MaskedFill`."""
+    remedy: str
+
+
+@lru_cache(maxsize=32)
+def mutations(tree: ast.AST) -> tuple[Mutation, ...]:
+    """All statements of a text that change a value in place, by line."""
+    found = [one for node in ast.walk(tree) for one in _of(node)]
+    return tuple(sorted(found, key=lambda one: one.line))
+
+
+def _of(node: ast.AST) -> Iterator[Mutation]:
+    if isinstance(node, ast.AugAssign):
+        yield from _augmented(node)
+    elif isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Subscript) and _base(target):
+                remedy = f"{_base(target)} = {_base(target)}.clone()  # before this line"
+                yield Mutation(_base(target), node.lineno, _text(node), "CopySlices", remedy)
+    elif isinstance(node, ast.Call):
+        yield from _called(node)
+
+
+def _augmented(node: ast.AugAssign) -> Iterator[Mutation]:
+    path, operation = _base(node.target), _AUGMENTED.get(type(node.op), "")
+    if not path:
+        return
+    if isinstance(node.target, ast.Subscript):
+        yield Mutation(path, node.lineno, _text(node), "CopySlices", f"{path} = {path}.clone()  # before this line")
+        return
+    sign = _SIGNS.get(operation, "")
+    value = ast.unparse(node.value)
+    value = f"({value})" if isinstance(node.value, ast.BinOp | ast.IfExp) and operation != "Add" else value
+    yield Mutation(path, node.lineno, _text(node), operation, f"{path} = {path} {sign} {value}" if sign else "")
+
+
+def _called(call: ast.Call) -> Iterator[Mutation]:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func)
+    inplace = any(k.arg == "inplace" and isinstance(k.value, ast.Constant) and k.value.value for k in call.keywords)
+    first = _base(call.args[0]) if call.args else ""
+    if inplace:
+        # A layer is made with numbers and switches, a function is given the tensor.
+        remedy = _text(call).replace(", inplace=True", "").replace("inplace=True", "")
+        yield Mutation("" if name[:1].isupper() else first, call.lineno, _text(call), name, remedy)
+    out = next((_base(k.value) for k in call.keywords if k.arg == "out"), "")
+    if out:
+        yield Mutation(out, call.lineno, _text(call), name, "")
+    if not name.endswith("_") or name.endswith("__") or name in _HARMLESS or not isinstance(call.func, ast.Attribute):
+        return
+    of_space = dotted(call.func.value) in _SPACES
+    path = first if of_space else _base(call.func.value)
+    plain = _text(call).replace(f".{name}(", f".{name[:-1]}(")
+    cut = isinstance(call.args[0] if of_space and call.args else call.func.value, ast.Subscript)
+    known = "" if name in ("copy_", "fill_", "zero_") or cut else f"{path} = {plain}"
+    if path:
+        yield Mutation(path, call.lineno, _text(call), "CopySlices" if cut else name, known)
+
+
+def _base(node: ast.AST) -> str:
+    """The variable behind `h`, `h[0]`, `h[:, 1].T`."""
+    while isinstance(node, ast.Subscript | ast.Call) or (
+        isinstance(node, ast.Attribute) and node.attr in ("T", "mT", "data")
+    ):
+        if isinstance(node, ast.Call):
+            if not isinstance(node.func, ast.Attribute) or not _is_view(node.func.attr):
+                return ""
+            node = node.func.value
+        else:
+            node = node.value
+    return dotted(node)
+
+
+def _is_view(method: str) -> bool:
+    known = ("view", "t", "transpose", "permute", "squeeze", "unsqueeze", "narrow", "select", "diagonal", "flatten")
+    # Calls in place give back their own tensor: `h.add_(1).mul_(2)`.
+    return method in (*known, "expand", "reshape", "view_as") or method.endswith("_")
+
+
+def _text(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def matches(operation: str, node_kind: str) -> bool:
+    """True if the name of an autograd node is that of an operation: `masked_fill_` for `MaskedFillBackward0`."""
+    plain = operation.replace("_", "").lower()
+    return bool(plain) and node_kind.lower().startswith(plain)

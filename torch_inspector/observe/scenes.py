@@ -1,0 +1,120 @@
+"""The user's frames that an exception passed through, and the tensors that their code names."""
+
+from __future__ import annotations
+
+import ast
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.locals import locals_of
+from torch_inspector.observe.raised import traceback_of
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.place import CodeFile, Places
+
+# Frames, elements of a container, and tensors that are looked at.
+_FRAMES, _ENTRIES, _TENSORS = 8, 16, 400
+_LISTS = (list, tuple, deque)
+_DICTS = (dict, OrderedDict, defaultdict)
+_MODULE_PARTS = frozenset(("_parameters", "_modules"))
+
+
+class Scene(NamedTuple):
+    """One of the user's frames. Drop it at once."""
+
+    frame: FrameType
+    line: int
+    """Line in its file, not as typed."""
+    file: CodeFile
+
+
+class Seen(NamedTuple):
+    """A tensor that the code of a frame can name."""
+
+    path: str
+    tensor: Any
+    owner: str
+    """Path of the container that holds it, or its own."""
+    kind: str
+    """`tensor`, the class of that container, or `attribute`."""
+
+
+def scenes_of(error: BaseException, places: Places) -> list[Scene]:
+    """The user's frames in the traceback, the innermost first."""
+    found, entry = [], traceback_of(error)
+    while entry is not None:
+        file = places.file_of(entry.tb_frame)
+        if file is not None:
+            found.append(Scene(entry.tb_frame, entry.tb_lineno, file))
+        entry = entry.tb_next
+    return found[: -_FRAMES - 1 : -1]
+
+
+def tensors_of(scene: Scene) -> list[Seen]:
+    """Tensors that a frame names: variables, elements, attributes of its objects and of the layers of its models."""
+    names = _names_in(scene)
+    outer = scene.frame.f_globals
+    with locals_of(scene.frame) as values:
+        known = [(name, values[name] if name in values else outer.get(name)) for name in names]
+        found = [seen for name, value in known for seen in _inside(name, value, 0)]
+    return found[:_TENSORS]
+
+
+def _names_in(scene: Scene) -> dict[str, None]:
+    """Names that the code of a frame uses; IPython compiles each statement of a cell on its own."""
+    code, tree = scene.frame.f_code, scene.file.tree
+    names = (*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names)
+    if code.co_name == "<module>" and tree is not None:
+        names = (*names, *[node.id for node in ast.walk(tree) if isinstance(node, ast.Name)])
+    return dict.fromkeys(names)
+
+
+def _inside(path: str, value: Any, depth: int) -> Iterator[Seen]:
+    kind = type(value)
+    if kinds.is_a(value, torch.Tensor):
+        yield Seen(path, value, path, "tensor" if depth == 0 else "attribute")
+    elif kind in _LISTS or kind in _DICTS:
+        yield from _entries(path, value, kinds.class_name(value))
+    elif kinds.is_a(value, torch.nn.Module):
+        yield from _attributes_of_layers(path, value)
+    elif depth == 0:
+        for name, part in list(kinds.fields_of(value).items())[: 4 * _ENTRIES]:
+            yield from _inside(f"{path}.{name}", part, 1)
+
+
+def _entries(path: str, value: Any, kind: str) -> Iterator[Seen]:
+    """Tensors of a container, or of a container in it: the states of several layers are tuples in a list."""
+    for key, part in _pairs(value):
+        inner = list(_pairs(part)) if type(part) in _LISTS else []
+        for name, one in ((f"{path}[{key}]", part), *((f"{path}[{key}][{i}]", one) for i, one in inner)):
+            if kinds.is_a(one, torch.Tensor):
+                yield Seen(name, one, path, kind)
+
+
+def _pairs(value: Any) -> list[tuple[str, Any]]:
+    if type(value) in _DICTS:
+        entries = list(dict.items(value))[:_ENTRIES]
+        return [(repr(key), part) for key, part in entries if type(key) in (str, int)]
+    count = len(value)
+    places = range(count) if count <= _ENTRIES else range(count - _ENTRIES, count)
+    return [(str(place), value[place]) for place in places]
+
+
+def _attributes_of_layers(path: str, module: Any) -> Iterator[Seen]:
+    """Tensors that a model keeps as attributes or buffers, not its parameters."""
+    for prefix, layer in layers.walk_modules(module):
+        owner = f"{path}.{prefix}" if prefix else path
+        fields = kinds.fields_of(layer)
+        buffers = fields.get("_buffers")
+        parts = [*fields.items(), *(buffers.items() if type(buffers) is dict else ())]
+        for name, part in parts:
+            if name in _MODULE_PARTS or name.endswith("_hooks"):
+                continue
+            if kinds.is_a(part, torch.Tensor) or type(part) in _LISTS:
+                for seen in _inside(f"{owner}.{name}", part, 1):
+                    yield seen._replace(owner=f"{owner}.{name}")

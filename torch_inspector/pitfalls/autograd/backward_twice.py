@@ -1,0 +1,101 @@
+"""A second backward pass through a graph that the first has freed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from torch_inspector.facts import BackwardFact, ErrorFact, NamedFact, Place, RefusalFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_REFUSED = "backward through the graph a second time"
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds what was computed once and differentiated twice, when torch has refused the second pass."""
+    error = run.error
+    if error is None or error.kind != "RuntimeError" or _REFUSED not in error.message:
+        return
+    refusal = error.refusal or RefusalFact()
+    if any(_is_state(one, refusal) for one in refusal.carried):
+        return  # told by `hidden_state_not_detached`
+    message, subject, fix = _told(error, refusal, run.backward_before())
+    yield Finding(
+        message=message,
+        subject=subject,
+        fix=fix,
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=tuple(_evidence(refusal, run.backward_before(), error.place)),
+    )
+
+
+def _is_state(one: NamedFact, refusal: RefusalFact) -> bool:
+    """True for a carried state; a single number that is carried is a sum of losses."""
+    return one.shape is not None and prod(one.shape) != 1 and one.path != refusal.root
+
+
+def _told(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:
+    root = refusal.root or "the loss"
+    if refusal.carried:
+        return _of_total(root, refusal.carried[0].path)
+    if refusal.is_old or not refusal.olds:
+        return _of_root(error, refusal, before)
+    return _of_shared(error, refusal, before)
+
+
+def _of_total(root: str, path: str) -> tuple[str, str, str]:
+    went = f"`{root}.backward()` went back through the losses of earlier steps"
+    fix = f"call backward() on the loss of one step, or {root}.backward() once after the loop"
+    return f"{went}, which `{path}` still adds up: the first call has freed their graph.", path, fix
+
+
+def _of_root(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:
+    root = refusal.root or "the loss"
+    earlier = f" {_where(before.place, error.place)}" if before is not None and before.place.line is not None else ""
+    also = f" (`{refusal.known_as}` where it is made)" if refusal.known_as else ""
+    elsewhere = before is not None and before.place != error.place
+    first = f"the call{earlier}" if earlier and elsewhere else "the first call"
+    made = _made(refusal, error.place)
+    message = f"backward() went through the graph of `{root}`{also} again{made}; {first} had freed it."
+    if refusal.in_loop:
+        fix = f"{root} = ...  # inside the loop, before each backward()" if refusal.named else ""
+    else:
+        fix = f"run the line that computes {root} again before each backward()" if refusal.named else ""
+    return message, refusal.root if refusal.named else "", fix or "compute the loss anew before each backward()"
+
+
+def _of_shared(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:
+    root, old = refusal.root or "the loss", refusal.olds[0]
+    other = before.root if before is not None and before.root and before.place != error.place else ""
+    call = f"`{other}.backward()` {_where(before.place, error.place)}" if other and before else "the call before"
+    made = old.made_at if old.made_at is not None and old.made_at.line else None
+    where = f" ({_where(made, error.place).removeprefix('in ')})" if made is not None else ""
+    message = f"`{root}` was computed from `{old.path}`{where}, and {call} had freed the graph behind `{old.path}`."
+    name = old.path
+    if other and other != refusal.root:
+        fix = f"({other} + {root}).backward()  # once for both" if refusal.named else ""
+        fix = fix or f"{other}.backward(retain_graph=True)  # another pass follows"
+    elif refusal.in_loop and made is not None and made.cell == error.place.cell:
+        fix = f"{name} = ...  # line {made.line}, moved into the loop; or {name}.detach() if it is not trained"
+    else:
+        fix = f"{name} = ...  # computed anew before each backward(), or {name}.detach() if it is not trained"
+    return message, name, fix
+
+
+def _made(refusal: RefusalFact, here: Place) -> str:
+    made = refusal.made_at
+    return f", which is made {_where(made, here)}" if made is not None and made.line is not None else ""
+
+
+def _where(place: Place, here: Place) -> str:
+    return f"in line {place.line}" + (f" of cell {place.cell}" if place.cell not in (here.cell, None) else "")
+
+
+def _evidence(refusal: RefusalFact, before: BackwardFact | None, here: Place) -> Iterator[Evidence]:
+    for old in refusal.olds:
+        yield Evidence(f"{old.path} (from before)", f"{old.kind} {old.shape}")
+    if before is not None and before.place.line is not None:
+        yield Evidence("backward call before", _where(before.place, here).removeprefix("in "))

@@ -1,0 +1,53 @@
+"""A change through `.data` between a forward pass and its backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import BackwardFact, DataEditFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds changes that autograd does not see, on a tensor that the graph of the `backward()` after them has used."""
+    if run.error is not None:
+        return
+    for one in (run, *run.earlier):
+        for edit in one.trace.data_edits:
+            calls = _calls(run, edit, one.cell.number)
+            if calls:
+                yield _finding(edit, one.cell.number, is_leaf=any(_reached(run, edit, call) for call in calls))
+
+
+def _calls(run: Run, edit: DataEditFact, cell: int | None) -> list[BackwardFact]:
+    """The calls of that `backward()` in this run."""
+    here = (cell, edit.backward_line, edit.function)
+    return [b for b in run.trace.backwards if (b.place.cell, b.place.line, b.place.function) == here]
+
+
+def _reached(run: Run, edit: DataEditFact, call: BackwardFact) -> bool:
+    """True if the graph ends in that tensor, or in a parameter of the module that it belongs to."""
+    keys = call.witness.leaf_keys if call.witness is not None else frozenset()
+    of_tensors = {one.key for one in run.after.tensors if one.path == edit.path}
+    of_modules = {key for one in run.after.modules if one.path == edit.owner for key in one.parameter_keys}
+    return bool(keys & (of_tensors | of_modules))
+
+
+def _finding(edit: DataEditFact, cell: int | None, *, is_leaf: bool) -> Finding:
+    when = f"after the forward pass (line {edit.forward_line}) and before backward() (line {edit.backward_line})"
+    what = "gradients that need its old value are wrong without an error"
+    return Finding(
+        message=f"`{edit.text}` changes `{edit.path}` {when}, unseen by autograd: {what}.",
+        subject=edit.path,
+        fix=f"with torch.no_grad(): change {edit.path} itself, after backward()",
+        line=edit.line,
+        cell=cell,
+        evidence=(
+            Evidence("forward pass in line", edit.forward_line),
+            Evidence("backward() in line", edit.backward_line),
+        ),
+        # Whether the old value is needed is not seen for a tensor that is no leaf.
+        severity="" if is_leaf else "hint",
+    )

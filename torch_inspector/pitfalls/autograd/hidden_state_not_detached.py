@@ -1,0 +1,62 @@
+"""A recurrent state that brings the graph of one step into the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from torch_inspector.facts import ErrorFact, NamedFact, RefusalFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_TWICE = "backward through the graph a second time"
+_CHANGED = "has been modified by an inplace operation"
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds the variable that leads from the graph of one step to that of the step before, when backward has failed."""
+    error = run.error
+    if error is None or error.kind != "RuntimeError" or error.refusal is None:
+        return
+    if _TWICE not in error.message and _CHANGED not in error.message:
+        return
+    states = [one for one in error.refusal.carried if _is_state(one, error.refusal)]
+    if states:
+        yield _finding(error, states)
+
+
+def _is_state(one: NamedFact, refusal: RefusalFact) -> bool:
+    """A single number that is carried is a sum of losses."""
+    return one.shape is not None and prod(one.shape) != 1 and one.path != refusal.root
+
+
+def _finding(error: ErrorFact, states: list[NamedFact]) -> Finding:
+    names = " and ".join(f"`{state.path}`" for state in states)
+    first = states[0]
+    given = first.made_at
+    where = f" (line {given.line})" if given is not None and given.line and given.cell == error.place.cell else ""
+    which = "keep" if len(states) > 1 else "keeps"
+    after = (
+        "and backward() has already freed that."
+        if _TWICE in error.message
+        else "and optimizer.step() has changed the weights that it needs."
+    )
+    return Finding(
+        message=f"{names}{where} {which} the graph of the step before, so this backward() goes back into it, {after}",
+        subject=first.path,
+        fix="\n".join(_fix(state) for state in states),
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=tuple(Evidence(state.path, f"{state.kind} {state.shape}") for state in states),
+    )
+
+
+def _fix(state: NamedFact) -> str:
+    name = state.path
+    if state.kind in ("tuple", "list", "deque"):
+        made = "tuple(h.detach() for h in {})" if state.kind == "tuple" else "[h.detach() for h in {}]"
+        return f"{name} = {made.format(name)}  # at the start of each step"
+    if state.kind in ("tensor", "attribute"):
+        return f"{name} = {name}.detach()  # at the start of each step"
+    return f"call .detach() on the tensors of {name} at the start of each step"

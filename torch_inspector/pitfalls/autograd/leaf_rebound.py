@@ -1,0 +1,123 @@
+"""A name that stood for a trainable leaf was given a computed value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import ErrorFact, OperandFact, RebindFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_NO_LEAF = "can't optimize a non-leaf Tensor"
+_NO_GRAPH = "does not require grad and does not have a grad_fn"
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds assignments after which a name that trains is no leaf any more: its `.grad` stays empty."""
+    if run.error is not None:
+        yield from _of_error(run, run.error)
+        return
+    told = set()
+    for read in run.trace.grad_reads:
+        rebind = _rebind(run, read.path, read.line)
+        if rebind is not None and read.path not in told and _lost(run, read.path):
+            told.add(read.path)
+            yield _finding(run, rebind, read.line)
+
+
+def _lost(run: Run, path: str) -> bool:
+    """True if the variable needs a gradient, is no leaf, and was not told to keep its gradient."""
+    asked = any(call.name == f"{path}.retain_grad" for one in (*run.earlier, run) for call in one.trace.calls)
+    return not asked and any(one.path == path and one.requires_grad and not one.is_leaf for one in run.after.tensors)
+
+
+def _rebind(run: Run, path: str, line: int | None) -> tuple[RebindFact, int | None] | None:
+    """The latest assignment of that kind at the top level, here or in a cell before, with the number of the cell."""
+    own = [one for one in run.trace.rebinds if one.path == path and not one.function]
+    if own:
+        before = [one for one in own if line is None or one.line <= line]
+        if before:
+            return before[-1], run.cell.number
+    if re.search(rf"^ *{re.escape(path)} = ", run.cell.code, re.MULTILINE):
+        return None
+    for one in reversed(run.earlier):
+        found = [fact for fact in one.trace.rebinds if fact.path == path and not fact.function]
+        if found:
+            return found[-1], one.cell.number
+    return None
+
+
+def _of_error(run: Run, error: ErrorFact) -> Iterator[Finding]:
+    if _NO_LEAF in error.message:
+        yield from _of_optimizer(run, error)
+        return
+    rebind = None
+    if error.kind in ("AttributeError", "TypeError") and "NoneType" in error.message and ".grad" in error.statement:
+        tensors = [one for one in error.operands if one.kind == "tensor" and not one.is_leaf]
+        guarded = [one for one in error.operands if one.kind == "tensor" and not one.requires_grad]
+        paths = {one.path for one in (*tensors, *guarded)}
+        rebind = next((one for one in _near(run, error) if one[0].path in paths), None)
+    elif _NO_GRAPH in error.message:
+        rebind = next((one for one in _near(run, error) if one[0].in_no_grad and one[0].reads_grad), None)
+    if rebind is not None:
+        yield _finding(run, rebind, error.place.line)
+
+
+def _near(run: Run, error: ErrorFact) -> Iterator[tuple[RebindFact, int | None]]:
+    """Assignments of that kind in the function or cell that failed."""
+    for one in (run, *reversed(run.earlier)):
+        if one.cell.number == error.place.cell:
+            for fact in one.trace.rebinds:
+                if fact.function == error.place.function and not fact.made:
+                    yield fact, one.cell.number
+
+
+def _of_optimizer(run: Run, error: ErrorFact) -> Iterator[Finding]:
+    tensor = next((o for o in error.operands if o.kind == "tensor" and o.requires_grad and not o.is_leaf), None)
+    if tensor is None:
+        return
+    rebind = _rebind(run, tensor.path, None)
+    if rebind is not None:
+        yield _finding(run, rebind, error.place.line)
+        return
+    yield Finding(
+        message=f"`{tensor.path}`{_made(tensor, error)} is computed from others: an optimizer takes leaves only.",
+        subject=tensor.path,
+        fix=f"{tensor.path} = {tensor.path}.detach().requires_grad_()  # before the optimizer is made",
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=(Evidence(tensor.path, f"{tensor.dtype} {tensor.shape}, no leaf"),),
+    )
+
+
+def _made(tensor: OperandFact, error: ErrorFact) -> str:
+    made = tensor.made_at
+    return f" (line {made.line})" if made is not None and made.line and made.cell == error.place.cell else ""
+
+
+def _finding(run: Run, rebind: tuple[RebindFact, int | None], used: int | None) -> Finding:
+    fact, cell = rebind
+    here = cell == run.cell.number
+    there = "" if here else f" of cell {cell}"
+    left = "a tensor that needs no gradient" if fact.in_no_grad else "a computed tensor, no leaf"
+    text = f"`{fact.text}` (line {fact.line}{there}) makes `{fact.path}` {left}"
+    return Finding(
+        message=f"{text}: backward() fills no `{fact.path}.grad`.",
+        subject=fact.path,
+        fix=_fix(fact),
+        line=fact.line,
+        cell=cell,
+        evidence=(Evidence("used in line", used),) if used is not None else (),
+    )
+
+
+def _fix(fact: RebindFact) -> str:
+    if fact.made:
+        return fact.remedy
+    if fact.in_no_grad:
+        return f"{fact.remedy}  # in place, under no_grad() as it is"
+    if fact.reads_grad:
+        return f"with torch.no_grad():\n    {fact.remedy}"
+    return f"with torch.no_grad():\n    {fact.remedy}\n# or keep {fact.path} and give the result another name"

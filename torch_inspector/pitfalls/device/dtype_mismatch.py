@@ -1,0 +1,163 @@
+"""Operands of different number types, most often float64 data from NumPy and float32 weights."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import ErrorFact, OperandFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_KINDS = ("RuntimeError", "ValueError", "TypeError", "IndexError")
+# What torch 2.4 to 2.13 says, with the types left out.
+_REFUSALS = (
+    "must have the same dtype",
+    "to have the same dtype",
+    "to have same dtype",
+    "have the same scalar type",
+    "does not match weight dtype",
+    "dtypes match, got",
+    "mixed dtype (CPU)",
+    "to be equal to src.dtype",
+    "Type promoting not supported",
+    "input must have the type torch.",
+    "have one of the following scalar types",
+)
+# Said of devices too (`torch.cuda.FloatTensor`) and of the classes for a loss (`expected scalar type Long`).
+_EXPECTED = re.compile(r"expected scalar type (\w+) but found (\w+)|Found dtype (\w+) but expected (\w+)")
+_SHOULD = re.compile(r"Input type \((.+?)\) and (?:weight|bias) type \((.+?)\) should be the same")
+_NAMES = {
+    "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
+    "int": "int32", "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "long int": "int64",
+    "float64": "float64", "float32": "float32", "float16": "float16", "int64": "int64", "int32": "int32",
+    "c10::half": "float16", "c10::bfloat16": "bfloat16", "signed char": "int8", "unsigned char": "uint8",
+}  # fmt: skip
+_WORDS = re.compile(r"\b(?:torch\.)?(Double|Float|Half|BFloat16|Long|Int|Short|Char|Byte|Bool)(?:Tensor)?\b")
+_SMALL_WORDS = re.compile(
+    r"\b(?:got:? |!= |type |dtype \(?|: )(?:torch\.)?(double|float64|float32|float16|float|half)\b"
+)
+_FLOATS = ("float64", "float32", "float16", "bfloat16")
+_CALLS = {"float32": ".float()", "float64": ".double()", "float16": ".half()", "int64": ".long()"}
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds the operand whose numbers have another type than the rest, when torch has refused to mix them."""
+    error = run.error
+    if error is None or error.kind not in _KINDS or not _is_meant(error.message):
+        return
+    home = _home(error)
+    yield _finding(error, home, _odd_one(error, home))
+
+
+def _is_meant(message: str) -> bool:
+    expected = _EXPECTED.search(message)
+    if expected is not None:
+        wanted, found = (expected[1], expected[2]) if expected[1] else (expected[4], expected[3])
+        # Whole numbers for classes, or classes where shares are wanted, are another mistake.
+        return _known(wanted) in _FLOATS and _known(found) in _FLOATS
+    should = _SHOULD.search(message)
+    if should is not None:
+        return ("cuda" in should[1]) == ("cuda" in should[2]) and (
+            "mkldnn" not in message.lower() or "float" in message
+        )
+    return any(text in message for text in _REFUSALS)
+
+
+def _known(word: str) -> str:
+    plain = word.strip().removeprefix("torch.").removeprefix("cuda.").removesuffix("Tensor")
+    return _NAMES.get(plain.lower(), "")
+
+
+def _named(message: str) -> list[str]:
+    """Types that the message names, in order."""
+    should = _SHOULD.search(message)
+    words = list(should.groups()) if should else _WORDS.findall(message) or _SMALL_WORDS.findall(message)
+    return list(dict.fromkeys(known for known in map(_known, words) if known))
+
+
+def _home(error: ErrorFact) -> str:
+    """The type of the rest: that of the weights, or of two kinds of data the one that training uses."""
+    if "one of the following scalar types: Long" in error.message:
+        return "int64"
+    modules = sorted(error.operands, key=lambda one: one.nested)
+    weights = [one.weight_dtype for one in modules if one.weight_dtype]
+    parameters = [one.dtype for one in error.operands if one.requires_grad and one.is_leaf and one.dtype in _FLOATS]
+    if weights or parameters:
+        return (weights or parameters)[0]
+    types = [one.dtype for one in error.operands if one.dtype] or _named(error.message)
+    for usual in ("float32", "bfloat16", "float16", "float64"):
+        if usual in types or usual in _named(error.message):
+            return usual
+    return ""
+
+
+def _odd_one(error: ErrorFact, home: str) -> OperandFact | None:
+    """A tensor of another type, what met in the failing operation first; None if none is known."""
+    odd = [one for one in error.operands if one.kind == "tensor" and one.dtype and one.dtype != home]
+    named = _named(error.message)
+    told = [one for one in odd if one.dtype in named] or (odd if len(odd) == 1 else [])
+    return min(told, key=lambda one: one.nested, default=None) if home else None
+
+
+def _finding(error: ErrorFact, home: str, odd: OperandFact | None) -> Finding:
+    return Finding(
+        message=_message(error, home, odd),
+        subject=odd.path if odd else "",
+        fix=_fix(error, home, odd),
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=tuple(_evidence(error)),
+    )
+
+
+def _message(error: ErrorFact, home: str, odd: OperandFact | None) -> str:
+    if odd is None:
+        types = " and ".join(_named(error.message)) or "two number types"
+        return f"{types} met in {f'`{error.expression}`' if error.expression else 'one operation'}{_weights(error)}."
+    also = f" (`{odd.known_as}` in the call)" if odd.known_as and odd.known_as != odd.path else _called(error)
+    rest = [f"`{o.path}`" for o in error.operands if o is not odd and home in (o.dtype, o.weight_dtype)]
+    others = f"{' and '.join(dict.fromkeys(rest[:2]))} {'have' if len(rest) > 1 else 'has'}" if rest else "the rest has"
+    if home == "int64":
+        others = "the operation needs"
+    source = " NumPy's floats are float64." if odd.dtype == "float64" else ""
+    return f"`{odd.path}`{also} has {odd.dtype} numbers, {others} {home}: torch does not mix them here.{source}"
+
+
+def _called(error: ErrorFact) -> str:
+    return f" (in `{error.caller}`)" if error.caller else ""
+
+
+def _weights(error: ErrorFact) -> str:
+    owner = next((one for one in error.operands if one.weight_dtype), None)
+    return f"; the weights of `{owner.path}` are {owner.weight_dtype}" if owner is not None else ""
+
+
+def _fix(error: ErrorFact, home: str, odd: OperandFact | None) -> str:
+    call = _CALLS.get(home, f".to(torch.{home})" if home else ".float()")
+    if odd is None:
+        return _with_argument(error.expression, call) or f"x = x{call}  # for what goes into {error.expression}"
+    if odd.path.endswith((")", "]")) or "." in odd.path:
+        return f"{odd.path}{call}"
+    return f"{odd.path} = {odd.path}{call}"
+
+
+def _with_argument(expression: str, call: str) -> str:
+    """`net(torch.from_numpy(x).float())` for `net(torch.from_numpy(x))`."""
+    try:
+        tree = ast.parse(expression, mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    if not isinstance(tree, ast.Call) or len(tree.args) != 1:
+        return ""
+    given = ast.unparse(tree.args[0])
+    given = f"({given})" if isinstance(tree.args[0], ast.BinOp | ast.UnaryOp) else given
+    return f"{ast.unparse(tree.func)}({given}{call})"
+
+
+def _evidence(error: ErrorFact) -> Iterator[Evidence]:
+    for one in error.operands:
+        if one.dtype or one.weight_dtype:
+            yield Evidence(f"{one.path} ({one.kind})", one.dtype or f"weights {one.weight_dtype}")
