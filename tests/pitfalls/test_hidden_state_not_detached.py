@@ -64,6 +64,11 @@ FOUND = {
          "state = None\nfor x in data:\n    state = train_step(x, state)"],
         "state",
     ),
+    "attribute of a trainer": (
+        ["class Trainer:\n    state = None\n\n    def step(self, x):\n        y, self.state = rnn(x, self.state)\n        head(y).exp().mean().backward()\n\n\ntrainer = Trainer()",
+         "for x in data:\n    trainer.step(x)"],
+        "self.state",
+    ),
     "in a dictionary": (
         ["memory = {'h': None}\nfor x in data:\n    y, memory['h'] = rnn(x, memory['h'])\n    head(y).exp().mean().backward()"],
         "memory",

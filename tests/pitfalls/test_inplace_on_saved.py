@@ -36,6 +36,7 @@ FOUND = {
     "switch": (["t = lin(x).tanh()\nu = F.relu(t, inplace=True)\nu.sum().backward()"], 2, "t", False),
     "input of a product": (["scale = torch.ones(4)\ny = lin(x) * scale\nscale += 1\ny.sum().backward()"], 3, "scale", False),
     "in a module": ([BLOCK, "loss = block(x).pow(2).mean()\nloss.backward()"], 9, "h", True),
+    "in a function": (["def scaled(z):\n    n = z.norm(dim=1, keepdim=True)\n    z /= n\n    return z", "u = scaled(lin(x).sigmoid())\nu.sum().backward()"], 3, "z", True),
     "layers": (["net = nn.Sequential(lin, nn.Sigmoid(), nn.ReLU(inplace=True))\nnet(x).sum().backward()"], 1, "", True),
     "in a loop": (
         ["def train():\n    for _ in range(3):\n        a = lin(x).exp()\n        a -= 1\n        loss = a.mean()\n"

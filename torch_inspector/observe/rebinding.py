@@ -58,9 +58,11 @@ def _switches_off(node: ast.AST) -> bool:
 
 def _of(node: ast.Assign, function: str, guarded: bool) -> Iterator[RebindFact]:
     path = dotted(node.targets[0]) if len(node.targets) == 1 else ""
+    if not path or not _may_matter(path, node.value):
+        return
     names = {_called(n) for n in ast.walk(node.value) if isinstance(n, ast.Call)}
     text = " ".join(ast.unparse(node).split())
-    if not path or len(text) > _LONGEST or names & (_ANEW - {"tensor"}):
+    if len(text) > _LONGEST or names & (_ANEW - {"tensor"}):
         return
     fresh = [n for n in ast.walk(node.value) if isinstance(n, ast.Call) and _wants_grad(n)]
     reads = {dotted(n) for n in ast.walk(node.value) if isinstance(getattr(n, "ctx", None), ast.Load)}
@@ -70,6 +72,17 @@ def _of(node: ast.Assign, function: str, guarded: bool) -> Iterator[RebindFact]:
         remedy = _in_place(path, node)
         grads = any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node.value))
         yield RebindFact(path, node.lineno, text, function, guarded, grads, remedy)
+
+
+def _may_matter(path: str, value: ast.expr) -> bool:
+    """True if a value names what it is given to, or makes something that wants a gradient."""
+    base = path.partition(".")[0]
+    for node in ast.walk(value):
+        if isinstance(node, ast.Name) and node.id == base:
+            return True
+        if isinstance(node, ast.keyword) and node.arg == "requires_grad":
+            return True
+    return False
 
 
 def _called(call: ast.Call) -> str:

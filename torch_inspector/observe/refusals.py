@@ -32,7 +32,7 @@ _REFUSALS = (TWICE, CHANGED, SCALAR, NO_GRAPH)
 # Functions of torch that hold what was differentiated, and what they call it.
 _ENGINE = {"_engine_run_backward": "t_outputs", "_make_grads": "outputs"}
 # Seconds for one look at the graph and the variables; the cell has failed, so there is nothing to hurry for.
-_PATIENCE_S = 0.02
+_PATIENCE_S = 0.05
 _CHANGED_IS = re.compile(r"\[[\w.]+Tensor \[([\d, ]*)\]\](?:, which is output \d+ of (\w+?),)? is at version (\d+)")
 _VERSION: Any = torch.Tensor._version.__get__  # type: ignore[attr-defined]
 _LONGEST, _MOST = 60, 4
@@ -163,6 +163,7 @@ class _Look:
         for scene, one in seen:
             tree = scene.file.tree
             if tree is None or one.owner in told or id(one.tensor) in told_tensors:
+                told.add(one.owner)  # another name for the same
                 continue
             in_loop = one.owner in carrying.carried_at(tree, scene.line)
             kept_by_object = one.owner.count(".") and one.owner.rpartition(".")[2] in kept
@@ -175,7 +176,7 @@ class _Look:
 
     def _reaches(self, tensor: torch.Tensor, crossed: set[int]) -> bool:
         """True if a tensor beside the loss, such as the state for the next step, comes from the same old nodes."""
-        if tensor.grad_fn is None:
+        if _number(tensor) < 0:
             return False
         walk = self.reader.walk([tensor.grad_fn], perf_counter() + _PATIENCE_S / 4, _FEW)
         return walk is not None and not crossed.isdisjoint(walk.numbers)
@@ -203,7 +204,8 @@ class _Look:
             return []
         shape = tuple(int(n) for n in told[1].split(",") if n.strip())
         wanted = {one.path for _, one in seen if _is_changed(one.tensor, shape, int(told[3]))}
-        followers = _followers(walk, told[2] or "", shape)
+        # A tensor that was changed is named after the change, unless what was saved is an older result.
+        followers = _followers(walk, told[2] or "", shape) | {told[2] or ""}
         ranked = []
         for file, one, near in self._written():
             named = near and one.path in wanted
@@ -237,7 +239,11 @@ class _Look:
 
 
 def _number(tensor: torch.Tensor) -> int:
-    return private.node_number(tensor.grad_fn) if tensor.grad_fn is not None else -1
+    try:
+        node = tensor.grad_fn
+    except RuntimeError:  # a view whose base was changed in a way that torch forbids
+        return -1
+    return private.node_number(node) if node is not None else -1
 
 
 def _is_inside(one: Seen, walk: Walk) -> bool:
