@@ -377,6 +377,18 @@ class CallerFact(NamedTuple):
     """First and last line of each loop around that line in its function, innermost first."""
 
 
+class DropoutFact(NamedTuple):
+    """A call of `F.dropout`, or one of its kind, that is not told the mode, in the code that a module runs."""
+
+    place: Place
+    kind: str
+    """Class of the layer whose code it is."""
+    name: str
+    """The function as written: `F.dropout`."""
+    text: str
+    """The whole call as written."""
+
+
 class ForwardFact(NamedTuple):
     """All top-level calls of one module from one line in one mode."""
 
@@ -418,6 +430,10 @@ class ForwardFact(NamedTuple):
     """True if `backward()` or `grad()` was called, on whatever, after the latest call that was looked at."""
     hooked: bool = False
     """True if one of its layers has hooks."""
+    dropouts: tuple[DropoutFact, ...] = ()
+    """Calls of `F.dropout` in its code that are not told the mode; looked for in eval mode and without gradients."""
+    drew: bool | None = None
+    """True if random numbers were drawn on the CPU during the first call; None if that was not looked at."""
 
 
 class ModeFact(NamedTuple):

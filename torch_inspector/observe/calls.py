@@ -8,8 +8,8 @@ from weakref import ref
 
 import torch
 
-from torch_inspector.facts import CountFact, ForwardFact, Place, Shape
-from torch_inspector.observe import kinds, layers
+from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, Place, Shape
+from torch_inspector.observe import dropping, kinds, layers
 from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.naming import name_in
 
@@ -26,6 +26,8 @@ class Calls:
         "code",
         "count",
         "differentiated",
+        "drew",
+        "dropouts",
         "fact_order",
         "grad_enabled",
         "graph_nbytes",
@@ -81,6 +83,8 @@ class Calls:
         self.differentiated = 0
         """Backward calls of the cell before the latest call that was looked at."""
         self.parameter_keys: frozenset[int] = frozenset()
+        self.dropouts: tuple[DropoutFact, ...] = ()
+        self.drew: bool | None = None
 
     def describe(self, module: Any, args: tuple[Any, ...], frame: FrameType, recorder: Recorder) -> None:
         """Notes all that the first call shows before it runs."""
@@ -92,6 +96,8 @@ class Calls:
         self.callers = callers_of(frame, recorder.places)
         self.hooked = layers.has_hooks(module)
         self.parameter_keys = frozenset(id(p) for _, p in layers.walk_parameters(module))
+        if not self.training or not self.grad_enabled:
+            self.dropouts = dropping.dropouts_in(module, recorder.places)
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
         self.input_shapes = tuple(tuple(t.shape) for t in tensors)
         self.input_devices = tuple(str(t.device) for t in tensors)
@@ -107,13 +113,13 @@ class Calls:
         """What is known at the end of the cell, in which so many backward calls were made."""
         inside = self.inside
         # Only a module that behaves differently in the two modes is asked for the loops that it was called in.
-        told = self.callers if inside.awake else Callers(self.callers.module)
+        told = self.callers if inside.awake or self.dropouts else Callers(self.callers.module)
         return ForwardFact(
             self.fact_order, self.place, self.module, self.kind, self.training, self.grad_enabled, self.count,
             inside.awake, inside.asleep, inside.frozen_asleep, self.input_shapes, self.input_devices,
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
             told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
-            differentiated > self.differentiated, self.hooked,
+            differentiated > self.differentiated, self.hooked, self.dropouts, self.drew,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import CountFact, ForwardFact, ModeFact
-from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe import dropping, kinds, layers, private
 from torch_inspector.observe.calls import Calls, counts_of
 from torch_inspector.observe.modes import ModeWatch
 from torch_inspector.observe.outputs import main_tensor
@@ -135,7 +135,7 @@ class ForwardWatch:
                 except BaseException as error:
                     unframe(error)
                     raise
-            state.passing, looked, first = True, None, 0
+            state.passing, looked, first, random = True, None, 0, None
             try:
                 frame = _getframe(1)
                 calls = latest(id(module))
@@ -148,7 +148,9 @@ class ForwardWatch:
                     calls.count += 1
                 else:
                     looked = self._enter(module, args, frame)
-                    first = private.sequence_number() if looked is not None else 0
+                    if looked is not None:
+                        first = private.sequence_number()
+                        random = dropping.random_state() if looked.dropouts else None
                 result = run(*args, **kwargs)
             except BaseException as error:
                 unframe(error)
@@ -156,6 +158,8 @@ class ForwardWatch:
             finally:
                 state.passing = not state.watching
             if looked is not None:
+                if random is not None:
+                    self._note_drawn(looked, random)
                 self._leave(looked, args, result, first)
             return result
 
@@ -205,6 +209,11 @@ class ForwardWatch:
         calls.trained = calls.trained or calls.module in self._ledger.trained
         calls.traced = private.is_traced()
         self._waiting = [one for one in self._waiting if one.calls is not calls or not one.settle()]
+
+    def _note_drawn(self, calls: Calls, before: Any) -> None:
+        if self._recorder is not None:
+            with self._recorder.failures.guard("random"), private.unseen():
+                calls.drew = bool(calls.drew) or dropping.has_drawn(before)
 
     def _leave(self, calls: Calls, args: tuple[Any, ...], result: Any, first: int) -> None:
         recorder = self._recorder
