@@ -528,6 +528,18 @@ class CallFact(NamedTuple):
     line: int
 
 
+class MentionFact(NamedTuple):
+    """An attribute that stands as a statement of its own in the source of the cell, and so does nothing."""
+
+    name: str
+    """Dotted name as written: `model.eval`."""
+    line: int
+    function: str = ""
+    """Function that it stands in; empty at the top level."""
+    shown: bool = False
+    """True for the last statement of the cell, which the notebook displays."""
+
+
 class IndexingFact(NamedTuple):
     """An index in the source of the cell that may copy, as a mask or a list does, and what keeps the result."""
 
@@ -607,6 +619,8 @@ class Snapshot:
     elders: tuple[ElderFact, ...] = ()
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
+    grad_enabled: bool = True
+    """False if autograd records nothing in what runs next."""
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
@@ -635,6 +649,7 @@ class Trace:
     indexings: tuple[IndexingFact, ...] = ()
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
+    mentions: tuple[MentionFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

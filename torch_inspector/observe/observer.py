@@ -139,7 +139,7 @@ class TorchObserver:
         with self._failures.guard("growth"):
             graphs = with_places(graphs, self._files(cell))
             pins = with_lines(pins, self._files(cell)[0]) if pins else ()
-        return replace(taken, graphs=graphs, pins=pins)
+        return replace(taken, graphs=graphs, pins=pins, grad_enabled=torch.is_grad_enabled())
 
     def memory(self) -> tuple[MemoryFact, ...]:
         """Memory of the process and of every accelerator in use."""

@@ -94,7 +94,7 @@ class Snapshots:
 
     def _take(self, look: Look, cell: int | None) -> Snapshot:
         names = self._walk(look)
-        parts: dict[str, tuple[Any, ...]] = dict.fromkeys(_PARTS, ())
+        parts: dict[str, Any] = dict.fromkeys(_PARTS, ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
             ("optimizers", lambda: self._optimizers(names, full=look.full or _only_infers(look))),
