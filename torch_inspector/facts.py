@@ -389,6 +389,30 @@ class DropoutFact(NamedTuple):
     """The whole call as written."""
 
 
+class NormsFact(NamedTuple):
+    """The BatchNorm layers of a module at one of its calls."""
+
+    count: int
+    kinds: tuple[str, ...]
+    """Their classes."""
+    frozen_awake: tuple[str, ...] = ()
+    """Dotted names of those that go on with their statistics while their own weights need no gradient."""
+    frozen_keys: frozenset[int] = frozenset()
+    """Parameters of these."""
+    learning_asleep: tuple[str, ...] = ()
+    """Those in eval mode whose weights need gradients."""
+    learning_keys: frozenset[int] = frozenset()
+    untracked: tuple[str, ...] = ()
+    """Those that keep no statistics and use those of the batch in both modes."""
+    others_frozen: int = 0
+    """Parameters of other layers that need no gradient."""
+    others_trainable: int = 0
+    version: int = 0
+    """Changes of the parameters of `frozen_awake` so far."""
+    moved: bool = False
+    """True if these had changed when the module was called again: it follows another model, or they train in turns."""
+
+
 class ForwardFact(NamedTuple):
     """All top-level calls of one module from one line in one mode."""
 
@@ -434,6 +458,8 @@ class ForwardFact(NamedTuple):
     """Calls of `F.dropout` in its code that are not told the mode; looked for in eval mode and without gradients."""
     drew: bool | None = None
     """True if random numbers were drawn on the CPU during the first call; None if that was not looked at."""
+    norms: NormsFact | None = None
+    """Its BatchNorm layers; None if it has none."""
 
 
 class ModeFact(NamedTuple):
@@ -567,6 +593,20 @@ class OperandFact(NamedTuple):
     """Of a module whose parts must be told apart: the first parameter or buffer on each device, and the device."""
 
 
+class LayerFact(NamedTuple):
+    """A layer that was running when an exception was raised."""
+
+    root: str
+    """What the code calls the module whose call failed; empty if it has no name there."""
+    root_kind: str
+    path: str
+    """Dotted name of the layer in that module; empty for the module itself."""
+    kind: str
+    training: bool
+    tracks: bool
+    """False for a normalisation that keeps no running statistics."""
+
+
 class ShortageFact(NamedTuple):
     """An allocation that failed, with the numbers that the allocator gave; None where it gave none."""
 
@@ -602,6 +642,8 @@ class ErrorFact:
     """Variables at that line which hold a device: `("device", "cuda:0")`."""
     shortage: ShortageFact | None = None
     """The allocation that failed, if the exception, or one that it was raised from, says so."""
+    layer: LayerFact | None = None
+    """The layer that refused a batch with one value per channel."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from weakref import ref
 
 import torch
 
-from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, Place, Shape
-from torch_inspector.observe import dropping, kinds, layers
+from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, NormsFact, Place, Shape
+from torch_inspector.observe import dropping, kinds, layers, norms
 from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.naming import name_in
 
@@ -41,6 +41,7 @@ class Calls:
         "lasti",
         "module",
         "name",
+        "norms",
         "output_requires_grad",
         "output_shape",
         "parameter_keys",
@@ -85,6 +86,7 @@ class Calls:
         self.parameter_keys: frozenset[int] = frozenset()
         self.dropouts: tuple[DropoutFact, ...] = ()
         self.drew: bool | None = None
+        self.norms: NormsFact | None = None
 
     def describe(self, module: Any, args: tuple[Any, ...], frame: FrameType, recorder: Recorder) -> None:
         """Notes all that the first call shows before it runs."""
@@ -96,12 +98,20 @@ class Calls:
         self.callers = callers_of(frame, recorder.places)
         self.hooked = layers.has_hooks(module)
         self.parameter_keys = frozenset(id(p) for _, p in layers.walk_parameters(module))
+        self.norms = norms.norms_in(module)
         if not self.training or not self.grad_enabled:
             self.dropouts = dropping.dropouts_in(module, recorder.places)
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
         self.input_shapes = tuple(tuple(t.shape) for t in tensors)
         self.input_devices = tuple(str(t.device) for t in tensors)
         self.input_requires_grad = any(t.requires_grad for t in tensors)
+
+    def look_again(self, module: Any) -> None:
+        """Notes at a later call whether frozen layers have changed since the first."""
+        if self.norms is not None and self.norms.frozen_awake:
+            latest = norms.norms_in(module)
+            moved = latest is None or latest.version != self.norms.version
+            self.norms = self.norms._replace(moved=self.norms.moved or moved)
 
     def leave_with(self, module: Any, latest: dict[int, Calls]) -> None:
         """Takes the entry out of `latest` when the module dies: another one may come to life at its address."""
@@ -119,7 +129,7 @@ class Calls:
             inside.awake, inside.asleep, inside.frozen_asleep, self.input_shapes, self.input_devices,
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
             told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
-            differentiated > self.differentiated, self.hooked, self.dropouts, self.drew,
+            differentiated > self.differentiated, self.hooked, self.dropouts, self.drew, self.norms,
         )  # fmt: skip
 
 

@@ -188,6 +188,7 @@ class ForwardWatch:
             calls.count += 1
             calls.quiet = calls.count >= _FIRST_CALLS
             if calls.quiet:
+                calls.look_again(module)
                 calls.leave_with(module, state.latest)
                 state.latest[id(module)] = calls
             if looked is not None:
