@@ -182,6 +182,52 @@ class GraphFact(NamedTuple):
     """The line that gave the variable its value, where something was found."""
 
 
+class AttributeFact(NamedTuple):
+    """A tensor that a module holds as a plain attribute, set in `__init__` and read by another method."""
+
+    path: str
+    """What the user can type: `warp.grid`, `net.body.scale`."""
+    owner: str
+    """The variable that names the module around it."""
+    kind: str
+    """Class whose attribute it is."""
+    name: str
+    shape: Shape
+    dtype: str
+    device: str
+    owner_devices: tuple[str, ...]
+    """Devices of the parameters of the whole module."""
+    wants_gradient: bool
+    """True for a leaf that requires grad: it was meant to be learned."""
+    stepped: bool
+    """True if an optimizer holds it."""
+    owner_stepped: bool
+    """True if an optimizer holds parameters of the module."""
+    moved: bool
+    """True if the code of the class may move it."""
+    place: Place = Place()
+    """The line that sets it."""
+
+
+class DiscardFact(NamedTuple):
+    """A statement such as `x.to(device)` whose result is thrown away."""
+
+    place: Place
+    path: str
+    """What it was called on, as written: `batch`, `batch['image']`."""
+    text: str
+    wanted: str
+    """Device or type of numbers that was asked for: `cuda:0`, `float32`; empty if not known."""
+    device: str
+    """Of the tensor after the cell; empty if it is not known to be one."""
+    dtype: str
+    is_tensor: bool
+    fed: bool = False
+    """True if the function around it uses the name as one uses a tensor."""
+    shown: bool = False
+    """True for the last statement of the cell, which the notebook displays."""
+
+
 class HolderFact(NamedTuple):
     """What something that is no variable of the user keeps alive: an entry of IPython's output history."""
 
@@ -663,6 +709,10 @@ class Snapshot:
     """False if the time budget ended the look: everything is then "at least"."""
     grad_enabled: bool = True
     """False if autograd records nothing in what runs next."""
+    attributes: tuple[AttributeFact, ...] = ()
+    """Of modules that are new, were called or may have been moved in the cell."""
+    discards: tuple[DiscardFact, ...] = ()
+    """What the text of the latest cell throws away."""
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""

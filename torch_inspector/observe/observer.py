@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Snapshot, Trace
+from torch_inspector.facts import Cell, DiscardFact, ErrorFact, MemoryFact, Snapshot, Trace
 from torch_inspector.failures import Failures
 from torch_inspector.observe import private, source
 from torch_inspector.observe.attention import Attention
@@ -17,6 +17,7 @@ from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
 from torch_inspector.observe.checkpoints import CheckpointWatch
 from torch_inspector.observe.counted import CountWatch
+from torch_inspector.observe.discards import discard_facts
 from torch_inspector.observe.emptied import EmptiedWatch
 from torch_inspector.observe.errors import error_fact
 from torch_inspector.observe.forwards import ForwardWatch
@@ -139,7 +140,10 @@ class TorchObserver:
         with self._failures.guard("growth"):
             graphs = with_places(graphs, self._files(cell))
             pins = with_lines(pins, self._files(cell)[0]) if pins else ()
-        return replace(taken, graphs=graphs, pins=pins, grad_enabled=torch.is_grad_enabled())
+        discards: tuple[DiscardFact, ...] = ()
+        with self._failures.guard("discards"), private.unseen():
+            discards = discard_facts(cell, names)
+        return replace(taken, graphs=graphs, pins=pins, grad_enabled=torch.is_grad_enabled(), discards=discards)
 
     def memory(self) -> tuple[MemoryFact, ...]:
         """Memory of the process and of every accelerator in use."""

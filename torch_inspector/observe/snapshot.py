@@ -12,6 +12,7 @@ import torch
 
 from torch_inspector.facts import ModuleFact, OptimizerFact, Snapshot, TensorFact
 from torch_inspector.observe import kinds, layers, namespace, pinned, private
+from torch_inspector.observe.attributes import Attributes
 from torch_inspector.observe.generations import Generations
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.memory import memory_facts
@@ -35,7 +36,7 @@ _WALK_S = 0.002
 _WALK_WALL_S = 0.1
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
-_PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks", "elders")
+_PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks", "elders", "attributes")
 
 
 @dataclass
@@ -70,6 +71,7 @@ class Snapshots:
         self._graphs = RetainedGraphs(reader)
         self._history = OutputHistory(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
+        self._attributes = Attributes(places)
         self._generations = Generations(keys)
         self._known: dict[tuple[str, int], TensorFact] = {}
 
@@ -104,6 +106,7 @@ class Snapshots:
             ("holders", lambda: self._holders(names, look)),
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
             ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
+            ("attributes", lambda: self._attributes.facts(names, look.code, called=bool(look.called))),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):
