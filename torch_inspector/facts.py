@@ -228,6 +228,26 @@ class DiscardFact(NamedTuple):
     """True for the last statement of the cell, which the notebook displays."""
 
 
+class AliasFact(NamedTuple):
+    """State dicts at one path whose tensors are those of a model that is alive."""
+
+    path: str
+    """The variable, or the container without the index: `best`, `snapshots`, `checkpoint['model']`."""
+    module: str
+    """What the user calls the model; empty if it has no name."""
+    kind: str
+    key: int
+    """Key of the module."""
+    place: Place
+    """The line that called `state_dict()`."""
+    count: int
+    """State dicts of this model there."""
+    moved: bool
+    """True if optimizer steps have changed the model since."""
+    conditional: bool = False
+    """True if that line stands under an `if`."""
+
+
 class HolderFact(NamedTuple):
     """What something that is no variable of the user keeps alive: an entry of IPython's output history."""
 
@@ -527,6 +547,30 @@ class ClearFact(NamedTuple):
     count: int
 
 
+class LoadFact(NamedTuple):
+    """One call of `load_state_dict()` of a module."""
+
+    order: int
+    place: Place
+    module: int
+    kind: str
+    name: str
+    """What the code there calls the module; empty if it has no name."""
+    state: str
+    """The same for the state dict."""
+    strict: bool
+    state_count: int
+    """Keys in the state dict."""
+    missing: tuple[str, ...]
+    """Keys of the module that the state dict lacks."""
+    unexpected: tuple[str, ...]
+    """Keys that the module does not know."""
+    used: bool
+    """True if the code does something with what the call returns."""
+    itself: bool = False
+    """True if the tensors given are the module's own, and optimizer steps had changed them since they were taken."""
+
+
 class LoaderFact(NamedTuple):
     """One DataLoader that was iterated."""
 
@@ -713,6 +757,7 @@ class Snapshot:
     """Of modules that are new, were called or may have been moved in the cell."""
     discards: tuple[DiscardFact, ...] = ()
     """What the text of the latest cell throws away."""
+    aliases: tuple[AliasFact, ...] = ()
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
@@ -742,6 +787,7 @@ class Trace:
     graph_nodes_made: int = 0
     """Autograd nodes that this thread made while the cell ran."""
     mentions: tuple[MentionFact, ...] = ()
+    loads: tuple[LoadFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

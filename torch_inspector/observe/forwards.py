@@ -69,6 +69,7 @@ class ForwardWatch:
         self._insides: dict[int, tuple[int, layers.Inside]] = {}
         """Layers of each module, with the number of mode calls before that look."""
         self._modes = ModeWatch(ledger, self._state.latest.clear)
+        self.states = self._modes.states
         self.something_new: Callable[[], None] = lambda: None
         """Called when a module is called from a new line or in a new mode, or when a pass waits for a backward call."""
         self.patches = (

@@ -59,6 +59,7 @@ class TorchObserver:
         self._emptied = EmptiedWatch()
         self._checkpoints = CheckpointWatch()
         self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures, places)
+        self._snapshots.states = self._forwards.states
         self._recorder: Recorder | None = None
         self._nodes_before = 0
         self.install()
@@ -121,6 +122,7 @@ class TorchObserver:
             steps=tuple(self._steps.facts),
             forwards=self._forwards.facts(),
             modes=tuple(self._forwards.modes),
+            loads=tuple(self._forwards.states.loads),
             clears=tuple(self._steps.clears.values()),
             loaders=self._loaders.facts(),
             emptied=self._emptied.facts(),

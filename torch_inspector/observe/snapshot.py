@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.keys import Keys
     from torch_inspector.observe.ledger import Ledger
     from torch_inspector.observe.place import Places
+    from torch_inspector.observe.states import StateWatch
 
 # Facts of one kind per snapshot; the rest is counted as "at least".
 _TENSORS = 500
@@ -36,7 +37,18 @@ _WALK_S = 0.002
 _WALK_WALL_S = 0.1
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
-_PARTS = ("tensors", "modules", "optimizers", "pins", "graphs", "holders", "tracebacks", "elders", "attributes")
+_PARTS = (
+    "tensors",
+    "modules",
+    "optimizers",
+    "pins",
+    "graphs",
+    "holders",
+    "tracebacks",
+    "elders",
+    "attributes",
+    "aliases",
+)
 
 
 @dataclass
@@ -72,6 +84,8 @@ class Snapshots:
         self._history = OutputHistory(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
         self._attributes = Attributes(places)
+        self.states: StateWatch | None = None
+        """Knows which state dicts were taken; None where nobody watches."""
         self._generations = Generations(keys)
         self._known: dict[tuple[str, int], TensorFact] = {}
 
@@ -107,6 +121,7 @@ class Snapshots:
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
             ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
             ("attributes", lambda: self._attributes.facts(names, look.code, called=bool(look.called))),
+            ("aliases", lambda: self.states.aliases(names) if self.states is not None else ()),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):
