@@ -248,6 +248,22 @@ class AliasFact(NamedTuple):
     """True if that line stands under an `if`."""
 
 
+class HookFact(NamedTuple):
+    """A hook that a layer has more than once."""
+
+    path: str
+    """The layer: `model.body.0`."""
+    owner: str
+    """The variable that names the module around it."""
+    kind: str
+    """`forward_hooks`, `forward_pre_hooks`, …"""
+    name: str
+    """The function's own name."""
+    count: int
+    same: bool
+    """True if it is one and the same function each time."""
+
+
 class HolderFact(NamedTuple):
     """What something that is no variable of the user keeps alive: an entry of IPython's output history."""
 
@@ -571,6 +587,17 @@ class LoadFact(NamedTuple):
     """True if the tensors given are the module's own, and optimizer steps had changed them since they were taken."""
 
 
+class GeneratorFact(NamedTuple):
+    """A generator of random numbers that a data set holds and draws from."""
+
+    path: str
+    """The attribute: `rng`, `transform.rng`."""
+    kind: str
+    """`numpy.random.Generator`"""
+    owner: str
+    """Class whose attribute it is."""
+
+
 class LoaderFact(NamedTuple):
     """One DataLoader that was iterated."""
 
@@ -581,6 +608,8 @@ class LoaderFact(NamedTuple):
     pin_memory: bool
     batch_count: int
     waited_s: float
+    generators: tuple[GeneratorFact, ...] = ()
+    """Of its data set, if it has several workers and none is prepared."""
 
 
 class CountFact(NamedTuple):
@@ -758,6 +787,9 @@ class Snapshot:
     discards: tuple[DiscardFact, ...] = ()
     """What the text of the latest cell throws away."""
     aliases: tuple[AliasFact, ...] = ()
+    hooks: tuple[HookFact, ...] = ()
+    anomaly: bool = False
+    """True if anomaly detection is on for what runs next."""
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""

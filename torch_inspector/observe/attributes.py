@@ -11,6 +11,7 @@ import torch
 
 from torch_inspector.facts import AttributeFact, Place
 from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.naming import names_of
 from torch_inspector.observe.source import dotted
 
 if TYPE_CHECKING:
@@ -39,13 +40,14 @@ class Attributes:
         modules = [one for one in names.modules if everything or id(one[1]) not in seen]
         stepped = {id(p) for _, one in names.optimizers for p in _parameters_of(one)} if modules else set()
         found: list[AttributeFact] = []
-        left = _LAYERS
+        left, looked = _LAYERS, set[int]()
         for path, module in modules:
             for name, layer in layers.walk_modules(module):
                 left -= 1
                 if left < 0 or len(found) >= _FACTS:
                     return tuple(found)
-                if not kinds.module_of(type(layer)).startswith("torch."):
+                if id(layer) not in looked and not kinds.module_of(type(layer)).startswith("torch."):
+                    looked.add(id(layer))
                     found.extend(self._of(path, module, name, layer, stepped))
         return tuple(found)
 
@@ -111,7 +113,7 @@ def _methods(kind: type[Any]) -> Iterator[CodeType]:
 
 
 def _is_read(methods: list[CodeType], key: str) -> bool:
-    return any(key in code.co_names for code in methods if code.co_name != "__init__")
+    return any(key in names_of(code) for code in methods if code.co_name != "__init__")
 
 
 def _is_moved(methods: list[CodeType], key: str) -> bool:
@@ -119,4 +121,4 @@ def _is_moved(methods: list[CodeType], key: str) -> bool:
     own = {code.co_name for code in methods}
     if own & set(_MOVING_METHODS):
         return True
-    return any(key in code.co_names and _MOVES & set(code.co_names) for code in methods if code.co_name != "__init__")
+    return any(key in names_of(code) and _MOVES & names_of(code) for code in methods if code.co_name != "__init__")

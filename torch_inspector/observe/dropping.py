@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from torch_inspector.facts import DropoutFact
 from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.naming import names_of
 from torch_inspector.observe.source import dotted
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _reached(kind: type[Any]) -> Iterator[FunctionType]:
             continue
         seen.add(function.__code__)
         yield function
-        for name in function.__code__.co_names:
+        for name in names_of(function.__code__):
             stack.extend((_method(kind, name), _plain(dict.get(function.__globals__, name))))
 
 
@@ -94,7 +95,7 @@ def _calls_in(function: FunctionType, kind: str, places: Places) -> Iterator[Dro
 
 def _words(function: FunctionType) -> tuple[str, ...]:
     """Names that its code uses; `drop` may stand for anything that has been imported under it."""
-    names = function.__code__.co_names + function.__code__.co_freevars
+    names = names_of(function.__code__)
     return (*names, *("drop" for name in names if _is_one_of(dict.get(function.__globals__, name), _DROPS)))
 
 

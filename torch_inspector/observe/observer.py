@@ -145,7 +145,14 @@ class TorchObserver:
         discards: tuple[DiscardFact, ...] = ()
         with self._failures.guard("discards"), private.unseen():
             discards = discard_facts(cell, names)
-        return replace(taken, graphs=graphs, pins=pins, grad_enabled=torch.is_grad_enabled(), discards=discards)
+        return replace(
+            taken,
+            graphs=graphs,
+            pins=pins,
+            grad_enabled=torch.is_grad_enabled(),
+            anomaly=torch.is_anomaly_enabled(),
+            discards=discards,
+        )
 
     def memory(self) -> tuple[MemoryFact, ...]:
         """Memory of the process and of every accelerator in use."""
