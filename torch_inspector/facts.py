@@ -783,7 +783,7 @@ class Snapshot:
     grad_enabled: bool = True
     """False if autograd records nothing in what runs next."""
     attributes: tuple[AttributeFact, ...] = ()
-    """Of modules that are new, were called or may have been moved in the cell."""
+    """Of modules that are new, or may have been moved or got an optimizer in the cell."""
     discards: tuple[DiscardFact, ...] = ()
     """What the text of the latest cell throws away."""
     aliases: tuple[AliasFact, ...] = ()

@@ -91,4 +91,14 @@ def test_silent(name):
 
 
 def test_it_is_said_once():
-    assert len(found(net(), "net.to('meta');", "print(net.out.weight.device)\nnet.to('meta');")) == 1
+    assert len(found(net(), "net.to('meta');", "1 + 1;", "print(net.out.weight.device)\nnet.to('meta');")) == 1
+
+
+MOVED_BY_A_FUNCTION = """
+def place(model):
+    return model.to("meta")
+"""
+
+
+def test_a_move_in_a_function_of_an_earlier_cell_is_seen():
+    assert found(net(), MOVED_BY_A_FUNCTION, "net = place(net)") == [(6, "warning")]

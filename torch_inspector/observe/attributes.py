@@ -26,18 +26,20 @@ _MOVING_METHODS = ("to", "_apply", "cuda")
 
 
 class Attributes:
-    """Looks at modules that are new, were called, or may have been moved."""
+    """Looks at modules that are new, may have been moved, or may have got an optimizer."""
 
     def __init__(self, places: Places | None) -> None:
         self._places = places
-        self._seen: frozenset[int] = frozenset()
-        """Addresses of the modules that were named after the last cell: a wrong guess only costs a look."""
+        self._seen: dict[int, str] = {}
+        """Addresses of the named modules, with the device of one parameter: a wrong guess only costs a look."""
+        self._optimizers: frozenset[int] = frozenset()
 
-    def facts(self, names: Names, code: str, *, called: bool) -> tuple[AttributeFact, ...]:
+    def facts(self, names: Names, code: str) -> tuple[AttributeFact, ...]:
         """One fact per tensor that `forward` reads from an attribute which `__init__` has set."""
-        seen, self._seen = self._seen, frozenset(id(module) for _, module in names.modules)
-        everything = called or ".to(" in code or ".cuda(" in code
-        modules = [one for one in names.modules if everything or id(one[1]) not in seen]
+        seen, self._seen = self._seen, {id(module): _device_of(module) for _, module in names.modules}
+        optimizers, self._optimizers = self._optimizers, frozenset(id(one) for _, one in names.optimizers)
+        everything = optimizers != self._optimizers or ".to(" in code or ".cuda(" in code
+        modules = [one for one in names.modules if everything or seen.get(id(one[1])) != self._seen[id(one[1])]]
         stepped = {id(p) for _, one in names.optimizers for p in _parameters_of(one)} if modules else set()
         found: list[AttributeFact] = []
         left, looked = _LAYERS, set[int]()
@@ -91,6 +93,12 @@ class Attributes:
             and node.lineno >= made.co_firstlineno
         ]
         return self._places.place_in(file, made, min(lines)) if lines else Place()
+
+
+def _device_of(module: Any) -> str:
+    """The device of the first parameter; empty if there is none."""
+    first = next((p for _, p in layers.walk_parameters(module)), None)
+    return str(first.device) if first is not None else ""
 
 
 def _is_plain_tensor(key: Any, value: Any) -> bool:

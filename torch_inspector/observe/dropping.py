@@ -33,9 +33,11 @@ def dropouts_in(module: Any, places: Places) -> tuple[DropoutFact, ...]:
     classes: set[int] = set()
     for _, layer in layers.walk_modules(module):
         kind = type(layer)
-        if id(kind) in classes or kinds.module_of(kind).startswith("torch."):
+        if id(kind) in classes:
             continue
         classes.add(id(kind))
+        if kinds.module_of(kind).startswith("torch."):
+            continue
         for function in _reached(kind):
             for fact in _calls_in(function, kinds.class_name(layer), places):
                 found.setdefault((fact.place.cell or 0, fact.place.line or 0), fact)

@@ -42,8 +42,9 @@ class HookCounts:
                 if id(layer) in looked:
                     continue
                 looked.add(id(layer))
+                fields = kinds.fields_of(layer)
                 for kind in _HOOKS:
-                    hooks = kinds.fields_of(layer).get(kind)
+                    hooks = fields.get(kind)
                     if hooks and kinds.is_a(hooks, dict):
                         found.extend(_repeated(f"{path}.{name}" if name else path, path, kind, hooks))
         return tuple(found)

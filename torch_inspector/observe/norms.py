@@ -16,10 +16,11 @@ def norms_in(module: Any) -> NormsFact | None:
     norms = [(name, layer) for name, layer in layers.walk_modules(module) if _is_batch_norm(layer)]
     if not norms:
         return None
-    own = {id(p) for _, layer in norms for p in _parameters(layer)}
     frozen = [(name, layer) for name, layer in norms if _is_awake(layer) and _needs_gradients(layer) is False]
     learning = [(name, layer) for name, layer in norms if not _is_training(layer) and _needs_gradients(layer)]
-    others = [p.requires_grad for _, p in layers.walk_parameters(module) if id(p) not in own]
+    own = {id(p) for _, layer in norms for p in _parameters(layer)} if frozen else set()
+    rest = layers.walk_parameters(module) if frozen else ()
+    others = [p.requires_grad for _, p in rest if id(p) not in own]
     return NormsFact(
         count=len(norms),
         kinds=tuple(sorted({kinds.class_name(layer) for _, layer in norms})),
@@ -35,7 +36,8 @@ def norms_in(module: Any) -> NormsFact | None:
 
 
 def _is_batch_norm(layer: Any) -> bool:
-    return kinds.is_a(layer, _NormBase) and not kinds.is_a(layer, _InstanceNorm)
+    bases = kinds.mro_of(type(layer))
+    return _NormBase in bases and _InstanceNorm not in bases
 
 
 def _is_training(layer: Any) -> bool:

@@ -122,7 +122,7 @@ class Snapshots:
             ("holders", lambda: self._holders(names, look)),
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
             ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
-            ("attributes", lambda: self._attributes.facts(names, look.code, called=bool(look.called))),
+            ("attributes", lambda: self._attributes.facts(names, look.code)),
             ("hooks", lambda: self._hooks.facts(names, look.code)),
             ("aliases", lambda: self.states.aliases(names) if self.states is not None else ()),
         ):

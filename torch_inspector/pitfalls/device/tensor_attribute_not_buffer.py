@@ -12,8 +12,11 @@ from torch_inspector.pitfall import pitfall
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds tensor attributes on another device than the module, and leaves to be learned that no optimizer has."""
-    known = {(one.path, one.device, one.owner_devices) for one in run.before.attributes}
-    learned = {one.path for one in run.before.attributes if one.owner_stepped}
+    if not run.after.attributes:
+        return
+    past = [one for earlier in run.earlier for one in earlier.after.attributes]
+    known = {(one.path, one.device, one.owner_devices) for one in past}
+    learned = {one.path for one in past if one.owner_stepped}
     for one in run.after.attributes:
         if _is_left_behind(one) and (one.path, one.device, one.owner_devices) not in known:
             yield _left_behind(one)
