@@ -248,7 +248,7 @@ class AliasFact(NamedTuple):
     """True if that line stands under an `if`."""
 
 
-class HookFact(NamedTuple):
+class HookCountFact(NamedTuple):
     """A hook that a layer has more than once."""
 
     path: str
@@ -787,7 +787,7 @@ class Snapshot:
     discards: tuple[DiscardFact, ...] = ()
     """What the text of the latest cell throws away."""
     aliases: tuple[AliasFact, ...] = ()
-    hooks: tuple[HookFact, ...] = ()
+    hook_counts: tuple[HookCountFact, ...] = ()
     anomaly: bool = False
     """True if anomaly detection is on for what runs next."""
 

@@ -15,7 +15,7 @@ from torch_inspector.observe import kinds, layers, namespace, pinned, private
 from torch_inspector.observe.attributes import Attributes
 from torch_inspector.observe.generations import Generations
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
-from torch_inspector.observe.hooks import HookCounts
+from torch_inspector.observe.hooked_twice import HookCounts
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 from torch_inspector.observe.retained import RetainedGraphs
@@ -85,7 +85,7 @@ class Snapshots:
         self._history = OutputHistory(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
         self._attributes = Attributes(places)
-        self._hooks = HookCounts()
+        self._hook_counts = HookCounts()
         self.states: StateWatch | None = None
         """Knows which state dicts were taken; None where nobody watches."""
         self._generations = Generations(keys)
@@ -123,7 +123,7 @@ class Snapshots:
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
             ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
             ("attributes", lambda: self._attributes.facts(names, look.code)),
-            ("hooks", lambda: self._hooks.facts(names, look.code)),
+            ("hook_counts", lambda: self._hook_counts.facts(names, look.code)),
             ("aliases", lambda: self.states.aliases(names) if self.states is not None else ()),
         ):
             if not self._failures.gave_up(part):

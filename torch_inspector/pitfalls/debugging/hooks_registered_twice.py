@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import HookFact, Run
+from torch_inspector.facts import HookCountFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -16,9 +16,9 @@ _REGISTERS = re.compile(r"\.register_\w*hook\(")
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds cells after which layers have a hook more often than before, twice or more."""
-    before = {(one.path, one.kind, one.name): one.count for one in run.before.hooks}
-    grown = [one for one in run.after.hooks if one.count > before.get((one.path, one.kind, one.name), 1)]
-    names: dict[tuple[str, str], list[HookFact]] = {}
+    before = {(one.path, one.kind, one.name): one.count for one in run.before.hook_counts}
+    grown = [one for one in run.after.hook_counts if one.count > before.get((one.path, one.kind, one.name), 1)]
+    names: dict[tuple[str, str], list[HookCountFact]] = {}
     for one in grown:
         if one.same or _was_run_before(run):
             names.setdefault((one.kind, one.name), []).append(one)
@@ -40,7 +40,7 @@ def _registering(run: Run) -> int | None:
     return next((number for number, line in lines if _REGISTERS.search(line)), None)
 
 
-def _finding(run: Run, several: list[HookFact], line: int | None) -> Finding:
+def _finding(run: Run, several: list[HookCountFact], line: int | None) -> Finding:
     one = max(several, key=lambda fact: fact.count)
     where = ", ".join(f"`{fact.path}`" for fact in several[:_SHOWN]) + (", …" if len(several) > _SHOWN else "")
     again = "" if one.same and not _was_run_before(run) else ": running the cell again added it once more"

@@ -6,7 +6,7 @@ from collections import Counter
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
-from torch_inspector.facts import HookFact
+from torch_inspector.facts import HookCountFact
 from torch_inspector.observe import kinds, layers
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ class HookCounts:
     def __init__(self) -> None:
         self._wanted = False
 
-    def facts(self, names: Names, code: str) -> tuple[HookFact, ...]:
+    def facts(self, names: Names, code: str) -> tuple[HookCountFact, ...]:
         """Every hook of which a layer has two or more."""
         self._wanted = self._wanted or "hook" in code
         if not self._wanted:
             return ()
-        found: list[HookFact] = []
+        found: list[HookCountFact] = []
         left, looked = _LAYERS, set[int]()
         for path, module in names.modules:
             for name, layer in layers.walk_modules(module):
@@ -50,7 +50,7 @@ class HookCounts:
         return tuple(found)
 
 
-def _repeated(path: str, owner: str, kind: str, hooks: Any) -> list[HookFact]:
+def _repeated(path: str, owner: str, kind: str, hooks: Any) -> list[HookCountFact]:
     functions = list(dict.values(hooks))[:_EACH]
     if len(functions) == 1:
         return []
@@ -61,7 +61,7 @@ def _repeated(path: str, owner: str, kind: str, hooks: Any) -> list[HookFact]:
         if count > 1:
             own = [one for one, other in signed if other == signature]
             same = all(one is own[0] for one in own)
-            facts.append(HookFact(path, owner, kind.strip("_"), str(signature[0]), count, same))
+            facts.append(HookCountFact(path, owner, kind.strip("_"), str(signature[0]), count, same))
     return facts
 
 
