@@ -186,6 +186,88 @@ class GraphFact(NamedTuple):
     """The line that gave the variable its value, where something was found."""
 
 
+class AttributeFact(NamedTuple):
+    """A tensor that a module holds as a plain attribute, set in `__init__` and read by another method."""
+
+    path: str
+    """What the user can type: `warp.grid`, `net.body.scale`."""
+    owner: str
+    """The variable that names the module around it."""
+    kind: str
+    """Class whose attribute it is."""
+    name: str
+    shape: Shape
+    dtype: str
+    device: str
+    owner_devices: tuple[str, ...]
+    """Devices of the parameters of the whole module."""
+    wants_gradient: bool
+    """True for a leaf that requires grad: it was meant to be learned."""
+    stepped: bool
+    """True if an optimizer holds it."""
+    owner_stepped: bool
+    """True if an optimizer holds parameters of the module."""
+    moved: bool
+    """True if the code of the class may move it."""
+    place: Place = Place()
+    """The line that sets it."""
+
+
+class DiscardFact(NamedTuple):
+    """A statement such as `x.to(device)` whose result is thrown away."""
+
+    place: Place
+    path: str
+    """What it was called on, as written: `batch`, `batch['image']`."""
+    text: str
+    wanted: str
+    """Device or type of numbers that was asked for: `cuda:0`, `float32`; empty if not known."""
+    device: str
+    """Of the tensor after the cell; empty if it is not known to be one."""
+    dtype: str
+    is_tensor: bool
+    fed: bool = False
+    """True if the function around it uses the name as one uses a tensor."""
+    shown: bool = False
+    """True for the last statement of the cell, which the notebook displays."""
+
+
+class AliasFact(NamedTuple):
+    """State dicts at one path whose tensors are those of a model that is alive."""
+
+    path: str
+    """The variable, or the container without the index: `best`, `snapshots`, `checkpoint['model']`."""
+    module: str
+    """What the user calls the model; empty if it has no name."""
+    kind: str
+    key: int
+    """Key of the module."""
+    place: Place
+    """The line that called `state_dict()`."""
+    count: int
+    """State dicts of this model there."""
+    moved: bool
+    """True if optimizer steps have changed the model since."""
+    conditional: bool = False
+    """True if that line stands under an `if`."""
+
+
+class HookCountFact(NamedTuple):
+    """A hook that a layer has more than once."""
+
+    path: str
+    """The layer: `model.body.0`."""
+    owner: str
+    """The variable that names the module around it."""
+    kind: str
+    """`forward_hooks`, `forward_pre_hooks`, …"""
+    name: str
+    """The function's own name."""
+    count: int
+    same: bool
+    """True if it is one and the same function each time."""
+
+
 class HolderFact(NamedTuple):
     """What something that is no variable of the user keeps alive: an entry of IPython's output history."""
 
@@ -585,6 +667,42 @@ class CallerFact(NamedTuple):
     """First and last line of each loop around that line in its function, innermost first."""
 
 
+class DropoutFact(NamedTuple):
+    """A call of `F.dropout`, or one of its kind, that is not told the mode, in the code that a module runs."""
+
+    place: Place
+    kind: str
+    """Class of the layer whose code it is."""
+    name: str
+    """The function as written: `F.dropout`."""
+    text: str
+    """The whole call as written."""
+
+
+class NormsFact(NamedTuple):
+    """The BatchNorm layers of a module at one of its calls."""
+
+    count: int
+    kinds: tuple[str, ...]
+    """Their classes."""
+    frozen_awake: tuple[str, ...] = ()
+    """Dotted names of those that go on with their statistics while their own weights need no gradient."""
+    frozen_keys: frozenset[int] = frozenset()
+    """Parameters of these."""
+    learning_asleep: tuple[str, ...] = ()
+    """Those in eval mode whose weights need gradients."""
+    learning_keys: frozenset[int] = frozenset()
+    untracked: tuple[str, ...] = ()
+    """Those that keep no statistics and use those of the batch in both modes."""
+    others_frozen: int = 0
+    """Parameters of other layers that need no gradient."""
+    others_trainable: int = 0
+    version: int = 0
+    """Changes of the parameters of `frozen_awake` so far."""
+    moved: bool = False
+    """True if these had changed when the module was called again: it follows another model, or they train in turns."""
+
+
 class ForwardFact(NamedTuple):
     """All top-level calls of one module from one line in one mode."""
 
@@ -628,6 +746,12 @@ class ForwardFact(NamedTuple):
     """True if one of its layers has hooks."""
     trainable_count: int = 0
     """Parameters that wanted a gradient when it was first called."""
+    dropouts: tuple[DropoutFact, ...] = ()
+    """Calls of `F.dropout` in its code that are not told the mode; looked for in eval mode and without gradients."""
+    drew: bool | None = None
+    """True if random numbers were drawn on the CPU during the first call; None if that was not looked at."""
+    norms: NormsFact | None = None
+    """Its BatchNorm layers; None if it has none."""
 
 
 class ModeFact(NamedTuple):
@@ -649,6 +773,41 @@ class ClearFact(NamedTuple):
     count: int
 
 
+class LoadFact(NamedTuple):
+    """One call of `load_state_dict()` of a module."""
+
+    order: int
+    place: Place
+    module: int
+    kind: str
+    name: str
+    """What the code there calls the module; empty if it has no name."""
+    state: str
+    """The same for the state dict."""
+    strict: bool
+    state_count: int
+    """Keys in the state dict."""
+    missing: tuple[str, ...]
+    """Keys of the module that the state dict lacks."""
+    unexpected: tuple[str, ...]
+    """Keys that the module does not know."""
+    used: bool
+    """True if the code does something with what the call returns."""
+    itself: bool = False
+    """True if the tensors given are the module's own, and optimizer steps had changed them since they were taken."""
+
+
+class GeneratorFact(NamedTuple):
+    """A generator of random numbers that a data set holds and draws from."""
+
+    path: str
+    """The attribute: `rng`, `transform.rng`."""
+    kind: str
+    """`numpy.random.Generator`"""
+    owner: str
+    """Class whose attribute it is."""
+
+
 class LoaderFact(NamedTuple):
     """One DataLoader that was iterated."""
 
@@ -659,6 +818,8 @@ class LoaderFact(NamedTuple):
     pin_memory: bool
     batch_count: int
     waited_s: float
+    generators: tuple[GeneratorFact, ...] = ()
+    """Of its data set, if it has several workers and none is prepared."""
 
 
 class CountFact(NamedTuple):
@@ -720,6 +881,18 @@ class CallFact(NamedTuple):
     name: str
     """Dotted name as written."""
     line: int
+
+
+class MentionFact(NamedTuple):
+    """An attribute that stands as a statement of its own in the source of the cell, and so does nothing."""
+
+    name: str
+    """Dotted name as written: `model.eval`."""
+    line: int
+    function: str = ""
+    """Function that it stands in; empty at the top level."""
+    shown: bool = False
+    """True for the last statement of the cell, which the notebook displays."""
 
 
 class IndexingFact(NamedTuple):
@@ -834,6 +1007,20 @@ class OperandFact(NamedTuple):
     """What the code that made the call calls the same object: `features` for the `x` of a function."""
     made_at: Place | None = None
     """The line that gave the variable its value, in the same function or cell."""
+
+
+class LayerFact(NamedTuple):
+    """A layer that was running when an exception was raised."""
+
+    root: str
+    """What the code calls the module whose call failed; empty if it has no name there."""
+    root_kind: str
+    path: str
+    """Dotted name of the layer in that module; empty for the module itself."""
+    kind: str
+    training: bool
+    tracks: bool
+    """False for a normalisation that keeps no running statistics."""
 
 
 class ShortageFact(NamedTuple):
@@ -1096,6 +1283,8 @@ class ErrorFact:
     """The expression that called the function which holds `place`; empty at the top level."""
     refusal: RefusalFact | None = None
     """What is behind it, if autograd raised it in `backward()` or `grad()`."""
+    layer: LayerFact | None = None
+    """The layer that refused a batch with one value per channel."""
 
 
 @dataclass(frozen=True)
@@ -1126,6 +1315,16 @@ class Snapshot:
     """What the text of the cell does to the values that its names have now."""
     unlisted: tuple[UnlistedFact, ...] = ()
     repeated: tuple[RepeatedFact, ...] = ()
+    grad_enabled: bool = True
+    """False if autograd records nothing in what runs next."""
+    attributes: tuple[AttributeFact, ...] = ()
+    """Of modules that are new, or may have been moved or got an optimizer in the cell."""
+    discards: tuple[DiscardFact, ...] = ()
+    """What the text of the latest cell throws away."""
+    aliases: tuple[AliasFact, ...] = ()
+    hook_counts: tuple[HookCountFact, ...] = ()
+    anomaly: bool = False
+    """True if anomaly detection is on for what runs next."""
 
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
@@ -1177,6 +1376,8 @@ class Trace:
     grad_reads: tuple[GradReadFact, ...] = ()
     copies: tuple[CopyFact, ...] = ()
     data_edits: tuple[DataEditFact, ...] = ()
+    mentions: tuple[MentionFact, ...] = ()
+    loads: tuple[LoadFact, ...] = ()
 
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""

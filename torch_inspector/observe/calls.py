@@ -8,8 +8,8 @@ from weakref import ref
 
 import torch
 
-from torch_inspector.facts import CountFact, ForwardFact, Place, Shape
-from torch_inspector.observe import kinds, layers
+from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, NormsFact, Place, Shape
+from torch_inspector.observe import dropping, kinds, layers, norms, private
 from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.naming import name_in
 
@@ -21,12 +21,16 @@ class Calls:
     """What is known of them. The wrapper of `Module.__call__` reads it on every call: flat, and in slots."""
 
     __slots__ = (
+        "_random",
         "_ref",
         "callers",
         "code",
         "count",
         "differentiated",
+        "drew",
+        "dropouts",
         "fact_order",
+        "first",
         "grad_enabled",
         "graph_nbytes",
         "hooked",
@@ -39,6 +43,7 @@ class Calls:
         "lasti",
         "module",
         "name",
+        "norms",
         "output_requires_grad",
         "output_shape",
         "parameter_keys",
@@ -83,6 +88,13 @@ class Calls:
         """Backward calls of the cell before the latest call that was looked at."""
         self.parameter_keys: frozenset[int] = frozenset()
         self.trainable_count = 0
+        self.dropouts: tuple[DropoutFact, ...] = ()
+        self.drew: bool | None = None
+        self._random: Any = None
+        """State of the random numbers when the call that runs began, where a dropout may draw some."""
+        self.first = 0
+        """Number of the first autograd node that it makes."""
+        self.norms: NormsFact | None = None
 
     def describe(self, module: Any, args: tuple[Any, ...], frame: FrameType, recorder: Recorder) -> None:
         """Notes all that the first call shows before it runs."""
@@ -96,10 +108,31 @@ class Calls:
         parameters = [p for _, p in layers.walk_parameters(module)]
         self.parameter_keys = frozenset(map(id, parameters))
         self.trainable_count = sum(p.requires_grad for p in parameters)
+        self.norms = norms.norms_in(module)
+        if not self.training or not self.grad_enabled:
+            self.dropouts = dropping.dropouts_in(module, recorder.places)
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
         self.input_shapes = tuple(tuple(t.shape) for t in tensors)
         self.input_devices = tuple(str(t.device) for t in tensors)
         self.input_requires_grad = any(t.requires_grad for t in tensors)
+
+    def begin(self) -> None:
+        """A call that is looked at is about to run."""
+        self._random = dropping.random_state() if self.dropouts else None
+        self.first = private.sequence_number()
+
+    def end(self) -> None:
+        """It has run."""
+        before, self._random = self._random, None
+        if before is not None:
+            self.drew = bool(self.drew) or dropping.has_drawn(before)
+
+    def look_again(self, module: Any) -> None:
+        """Notes at a later call whether frozen layers have changed since the first."""
+        if self.norms is not None and self.norms.frozen_awake:
+            latest = norms.norms_in(module)
+            moved = latest is None or latest.version != self.norms.version
+            self.norms = self.norms._replace(moved=self.norms.moved or moved)
 
     def leave_with(self, module: Any, latest: dict[int, Calls]) -> None:
         """Takes the entry out of `latest` when the module dies: another one may come to life at its address."""
@@ -111,13 +144,14 @@ class Calls:
         """What is known at the end of the cell, in which so many backward calls were made."""
         inside = self.inside
         # Only a module that behaves differently in the two modes is asked for the loops that it was called in.
-        told = self.callers if inside.awake else Callers(self.callers.module)
+        told = self.callers if inside.awake or self.dropouts else Callers(self.callers.module)
         return ForwardFact(
             self.fact_order, self.place, self.module, self.kind, self.training, self.grad_enabled, self.count,
             inside.awake, inside.asleep, inside.frozen_asleep, self.input_shapes, self.input_devices,
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
             told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
-            differentiated > self.differentiated, self.hooked, self.trainable_count,
+            differentiated > self.differentiated, self.hooked, self.trainable_count, self.dropouts, self.drew,
+            self.norms,
         )  # fmt: skip
 
 

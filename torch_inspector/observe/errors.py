@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from torch_inspector.facts import ErrorFact, OperandFact, Place, ShortageFact
+from torch_inspector.facts import ErrorFact, LayerFact, OperandFact, Place, ShortageFact
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
 
@@ -39,7 +39,17 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         statement=statement,
         expression=expression,
         caller=_texts(caller, places)[1] if caller is not None else "",
+        layer=_layer(error, places),
     )
+
+
+def _layer(error: BaseException, places: Places) -> LayerFact | None:
+    """The layer that refused its input, where the message is about the statistics of a batch."""
+    if "value per channel" not in _message(error):
+        return None
+    from torch_inspector.observe.running import running_layer
+
+    return running_layer(error, places)
 
 
 def _shortage(error: BaseException, places: Places) -> ShortageFact | None:

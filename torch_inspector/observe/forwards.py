@@ -73,6 +73,7 @@ class ForwardWatch:
         self._modes = ModeWatch(ledger, self._state.latest.clear)
         self.repeated: list[RepeatedFact] = []
         """Lists of one and the same layer in modules that are called for the first time."""
+        self.states = self._modes.states
         self.something_new: Callable[[], None] = lambda: None
         """Called when a module is called from a new line or in a new mode, or when a pass waits for a backward call."""
         self.patches = (
@@ -150,13 +151,12 @@ class ForwardWatch:
                 except BaseException as error:
                     unframe(error)
                     raise
-            state.passing, looked, first = True, None, 0
+            state.passing, looked = True, None
             try:
                 if calls is not None:
                     calls.count += 1
                 else:
                     looked = self._enter(module, args, frame)
-                    first = private.sequence_number() if looked is not None else 0
                 result = run(*args, **kwargs)
             except BaseException as error:
                 unframe(error)
@@ -164,7 +164,7 @@ class ForwardWatch:
             finally:
                 state.passing = not state.watching
             if looked is not None:
-                self._leave(looked, args, result, first)
+                self._leave(looked, args, result)
             return result
 
         return call
@@ -194,10 +194,12 @@ class ForwardWatch:
             calls.count += 1
             calls.quiet = calls.count >= _FIRST_CALLS
             if calls.quiet:
+                calls.look_again(module)
                 calls.leave_with(module, state.latest)
                 state.latest[id(module)] = calls
             if looked is not None:
                 self._note_again(calls)
+                calls.begin()
         return looked
 
     def _inside(self, module: Any, key: int) -> layers.Inside:
@@ -216,12 +218,13 @@ class ForwardWatch:
         calls.traced = private.is_traced()
         self._waiting = [one for one in self._waiting if one.calls is not calls or not one.settle()]
 
-    def _leave(self, calls: Calls, args: tuple[Any, ...], result: Any, first: int) -> None:
+    def _leave(self, calls: Calls, args: tuple[Any, ...], result: Any) -> None:
         recorder = self._recorder
         if recorder is None:
             return
         begun = perf_counter()
         with recorder.failures.guard("forward"), private.unseen():
+            calls.end()
             calls.last_order = recorder.next_order()
             calls.differentiated = self._differentiated()
             output = main_tensor(result)
@@ -230,10 +233,10 @@ class ForwardWatch:
             calls.output_shape = tuple(output.shape)
             calls.output_requires_grad |= output.requires_grad
             if output.requires_grad and not calls.training and not calls.traced and recorder.budget.open():
-                self._wait(recorder, calls, args, output, first)
+                self._wait(recorder, calls, args, output)
         recorder.budget.charge(begun)
 
-    def _wait(self, recorder: Recorder, calls: Calls, args: tuple[Any, ...], output: torch.Tensor, first: int) -> None:
+    def _wait(self, recorder: Recorder, calls: Calls, args: tuple[Any, ...], output: torch.Tensor) -> None:
         node = output.grad_fn
         if node is None:
             return
@@ -241,7 +244,7 @@ class ForwardWatch:
         if walk is not None:
             given = {s[0] for a in args if kinds.is_a(a, torch.Tensor) and (s := private.storage_of(a))}
             calls.graph_nbytes = max(calls.graph_nbytes, walk.saved_nbytes(given))
-        self._waiting.append(Waiting(calls, first, private.sequence_number()))
+        self._waiting.append(Waiting(calls, calls.first, private.sequence_number()))
         self.something_new()
 
     # reached by backward, changed by steps ----------------------------------

@@ -12,6 +12,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from torch_inspector.facts import LoaderFact, Place
 from torch_inspector.observe import kinds
+from torch_inspector.observe.workers import generators_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _LOADERS_KEPT = 256
 class _Tally:
     """One loader's batches from one line."""
 
-    __slots__ = ("batch_size", "batches", "kind", "pin_memory", "place", "waited_s", "workers")
+    __slots__ = ("batch_size", "batches", "generators", "kind", "pin_memory", "place", "waited_s", "workers")
 
     def __init__(self, loader: Any, place: Place) -> None:
         settings = kinds.fields_of(loader)
@@ -33,6 +34,7 @@ class _Tally:
         self.batch_size = size if type(size) is int else None
         self.workers = int(settings.get("num_workers") or 0)
         self.pin_memory = bool(settings.get("pin_memory"))
+        self.generators = generators_in(loader) if self.workers > 1 else ()
         self.batches = 0
         self.waited_s = 0.0
 
@@ -60,7 +62,7 @@ class LoaderWatch:
     def facts(self) -> tuple[LoaderFact, ...]:
         """All loaders of the cell by line."""
         return tuple(
-            LoaderFact(t.place, t.kind, t.batch_size, t.workers, t.pin_memory, t.batches, t.waited_s)
+            LoaderFact(t.place, t.kind, t.batch_size, t.workers, t.pin_memory, t.batches, t.waited_s, t.generators)
             for t in self._tallies.values()
         )
 

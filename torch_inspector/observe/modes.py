@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import ModeFact
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.loading import brings_training
+from torch_inspector.observe.states import Given, StateWatch
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -29,21 +30,25 @@ class ModeWatch:
 
     def __init__(self, ledger: Ledger, changed: Callable[[], None]) -> None:
         self._ledger = ledger
+        self.states = StateWatch()
         self._changed = changed
         self._recorder: Recorder | None = None
         self.facts: list[ModeFact] = []
         self.patches = (
             Patch(torch.nn.Module, "train", self._wrap_train),
             Patch(torch.nn.Module, "load_state_dict", self._wrap_load),
+            *self.states.patches,
         )
 
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
         self._recorder, self.facts = recorder, []
+        self.states.open(recorder)
 
     def close(self) -> None:
         """Records no more; the facts stay until the next cell."""
         self._recorder = None
+        self.states.close()
 
     def _wrap_train(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def train(module: Any, *args: Any, **kwargs: Any) -> Any:
@@ -70,14 +75,22 @@ class ModeWatch:
 
     def _wrap_load(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
-            recorder = self._recorder
+            recorder = None if _is_compiling() else self._recorder
+            state, itself = args[0] if args else kwargs.get("state_dict"), False
+            if recorder is not None:
+                with recorder.failures.guard("load_state_dict"), private.unseen():
+                    itself = self.states.gives_back_itself(recorder, module, state)
             try:
                 result = original(module, *args, **kwargs)
             except BaseException as error:
                 unframe(error)
                 raise
-            if recorder is not None and not _is_compiling():
-                self._note_load(recorder, module, args[0] if args else kwargs.get("state_dict"), _getframe(1))
+            if recorder is not None:
+                frame = _getframe(1)
+                self._note_load(recorder, module, state, frame)
+                strict = (args[1] if len(args) > 1 else kwargs.get("strict", True)) is not False
+                with recorder.failures.guard("load_state_dict"), private.unseen():
+                    self.states.note_load(recorder, module, Given(state, strict, itself), result, frame)
             return result
 
         return load_state_dict

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import FrameType
+from functools import lru_cache
+from types import CodeType, FrameType
 
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
@@ -23,3 +24,10 @@ def name_in(frame: FrameType | None, thing: object) -> str:
         owner = values.get("self")
         fields = kinds.fields_of(owner) if owner is not None else {}
         return next((f"self.{name}" for name, value in fields.items() if value is thing and type(name) is str), "")
+
+
+@lru_cache(maxsize=512)
+def names_of(code: CodeType) -> frozenset[str]:
+    """Globals, attributes and outer variables that code uses, with those of the functions inside it."""
+    inner = (names_of(part) for part in code.co_consts if type(part) is CodeType)
+    return frozenset((*code.co_names, *code.co_freevars)).union(*inner)

@@ -13,6 +13,7 @@ from torch_inspector.facts import (
     BuiltFact,
     Cell,
     CutFact,
+    DiscardFact,
     ErrorFact,
     ExpressionFact,
     ForwardFact,
@@ -31,6 +32,7 @@ from torch_inspector.observe.built import built_facts
 from torch_inspector.observe.checkpoints import CheckpointWatch
 from torch_inspector.observe.counted import CountWatch
 from torch_inspector.observe.cuts import cuts_at
+from torch_inspector.observe.discards import discard_facts
 from torch_inspector.observe.emptied import EmptiedWatch
 from torch_inspector.observe.errors import error_fact
 from torch_inspector.observe.expressions import Reading
@@ -91,6 +93,7 @@ class TorchObserver:
         self._checkpoints = CheckpointWatch()
         self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures, places)
         self._snapshots.values = self._values
+        self._snapshots.states = self._forwards.states
         self._recorder: Recorder | None = None
         self._nodes_before = 0
         self._shapes: dict[str, Shape] = {}
@@ -165,6 +168,7 @@ class TorchObserver:
             steps=tuple(self._steps.facts),
             forwards=forwards,
             modes=tuple(self._forwards.modes),
+            loads=tuple(self._forwards.states.loads),
             clears=tuple(self._steps.clears.values()),
             loaders=self._loaders.facts(),
             emptied=self._emptied.facts(),
@@ -229,8 +233,19 @@ class TorchObserver:
         with self._failures.guard("growth"):
             graphs = with_places(graphs, self._files(cell))
             pins = with_lines(pins, self._files(cell)[0]) if pins else ()
-        expressions = self._expressions(names, cell, taken)
-        return replace(taken, graphs=graphs, pins=pins, expressions=expressions, **self._built(taken, cell))
+        discards: tuple[DiscardFact, ...] = ()
+        with self._failures.guard("discards"), private.unseen():
+            discards = discard_facts(cell, names)
+        return replace(
+            taken,
+            graphs=graphs,
+            pins=pins,
+            grad_enabled=torch.is_grad_enabled(),
+            anomaly=torch.is_anomaly_enabled(),
+            discards=discards,
+            expressions=self._expressions(names, cell, taken),
+            **self._built(taken, cell),
+        )
 
     def _expressions(self, names: Mapping[str, Any], cell: Cell, taken: Snapshot) -> tuple[ExpressionFact, ...]:
         """What the text of the cell does to the values that its names have now."""

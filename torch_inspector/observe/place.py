@@ -82,8 +82,12 @@ class Places:
 
     def file_of(self, frame: FrameType) -> CodeFile | None:
         """The cell that a frame runs, if it is one."""
-        file = self._files.get(frame.f_code.co_filename)
-        return file if file and file.owns(frame.f_code) else None
+        return self.file_of_code(frame.f_code)
+
+    def file_of_code(self, code: CodeType) -> CodeFile | None:
+        """The cell that a code object was compiled from, if it was."""
+        file = self._files.get(code.co_filename)
+        return file if file and file.owns(code) else None
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """The innermost frame, from `frame` outwards, that runs the user's own code."""
@@ -118,3 +122,8 @@ class Places:
             return Place()
         name = frame.f_code.co_name
         return Place(file.cell, line + file.offset, "" if name == "<module>" else name)
+
+    @staticmethod
+    def place_in(file: CodeFile, code: CodeType, line: int) -> Place:
+        """The place of a line of a function whose file is known."""
+        return Place(file.cell, line + file.offset, "" if code.co_name == "<module>" else code.co_name)

@@ -13,9 +13,11 @@ import torch
 
 from torch_inspector.facts import Cell, ModuleFact, OptimizerFact, RepeatedFact, Snapshot, TensorFact, UnlistedFact
 from torch_inspector.observe import kinds, layers, namespace, pinned, private, unheld, unlisted
+from torch_inspector.observe.attributes import Attributes
 from torch_inspector.observe.circles import Circles
 from torch_inspector.observe.generations import Generations
 from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
+from torch_inspector.observe.hooked_twice import HookCounts
 from torch_inspector.observe.hooks import Hooks
 from torch_inspector.observe.letting_go import LettingGo
 from torch_inspector.observe.memory import memory_facts
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.keys import Keys
     from torch_inspector.observe.ledger import Ledger
     from torch_inspector.observe.place import Places
+    from torch_inspector.observe.states import StateWatch
 
 # Facts of one kind per snapshot; the rest is counted as "at least".
 _TENSORS = 500
@@ -58,6 +61,9 @@ _PARTS = (
     "spoiled_weights",
     "extremes",
     "series",
+    "attributes",
+    "hook_counts",
+    "aliases",
 )
 
 
@@ -96,6 +102,10 @@ class Snapshots:
         self._graphs = RetainedGraphs(reader)
         self._history = OutputHistory(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
+        self._attributes = Attributes(places)
+        self._hook_counts = HookCounts()
+        self.states: StateWatch | None = None
+        """Knows which state dicts were taken; None where nobody watches."""
         self._generations = Generations(keys)
         self._hooks = Hooks(keys, places)
         self._letting_go = LettingGo(keys, reader)
@@ -133,7 +143,7 @@ class Snapshots:
     def _take(self, look: Look, cell: int | None) -> Snapshot:
         names = self._walk(look)
         new = self._new(names)
-        parts: dict[str, tuple[Any, ...]] = dict.fromkeys(_PARTS, ())
+        parts: dict[str, Any] = dict.fromkeys(_PARTS, ())
         for part, make in (
             ("modules", lambda: self._modules(names, look)),
             ("optimizers", lambda: self._optimizers(names, full=look.full or _only_infers(look))),
@@ -151,6 +161,9 @@ class Snapshots:
             ("series", lambda: self.values.series(look.names, look.code)),
             ("repeated", lambda: self._repeated(new)),
             ("unlisted", lambda: self._unlisted(names, new, look)),
+            ("attributes", lambda: self._attributes.facts(names, look.code)),
+            ("hook_counts", lambda: self._hook_counts.facts(names, look.code)),
+            ("aliases", lambda: self.states.aliases(names) if self.states is not None else ()),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):

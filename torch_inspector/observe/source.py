@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
-from torch_inspector.facts import CallFact, Cell, Trace
+from torch_inspector.facts import CallFact, Cell, MentionFact, Trace
 
 # `w = w + 1`, roughly: the tree is looked at only where the text may say so.
 _REBINDS = re.compile(r"^ *([A-Za-z_][\w.]*) = .*\b\1\b", re.MULTILINE)
@@ -45,7 +45,12 @@ def _trace_of(code: str, offset: int) -> Trace:
     # A function in a loop is written with one of these words.
     functions = loop_functions(tree, code, offset) if "lambda" in code or "def" in code else ()
     indexings = indexing_facts(tree, offset) if "[" in code else ()
-    trace = Trace(loop_functions=functions, calls=call_facts(tree, offset), indexings=indexings)
+    trace = Trace(
+        loop_functions=functions,
+        calls=call_facts(tree, offset),
+        indexings=indexings,
+        mentions=mention_facts(tree, offset),
+    )
     if "torch.tensor(" in code and "backward" in code:
         from torch_inspector.observe.copying import copy_facts
 
@@ -77,3 +82,18 @@ def call_facts(tree: ast.Module, offset: int) -> tuple[CallFact, ...]:
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     named = ((dotted(call.func), call.lineno + offset) for call in calls)
     return tuple(sorted((CallFact(name, line) for name, line in named if name), key=lambda call: call.line))
+
+
+def mention_facts(tree: ast.Module, offset: int) -> tuple[MentionFact, ...]:
+    """Every statement that is only a dotted name, such as `model.eval`, by line."""
+    found: list[MentionFact] = []
+    stack: list[tuple[ast.AST, str]] = [(tree, "")]
+    while stack:
+        node, function = stack.pop()
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and (name := dotted(node.value)):
+            shown = bool(tree.body) and node is tree.body[-1]
+            found.append(MentionFact(name, node.lineno + offset, function, shown))
+        inner = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
+        # Expressions hold no statements.
+        stack.extend((child, inner) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+    return tuple(sorted(found, key=lambda fact: fact.line))

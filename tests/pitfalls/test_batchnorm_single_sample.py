@@ -1,0 +1,68 @@
+"""Batches with one value per channel."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+x, y = torch.randn(33, 4), torch.randint(0, 2, (33,))
+net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+opt = torch.optim.SGD(net.parameters(), lr=.1)
+def epoch(model, loader):
+    for a, b in loader:
+        opt.zero_grad()
+        nn.functional.cross_entropy(model(a), b).backward()
+        opt.step()
+def loader(**options):
+    return DataLoader(TensorDataset(x, y), batch_size=16, **options)
+"""
+CLASS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.ModuleDict({"norm": nn.BatchNorm2d(4)})
+    def forward(self, x):
+        return self.body["norm"](x)
+model = Net()
+out = model(torch.randn(1, 4, 1, 1))
+"""
+FOUND = {
+    "last batch": (["epoch(net, loader())"], 12, "`net`|`model`", "drop_last"),
+    "one sample": (["net(x[:1])"], 1, "`net`", "eval()"),
+    "pooled to one pixel": ([CLASS], 7, "`body.norm` (BatchNorm2d)", "eval()"),
+    "by a function": (["m, v = torch.zeros(4), torch.ones(4)\nnn.functional.batch_norm(x[:1], m, v, training=True)"],
+                      2, "BatchNorm", "eval()"),
+}  # fmt: skip
+QUIET = {
+    "dropped": ["epoch(net, loader(drop_last=True))"],
+    "in eval mode": ["net.eval()\nnet(x[:1])"],
+    "positions count": ["nn.BatchNorm2d(3)(torch.randn(1, 3, 4, 4));"],
+    "group norm": ["nn.GroupNorm(4, 4)(torch.randn(1, 4))"],
+    "caught": ["try:\n    net(x[:1])\nexcept ValueError:\n    pass"],
+    "without statistics in eval mode": ["nn.BatchNorm1d(4, track_running_stats=False).eval()(x[:1])"],
+}
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        return [f for r in notebook.runs if r for f in r.findings if f.slug == "batchnorm-single-sample"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    cells, line, text, fix = FOUND[name]
+    (finding,) = found(*cells)
+    assert (finding.line, finding.severity) == (line, "error")
+    assert any(part in finding.message for part in text.split("|"))
+    assert fix in finding.fix
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert found(*QUIET[name]) == []

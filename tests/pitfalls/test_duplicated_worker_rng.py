@@ -1,0 +1,84 @@
+"""Generators in data sets; the loaders are only begun, which is when they are looked at."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import random
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
+class Noise:
+    def __init__(self):
+        self.state = np.random.RandomState(3)
+    def __call__(self, x):
+        return x + self.state.rand()
+class Rows(Dataset):
+    def __init__(self, rng=None, transform=None):
+        self.rng, self.transform = rng, transform
+        self.order = rng.random() if rng is not None and hasattr(rng, "random") else 0
+    def __len__(self):
+        return 8
+class Drawn(Rows):
+    def __getitem__(self, i):
+        return i + self.rng.random()
+class Jittered(Rows):
+    def __getitem__(self, i):
+        return self.transform(i)
+class Fixed(Rows):
+    def __getitem__(self, i):
+        return i + self.order
+class Apart(Rows):
+    def __getitem__(self, i):
+        info = torch.utils.data.get_worker_info()
+        return i + self.rng.random() * info.id
+class Stream(IterableDataset):
+    def __init__(self):
+        self.rng = random.Random(1)
+    def __iter__(self):
+        return (self.rng.random() for _ in range(4))
+def prepare(worker):
+    torch.utils.data.get_worker_info().dataset.rng = random.Random(torch.initial_seed())
+def seed_global(worker):
+    np.random.seed(worker)
+def begin(data, workers=2, **options):
+    loader = DataLoader(data, batch_size=2, num_workers=workers, multiprocessing_context="fork", **options)
+    for batch in loader:
+        pass
+"""
+FOUND = {
+    "numpy": "begin(Drawn(np.random.default_rng(7)))",
+    "random": "begin(Drawn(random.Random(7)), workers=3)",
+    "in a transform": "begin(Jittered(transform=Noise()))",
+    "in a subset": "begin(Subset(Drawn(random.Random(7)), [0, 1, 2, 3]))",
+    "a stream": "begin(Stream())",
+    "global seeds do not help": "begin(Drawn(random.Random(7)), worker_init_fn=seed_global)",
+}
+QUIET = {
+    "one worker": "begin(Drawn(random.Random(7)), workers=1)",
+    "no workers": "for batch in DataLoader(Drawn(random.Random(7)), batch_size=2):\n    pass",
+    "only when made": "begin(Fixed(random.Random(7)))",
+    "told apart": "begin(Apart(random.Random(7)))",
+    "prepared": "begin(Drawn(random.Random(7)), worker_init_fn=prepare)",
+    "global numbers": "begin(Jittered(transform=lambda i: i + np.random.rand()))",
+    "of the sampler": "begin(Fixed(), shuffle=True, generator=torch.Generator().manual_seed(0))",
+}
+
+
+def found(cell):
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        notebook.run(cell)
+        assert notebook.errors == [None, None]
+        return [sev for _, slug, _, sev in notebook.findings() if slug == "duplicated-worker-rng"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    assert found(FOUND[name]) == ["warning"]
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert found(QUIET[name]) == []

@@ -1,0 +1,145 @@
+"""`F.dropout` in the code of models: what is said, and where nothing is."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+from torch.nn import functional
+import torch.nn.functional as F
+from torch.nn.functional import dropout as drop
+torch.manual_seed(0)
+rows = torch.ones(8, 20)
+"""
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(20, 3)
+    def forward(self, x):
+        {body}
+net = Net()
+"""
+HELPER = """
+def thin(x):
+    return functional.dropout2d(x, 0.5)
+class Part(nn.Module):
+    def body(self, x):
+        return thin(x)
+    def forward(self, x):
+        return self.body(x)
+net = nn.Sequential(nn.Linear(20, 3), Part())
+"""
+ASK = """
+def predict(model, x):
+    model.eval()
+    with torch.no_grad():
+        return model(x)
+answer = predict(net, rows)
+"""
+TRAIN = """
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(rows).pow(2).mean().backward()
+    optimizer.step()
+"""
+SAMPLE = """
+def sample(model, x, count=10):
+    with torch.no_grad():
+        return torch.stack([model(x) for _ in range(count)]).std(0)
+net.eval()
+spread = sample(net, rows)
+"""
+
+
+def net(body):
+    return NET.format(body=body)
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert all(error is None for error in notebook.errors), notebook.errors
+        slug = "functional-dropout-always-on"
+        return [(f.line, f.severity) for r in notebook.runs if r for f in r.findings if f.slug == slug]
+
+
+FOUND = {
+    "plain": ([net("return self.out(F.dropout(x, p=0.4))"), ASK], [(7, "error")]),
+    "default probability": ([net("return F.dropout(self.out(x))"), ASK], [(7, "error")]),
+    "full name": ([net("return torch.nn.functional.dropout(self.out(x), .5)"), ASK], [(7, "error")]),
+    "imported name": ([net("return drop(self.out(x), .5)"), ASK], [(7, "error")]),
+    "after training": ([net("return F.dropout(self.out(x), .5)"), TRAIN, ASK], [(7, "error")]),
+    "no gradients, no eval": (
+        [net("return F.dropout(self.out(x), .5)"), TRAIN, "with torch.no_grad():\n    y = net(rows)"],
+        [(7, "warning")],
+    ),
+    "same cell": ([net("return F.dropout(self.out(x), .5)") + "y = net.eval()(rows)"], [(7, "error")]),
+}
+QUIET = {
+    "told": [net("return F.dropout(self.out(x), .5, training=self.training)"), ASK],
+    "told by place": [net("return F.dropout(self.out(x), .5, self.training)"), ASK],
+    "told to": [net("return F.dropout(self.out(x), .5, training=True)"), ASK],
+    "told not to": [net("return F.dropout(self.out(x), training=False)"), ASK],
+    "under a test": [net("if self.training:\n            x = F.dropout(x, .5)\n        return self.out(x)"), ASK],
+    "in an expression": [net("return self.out(F.dropout(x, .5) if self.training else x)"), ASK],
+    "never dropping": [net("return F.dropout(self.out(x), p=0.0)"), ASK],
+    "only trained": [net("return F.dropout(self.out(x), .5)"), TRAIN],
+    "sampled": [
+        net("return F.dropout(self.out(x), .5)"),
+        "net.eval()\nwith torch.no_grad():\n    y = torch.stack([net(rows) for _ in range(20)]).mean(0)",
+    ],
+    "sampled in a function": [
+        net("return F.dropout(self.out(x), .5)"),
+        SAMPLE,
+    ],
+    "a function for training data": [
+        net("return self.out(x)"),
+        "def corrupt(x):\n    return F.dropout(x, .3)\nnoisy = corrupt(rows)\nnet.eval()\ny = net(noisy)",
+    ],
+    "a branch that is not taken": [
+        net("return self.out(F.dropout(x, .5) if self.noisy else x)"),
+        "net.noisy = False",
+        ASK,
+    ],
+    "off by default": [net("return F.alpha_dropout(self.out(x), .5)"), ASK],
+    "a layer": ["net = nn.Sequential(nn.Linear(20, 3), nn.Dropout(0.5))", ASK],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    cells, expected = FOUND[name]
+    assert found(*cells) == expected
+
+
+def test_helpers_and_methods_are_followed():
+    ask = "net.eval()\nimport warnings\nwith warnings.catch_warnings(action='ignore'):\n    y = net(rows)"
+    assert found(HELPER, ask) == [(3, "error")]
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert found(*QUIET[name]) == []
+
+
+def test_random_numbers_are_the_same():
+    import torch
+
+    numbers = []
+    for watched in (True, False):
+        cells = (SETUP, net("return F.dropout(self.out(x), .5)"), "y = net.eval()(rows)")
+        if watched:
+            with a_notebook() as notebook:
+                for source in cells:
+                    notebook.run(source)
+                numbers.append(notebook.shell.user_ns["y"])
+        else:
+            names = {"__name__": "__main__"}
+            exec("\n".join(cells), names)  # noqa: S102
+            numbers.append(names["y"])
+    assert torch.equal(*numbers)

@@ -1,0 +1,87 @@
+"""Gradients left off: with training after it, and without."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(32, 4), torch.randn(32, 1)
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+def train(epochs=2):
+    for _ in range(epochs):
+        opt.zero_grad()
+        loss = nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        opt.step()
+def evaluate():
+    torch.set_grad_enabled(False)
+    return nn.functional.mse_loss(net(x), y).item()
+class Trainer:
+    def fit(self, epochs):
+        for _ in range(epochs):
+            torch.set_grad_enabled(True)
+            train(1)
+            self.score = evaluate()
+"""
+FORCED = """
+for _ in range(2):
+    opt.zero_grad()
+    loss = nn.functional.mse_loss(net(x), y)
+    loss.requires_grad_()
+    loss.backward()
+    opt.step()
+"""
+EVOLUTION = """
+for _ in range(3):
+    noise = torch.randn_like(net.weight)
+    net.weight.grad = noise * nn.functional.mse_loss(net(x), y)
+    opt.step()
+"""
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        notebook.run("torch.set_grad_enabled(True);")
+        return [(cell, line, sev) for cell, slug, line, sev in notebook.findings() if slug == "grad-disabled-globally"]
+
+
+FOUND = {
+    "by a function": (["score = evaluate()", "train()"], [(2, 12, "error")]),
+    "on the top": (["torch.set_grad_enabled(False);", "train()"], [(2, 12, "error")]),
+    "same cell": (["torch.set_grad_enabled(False)\ntrain()"], [(1, 12, "error")]),
+    "each epoch": (["for _ in range(3):\n    train(1)\n    score = evaluate()"], [(1, 12, "error")]),
+    "entered by hand": (["guard = torch.no_grad()\nguard.__enter__();", "train()"], [(2, 12, "error")]),
+    "forced": (["score = evaluate()", FORCED], [(2, 4, "error")]),
+    "after training": (["train()", "torch.set_grad_enabled(False);"], [(2, 1, "hint")]),
+}
+QUIET = {
+    "switched on again": ["score = evaluate()", "torch.set_grad_enabled(True)\ntrain()"],
+    "never trained": ["torch.set_grad_enabled(False);", "p = net(x)\nq = net.eval()(x)"],
+    "a context": ["with torch.set_grad_enabled(False):\n    p = net(x)\ntrain()"],
+    "a switch per phase": ["for phase in (True, False):\n    with torch.set_grad_enabled(phase):\n        net(x)"],
+    "no weights at all": ["torch.set_grad_enabled(False);", "m = torch.randn(3, 3) @ torch.randn(3, 3)"],
+    "evolution": ["torch.set_grad_enabled(False);", EVOLUTION],
+    "another reason": ["with torch.no_grad():\n    loss = net(x).mean()\nloss.backward()"],
+    "frozen by hand": ["net.requires_grad_(False)\nnet(x).mean().backward()"],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    cells, expected = FOUND[name]
+    assert found(*cells) == expected
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert found(*QUIET[name]) == []
+
+
+def test_a_trainer_that_switches_itself_is_right():
+    assert [one for one in found("t = Trainer()\nt.fit(3)") if one[2] != "hint"] == []

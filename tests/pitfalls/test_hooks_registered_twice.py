@@ -1,0 +1,81 @@
+"""Hooks that a layer has once or more."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+x, seen = torch.randn(2, 4), []
+"""
+ATTACH = """
+def note(layer, args, output):
+    seen.append(tuple(output.shape))
+for layer in net.modules():
+    layer.register_forward_hook(note)
+"""
+RECORDER = """
+class Recorder:
+    def __init__(self, model):
+        self.shapes = []
+        for layer in model:
+            layer.register_forward_hook(self.note)
+    def note(self, layer, args, output):
+        self.shapes.append(output.shape)
+recorder = Recorder(net)
+"""
+FACTORY = """
+def keep(name):
+    return lambda layer, args, output: seen.append(name)
+for name, layer in net.named_children():
+    layer.register_forward_hook(keep(name))
+"""
+TWO = """
+net[0].register_forward_hook(lambda m, a, o: None)
+net[0].register_forward_hook(lambda m, a, o: seen.append(1));
+"""
+FOUND = {
+    "run again": ([ATTACH, ATTACH], 5),
+    "run again with objects": ([RECORDER, RECORDER], 6),
+    "run again with a factory": ([FACTORY, FACTORY], 5),
+    "in a loop": (["note = lambda m, a, o: None\nfor _ in range(3):\n    net[0].register_forward_hook(note)"], 3),
+    "before": (
+        [ATTACH.replace("forward_hook", "forward_pre_hook").replace("(layer, args, output)", "(m, output)")] * 2,
+        5,
+    ),
+}
+QUIET = {
+    "once": [ATTACH, "net(x)", "net(x)"],
+    "removed": [ATTACH.replace("    layer.reg", "    h = layer.reg") + "    h.remove()"] * 2,
+    "a new model": [SETUP + ATTACH] * 2,
+    "a name each": [FACTORY, "net[0].register_forward_hook(keep('other'));"],
+    "two kinds": [TWO],
+    "of torch": ["nn.utils.parametrizations.spectral_norm(net[0])\nnn.utils.parametrizations.weight_norm(net[2]);"],
+    "nobody says it": ["y = net(x)"],
+}
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert all(error is None for error in notebook.errors), notebook.errors
+        return [(line, sev) for _, slug, line, sev in notebook.findings() if slug == "hooks-registered-twice"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    cells, line = FOUND[name]
+    assert found(*cells) == [(line, "warning")]
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert found(*QUIET[name]) == []
+
+
+def test_each_run_that_adds_one_is_told():
+    assert len(found(ATTACH, ATTACH, "net(x)", ATTACH)) == 2

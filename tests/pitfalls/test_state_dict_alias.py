@@ -1,0 +1,129 @@
+"""State dicts that were kept, with and without a copy."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import copy, io
+import torch
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(50, 5), torch.randn(50, 1)
+net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.05)
+def step():
+    opt.zero_grad()
+    loss = nn.functional.mse_loss(net(x), y)
+    loss.backward()
+    opt.step()
+    return loss.item()
+"""
+BEST = """
+best, state = 1e9, None
+for _ in range(6):
+    loss = step()
+    if loss < best:
+        best, state = loss, net.state_dict()
+step();
+"""
+RETURNED = """
+def fit(model, epochs):
+    lowest, kept = 1e9, None
+    for _ in range(epochs):
+        loss = step()
+        if loss < lowest:
+            lowest, kept = loss, model.state_dict()
+    step()
+    model.load_state_dict(kept)
+fit(net, 5)
+"""
+STOPPER = """
+class Stopper:
+    def __init__(self):
+        self.best_state = None
+    def __call__(self, model):
+        self.best_state = model.state_dict()
+stopper = Stopper()
+step()
+stopper(net)
+step();
+"""
+GENERATOR = """
+def snapshots():
+    for _ in range(4):
+        step()
+        yield net.state_dict()
+kept = list(snapshots())
+"""
+SAVED = """
+for e in range(4):
+    step()
+    if e % 2:
+        state = net.state_dict()
+        torch.save(state, io.BytesIO())
+"""
+TWIN = """
+twin = copy.deepcopy(net)
+for _ in range(3):
+    step()
+    twin.load_state_dict(net.state_dict())
+"""
+EACH = """
+states = []
+for _ in range(3):
+    m = nn.Linear(5, 1)
+    o = torch.optim.SGD(m.parameters(), lr=.1)
+    m(x).mean().backward()
+    o.step()
+    states.append(m.state_dict())
+"""
+FOUND = {
+    "the best": ([BEST], (6, "warning")),
+    "in a dict": (["kept = {}\nstep()\nkept['best'] = net.state_dict()\nstep();"], (3, "warning")),
+    "a list": (
+        ["all_states = []\nfor _ in range(3):\n    step()\n    all_states.append(net.state_dict())"],
+        (4, "error"),
+    ),
+    "a comprehension": (["log = [(step(), net.state_dict())[1] for _ in range(3)]"], (1, "error")),
+    "a generator": ([GENERATOR], (5, "error")),
+    "by epoch": (["by = {}\nfor e in range(3):\n    step()\n    by[e] = net.state_dict()"], (4, "error")),
+    "over cells": (["initial = net.state_dict()", "step();"], (1, "warning")),
+    "a shallow copy": (["before = dict(net.state_dict())\nstep();"], (1, "warning")),
+    "another shallow copy": (["before = {k: v.cpu() for k, v in net.state_dict().items()}\nstep();"], (1, "warning")),
+    "loaded back in a function": ([RETURNED], (9, "error")),
+    "an object": ([STOPPER], (6, "warning")),
+    "loaded back": (["sd = net.state_dict()\nstep()\nnet.load_state_dict(sd);"], (3, "error")),
+}
+QUIET = {
+    "a deep copy": [BEST.replace("net.state_dict()", "copy.deepcopy(net.state_dict())"), "net.load_state_dict(state);"],
+    "clones": ["best = {k: v.clone() for k, v in net.state_dict().items()}\nstep()\nnet.load_state_dict(best);"],
+    "saved": [SAVED],
+    "handed to a copy": [TWIN],
+    "nothing after it": ["step()\nbest = net.state_dict()"],
+    "looked at": ["sd = net.state_dict()\nprint(list(sd))\nstep();"],
+    "loaded at once": ["sd = net.state_dict()\nnet.load_state_dict(sd)\nstep();"],
+    "a model each": [EACH],
+    "of the optimizer": ["best = opt.state_dict()\nstep();"],
+    "parameters": ["best = dict(net.named_parameters())\nstep();"],
+}
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert all(error is None for error in notebook.errors), notebook.errors
+        runs = [run for run in notebook.runs if run is not None]
+        return [(f.line, f.severity) for run in runs for f in run.findings if f.slug == "state-dict-alias"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    cells, expected = FOUND[name]
+    assert found(*cells) == [expected]
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert found(*QUIET[name]) == []

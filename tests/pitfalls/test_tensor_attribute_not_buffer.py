@@ -1,0 +1,104 @@
+"""Tensors as plain attributes of modules."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+        self.make()
+    def make(self):
+        pass
+"""
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+        self.const = {const}
+    def forward(self, x):
+        return self.out(x) + {use}
+net = Net()
+x = torch.randn(8, 4)
+"""
+FIT = """
+opt = torch.optim.SGD(net.parameters(), lr=.1)
+for _ in range(2):
+    opt.zero_grad()
+    net(x).pow(2).mean().backward()
+    opt.step()
+"""
+LEARNED = "torch.zeros(4, requires_grad=True)"
+CACHE = """
+class Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+    def forward(self, x):
+        self.seen = x.detach()
+        return self.out(self.seen)
+net = Cache()
+net(torch.randn(2, 4))
+net.to("meta");
+"""
+
+
+def net(const="torch.ones(4)", use="self.const"):
+    return NET.format(const=const, use=use)
+
+
+FOUND = {
+    "moved away": ([net(), "net.to('meta');"], (6, "warning")),
+    "as a part": ([net(), "whole = nn.Sequential(net)\ndel net\nwhole = whole.to('meta')"], (6, "warning")),
+    "to be learned": ([net(LEARNED), FIT], (6, "warning")),
+    "an index": ([net("torch.arange(4)"), "net.to('meta');"], (6, "hint")),
+}
+QUIET = {
+    "same device": [net(), "y = net(x)"],
+    "moved in forward": [net(use="self.const.to(x.device)"), "net.to('meta');"],
+    "a number": [net("torch.tensor(2.0)"), "net.to('meta');"],
+    "a buffer": [net("nn.Buffer(torch.ones(4))"), "net.to('meta');"],
+    "a parameter": [net("nn.Parameter(torch.zeros(4))"), FIT],
+    "learned by hand": [net(LEARNED), FIT.replace("net.parameters()", "[*net.parameters(), net.const]")],
+    "never read": [net(use="0"), "net.to('meta');"],
+    "left by forward": [CACHE],
+}
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert all(error is None for error in notebook.errors), notebook.errors
+        return [(line, sev) for _, slug, line, sev in notebook.findings() if slug == "tensor-attribute-not-buffer"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    cells, expected = FOUND[name]
+    assert expected in found(*cells)
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert found(*QUIET[name]) == []
+
+
+def test_it_is_said_once():
+    assert len(found(net(), "net.to('meta');", "1 + 1;", "print(net.out.weight.device)\nnet.to('meta');")) == 1
+
+
+MOVED_BY_A_FUNCTION = """
+def place(model):
+    return model.to("meta")
+"""
+
+
+def test_a_move_in_a_function_of_an_earlier_cell_is_seen():
+    assert found(net(), MOVED_BY_A_FUNCTION, "net = place(net)") == [(6, "warning")]

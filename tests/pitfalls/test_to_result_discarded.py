@@ -1,0 +1,66 @@
+"""Results of `to()` and its like that nobody keeps."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+device = torch.device("meta")
+x = torch.randn(8, 4)
+batch = {"image": torch.randn(2, 3), "more": [torch.ones(2)]}
+net = nn.Linear(4, 1)
+"""
+FUNCTION = """
+def epoch(model, loader, device):
+    model.to(device)
+    model.train()
+    for images in loader:
+        images.to(device)
+        loss = model(images).mean()
+"""
+FOUND = {
+    "device": (["x.to(device)\nNone"], (1, "warning")),
+    "by name": (["x.to('meta')\ny = 1"], (1, "warning")),
+    "by keyword": (["x.to(device=device)\ny = 1"], (1, "warning")),
+    "type": (["x.double()\ny = 1"], (1, "warning")),
+    "type as argument": (["x.to(torch.float16)\ny = 1"], (1, "warning")),
+    "in a dict": (["batch['image'].to(device)\ny = 1"], (1, "warning")),
+    "in a loop": (["for part in x.split(2):\n    part.half()\n    y = part * 2"], (2, "warning")),
+    "already there": (["x.to('cpu')\ny = 1"], (1, "hint")),
+    "shown": (["x.to(device)"], (1, "hint")),
+    "in a function": ([FUNCTION], (6, "hint")),
+}
+QUIET = {
+    "a module": ["net.to('cpu')\ny = 1"],
+    "a module in a function": [FUNCTION.replace("        images.to(device)\n", "")],
+    "kept": ["y = x.to('cpu')"],
+    "used": ["print(x.double().sum())"],
+    "looked at": ["x.float()"],
+    "not known": [
+        "class Thing:\n    def to(self, where):\n        self.where = where\nt = Thing()\nt.to('cpu')\ny = 1"
+    ],
+    "returned": ["def f(v):\n    return v.to('cpu')\ny = f(x)"],
+    "a dtype of an array": ["import numpy as np\na = np.ones(3)\na.astype(np.float32)\ny = 1"],
+}
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert all(error is None for error in notebook.errors), notebook.errors
+        return [(line, sev) for _, slug, line, sev in notebook.findings() if slug == "to-result-discarded"]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    cells, expected = FOUND[name]
+    assert found(*cells) == [expected]
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert found(*QUIET[name]) == []

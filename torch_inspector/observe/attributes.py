@@ -1,0 +1,132 @@
+"""Tensors that a module of the user's own class holds as plain attributes: no parameter, no buffer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torch_inspector.facts import AttributeFact, Place
+from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.naming import names_of
+from torch_inspector.observe.source import dotted
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.namespace import Names
+    from torch_inspector.observe.place import Places
+
+# Modules looked at after one cell, and facts made of them.
+_LAYERS, _FACTS = 2_000, 32
+# Names in the code of a class that can move a tensor to where it is needed.
+_MOVES = frozenset(["to", "cuda", "type_as", "new_tensor", "_apply"])
+_MOVING_METHODS = ("to", "_apply", "cuda")
+
+
+class Attributes:
+    """Looks at modules that are new, may have been moved, or may have got an optimizer."""
+
+    def __init__(self, places: Places | None) -> None:
+        self._places = places
+        self._seen: dict[int, str] = {}
+        """Addresses of the named modules, with the device of one parameter: a wrong guess only costs a look."""
+        self._optimizers: frozenset[int] = frozenset()
+
+    def facts(self, names: Names, code: str) -> tuple[AttributeFact, ...]:
+        """One fact per tensor that `forward` reads from an attribute which `__init__` has set."""
+        seen, self._seen = self._seen, {id(module): _device_of(module) for _, module in names.modules}
+        optimizers, self._optimizers = self._optimizers, frozenset(id(one) for _, one in names.optimizers)
+        everything = optimizers != self._optimizers or ".to(" in code or ".cuda(" in code
+        modules = [one for one in names.modules if everything or seen.get(id(one[1])) != self._seen[id(one[1])]]
+        stepped = {id(p) for _, one in names.optimizers for p in _parameters_of(one)} if modules else set()
+        found: list[AttributeFact] = []
+        left, looked = _LAYERS, set[int]()
+        for path, module in modules:
+            for name, layer in layers.walk_modules(module):
+                left -= 1
+                if left < 0 or len(found) >= _FACTS:
+                    return tuple(found)
+                if id(layer) not in looked and not kinds.module_of(type(layer)).startswith("torch."):
+                    looked.add(id(layer))
+                    found.extend(self._of(path, module, name, layer, stepped))
+        return tuple(found)
+
+    def _of(self, path: str, module: Any, prefix: str, layer: Any, stepped: set[int]) -> Iterator[AttributeFact]:
+        tensors = [(key, one) for key, one in list(kinds.fields_of(layer).items()) if _is_plain_tensor(key, one)]
+        if not tensors:
+            return
+        methods = list(_methods(type(layer)))
+        made = next((m for m in methods if m.co_name == "__init__"), None)
+        parameters = [p for _, p in layers.walk_parameters(module)]
+        for key, tensor in tensors:
+            if made is None or key not in made.co_names or not _is_read(methods, key):
+                continue
+            yield AttributeFact(
+                path=f"{path}.{prefix}.{key}" if prefix else f"{path}.{key}",
+                owner=path,
+                kind=kinds.class_name(layer),
+                name=key,
+                shape=tuple(tensor.shape),
+                dtype=str(tensor.dtype).removeprefix("torch."),
+                device=str(tensor.device),
+                owner_devices=tuple(sorted({str(p.device) for p in parameters})),
+                wants_gradient=tensor.requires_grad and tensor.is_leaf,
+                stepped=id(tensor) in stepped,
+                owner_stepped=any(id(p) in stepped for p in parameters),
+                moved=_is_moved(methods, key),
+                place=self._place(made, key),
+            )
+
+    def _place(self, made: CodeType, key: str) -> Place:
+        """The line of `__init__` that sets the attribute."""
+        file = self._places.file_of_code(made) if self._places is not None else None
+        if self._places is None or file is None or file.tree is None:
+            return Place()
+        lines = [
+            node.lineno
+            for node in ast.walk(file.tree)
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and dotted(node) == f"self.{key}"
+            and node.lineno >= made.co_firstlineno
+        ]
+        return self._places.place_in(file, made, min(lines)) if lines else Place()
+
+
+def _device_of(module: Any) -> str:
+    """The device of the first parameter; empty if there is none."""
+    first = next((p for _, p in layers.walk_parameters(module)), None)
+    return str(first.device) if first is not None else ""
+
+
+def _is_plain_tensor(key: Any, value: Any) -> bool:
+    return type(key) is str and kinds.is_a(value, torch.Tensor)
+
+
+def _parameters_of(optimizer: Any) -> list[Any]:
+    groups = kinds.fields_of(optimizer).get("param_groups") or []
+    return [p for group in groups if type(group) is dict and type(group.get("params")) is list for p in group["params"]]
+
+
+def _methods(kind: type[Any]) -> Iterator[CodeType]:
+    """Code of the methods of a class and of those it inherits from outside torch."""
+    for base in kinds.mro_of(kind):
+        if kinds.module_of(base).partition(".")[0] in ("torch", "builtins"):
+            continue
+        for value in list(kinds.class_fields(base).values()):
+            if type(value) is FunctionType:
+                yield value.__code__
+
+
+def _is_read(methods: list[CodeType], key: str) -> bool:
+    return any(key in names_of(code) for code in methods if code.co_name != "__init__")
+
+
+def _is_moved(methods: list[CodeType], key: str) -> bool:
+    """True if a method names the attribute and something that moves tensors, or the class moves itself."""
+    own = {code.co_name for code in methods}
+    if own & set(_MOVING_METHODS):
+        return True
+    return any(key in names_of(code) and _MOVES & names_of(code) for code in methods if code.co_name != "__init__")

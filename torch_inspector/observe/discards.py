@@ -1,0 +1,144 @@
+"""Calls such as `x.to(device)` whose result nobody keeps, and what `x` is after the cell."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+
+from torch_inspector.facts import Cell, DiscardFact, Place
+from torch_inspector.observe import kinds
+from torch_inspector.observe.source import dotted, parse
+
+# Methods that give a new tensor, with what they make of it; None where the arguments say so.
+_MAKES = {
+    "to": None,
+    "type": None,
+    "cuda": "cuda",
+    "cpu": "cpu",
+    "float": "float32",
+    "half": "float16",
+    "double": "float64",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "bool": "bool",
+}
+_DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu", "meta")
+# Used with a name, one of these says that it stands for a module.
+_OF_MODULES = frozenset(
+    ("parameters", "train", "eval", "state_dict", "load_state_dict", "zero_grad", "named_parameters", "modules")
+)
+
+
+class _Call(NamedTuple):
+    """One such statement."""
+
+    line: int
+    function: str
+    owner: ast.expr
+    method: str
+    argument: ast.expr | None
+    text: str
+    fed: bool
+    """True if the function hands the same name on, indexes it or computes with it, and never calls it."""
+    shown: bool
+
+
+def discard_facts(cell: Cell, names: Mapping[str, Any]) -> tuple[DiscardFact, ...]:
+    """What the text of a cell throws away, with what the tensor is now."""
+    if not any(f".{method}(" in cell.code for method in _MAKES):
+        return ()
+    tree = parse(cell.code)
+    return tuple(_fact(call, cell, names) for call in _calls(tree)) if tree is not None else ()
+
+
+def _fact(call: _Call, cell: Cell, names: Mapping[str, Any]) -> DiscardFact:
+    thing = _resolve(call.owner, names) if not call.function else None
+    tensor = thing if thing is not None and kinds.is_a(thing, torch.Tensor) else None
+    return DiscardFact(
+        place=Place(cell.number, call.line + cell.line_offset, call.function),
+        path=ast.unparse(call.owner),
+        text=call.text,
+        wanted=_wanted(call, names),
+        device=str(tensor.device) if tensor is not None else "",
+        dtype=str(tensor.dtype).removeprefix("torch.") if tensor is not None else "",
+        is_tensor=tensor is not None,
+        fed=call.fed,
+        shown=call.shown,
+    )
+
+
+@lru_cache(maxsize=32)
+def _calls(tree: ast.Module) -> tuple[_Call, ...]:
+    found: list[_Call] = []
+    stack: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
+    while stack:
+        node, scope = stack.pop()
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _MAKES:
+            found.append(_call(call, call.func, scope, shown=bool(tree.body) and node is tree.body[-1]))
+        inner = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else scope
+        stack.extend((child, inner) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+    return tuple(sorted(found, key=lambda one: one.line))
+
+
+def _call(call: ast.Call, func: ast.Attribute, scope: ast.AST, *, shown: bool) -> _Call:
+    name = scope.name if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else ""
+    argument = call.args[0] if call.args else next((k.value for k in call.keywords), None)
+    fed = bool(name) and _is_fed(scope, dotted(func.value))
+    return _Call(call.lineno, name, func.value, func.attr, argument, ast.unparse(call), fed, shown)
+
+
+def _is_fed(scope: ast.AST, name: str) -> bool:
+    """True if a function uses a name as one uses a tensor: hands it to calls of other things, never calls it."""
+    if not name:
+        return False
+    fed = False
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Call):
+            if dotted(node.func) == name:
+                return False
+            fed = fed or any(dotted(argument) == name for argument in node.args)
+        if isinstance(node, ast.Attribute) and node.attr in _OF_MODULES and dotted(node.value) == name:
+            return False
+    return fed
+
+
+def _resolve(node: ast.AST, names: Mapping[str, Any]) -> Any:
+    """The object that a name, an attribute or an entry by a plain key stands for; None if that is not plain."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if isinstance(node, ast.Attribute):
+        fields = kinds.fields_of(_resolve(node.value, names))
+        for place in (fields, fields.get("_parameters"), fields.get("_buffers"), fields.get("_modules")):
+            if type(place) is dict and node.attr in place:
+                return place[node.attr]
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return _entry(_resolve(node.value, names), node.slice.value)
+    return None
+
+
+def _entry(holder: Any, key: Any) -> Any:
+    if type(holder) is dict and type(key) in (str, int):
+        return holder.get(key)
+    if type(holder) in (list, tuple) and type(key) is int and -len(holder) <= key < len(holder):
+        return holder[key]
+    return None
+
+
+def _wanted(call: _Call, names: Mapping[str, Any]) -> str:
+    """The device or type of numbers that was asked for; empty where that is not known."""
+    made = _MAKES[call.method]
+    if made is not None or call.argument is None:
+        return made or ""
+    value = call.argument.value if isinstance(call.argument, ast.Constant) else _resolve(call.argument, names)
+    if dotted(call.argument).startswith("torch."):
+        value = kinds.fields_of(torch).get(dotted(call.argument).removeprefix("torch."))
+    if type(value) in (torch.device, torch.dtype):
+        return str(value).removeprefix("torch.")
+    is_device = type(value) is str and value.partition(":")[0] in _DEVICE_TYPES
+    return str(value) if is_device else ""

@@ -1,0 +1,147 @@
+"""Calls of `F.dropout` that are not told the mode, in the code of a module: they drop in eval mode too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn import functional
+
+from torch_inspector.facts import DropoutFact
+from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.naming import names_of
+from torch_inspector.observe.source import dotted
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.place import CodeFile, Places
+
+# `alpha_dropout` and its like are off unless they are told otherwise.
+_NAMES = ("dropout", "dropout1d", "dropout2d", "dropout3d")
+_DROPS = tuple(f for f in (functional.__dict__.get(name) for name in _NAMES) if f is not None)
+# The third argument is `training`, whoever gives it.
+_TRAINING_AT = 2
+# Functions of the user that are followed from one `forward`, and classes looked at in one module.
+_FUNCTIONS, _CLASSES = 32, 64
+
+
+def dropouts_in(module: Any, places: Places) -> tuple[DropoutFact, ...]:
+    """Every such call that the `forward` of the module, or of a part of it, leads to, as its text says."""
+    found: dict[tuple[int, int], DropoutFact] = {}
+    classes: set[int] = set()
+    for _, layer in layers.walk_modules(module):
+        kind = type(layer)
+        if id(kind) in classes:
+            continue
+        classes.add(id(kind))
+        if kinds.module_of(kind).startswith("torch."):
+            continue
+        for function in _reached(kind):
+            for fact in _calls_in(function, kinds.class_name(layer), places):
+                found.setdefault((fact.place.cell or 0, fact.place.line or 0), fact)
+        if len(classes) >= _CLASSES:
+            break
+    return tuple(found.values())
+
+
+def random_state() -> Any:
+    """The state of the CPU's random numbers, to be compared later; drawing none."""
+    return torch.default_generator.get_state()
+
+
+def has_drawn(state: Any) -> bool:
+    """True if random numbers have been drawn on the CPU since that state was read."""
+    return not torch.equal(state, torch.default_generator.get_state())
+
+
+def _reached(kind: type[Any]) -> Iterator[FunctionType]:
+    """`forward` of a class, and functions and methods of the user that it names, and so on."""
+    stack = [_method(kind, "forward")]
+    seen: set[CodeType] = set()
+    while stack and len(seen) < _FUNCTIONS:
+        function = stack.pop()
+        if function is None or function.__code__ in seen:
+            continue
+        seen.add(function.__code__)
+        yield function
+        for name in names_of(function.__code__):
+            stack.extend((_method(kind, name), _plain(dict.get(function.__globals__, name))))
+
+
+def _method(kind: type[Any], name: str) -> FunctionType | None:
+    for base in kinds.mro_of(kind):
+        if kinds.module_of(base).partition(".")[0] == "torch":
+            return None
+        found = kinds.class_fields(base).get(name)
+        if found is not None:
+            return _plain(found.__func__ if type(found) is staticmethod else found)
+    return None
+
+
+def _plain(thing: Any) -> FunctionType | None:
+    return thing if type(thing) is FunctionType and thing.__module__ == "__main__" else None
+
+
+def _calls_in(function: FunctionType, kind: str, places: Places) -> Iterator[DropoutFact]:
+    file = places.file_of_code(function.__code__)
+    node = _node_of(function.__code__, file)
+    if file is None or node is None or not any("drop" in name for name in _words(function)):
+        return
+    for call, tests in _calls_under(node):
+        if _is_drop(call, function) and not _is_told(call) and not any("training" in ast.unparse(t) for t in tests):
+            place = places.place_in(file, function.__code__, call.lineno)
+            yield DropoutFact(place, kind, ast.unparse(call.func), ast.unparse(call))
+
+
+def _words(function: FunctionType) -> tuple[str, ...]:
+    """Names that its code uses; `drop` may stand for anything that has been imported under it."""
+    names = names_of(function.__code__)
+    return (*names, *("drop" for name in names if _is_one_of(dict.get(function.__globals__, name), _DROPS)))
+
+
+def _node_of(code: CodeType, file: CodeFile | None) -> ast.AST | None:
+    """The definition of a function in the text of its cell."""
+    if file is None or file.tree is None:
+        return None
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            first = node.decorator_list[0] if isinstance(node, ast.FunctionDef) and node.decorator_list else node
+            name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
+            if (name, first.lineno) == (code.co_name, code.co_firstlineno):
+                return node
+    return None
+
+
+def _calls_under(node: ast.AST) -> Iterator[tuple[ast.Call, tuple[ast.expr, ...]]]:
+    """Every call with the conditions under which it is made."""
+    stack: list[tuple[ast.AST, tuple[ast.expr, ...]]] = [(node, ())]
+    while stack:
+        one, tests = stack.pop()
+        if isinstance(one, ast.Call):
+            yield one, tests
+        inner = (*tests, one.test) if isinstance(one, ast.If | ast.IfExp) else tests
+        stack.extend((child, inner) for child in ast.iter_child_nodes(one))
+
+
+def _is_drop(call: ast.Call, function: FunctionType) -> bool:
+    """True if the name that is called stands for one of torch's functions."""
+    first, *rest = dotted(call.func).split(".")
+    thing = dict.get(function.__globals__, first)
+    for part in rest:
+        thing = kinds.fields_of(thing).get(part) if thing is not None else None
+    if thing is None and first not in function.__globals__:
+        return bool(rest) and rest[-1] in _NAMES and (first == "F" or "functional" in rest)
+    return _is_one_of(thing, _DROPS)
+
+
+def _is_one_of(thing: Any, several: tuple[Any, ...]) -> bool:
+    return any(thing is one for one in several)
+
+
+def _is_told(call: ast.Call) -> bool:
+    """True if `training` is given, by name or place, or may be: then somebody has thought of it."""
+    named = {keyword.arg for keyword in call.keywords}
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    return bool(named & {"training", "train", None}) or starred or len(call.args) > _TRAINING_AT

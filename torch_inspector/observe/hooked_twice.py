@@ -1,0 +1,86 @@
+"""Hooks of modules that are there more than once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from torch_inspector.facts import HookCountFact
+from torch_inspector.observe import kinds, layers
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.namespace import Names
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+# Layers looked at after one cell, hooks of one layer, facts.
+_LAYERS, _EACH, _FACTS = 2_000, 64, 32
+_PLAIN = (int, float, bool, str, bytes, type(None))
+_SELF: Any = MethodType.__dict__["__self__"]
+_FUNCTION: Any = MethodType.__dict__["__func__"]
+_Signature = tuple[Any, ...]
+
+
+class HookCounts:
+    """Looks once the text of a cell has spoken of hooks."""
+
+    def __init__(self) -> None:
+        self._wanted = False
+
+    def facts(self, names: Names, code: str) -> tuple[HookCountFact, ...]:
+        """Every hook of which a layer has two or more."""
+        self._wanted = self._wanted or "hook" in code
+        if not self._wanted:
+            return ()
+        found: list[HookCountFact] = []
+        left, looked = _LAYERS, set[int]()
+        for path, module in names.modules:
+            for name, layer in layers.walk_modules(module):
+                left -= 1
+                if left < 0 or len(found) >= _FACTS:
+                    return tuple(found)
+                if id(layer) in looked:
+                    continue
+                looked.add(id(layer))
+                fields = kinds.fields_of(layer)
+                for kind in _HOOKS:
+                    hooks = fields.get(kind)
+                    if hooks and kinds.is_a(hooks, dict):
+                        found.extend(_repeated(f"{path}.{name}" if name else path, path, kind, hooks))
+        return tuple(found)
+
+
+def _repeated(path: str, owner: str, kind: str, hooks: Any) -> list[HookCountFact]:
+    functions = list(dict.values(hooks))[:_EACH]
+    if len(functions) == 1:
+        return []
+    signed = [(one, signature) for one in functions if (signature := _signature(one)) is not None]
+    counts = Counter(signature for _, signature in signed)
+    facts = []
+    for signature, count in counts.items():
+        if count > 1:
+            own = [one for one, other in signed if other == signature]
+            same = all(one is own[0] for one in own)
+            facts.append(HookCountFact(path, owner, kind.strip("_"), str(signature[0]), count, same))
+    return facts
+
+
+def _signature(hook: Any) -> _Signature | None:
+    """Equal for functions of one text with equal plain values around them; None for what is not known."""
+    if type(hook) is MethodType:
+        function = _signature(_FUNCTION.__get__(hook))
+        return None if function is None else (*function, kinds.class_name(_SELF.__get__(hook)))
+    if type(hook) is not FunctionType or str(hook.__module__).partition(".")[0] == "torch":
+        return None
+    closure = tuple(_plain(cell) for cell in hook.__closure__ or ())
+    defaults = tuple(value if type(value) in _PLAIN else kinds.class_name(value) for value in hook.__defaults__ or ())
+    return (hook.__qualname__, hook.__code__.co_code, closure, defaults)
+
+
+def _plain(cell: Any) -> Any:
+    """What a variable of the function around a hook holds, if that can be compared; else its type."""
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        return None
+    return (type(value).__name__, value) if type(value) in _PLAIN else kinds.class_name(value)

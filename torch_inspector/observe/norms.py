@@ -1,0 +1,66 @@
+"""Layers of a module that normalise by their batch: which are frozen, which still learn, which keep no statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from torch_inspector.facts import NormsFact
+from torch_inspector.observe import kinds, layers
+
+
+def norms_in(module: Any) -> NormsFact | None:
+    """What the BatchNorm layers of a module say; None if it has none."""
+    norms = [(name, layer) for name, layer in layers.walk_modules(module) if _is_batch_norm(layer)]
+    if not norms:
+        return None
+    frozen = [(name, layer) for name, layer in norms if _is_awake(layer) and _needs_gradients(layer) is False]
+    learning = [(name, layer) for name, layer in norms if not _is_training(layer) and _needs_gradients(layer)]
+    own = {id(p) for _, layer in norms for p in _parameters(layer)} if frozen else set()
+    rest = layers.walk_parameters(module) if frozen else ()
+    others = [p.requires_grad for _, p in rest if id(p) not in own]
+    return NormsFact(
+        count=len(norms),
+        kinds=tuple(sorted({kinds.class_name(layer) for _, layer in norms})),
+        frozen_awake=tuple(name for name, _ in frozen),
+        frozen_keys=frozenset(id(p) for _, layer in frozen for p in _parameters(layer)),
+        learning_asleep=tuple(name for name, _ in learning),
+        learning_keys=frozenset(id(p) for _, layer in learning for p in _parameters(layer)),
+        untracked=tuple(name for name, layer in norms if kinds.fields_of(layer).get("track_running_stats") is False),
+        others_frozen=others.count(False),
+        others_trainable=others.count(True),
+        version=sum(_version(p) for _, layer in frozen for p in _parameters(layer)),
+    )
+
+
+def _is_batch_norm(layer: Any) -> bool:
+    bases = kinds.mro_of(type(layer))
+    return _NormBase in bases and _InstanceNorm not in bases
+
+
+def _is_training(layer: Any) -> bool:
+    return kinds.fields_of(layer).get("training") is True
+
+
+def _is_awake(layer: Any) -> bool:
+    return _is_training(layer) and kinds.fields_of(layer).get("track_running_stats") is True
+
+
+def _parameters(layer: Any) -> list[Any]:
+    return [p for p in (kinds.fields_of(layer).get("_parameters") or {}).values() if p is not None]
+
+
+def _needs_gradients(layer: Any) -> bool | None:
+    """None for a layer without weight and bias."""
+    parameters = _parameters(layer)
+    return any(p.requires_grad for p in parameters) if parameters else None
+
+
+def _version(parameter: Any) -> int:
+    """How often it was changed in place; 0 where torch does not count."""
+    try:
+        return int(parameter._version)
+    except RuntimeError:
+        return 0

@@ -1,0 +1,255 @@
+"""State dicts: which of the user's variables follow a model that trains on, and how much a load has matched."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from torch_inspector.facts import AliasFact, LoadFact, Place
+from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.wrapper import Patch, unframe
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.namespace import Group, Names
+    from torch_inspector.observe.recorder import Recorder
+
+_is_compiling = torch.compiler.is_dynamo_compiling
+# Parameters of a module that stand for all.
+_PROBES = 8
+# Calls remembered, groups of tensors compared with them, loads noted in one cell.
+_TAKEN, _GROUPS, _LOADS = 256, 200, 32
+_INDEX = re.compile(r"\[[^\[\]]*\]$")
+
+
+@dataclass
+class _Taken:
+    """One call of `state_dict()`."""
+
+    module: weakref.ref[Any]
+    key: int
+    place: Place
+    conditional: bool
+    version: int
+    steps: int
+
+
+class Given(NamedTuple):
+    """What a load was given."""
+
+    state: Any
+    strict: bool
+    itself: bool
+    """True if the state is the module's own."""
+
+
+class StateWatch:
+    """Watches `state_dict()` and what is loaded; remembers across cells, weakly."""
+
+    def __init__(self) -> None:
+        self._recorder: Recorder | None = None
+        self._steps = 0
+        """Optimizer steps of the cells before."""
+        self._by_dict: dict[int, tuple[weakref.ref[Any], _Taken]] = {}
+        self._latest: dict[int, _Taken] = {}
+        self.loads: list[LoadFact] = []
+        self.patches = (Patch(torch.nn.Module, "state_dict", self._wrap_state),)
+
+    def open(self, recorder: Recorder) -> None:
+        """Begins to record a cell."""
+        self._recorder, self.loads = recorder, []
+
+    def close(self) -> None:
+        """Records no more."""
+        self._steps = self._all_steps()
+        self._recorder = None
+
+    def _all_steps(self) -> int:
+        sites = list(self._recorder.sites.values()) if self._recorder is not None else []
+        return self._steps + sum(site.count for site in sites if site.kind == "step")
+
+    # state_dict() -----------------------------------------------------------
+
+    def _wrap_state(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                result = original(module, *args, **kwargs)
+            except BaseException as error:
+                unframe(error)
+                raise
+            recorder = self._recorder
+            # Parts are asked with the dictionary to fill.
+            if recorder is None or args or "destination" in kwargs or _is_compiling():
+                return result
+            if threading.get_ident() == recorder.thread:
+                with recorder.failures.guard("state_dict"), private.unseen():
+                    self._note_taken(recorder, module, result, sys._getframe(1))
+            return result
+
+        return state_dict
+
+    def _note_taken(self, recorder: Recorder, module: Any, result: Any, frame: FrameType) -> None:
+        site = recorder.site("state_dict", frame, kinds.class_name(module))
+        user = recorder.places.user_frame(frame)
+        conditional = user is not None and _is_conditional(recorder, user)
+        key = recorder.keys.of(module)
+        taken = _Taken(weakref.ref(module), key, site.place, conditional, _version(module), self._all_steps())
+        self._latest[key] = taken
+        if len(self._by_dict) < _TAKEN and kinds.is_a(result, dict):
+            address = id(result)
+            self._by_dict[address] = (weakref.ref(result, lambda _: self._by_dict.pop(address, None)), taken)
+        while len(self._latest) > _TAKEN:
+            self._latest.pop(next(iter(self._latest)))
+
+    # what variables hold ----------------------------------------------------
+
+    def aliases(self, names: Names) -> tuple[AliasFact, ...]:
+        """State dicts at paths of the user whose tensors are those of a model which has been stepped since."""
+        moved = {key: taken for key, taken in self._latest.items() if taken.module() is not None}
+        if not moved:
+            return ()
+        owners = {address: key for key, taken in moved.items() for address in _storages(taken.module())}
+        found: dict[tuple[str, int], list[tuple[str, _Taken]]] = {}
+        for group in islice(names.groups.values(), _GROUPS):
+            key = _owner_of(group, owners)
+            if key is not None:
+                taken = self._taken_of(group, moved[key])
+                found.setdefault((_INDEX.sub("", group.path), key), []).append((group.path, taken))
+        paths = {id(module): path for path, module in names.modules}
+        return tuple(_alias(path, paths, several, self._steps) for (path, _), several in found.items())
+
+    def _taken_of(self, group: Group, otherwise: _Taken) -> _Taken:
+        known = self._by_dict.get(id(group.container))
+        return known[1] if known is not None and known[0]() is group.container else otherwise
+
+    # load_state_dict() ------------------------------------------------------
+
+    def gives_back_itself(self, recorder: Recorder, module: Any, state: Any) -> bool:
+        """True, before a load, if the state is the module's own and the module was stepped after it was taken."""
+        taken = self._latest.get(recorder.keys.of(module)) if self._latest else None
+        if taken is None or not kinds.is_a(state, dict):
+            return False
+        known = self._by_dict.get(id(state))
+        taken = known[1] if known is not None and known[0]() is state else taken
+        own = _storages(module)
+        given = [found[0] for one in _tensors(state) if (found := private.storage_of(one))]
+        shared = bool(given) and all(address in own for address in given)
+        return shared and taken.version < _version(module) and taken.steps < self._all_steps()
+
+    def note_load(self, recorder: Recorder, module: Any, given: Given, result: Any, frame: FrameType) -> None:
+        """Notes how many keys a load has matched."""
+        state, strict, itself = given
+        if len(self.loads) >= _LOADS or not kinds.is_a(state, dict):
+            return
+        missing, unexpected = list(_keys_of(result))
+        user = recorder.places.user_frame(frame)
+        self.loads.append(
+            LoadFact(
+                order=recorder.next_order(),
+                place=recorder.places.find(user),
+                module=recorder.keys.of(module),
+                kind=kinds.class_name(module),
+                name=name_in(user, module),
+                state=name_in(user, state),
+                strict=strict,
+                state_count=dict.__len__(state),
+                missing=tuple(missing),
+                unexpected=tuple(unexpected),
+                used=user is not None and not _is_alone(recorder, user),
+                itself=itself,
+            )
+        )
+
+
+def _alias(path: str, paths: dict[int, str], several: list[tuple[str, _Taken]], steps: int) -> AliasFact:
+    own, taken = several[0]
+    takens = [one for _, one in several]
+    module = taken.module()
+    moved = any(one.version < _version(module) and one.steps < steps for one in takens)
+    return AliasFact(
+        path=path if len(several) > 1 else own,
+        module=paths.get(id(module), ""),
+        kind=kinds.class_name(module),
+        key=taken.key,
+        place=taken.place,
+        count=len(takens),
+        moved=moved,
+        conditional=taken.conditional,
+    )
+
+
+def _version(module: Any) -> int:
+    """How often the first parameters were changed in place."""
+    try:
+        return sum(int(p._version) for _, p in islice(layers.walk_parameters(module), _PROBES))
+    except RuntimeError:
+        return 0
+
+
+def _storages(module: Any) -> set[int]:
+    """Addresses of parameters and buffers."""
+    entries = (kinds.fields_of(one) for _, one in layers.walk_modules(module))
+    places = (fields.get(name) or {} for fields in entries for name in ("_parameters", "_buffers"))
+    tensors = (one for place in places for one in list(place.values()) if one is not None)
+    return {found[0] for one in tensors if (found := private.storage_of(one))}
+
+
+def _tensors(state: Any) -> list[Any]:
+    return [one for one in islice(dict.values(state), _PROBES * 2) if _has_weights(one)][:_PROBES]
+
+
+def _has_weights(thing: Any) -> bool:
+    return kinds.is_a(thing, torch.Tensor) and thing.is_floating_point()
+
+
+def _owner_of(group: Group, owners: dict[int, int]) -> int | None:
+    """The module whose weights a dictionary of plain tensors shows; None for one of parameters themselves."""
+    if not kinds.is_a(group.container, dict):
+        return None
+    for _, tensor in group.tensors[:_PROBES]:
+        if tensor.is_floating_point():
+            found = private.storage_of(tensor)
+            owned = owners.get(found[0]) if found is not None and not kinds.is_a(tensor, torch.nn.Parameter) else None
+            if owned is None or tensor.requires_grad:
+                return None
+            return owned
+    return None
+
+
+def _keys_of(result: Any) -> Iterator[list[str]]:
+    """Missing and unexpected keys as `load_state_dict()` returns them."""
+    parts = tuple.__iter__(result) if kinds.is_a(result, tuple) else iter(())
+    for _ in range(2):
+        keys: Any = next(parts, [])
+        yield [key for key in keys if type(key) is str] if type(keys) is list else []
+
+
+def _is_conditional(recorder: Recorder, frame: FrameType) -> bool:
+    """True if the line stands under an `if` of its function."""
+    file = recorder.places.file_of(frame)
+    for node in ast.walk(file.tree) if file is not None and file.tree is not None else ():
+        if isinstance(node, ast.If) and any(
+            one.lineno <= frame.f_lineno <= (one.end_lineno or one.lineno) for one in node.body
+        ):
+            return True
+    return False
+
+
+def _is_alone(recorder: Recorder, frame: FrameType) -> bool:
+    """True if the load is a statement of its own, so that nobody gets to see what it returns."""
+    file = recorder.places.file_of(frame)
+    for node in ast.walk(file.tree) if file is not None and file.tree is not None else ():
+        if isinstance(node, ast.Expr) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
+            func = node.value.func if isinstance(node.value, ast.Call) else None
+            return isinstance(func, ast.Attribute) and func.attr == "load_state_dict"
+    return False

@@ -1,0 +1,75 @@
+"""A load that matched hardly anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import LoadFact, Place, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Below this part of the module's keys a load has missed its aim; a new head on a loaded body is far above.
+_MATCHED_RATIO = 0.5
+# The same for the keys of the checkpoint: an adapter brings few keys and all of them are known.
+_KNOWN_RATIO = 0.5
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds loads with `strict=False` that matched few keys, where nobody looks at what they return."""
+    said: set[Place] = set()
+    for load in run.trace.loads:
+        if load.place not in said and not load.strict and not load.used and _is_missed(load):
+            said.add(load.place)
+            yield _finding(run, load)
+
+
+def _matched(load: LoadFact) -> int:
+    return max(load.state_count - len(load.unexpected), 0)
+
+
+def _is_missed(load: LoadFact) -> bool:
+    own = _matched(load) + len(load.missing)
+    if not load.missing or _matched(load) >= _MATCHED_RATIO * own:
+        return False
+    return _matched(load) < _KNOWN_RATIO * load.state_count or not load.state_count
+
+
+def _finding(run: Run, load: LoadFact) -> Finding:
+    name = run.module_path(load.module) or load.name or load.kind
+    matched, own = _matched(load), _matched(load) + len(load.missing)
+    some = f"{matched} of {own} keys" if matched else f"none of the {own} keys"
+    stays = "it stays as it was" if not matched else "the rest stays as it was"
+    renamed, how = _renamed(load)
+    return Finding(
+        message=f"`load_state_dict(strict=False)` matched {some} of `{name}`: {stays}{how}.",
+        subject=name,
+        fix=renamed,
+        line=load.place.line,
+        cell=load.place.cell,
+        severity="" if not matched else "warning",
+        evidence=(
+            Evidence("keys matched", matched, "count"),
+            Evidence("keys of the module", own, "count"),
+            Evidence("keys of the state dict", load.state_count, "count"),
+            *((Evidence("unexpected", load.unexpected[0]),) if load.unexpected else ()),
+            *((Evidence("missing", load.missing[0]),) if load.missing else ()),
+        ),
+    )
+
+
+def _renamed(load: LoadFact) -> tuple[str, str]:
+    """How to change the keys so that they match, and what is different about them."""
+    state, missing, unexpected = load.state or "state", set(load.missing), set(load.unexpected)
+    for given in load.unexpected[:1]:
+        for own in load.missing:
+            if given.endswith(f".{own}"):
+                prefix = given.removesuffix(own)
+                if {f"{prefix}{one}" for one in missing} & unexpected:
+                    text = f'{{k.removeprefix("{prefix}"): v for k, v in {state}.items()}}'
+                    return text, f"; the keys given begin with `{prefix}`"
+            if own.endswith(f".{given}"):
+                prefix = own.removesuffix(given)
+                text = f'{{f"{prefix}{{k}}": v for k, v in {state}.items()}}'
+                return text, f"; the keys given lack `{prefix}`"
+    return "load with strict=True to see which keys differ", ""

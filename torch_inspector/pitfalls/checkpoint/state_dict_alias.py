@@ -1,0 +1,93 @@
+"""A state dict that was kept without a copy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import AliasFact, CallFact, LoadFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Names for what should stay as it was.
+_MEANT_TO_STAY = re.compile(
+    r"best|snap|saved|backup|back_up|init|start|orig|before|prev|earlier|old|restore|rollback|reference|untrained|frozen",
+    re.IGNORECASE,
+)
+# A save so close after the line uses the state while it is right.
+_SAVE_LINES = 4
+_SEVERAL = 2
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds kept state dicts that later steps have changed, and loads that give a model its own weights."""
+    known = {(one.path, one.key, one.count) for one in run.before.aliases if one.moved}
+    for one in run.after.aliases:
+        if one.moved and (one.path, one.key, one.count) not in known and _is_kept(run, one):
+            yield _follows(one)
+    for load in run.trace.loads:
+        if load.itself:
+            yield _is_itself(run, load)
+
+
+def _is_kept(run: Run, one: AliasFact) -> bool:
+    if one.count >= _SEVERAL:
+        return True
+    if _MEANT_TO_STAY.search(one.path):
+        return True
+    return one.conditional and not any(_saves(call, one) for call in _calls_of(run, one.place.cell))
+
+
+def _calls_of(run: Run, cell: int | None) -> tuple[CallFact, ...]:
+    for past in (run, *reversed(run.earlier)):
+        if past.cell.number == cell:
+            return past.trace.calls
+    return ()
+
+
+def _saves(call: CallFact, one: AliasFact) -> bool:
+    line = one.place.line
+    if line is None or call.name.rpartition(".")[2] not in ("save", "dump", "save_file", "load_state_dict"):
+        return False
+    return abs(call.line - line) <= _SAVE_LINES
+
+
+def _follows(one: AliasFact) -> Finding:
+    model = one.module or one.kind
+    several = one.count >= _SEVERAL
+    what = f"All {one.count} state dicts in `{one.path}` are" if several else f"`{one.path}` is"
+    return Finding(
+        message=(
+            f"{what} no copy: {'they show' if several else 'it shows'} the weights of `{model}` as they are now, "
+            "after the steps that followed."
+        ),
+        subject=one.path,
+        fix=f"copy.deepcopy({model}.state_dict())",
+        line=one.place.line,
+        cell=one.place.cell,
+        severity="error" if several else "",
+        evidence=(
+            Evidence("model", f"{model} ({one.kind})"),
+            Evidence("state dicts that share its memory", one.count, "count"),
+            Evidence("changed since", "by optimizer steps"),
+        ),
+    )
+
+
+def _is_itself(run: Run, load: LoadFact) -> Finding:
+    model = run.module_path(load.module) or load.name or load.kind
+    state = f"`{load.state}`" if load.state else "the state dict"
+    return Finding(
+        message=f"Loading {state} into `{model}` changes nothing: it is no copy and followed the training.",
+        subject=load.state or model,
+        fix=f"copy.deepcopy({model}.state_dict())  # when it is kept",
+        line=load.place.line,
+        cell=load.place.cell,
+        severity="error",
+        evidence=(
+            Evidence("model", f"{model} ({load.kind})"),
+            Evidence("keys", load.state_count, "count"),
+            Evidence("memory", "that of the model's own parameters"),
+        ),
+    )

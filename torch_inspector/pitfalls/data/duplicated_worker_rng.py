@@ -1,0 +1,45 @@
+"""A generator of random numbers that each worker copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import GeneratorFact, LoaderFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# One worker repeats nothing within an epoch.
+_WORKERS = 2
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds loaders with several workers whose data set draws from a generator of its own."""
+    said: set[tuple[str, str]] = set()
+    for loader in run.trace.loaders:
+        for generator in loader.generators:
+            if loader.worker_count >= _WORKERS and (generator.owner, generator.path) not in said:
+                said.add((generator.owner, generator.path))
+                yield _finding(loader, generator)
+
+
+def _finding(loader: LoaderFact, generator: GeneratorFact) -> Finding:
+    name = generator.path.rpartition(".")[2]
+    return Finding(
+        message=(
+            f"`{generator.owner}` draws from `self.{name}` ({generator.kind}), and each of the {loader.worker_count} "
+            "workers has a copy in the same state: they draw the same numbers."
+        ),
+        subject=name,
+        fix=(
+            f"def prepare(worker):  # worker_init_fn=prepare\n"
+            f"    torch.utils.data.get_worker_info().dataset.{generator.path} = ...(torch.initial_seed())"
+        ),
+        line=loader.place.line,
+        cell=loader.place.cell,
+        evidence=(
+            Evidence("generator", f"{generator.owner}.{name}: {generator.kind}"),
+            Evidence("workers", loader.worker_count, "count"),
+            Evidence("batches", loader.batch_count, "count"),
+        ),
+    )

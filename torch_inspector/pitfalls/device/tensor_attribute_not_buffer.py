@@ -1,0 +1,69 @@
+"""A tensor that a module does not know about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import AttributeFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds tensor attributes on another device than the module, and leaves to be learned that no optimizer has."""
+    if not run.after.attributes:
+        return
+    past = [one for earlier in run.earlier for one in earlier.after.attributes]
+    known = {(one.path, one.device, one.owner_devices) for one in past}
+    learned = {one.path for one in past if one.owner_stepped}
+    for one in run.after.attributes:
+        if _is_left_behind(one) and (one.path, one.device, one.owner_devices) not in known:
+            yield _left_behind(one)
+        elif one.wants_gradient and one.owner_stepped and not one.stepped and one.path not in learned:
+            yield _not_learned(one)
+
+
+def _is_left_behind(one: AttributeFact) -> bool:
+    # A number on the host goes with tensors of any device.
+    return bool(one.owner_devices and one.shape) and one.device not in one.owner_devices and not one.moved
+
+
+def _left_behind(one: AttributeFact) -> Finding:
+    where = ", ".join(one.owner_devices)
+    return Finding(
+        message=(
+            f"`{one.path}` is on {one.device}, the parameters of `{one.owner}` are on {where}: "
+            "a plain tensor attribute is not moved with the module and is not in its state_dict()."
+        ),
+        subject=one.path,
+        fix=f'self.register_buffer("{one.name}", ...)  # in __init__ of {one.kind}',
+        line=one.place.line,
+        cell=one.place.cell,
+        # An index on the host may be used on any device.
+        severity="hint" if one.dtype in ("int64", "bool") else "",
+        evidence=(
+            Evidence("attribute", f"{one.kind}.{one.name}"),
+            Evidence("its device", one.device),
+            Evidence("devices of the parameters", where),
+            Evidence("shape", str(one.shape)),
+        ),
+    )
+
+
+def _not_learned(one: AttributeFact) -> Finding:
+    return Finding(
+        message=(
+            f"`{one.path}` requires a gradient and is no parameter of `{one.owner}`: "
+            "parameters() does not give it, so no optimizer has it."
+        ),
+        subject=one.path,
+        fix=f"self.{one.name} = nn.Parameter(...)  # in __init__ of {one.kind}",
+        line=one.place.line,
+        cell=one.place.cell,
+        evidence=(
+            Evidence("attribute", f"{one.kind}.{one.name}"),
+            Evidence("shape", str(one.shape)),
+            Evidence("in an optimizer", "no, other parameters of the module are"),
+        ),
+    )

@@ -1,0 +1,59 @@
+"""A batch with one value per channel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import ErrorFact, LayerFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_REFUSED = re.compile(r"Expected more than 1 value per channel when training, got input size \D*([\d, ]*\d)")
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds the error with which BatchNorm refuses such a batch in train mode."""
+    error = run.error
+    match = _REFUSED.search(error.message) if error is not None else None
+    # A layer without statistics is the subject of another pitfall; GroupNorm speaks of channels too.
+    if error is None or match is None or (error.layer is not None and not _is_batch_norm(error.layer)):
+        return
+    yield _finding(run, error, f"({match[1]}{',' if ',' not in match[1] else ''})")
+
+
+def _is_batch_norm(layer: LayerFact) -> bool:
+    return layer.tracks and "GroupNorm" not in layer.kind and "InstanceNorm" not in layer.kind
+
+
+def _finding(run: Run, error: ErrorFact, shape: str) -> Finding:
+    layer = error.layer
+    name = (layer.root or layer.root_kind) if layer is not None else ""
+    who = f"`{name}`" if name else "BatchNorm"
+    where = f"layer `{layer.path}` ({layer.kind})" if layer is not None and layer.path else "the layer"
+    return Finding(
+        message=f"{who} got a batch with one value per channel in train mode: {where} received {shape}.",
+        subject=name,
+        fix=_fix(run, name),
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=(
+            Evidence("shape at the layer", shape),
+            *((Evidence("layer", f"{layer.path or name} ({layer.kind})"),) if layer is not None else ()),
+            *(
+                Evidence("batches of the loader before", f"{loader.batch_count} of {loader.batch_size}")
+                for loader in run.trace.loaders[-1:]
+            ),
+        ),
+    )
+
+
+def _fix(run: Run, name: str) -> str:
+    """For training, batches without a rest of one; for a single question, eval mode."""
+    trains = run.trace.steps or run.trace.backwards
+    if run.trace.loaders and trains:
+        return "DataLoader(..., drop_last=True)  # the last batch had one sample"
+    if trains:
+        return "leave the last batch of one sample out, or choose another batch size"
+    return f"{name or 'model'}.eval()  # before asking about one sample"

@@ -1,0 +1,72 @@
+"""`F.dropout` that is not told the mode."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import DropoutFact, ForwardFact, Place, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Fewer answers to one question are no sample of anything; they may be a look at whether they agree.
+_SAMPLES = 5
+# Who writes one of these words wants dropout to go on.
+_WANTED = re.compile(r"\bmonte|\bmc[_ -]?(drop|sampl|pass|infer)|uncertain|bayes|ensemble", re.IGNORECASE)
+_WANTED_CLASS = re.compile(r"^MC|Monte|Bayes|Always|Stochastic|Concrete|Variational|Locked")
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds such calls in the code of a module that was asked in eval mode, or without gradients after training."""
+    said: set[Place] = set()
+    for call in run.trace.forwards:
+        if not call.dropouts or call.drew is False or not _expects_answers(call, run):
+            continue
+        for drop in call.dropouts:
+            if drop.place not in said and not _is_wanted(call, drop, run):
+                said.add(drop.place)
+                yield _finding(run, call, drop)
+
+
+def _expects_answers(call: ForwardFact, run: Run) -> bool:
+    if call.same_input and call.count >= _SAMPLES:
+        return False
+    if not call.training:
+        return True
+    return not call.grad_enabled and call.trained and not run.trace.steps
+
+
+def _is_wanted(call: ForwardFact, drop: DropoutFact, run: Run) -> bool:
+    cells = {caller.place.cell for caller in call.callers} | {call.place.cell, drop.place.cell}
+    texts = [run.cell.source, *(past.cell.source for past in run.earlier if past.cell.number in cells)]
+    return _WANTED_CLASS.search(drop.kind) is not None or any(_WANTED.search(text) for text in texts)
+
+
+def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
+    name = run.module_path(call.module) or call.name or call.kind
+    mode = "was in train mode without gradients" if call.training else "was in eval mode"
+    seen = "and the call drew random numbers" if call.drew else "and nothing tells the function so"
+    return Finding(
+        message=f"`{drop.name}` in `{drop.kind}` drops in every mode: `{name}` {mode}, {seen}.",
+        subject=name,
+        fix=_fixed(drop),
+        line=drop.place.line,
+        cell=drop.place.cell,
+        severity="" if call.drew and not call.training else "warning",
+        evidence=(
+            Evidence("module", f"{name} ({call.kind})"),
+            Evidence("layer", drop.kind),
+            Evidence("call", drop.text),
+            Evidence("asked in", f"line {call.place.line}" if call.place.line else "another file"),
+            Evidence("random numbers drawn", {True: "yes", False: "no", None: "not looked at"}[call.drew]),
+            Evidence("calls from this line", call.count, "count"),
+        ),
+    )
+
+
+def _fixed(drop: DropoutFact) -> str:
+    """The call with the argument that it lacks, where it is written on its own and ends in a bracket."""
+    if not drop.text.endswith(")") or drop.place.function != "forward":
+        return f"hand self.training on to {drop.name}(..., training=...)"
+    return f"{drop.text[:-1]}, training=self.training)"

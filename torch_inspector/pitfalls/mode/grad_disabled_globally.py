@@ -1,0 +1,106 @@
+"""Gradients that were switched off for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import CallFact, ForwardFact, Place, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# What torch says when a loss has no history.
+_NO_HISTORY = "does not require grad and does not have a grad_fn"
+# Last parts of calls that can leave gradients off.
+_SWITCHES = ("set_grad_enabled", "__enter__", "enter_context", "inference_mode", "no_grad")
+
+
+@pitfall(severity="error")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds training while gradients are off from before, or from a call in the same cell that nothing took back."""
+    if run.before.grad_enabled and run.after.grad_enabled:
+        return
+    line = _needs_history(run)
+    if line is not None:
+        yield _in_vain(run, line)
+    elif run.before.grad_enabled and not run.after.grad_enabled and _has_trained(run):
+        yield _left_off(run)
+
+
+def _needs_history(run: Run) -> Place | None:
+    """Where a graph was wanted: a `backward()` that failed, or steps that nothing reached."""
+    if run.error is not None and _NO_HISTORY in run.error.message:
+        return run.error.place
+    steps = [step for step in run.trace.steps if step.empty_gradients or step.unreached]
+    for call in run.trace.forwards:
+        stepped = [step for step in steps if step.parameter_keys & call.parameter_keys and step.order > call.order]
+        if stepped and _is_blind(call):
+            return call.place
+    return None
+
+
+def _is_blind(call: ForwardFact) -> bool:
+    return call.training and not call.grad_enabled and not call.output_requires_grad
+
+
+def _has_trained(run: Run) -> bool:
+    """True if an optimizer is at hand that has made steps."""
+    return bool(run.after.optimizers) and any(one.trace.count("step") for one in (run, *run.earlier))
+
+
+def _switched_in(run: Run) -> tuple[int | None, CallFact | None]:
+    """The cell that left gradients off, and the call in its text that may have done it."""
+    for one in (run, *reversed(run.earlier)):
+        if one.before.grad_enabled and not one.after.grad_enabled:
+            calls = [call for call in _all_calls(run, one) if call.name.rpartition(".")[2] in _SWITCHES]
+            return one.cell.number, calls[-1] if calls else None
+    return None, None
+
+
+def _all_calls(run: Run, one: Run) -> tuple[CallFact, ...]:
+    """Calls in the text of a cell; where it calls a function of an earlier cell, of all cells before it too."""
+    own = one.trace.calls
+    if any(call.name.rpartition(".")[2] in _SWITCHES for call in own):
+        return own
+    return tuple(call._replace(line=0) for past in run.earlier for call in past.trace.calls)
+
+
+def _origin(run: Run) -> str:
+    cell, call = _switched_in(run)
+    name = f"`{call.name}(...)`" if call is not None else "a call"
+    if cell is None:
+        return "before"
+    if cell == run.cell.number:
+        return f"by {name} in this cell"
+    return f"by {name} in cell {cell}"
+
+
+def _in_vain(run: Run, place: Place) -> Finding:
+    return Finding(
+        message=f"Gradients were switched off {_origin(run)} and not on again: there is no graph for training here.",
+        subject="torch.set_grad_enabled",
+        fix="torch.set_grad_enabled(True)  # here; and `with torch.no_grad():` around what needs no gradients",
+        line=place.line,
+        cell=place.cell,
+        evidence=(
+            Evidence("gradients before the cell", "on" if run.before.grad_enabled else "off"),
+            Evidence("gradients after the cell", "on" if run.after.grad_enabled else "off"),
+            Evidence("switched off", _origin(run)),
+            *((Evidence("error", run.error.message[:80]),) if run.error is not None else ()),
+        ),
+    )
+
+
+def _left_off(run: Run) -> Finding:
+    _, call = _switched_in(run)
+    return Finding(
+        message=f"Gradients were switched off {_origin(run)} and stay off in the cells that follow.",
+        subject="torch.set_grad_enabled",
+        fix="with torch.no_grad():  # around what needs no gradients; it switches back by itself",
+        line=call.line or None if call is not None else None,
+        severity="hint",
+        evidence=(
+            Evidence("gradients before the cell", "on"),
+            Evidence("gradients after the cell", "off"),
+            Evidence("optimizers", ", ".join(one.path or one.kind for one in run.after.optimizers[:3])),
+        ),
+    )
