@@ -27,6 +27,8 @@ class Pitfall:
     severity: Severity
     check: Check
     page_path: Path
+    yields_to: tuple[str, ...] = ()
+    """Slugs that say more about the same line: a finding of ours is left out where one of theirs stands."""
 
     @cached_property
     def page(self) -> Page:
@@ -39,11 +41,17 @@ class Pitfall:
         return Page.parse(self.page_path.read_text(encoding="utf-8"))
 
 
-def pitfall(*, severity: Severity) -> Callable[[Check], Check]:
-    """Marks `check` as the check of the file's pitfall; `severity` holds unless a finding says otherwise."""
+def pitfall(*, severity: Severity, yields_to: tuple[str, ...] = ()) -> Callable[[Check], Check]:
+    """Marks `check` as the check of the file's pitfall.
+
+    Args:
+        severity: Holds unless a finding says otherwise.
+        yields_to: Slugs that say more about the same line, where they find something.
+    """
 
     def mark(check: Check) -> Check:
         check.severity = severity  # type: ignore[attr-defined]
+        check.yields_to = yields_to  # type: ignore[attr-defined]
         return check
 
     return mark
@@ -58,4 +66,5 @@ def from_check(check: Check) -> Pitfall:
         severity=check.severity,  # type: ignore[attr-defined]
         check=check,
         page_path=path.with_suffix(".md"),
+        yields_to=check.yields_to,  # type: ignore[attr-defined]
     )

@@ -183,7 +183,17 @@ class Session:
             with self.failures.guard(pitfall.slug):
                 found = [_stamp(finding, pitfall, run.cell, sources) for finding in pitfall.check(run)]
                 findings.extend([one for one in found if not _is_ignored(one, run.cell, ignored)][:_PER_PITFALL])
-        return findings
+        return self._without_repeats(findings) if len(findings) > 1 else findings
+
+    def _without_repeats(self, findings: list[Finding]) -> list[Finding]:
+        """The findings less those that another one of the same line says better."""
+        yielding = {pitfall.slug: pitfall.yields_to for pitfall in self.pitfalls() if pitfall.yields_to}
+        told = {(one.slug, one.cell, one.line) for one in findings}
+        return [
+            one
+            for one in findings
+            if not any((slug, one.cell, one.line) in told for slug in yielding.get(one.slug, ()))
+        ]
 
 
 def _stamp(finding: Finding, pitfall: Pitfall, cell: Cell, sources: Mapping[int | None, str]) -> Finding:

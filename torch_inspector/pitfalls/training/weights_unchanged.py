@@ -33,11 +33,16 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
         return "backward" if _forgets_backward(run, steps) else ""
     if all(step.rate_is_zero for step in steps):
         return "rate" if rate in (0, None) and not _is_written(run) else ""
-    if not all(step.unmoved for step in steps):
+    if not all(step.unmoved for step in steps) or run.underflowed() or _is_at_zero(run):
         return ""
     if all(step.gradients_are_zero for step in steps):
         return "zeros"
     return "tiny" if rate is not None and 0 < rate <= _TINY else ""
+
+
+def _is_at_zero(run: Run) -> bool:
+    """True if every loss that was looked at is 0 itself, as that of a margin that is kept."""
+    return bool(run.trace.losses) and all(loss.value == 0 for loss in run.trace.losses)
 
 
 def _is_written(run: Run) -> bool:
