@@ -32,7 +32,7 @@ _FIXES = {
 }
 
 
-@pitfall(severity="error", yields_to=("tensor-copy-constructed",))
+@pitfall(severity="error", yields_to=("grad-disabled-globally", "tensor-copy-constructed"))
 def check(run: Run) -> Iterator[Finding]:
     """Finds losses without history although a model was called for them, and parts that no gradient reaches."""
     if run.error is not None:
