@@ -1170,7 +1170,7 @@ class LossFact(NamedTuple):
     spoiled_gradients: tuple[SpoiledFact, ...] = ()
     """Gradients that this call left, of a loss that was finite; looked for until some were found."""
     zero_gradients: int = 0
-    """Gradients that are zero everywhere."""
+    """Gradients that are zero everywhere, if all that were read are; else 0."""
     gradient_count: int = 0
 
 

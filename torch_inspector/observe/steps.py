@@ -47,6 +47,8 @@ class StepWatch:
         self._latest_step, self._latest_clear = NOWHERE, NOWHERE
         """Where the latest calls came from that were only counted."""
         self._steps_of: dict[int, int] = {}
+        self._moved: set[int] = set()
+        """Optimizers of which a step has been seen to change weights: no later one is compared."""
         self.facts: list[StepFact] = []
         self.clears: dict[tuple[Place, int], ClearFact] = {}
         self.patches = (
@@ -71,7 +73,7 @@ class StepWatch:
 
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
-        self._recorder, self._steps_of = recorder, {}
+        self._recorder, self._steps_of, self._moved = recorder, {}, set()
         self._quiet_steps.clear()
         self._quiet_clears.clear()
         self._latest_step = self._latest_clear = NOWHERE
@@ -193,7 +195,7 @@ class StepWatch:
         self._steps_of[record.key] = self._steps_of.get(record.key, 0) + 1
         now, keys, empty = record.marks(), record.keys(), not record.has_gradients()
         record.before_step, record.closure_clears = (now, record.weights()), 0
-        record.before_values = record.values()
+        record.before_values = [] if record.key in self._moved else record.values()
         kept = bool(record.step_marks) and record.backward_count > 0 and not record.cleared
         untouched = record.untouched(now, empty=empty)
         if untouched and not record.leaves_complete:
@@ -298,8 +300,11 @@ class StepWatch:
         if last.idle and record.weights() != record.before_step[1]:
             self.facts[-1] = last = last._replace(idle=False)
         values = record.before_values
-        if values and None not in values and not last.has_closure and record.values() == values:
-            zero = record.gradients_are_zero()
-            self.facts[-1] = last = last._replace(unmoved=True, gradients_are_zero=zero)
+        if values and None not in values and not last.has_closure:
+            if record.values() == values:
+                zero = record.gradients_are_zero()
+                self.facts[-1] = last = last._replace(unmoved=True, gradients_are_zero=zero)
+            else:
+                self._moved.add(record.key)
         if (last.cleared_at or last.unreached) and last.empty_gradients and record.weights() != record.before_step[1]:
             self.facts[-1] = last._replace(cleared_at=None, unreached=False)

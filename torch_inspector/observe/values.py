@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _LOSSES = 64
 # Elements read in one look, and tensors among them, the smallest first: what is not finite spreads to all of them.
 _ELEMENTS, _TENSORS = 300_000, 64
+# Calls from a line of which gradients are read: the first ones; of those that are looked at later, the first in a row.
+_GRADIENTS = 2
 # Variables of the user that are named as the origin.
 _NAMES = 8
 # Entries of one list of numbers that are read, and lists that are asked for their last entry.
@@ -67,12 +69,19 @@ class ValueWatch:
         last = self.losses[-1] if self.losses else None
         if last is None or (last.place, last.index) != (place, index) or not math.isfinite(last.value):
             return
+        if index > _GRADIENTS and self._is_next(last):
+            return
         if any(one.spoiled_gradients for one in self.losses) or not gradients_readable():
             return
         pairs = [(id(p), p.grad) for _, p in self._parameters() if is_leaf(p) and p.grad is not None]
         bad = tuple(spoiled(pairs))
-        zeros = sum(_is_zero(gradient) for _, gradient in _readable(pairs)) if not bad and pairs else 0
+        readable = _readable(pairs) if not bad else []
+        zeros = len(readable) if all(_is_zero(gradient) for _, gradient in readable) else 0
         self.losses[-1] = last._replace(spoiled_gradients=bad, zero_gradients=zeros, gradient_count=len(pairs))
+
+    def _is_next(self, last: LossFact) -> bool:
+        """True if the call before from the same line was looked at too."""
+        return any((one.place, one.index) == (last.place, last.index - 1) for one in self.losses[-3:-1])
 
     def _parameters(self) -> list[tuple[int, Any]]:
         optimizers = [record.ref() for record in self._ledger.live()]

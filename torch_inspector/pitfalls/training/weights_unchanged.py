@@ -33,7 +33,7 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
         return "backward" if _forgets_backward(run, steps) else ""
     if all(step.rate_is_zero for step in steps):
         return "rate" if rate in (0, None) and not _is_written(run) else ""
-    if not all(step.unmoved for step in steps) or run.underflowed() or _is_at_zero(run):
+    if not all(step.unmoved for step in steps) or run.underflowed():
         return ""
     if all(step.gradients_are_zero for step in steps):
         return "zeros"
@@ -41,7 +41,7 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
 
 
 def _is_at_zero(run: Run) -> bool:
-    """True if every loss that was looked at is 0 itself, as that of a margin that is kept."""
+    """True if every loss that was looked at is 0 itself, as that of a margin that is kept: then it may be meant."""
     return bool(run.trace.losses) and all(loss.value == 0 for loss in run.trace.losses)
 
 
@@ -68,7 +68,7 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
         fix=fix,
         line=step.place.line,
         cell=step.place.cell,
-        severity="error" if why == "backward" else "",
+        severity="error" if why == "backward" else "hint" if why == "zeros" and _is_at_zero(run) else "",
         evidence=(
             Evidence("steps in this cell", total, "count"),
             Evidence("steps that changed nothing, of those looked at", len(steps), "count"),
