@@ -173,17 +173,27 @@ class Session:
         return replace(run, findings=tuple(self._judge(run)))
 
     def _judge(self, run: Run) -> list[Finding]:
-        sources: dict[int | None, str] = {past.cell.number: past.cell.source for past in self.runs}
-        sources[run.cell.number] = run.cell.source
-        ignored = {number: ignored_lines(source) for number, source in sources.items()}
-        findings: list[Finding] = []
+        found: list[tuple[Pitfall, list[Finding]]] = []
         for pitfall in self.pitfalls():
             if pitfall.slug in self.settings.muted or self.failures.gave_up(pitfall.slug):
                 continue
             with self.failures.guard(pitfall.slug):
-                found = [_stamp(finding, pitfall, run.cell, sources) for finding in pitfall.check(run)]
-                findings.extend([one for one in found if not _is_ignored(one, run.cell, ignored)][:_PER_PITFALL])
-        return self._without_repeats(findings) if len(findings) > 1 else findings
+                findings = list(pitfall.check(run))
+                if findings:
+                    found.append((pitfall, findings))
+        return self._stamped(found, run.cell) if found else []
+
+    def _stamped(self, found: list[tuple[Pitfall, list[Finding]]], cell: Cell) -> list[Finding]:
+        """The findings with what the checks left open, less those that the user or a better finding rules out."""
+        sources: dict[int | None, str] = {past.cell.number: past.cell.source for past in self.runs}
+        sources[cell.number] = cell.source
+        ignored = {number: ignored_lines(source) for number, source in sources.items()}
+        kept: list[Finding] = []
+        for pitfall, findings in found:
+            with self.failures.guard(pitfall.slug):
+                stamped = [_stamp(finding, pitfall, cell, sources) for finding in findings]
+                kept.extend([one for one in stamped if not _is_ignored(one, cell, ignored)][:_PER_PITFALL])
+        return self._without_repeats(kept) if len(kept) > 1 else kept
 
     def _without_repeats(self, findings: list[Finding]) -> list[Finding]:
         """The findings less those that another one of the same line says better."""
