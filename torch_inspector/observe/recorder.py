@@ -53,6 +53,8 @@ class Recorder:
         self.thread = threading.get_ident()
         self.order = 0
         self.sites: dict[tuple[str, int, int, int], Site] = {}
+        self.plain_graphs: dict[tuple[int, int], tuple[object, ...]] = {}
+        """For each line that calls backward, what the last graph there was made of, if nothing was found in it."""
 
     def next_order(self) -> int:
         """Position of the next fact among all facts of the cell."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from torch_inspector.facts import Place, Shape, WitnessFact
+from torch_inspector.facts import PatternFact, Place, Shape, TableFact, WitnessFact
 from torch_inspector.observe import lines, private
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.kinds import fields_of, is_a
@@ -19,7 +19,7 @@ from torch_inspector.observe.tables import find_tables
 from torch_inspector.observe.unheld import Mark, marks_of
 
 if TYPE_CHECKING:
-    from torch_inspector.observe.graph import GraphReader
+    from torch_inspector.observe.graph import GraphReader, Walk
     from torch_inspector.observe.recorder import Recorder
 
 
@@ -63,16 +63,16 @@ def look(
         return None
     user = recorder.places.user_frame(frame)
     precision = precision_of(roots[0].grad_fn, walk)
-    code = Reader(recorder.places, user)
+    patterns, tables = _found_in(walk, roots[0], recorder, frame, user)
     named, made_at = name_of(roots[0], recorder, frame)
     return Seen(
         fact=WitnessFact(
             node_count=len(walk.nodes),
             complete=walk.complete,
             leaf_keys=frozenset(walk.leaf_keys),
-            patterns=find_patterns(walk, code.other_side, code.name_of),
+            patterns=patterns,
             saved_nbytes=walk.saved_nbytes(),
-            tables=find_tables(walk, Consumers(walk)),
+            tables=tables,
             leaf_nbytes=walk.leaf_nbytes,
             half_nbytes=walk.half_nbytes(),
             **precision._asdict(),
@@ -85,6 +85,21 @@ def look(
         unheld=marks_of(walk, held) if held else {},
         number=private.node_number(roots[0].grad_fn),
     )
+
+
+def _found_in(
+    walk: Walk, root: torch.Tensor, recorder: Recorder, frame: FrameType, user: FrameType | None
+) -> tuple[tuple[PatternFact, ...], tuple[TableFact, ...]]:
+    """Patterns and tables; not looked for again in a graph like one from the same line in which there were none."""
+    line = id(frame.f_code), frame.f_lasti
+    like = (tuple(root.shape), walk.saved_nbytes(), *(id(type(node)) for node in walk.nodes.values()))
+    if recorder.plain_graphs.get(line) == like:
+        return (), ()
+    code = Reader(recorder.places, user)
+    patterns, tables = find_patterns(walk, code.other_side, code.name_of), find_tables(walk, Consumers(walk))
+    if not patterns and not tables:
+        recorder.plain_graphs[line] = like
+    return patterns, tables
 
 
 def name_of(root: torch.Tensor, recorder: Recorder, frame: FrameType) -> tuple[str, Place | None]:
