@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from time import perf_counter
+from time import thread_time
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -183,7 +183,7 @@ class BackwardWatch:
         """Reads the graph behind a call; True if it was seen whole."""
         if not recorder.budget.open():
             return False
-        begun, seen = perf_counter(), None
+        begun, seen = thread_time(), None
         with recorder.failures.guard("witness"), private.unseen():
             roots = witness.roots_of(*given)
             held = self._ledger.held_keys() if roots else frozenset[int]()

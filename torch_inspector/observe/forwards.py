@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from time import perf_counter
+from time import thread_time
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -222,7 +222,7 @@ class ForwardWatch:
         recorder = self._recorder
         if recorder is None:
             return
-        begun = perf_counter()
+        begun = thread_time()
         with recorder.failures.guard("forward"), private.unseen():
             calls.end()
             calls.last_order = recorder.next_order()

@@ -134,7 +134,7 @@ class UnheldWatch:
             self._searches[record.key] = self._searches.get(record.key, 0) + 1
             begun, count = thread_time(), len(self.facts)
             self._name(recorder, record, step, frame, set(missing))
-            recorder.budget.charge(perf_counter() - (thread_time() - begun))
+            recorder.budget.charge(begun)
             if len(self.facts) > count:
                 self._searches[record.key] = _SEARCHES
 
