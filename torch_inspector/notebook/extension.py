@@ -23,11 +23,17 @@ from torch_inspector.session import Observer, Session
 if TYPE_CHECKING:
     from torch_inspector.account import MemoryReport
     from torch_inspector.observe.observer import TorchObserver
+    from torch_inspector.pitfall import Pitfall
     from torch_inspector.views.card import Card
 
 _MAGIC = "torchcheck"
 _OLDEST_TORCH = (2, 4)
 _loaded: dict[int, Extension] = {}
+
+
+def _pitfalls() -> tuple[Pitfall, ...]:
+    """All of them once torch is there: to load them takes a twentieth of the time that torch itself takes."""
+    return all_pitfalls() if "torch" in sys.modules else ()
 
 
 class Extension:
@@ -38,7 +44,7 @@ class Extension:
         self._places = Places()
         self._torch_observer: TorchObserver | None = None
         self._told_old = False
-        self.session = Session(self._observer, all_pitfalls, lambda: shell.user_ns, self._history, self._account)
+        self.session = Session(self._observer, _pitfalls, lambda: shell.user_ns, self._history, self._account)
         try:
             self.settings = TorchInspector(self.session.settings, parent=shell)
         except TraitError as error:
