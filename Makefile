@@ -31,7 +31,7 @@ test: $(READY) ## Check format, lint and types, then run all tests
 	$(BIN)/ruff format --check --quiet --output-format concise .
 	$(BIN)/ruff check --quiet --output-format concise .
 	$(BIN)/mypy --no-error-summary
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 bench: $(READY) ## Measure what watching costs
 	$(BIN)/python -m benchmarks $(ARGS)

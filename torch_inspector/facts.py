@@ -117,6 +117,8 @@ class ModuleFact:
     """True if an optimizer step has changed its parameters, or a state dict was loaded into it, in this session."""
     squashing_layers: tuple[tuple[str, str, int | None], ...] = ()
     """Paths of `Softmax`, `Softmax2d`, `LogSoftmax` and `Sigmoid` layers, what they are, and `dim` if it was given."""
+    frozen_keys: frozenset[int] = frozenset()
+    """Parameters that need no gradient."""
 
 
 @dataclass(frozen=True)
@@ -547,6 +549,8 @@ class StepFact(NamedTuple):
     """Parameters of the optimizer that want no gradient."""
     unmoved: bool = False
     """True if there were gradients, and yet the values that were compared are the same after the step, bit for bit."""
+    maximizes: bool = False
+    """True if a group of the optimizer is told to go uphill."""
     rate_is_zero: bool = False
     """True if the learning rate of every group is 0."""
     gradients_are_zero: bool = False
@@ -697,8 +701,8 @@ class NormsFact(NamedTuple):
     others_frozen: int = 0
     """Parameters of other layers that need no gradient."""
     others_trainable: int = 0
-    version: int = 0
-    """Changes of the parameters of `frozen_awake` so far."""
+    mark: tuple[tuple[float, ...], ...] = ()
+    """Changes of the parameters of the first of `frozen_awake` so far, and some of their values."""
     moved: bool = False
     """True if these had changed when the module was called again: it follows another model, or they train in turns."""
 
@@ -1517,6 +1521,8 @@ class Run:
 
     def divergence(self) -> tuple[float, float] | None:
         """A loss that grew at least tenfold before it was not finite any more, or without end: first and last value."""
+        if any(step.maximizes for step in self.trace.steps):
+            return None
         ends = bool(self.after.spoiled_weights)
         listed = self.bad_series()
         if listed is not None and (pair := _growth(listed.first, listed.last, index=listed.count, ended=True)):

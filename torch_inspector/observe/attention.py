@@ -11,6 +11,9 @@ _IN_A_ROW = 2
 _EIGHTFOLD = 8
 # Backward calls looked at without any optimizer step, as in hand-written updates.
 _BACKWARDS = 64
+# Graphs that are read for a model that is new in the cell, and how many models; a loop that makes one in each turn has
+# no end of them.
+_GRAPHS, _MODELS = 2, 16
 
 
 class Attention:
@@ -21,6 +24,7 @@ class Attention:
 
     __slots__ = (
         "_backwards_left",
+        "_models_left",
         "_next_look",
         "_until",
         "busy",
@@ -57,12 +61,19 @@ class Attention:
         self._until = _FIRST_STEPS
         self._next_look = _FIRST_STEPS * _EIGHTFOLD
         self._backwards_left = _BACKWARDS
+        self._models_left = _MODELS
 
     def again(self) -> None:
         """Something new has happened: the next steps are looked at."""
         self._until = max(self._until, self.step_count + 1 + _IN_A_ROW)
         self._backwards_left = _BACKWARDS
         self.busy, self.quiet_steps = True, 0
+
+    def look_into_graphs(self) -> None:
+        """A model is called for the first time: the graphs of its first losses are read, whichever line makes them."""
+        if self._models_left > 0:
+            self._models_left -= 1
+            self.graphs_wanted = _GRAPHS
 
     def in_other_thread(self) -> None:
         """Another thread trains while the cell runs: gradients are not followed any more."""

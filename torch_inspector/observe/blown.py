@@ -15,8 +15,8 @@ from torch_inspector.observe.private import Node
 
 BLOWN = "blown-up"
 
-# Smaller ones are an ordinary price for clear code.
-_LEAST_NBYTES = 8 << 20
+# Smaller ones are not noted.
+_LEAST_NBYTES = 1 << 20
 # So many times larger than the operands and than what becomes of it.
 _TIMES = 8
 # Operations in which two operands meet.

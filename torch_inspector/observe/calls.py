@@ -131,7 +131,7 @@ class Calls:
         """Notes at a later call whether frozen layers have changed since the first."""
         if self.norms is not None and self.norms.frozen_awake:
             latest = norms.norms_in(module)
-            moved = latest is None or latest.version != self.norms.version
+            moved = latest is None or latest.mark != self.norms.mark
             self.norms = self.norms._replace(moved=self.norms.moved or moved)
 
     def leave_with(self, module: Any, latest: dict[int, Calls]) -> None:

@@ -27,13 +27,25 @@ def _in_scope(scope: ast.AST, offset: int) -> Iterator[DataEditFact]:
         read = [(s.lineno, _loaded(s)) for s in _behind(statements, root, end) if s is not end]
         for path, edit in edits:
             owners = _owners(path, edit, statements)
-            lines = [(line, owner) for line, names in read for owner in owners if owner in names]
+            stored = _last_store(path, edit, statements)
+            # What was read before the name was given again is another tensor.
+            lines = [(line, owner) for line, names in read for owner in owners if owner in names and line > stored]
             # The pass that uses it begins with the first line that reads it.
             if lines and min(lines)[0] < edit.lineno < end.lineno:
                 text = " ".join(ast.unparse(edit).split())[:_LONGEST]
                 line, owner = min(lines)
                 where = edit.lineno + offset, text, getattr(scope, "name", ""), owner
                 yield DataEditFact(path, *where, line + offset, end.lineno + offset)
+
+
+def _last_store(path: str, edit: ast.stmt, statements: list[ast.stmt]) -> int:
+    """The last line before a change that gives the name a new value; 0 if none does."""
+    lines = [s.lineno for s in statements if isinstance(s, ast.Assign) and s.lineno < edit.lineno and _stores(s, path)]
+    return max(lines, default=0)
+
+
+def _stores(statement: ast.Assign, path: str) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == path for target in statement.targets)
 
 
 def _edited(statement: ast.stmt) -> str:

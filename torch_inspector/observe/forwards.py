@@ -76,6 +76,9 @@ class ForwardWatch:
         self.states = self._modes.states
         self.something_new: Callable[[], None] = lambda: None
         """Called when a module is called from a new line or in a new mode, or when a pass waits for a backward call."""
+        self._models: set[int] = set()
+        self.new_model: Callable[[], None] = lambda: None
+        """Called when a module with parameters is called for the first time in the cell."""
         self.patches = (
             Patch(torch.nn.Module, "__call__", self._wrap_call, replaces=_is_plain),
             *self._modes.patches,
@@ -83,7 +86,7 @@ class ForwardWatch:
 
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
-        self._waiting, self._insides, self.repeated = [], {}, []
+        self._waiting, self._insides, self._models, self.repeated = [], {}, set(), []
         self._modes.open(recorder)
         self._recorder, self._sites = recorder, recorder.sites
         state = self._state
@@ -188,6 +191,9 @@ class ForwardWatch:
                 self.something_new()
                 calls.inside = inside
                 calls.describe(module, args, frame, recorder)
+                if calls.parameter_keys and calls.module not in self._models:
+                    self._models.add(calls.module)
+                    self.new_model()
                 if self._ledger.is_new_here(calls.module) and len(self.repeated) < _BUILDS_KEPT:
                     self.repeated.extend(repeated_facts([(calls.name or calls.kind, module)]))
             looked = None if calls.quiet else calls

@@ -120,6 +120,12 @@ class OptimizerRecord:
         rates = [group.get("lr") for group in groups if type(group) is dict]
         return bool(rates) and all(type(rate) in (int, float) and rate == 0 for rate in rates)
 
+    def maximizes(self) -> bool:
+        """True if a group is told to go uphill."""
+        optimizer = self.ref()
+        groups = kinds.fields_of(optimizer).get("param_groups") or [] if optimizer is not None else []
+        return any(type(group) is dict and group.get("maximize") is True for group in groups)
+
     def gradients_are_zero(self) -> bool:
         """True if all gradients, on the CPU, hold nothing but zeros; False where that is too much to read."""
         found = [p.grad for group in self._groups() for p in group if p.is_leaf and p.grad is not None]

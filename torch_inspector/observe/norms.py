@@ -9,6 +9,10 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from torch_inspector.facts import NormsFact
 from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.ledger import some_values
+
+# Frozen layers of which a change is noticed.
+_MARKED = 4
 
 
 def norms_in(module: Any) -> NormsFact | None:
@@ -31,7 +35,7 @@ def norms_in(module: Any) -> NormsFact | None:
         untracked=tuple(name for name, layer in norms if kinds.fields_of(layer).get("track_running_stats") is False),
         others_frozen=others.count(False),
         others_trainable=others.count(True),
-        version=sum(_version(p) for _, layer in frozen for p in _parameters(layer)),
+        mark=tuple(_mark(p) for _, layer in frozen[:_MARKED] for p in _parameters(layer)),
     )
 
 
@@ -58,9 +62,9 @@ def _needs_gradients(layer: Any) -> bool | None:
     return any(p.requires_grad for p in parameters) if parameters else None
 
 
-def _version(parameter: Any) -> int:
-    """How often it was changed in place; 0 where torch does not count."""
+def _mark(parameter: Any) -> tuple[float, ...]:
+    """How often it was changed in place, and some values: who writes to `.data` is not counted."""
     try:
-        return int(parameter._version)
+        return (float(parameter._version), *(some_values(parameter) or ()))
     except RuntimeError:
-        return 0
+        return ()

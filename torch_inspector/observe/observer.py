@@ -82,6 +82,7 @@ class TorchObserver:
         self._attention = Attention()
         self._forwards = ForwardWatch(self._ledger, self._reader)
         self._forwards.something_new = self._attention.again
+        self._forwards.new_model = self._attention.look_into_graphs
         self._unheld = UnheldWatch(self._ledger)
         self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards, self._unheld)
         self._values = self._backwards.values

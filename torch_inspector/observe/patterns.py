@@ -9,7 +9,7 @@ from torch_inspector.observe.expanded import expanded
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.reshapes import shuffled
 from torch_inspector.observe.scores import Namer, nameless, scores
-from torch_inspector.observe.softmax import SOFTMAX, softmax_below
+from torch_inspector.observe.softmax import SOFTMAX, log_softmax_below, softmax_below
 from torch_inspector.observe.stretched import (
     PAIR_LOSSES,
     REDUCTIONS,
@@ -30,6 +30,8 @@ def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) 
     for node, kind in zip(walk.nodes.values(), kinds, strict=True):
         if kind == "LogSoftmaxBackward0" and "SoftmaxBackward0" in kinds:
             found.extend(softmax_below(node, softmaxes))
+        elif kind == "LogSoftmaxBackward0":
+            found.extend(log_softmax_below(node))
         elif kind in PAIR_LOSSES:
             found.extend(stretched_pair_loss(node, other_side))
         elif kind in REDUCTIONS:

@@ -240,6 +240,7 @@ class Snapshots:
             parameter_names=tuple((id(p), name) for name, p in parameters),
             softmax_layers=tuple(where for where, kind, _ in squashing if kind in ("Softmax", "Softmax2d")),
             squashing_layers=tuple(squashing),
+            frozen_keys=frozenset(id(p) for _, p in parameters if not p.requires_grad),
             trained=key in self._ledger.trained,
         )
 

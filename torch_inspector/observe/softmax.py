@@ -13,6 +13,7 @@ from torch_inspector.observe import private
 from torch_inspector.observe.private import Node
 
 SOFTMAX = "softmax-before-log-softmax"
+TWICE = "log-softmax-twice"
 
 # Operations that hand values on unchanged, each in its place.
 IN_PLACE = frozenset(
@@ -32,6 +33,8 @@ MOVES = frozenset(
 # Operations whose result is probabilities if every one of their inputs is.
 _JOINS = {"StackBackward0": True, "CatBackward0": True, "CopySlices": True, "AddBackward0": False}
 """Name and whether the operation moves values."""
+# Views between a log-softmax and the next.
+_MOVED = 8
 # A decoder writes or stacks some hundred steps; each brings about three nodes.
 _LIMIT = 1_000
 
@@ -83,6 +86,22 @@ def softmax_below(node: Node, softmaxes: int) -> Iterator[PatternFact]:
     size = shape[axis] if shape and axis is not None else None
     if all(_same_axis(end, axis, size, moved=moved) for end, moved in search.ends):
         yield PatternFact(SOFTMAX, tuple(search.path), (_classes(size),), rivals=softmaxes)
+
+
+def log_softmax_below(node: Node) -> Iterator[PatternFact]:
+    """A log-softmax of what is a log-softmax already: the second changes nothing."""
+    path, here = [type(node).__name__], parents_of(node)[0]
+    while here is not None and len(path) < _MOVED and (type(here).__name__ in IN_PLACE | MOVES):
+        path, here = [*path, type(here).__name__], parents_of(here)[0]
+    if here is not None and type(here).__name__ == "LogSoftmaxBackward0":
+        shapes = private.output_shape(node), private.output_shape(here)
+        axes = axis_of(node), axis_of(here)
+        if None not in shapes and None not in axes and _size_at(shapes[0], axes[0]) == _size_at(shapes[1], axes[1]):
+            yield PatternFact(TWICE, (*path, "LogSoftmaxBackward0"), (_classes(_size_at(shapes[0], axes[0])),))
+
+
+def _size_at(shape: Shape | None, axis: int | None) -> int | None:
+    return None if shape is None or axis is None else shape[axis]
 
 
 def _classes(size: int | None) -> Shape:

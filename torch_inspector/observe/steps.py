@@ -224,6 +224,7 @@ class StepWatch:
             idle=empty and not has_closure,
             frozen_count=record.frozen_count() if empty else 0,
             rate_is_zero=record.rate_is_zero(),
+            maximizes=record.maximizes(),
         )
 
     def _misses(self, record: OptimizerRecord, keys: frozenset[int]) -> bool:

@@ -14,7 +14,7 @@ from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 
 # Smaller gradients are made and forgotten without anybody noticing.
-_LEAST_NBYTES = 16 << 20
+_LEAST_NBYTES = 1 << 20
 # Operations that look up rows by number, and how the node keeps the numbers.
 _LOOKUPS = frozenset(["EmbeddingBackward0", "EmbeddingBagBackward0"])
 # Operations that pick some elements, and write their gradient into zeros of the full size.

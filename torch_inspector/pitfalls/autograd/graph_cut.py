@@ -116,7 +116,7 @@ def _part_of(run: Run, cut: CutFact, missing: frozenset[int]) -> str:
     """What was cut off: a module all of whose parameters are missing, or a layer of one."""
     for call in _called(run):
         owner = run.after.module(call.module)
-        names = owner.parameter_names if owner is not None else ()
+        names = [one for one in owner.parameter_names if one[0] not in owner.frozen_keys] if owner is not None else []
         for source in cut.sources:
             layer = source.removeprefix("self.")
             inside = [key for key, name in names if name.startswith(f"{layer}.")] if source != layer else []

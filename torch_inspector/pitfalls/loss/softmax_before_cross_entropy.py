@@ -17,9 +17,25 @@ def check(run: Run) -> Iterator[Finding]:
     for backward in run.trace.backwards:
         patterns = backward.witness.patterns if backward.witness else ()
         pattern = next((p for p in patterns if p.name == "softmax-before-log-softmax"), None)
-        if pattern is not None and backward.made_at not in seen:
-            seen.add(backward.made_at)
-            yield _finding(run, backward, pattern)
+        twice = next((p for p in patterns if p.name == "log-softmax-twice"), None)
+        if backward.made_at in seen or (pattern is None and twice is None):
+            continue
+        seen.add(backward.made_at)
+        yield _finding(run, backward, pattern) if pattern is not None else _log_twice(backward)
+
+
+def _log_twice(backward: BackwardFact) -> Finding:
+    """Harmless, as long as nobody puts a softmax in the place of the log-softmax."""
+    loss = f"`{backward.root}`" if backward.root else "the loss"
+    return Finding(
+        message=f"{loss} applies log-softmax twice: cross-entropy does it itself, and the second changes nothing.",
+        subject=backward.root,
+        fix="nn.NLLLoss() for outputs of a log-softmax, or the raw scores for cross-entropy",
+        line=backward.made_at.line,
+        cell=backward.made_at.cell,
+        severity="hint",
+        evidence=(Evidence("graph", "LogSoftmax <- LogSoftmax"),),
+    )
 
 
 def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:

@@ -9,6 +9,8 @@ from torch_inspector.facts import PatternFact, Place, Run, Shape
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+# An ordinary price for clear code, in parts of the smallest amount that the user wants to hear of.
+_LEAST_TIMES = 8
 # Smaller ones are worth a line, no more: there may be plenty of room for them.
 _LARGE_NBYTES = 64 << 20
 # Shapes of a pattern: the table, two operands, the result.
@@ -20,7 +22,7 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds tables that were broadcast, many times larger than what they came from, and added up right after."""
     seen: set[tuple[Shape, ...]] = set()
     for name, place, pattern in sorted(_patterns(run), key=lambda each: each[0] == ""):
-        large = pattern.nbytes >= max(run.min_nbytes, 1)
+        large = pattern.nbytes >= max(_LEAST_TIMES * run.min_nbytes, 1)
         if large and len(pattern.shapes) == _SHAPES and pattern.shapes not in seen:
             seen.add(pattern.shapes)
             yield _finding(name, place, pattern)

@@ -23,8 +23,9 @@ _MEANT = {
     "view": "it is a view, which keeps all of it",
     "alias": "it is the same object",
     "object": "it leads to it",
+    "other": "it leads to it",
 }
-_MODULES_ONLY = frozenset(("spent graph", "optimizer", "schedule", "alias", "object"))
+_MODULES_ONLY = frozenset(("spent graph", "optimizer", "schedule"))
 
 
 @pitfall(severity="hint")
@@ -42,6 +43,7 @@ def _is_forgotten(fact: DeletionFact) -> bool:
         return False
     if fact.how in _FORGOTTEN or (fact.how == "graph" and fact.is_module):
         return fact.wants_memory or fact.alone
+    # What holds data is often forgotten too, but nobody is told so who does not ask for the memory.
     return fact.how in _MEANT and fact.wants_memory
 
 

@@ -10,8 +10,8 @@ from torch_inspector.pitfall import pitfall
 
 # Vocabularies of which a batch meets a small part are the rule; only size makes that a matter.
 _LARGE_NBYTES = 100 << 20
-# A third of that is worth a line.
-_HINT_NBYTES = 32 << 20
+# A third of that is worth a line: so many times the smallest amount that the user wants to hear of.
+_HINT_TIMES = 32
 # A sparse gradient keeps a number of 8 bytes with each row; it pays where most rows are left out.
 _TIMES = 20
 _LOOKUPS = frozenset(["EmbeddingBackward0", "EmbeddingBagBackward0"])
@@ -27,7 +27,7 @@ def check(run: Run) -> Iterator[Finding]:
     for key, seen in tables.items():
         place, table = seen[0]
         used = max(each.used_count for _, each in seen) * _calls_per_step(run)
-        large = table.nbytes >= max(_HINT_NBYTES, run.min_nbytes)
+        large = table.nbytes >= max(_HINT_TIMES * run.min_nbytes, 1)
         if large and used * _TIMES <= table.element_count and _only_lookups(run, key, seen):
             yield _finding(run, place, table, used)
 

@@ -11,8 +11,8 @@ from torch_inspector.pitfall import pitfall
 
 # A split into two or three parts is the size of the whole; more than twice that is the same data several times.
 _TIMES = 2
-# Below this nobody runs out of memory by it.
-_LEAST_NBYTES = 8 << 20
+# Below this nobody runs out of memory by it: in parts of the smallest amount that the user wants to hear of.
+_LEAST_TIMES = 8
 # Nodes that indexing makes, or none.
 _MADE_BY = ("", "IndexBackward0")
 _ROOT = re.compile(r"[^.\[]*")
@@ -29,7 +29,7 @@ def check(run: Run) -> Iterator[Finding]:
         source = sources.get(name)
         copies = _copies(run, source, {each.target for each in indexings}) if source else {}
         nbytes = sum(copy.nbytes for copy in copies.values())
-        if source and nbytes >= max(_TIMES * source.nbytes, _LEAST_NBYTES, run.min_nbytes):
+        if source and nbytes >= max(_TIMES * source.nbytes, _LEAST_TIMES * run.min_nbytes, 1):
             yield _finding(source, indexings, copies, nbytes)
 
 

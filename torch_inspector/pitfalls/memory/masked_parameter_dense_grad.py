@@ -8,8 +8,8 @@ from torch_inspector.facts import BackwardFact, Run, TableFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
-# A parameter that small is no burden, however little of it is used.
-_HINT_NBYTES = 16 << 20
+# A smaller parameter is no burden, however little of it is used: so many times what the user wants to hear of.
+_HINT_TIMES = 16
 _LARGE_NBYTES = 100 << 20
 # At least nine tenths of the gradient are zeros.
 _TIMES = 10
@@ -22,7 +22,7 @@ def check(run: Run) -> Iterator[Finding]:
     done: set[int] = set()
     for backward in run.trace.backwards:
         for table in backward.witness.tables if backward.witness else ():
-            if table.key not in done and table.nbytes >= max(_HINT_NBYTES, run.min_nbytes):
+            if table.key not in done and table.nbytes >= max(_HINT_TIMES * run.min_nbytes, 1):
                 done.add(table.key)
                 used = _most_used(run, table.key) * _calls_per_step(run)
                 if 0 < used * _TIMES <= table.element_count:

@@ -84,7 +84,7 @@ def _set_since_training(call: ForwardFact, run: Run) -> bool:
         modes = [m for m in past.trace.modes if m.module == call.module]
         ended = _last_training(past)
         if modes and modes[-1].order > ended:
-            return modes[-1].training
+            return modes[-1].training and not _begins_training(modes[-1], past)
         if ended:
             return False
     return False
@@ -140,6 +140,21 @@ def _result_is_gone(call: ForwardFact, run: Run) -> bool:
     return call.output_requires_grad and not call.input_requires_grad and not kept
 
 
+def _is_generator(call: ForwardFact, run: Run) -> bool:
+    """True if only the normalisation is awake and a model with an optimizer of its own judges what this one makes.
+
+    Pictures of the progress are then often made as in training, from a batch of noise.
+    """
+    if not all("Norm" in kind for kind, _ in call.awake):
+        return False
+    for one in (run, *run.earlier):
+        others = [step.parameter_keys for step in one.trace.steps if not step.parameter_keys & call.parameter_keys]
+        reached = [made.witness.leaf_keys for made in one.trace.backwards if made.witness is not None]
+        if any(keys & call.parameter_keys and any(keys & other for other in others) for keys in reached):
+            return True
+    return False
+
+
 def _finding(run: Run, call: ForwardFact) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
     layers = ", ".join(f"{count} {kind}" for kind, count in call.awake)
@@ -154,7 +169,7 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
         fix=f"{name}.eval()   # before predicting\n{name}.train()  # before training goes on",
         line=call.place.line,
         cell=call.place.cell,
-        severity="hint" if call.grad_enabled or _is_repeated(call, run) else "",
+        severity="hint" if call.grad_enabled or _is_repeated(call, run) or _is_generator(call, run) else "",
         evidence=(
             Evidence("module", f"{name} ({call.kind})"),
             Evidence("layers in train mode", layers),

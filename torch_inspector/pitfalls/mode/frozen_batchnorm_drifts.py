@@ -11,6 +11,8 @@ from torch_inspector.pitfall import pitfall
 
 # Who writes this wants fresh batch statistics.
 _FRESH_STATISTICS = re.compile(r"\breset_running_stats\b|\.momentum\s*=[^=]|update_bn")
+# Who writes this moves frozen weights by hand, as for a copy that follows another model.
+_FOLLOWS = re.compile(r"\.data\s*=.*\.data|\.data\.mul_\(|\.lerp_\(|\.mul_\([^()]*\)\s*\.add_\(|_foreach_lerp")
 # A module without anything to train is only known to be a fixed part once it was called again unchanged.
 _CALLS = 2
 _SHOWN = 3
@@ -20,6 +22,8 @@ _SHOWN = 3
 def check(run: Run) -> Iterator[Finding]:
     """Finds training in which BatchNorm layers without gradients were in train mode."""
     if not run.trace.steps or _FRESH_STATISTICS.search(run.cell.code):
+        return
+    if any(_FOLLOWS.search(one.cell.code) for one in (*run.earlier, run)):
         return
     said: set[tuple[Place, int]] = set()
     for call in run.trace.forwards:

@@ -34,6 +34,8 @@ def _woken(run: Run, call: ForwardFact) -> tuple[LayerCounts, ModeFact] | None:
     if earlier is None:
         return None
     order, before = earlier
+    if before.trainable_count != call.trainable_count:
+        return None  # the next stage of a training that unfreezes layers
     woken = _difference(before.asleep, call.asleep)
     own = [m for m in run.trace.modes if order < m.order < call.order]
     here = [m for m in own if m.module == call.module]

@@ -33,7 +33,11 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
     owner = _owner(run, step.leaf_keys)
     trained = f"`{owner.path}`" if owner else "other parameters"
     holder = _owner(run, step.parameter_keys)
-    held = f"those of `{holder.path}`" if holder else "parameters that no variable leads to, of an older model"
+    # Of modules that were not called the parameters are not known.
+    called = {call.module for call in run.trace.forwards}
+    known = all(module.parameter_keys or module.key in called for module in run.after.modules)
+    unnamed = "parameters that no variable leads to, of an older model" if known else "parameters of another model"
+    held = f"those of `{holder.path}`" if holder else unnamed
     return Finding(
         message=(
             f"`{name}` holds {held}, but the loss trains {trained}: "
