@@ -1504,7 +1504,9 @@ class Run:
             own, useless = steps[0].parameter_keys, any(step.has_closure or step.idle for step in steps)
             if len(steps) < _CUT_STEPS or useless or not own & reached:
                 continue
-            cuts = [cut for cut in self.trace.cuts if cut.keys and cut.keys <= own - reached and not cut.optional]
+            # What a branch cuts off may be let through later, and then other cuts of it are meant as well.
+            switched = frozenset[int]().union(*(cut.keys for cut in self.trace.cuts if cut.optional))
+            cuts = [cut for cut in self.trace.cuts if cut.keys and cut.keys <= own - reached - switched]
             yield from ((cut, steps) for cut in cuts[:1])
 
     def part_path(self, cut: CutFact) -> str:

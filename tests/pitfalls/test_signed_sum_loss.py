@@ -48,7 +48,7 @@ def found(*cells):
         ),
         (
             (
-                "class Trainer:\n    def __init__(self, m): self.m, self.o = m, torch.optim.Adam(m.parameters(), lr=0.1)\n"
+                "class Trainer:\n    def __init__(self, m): self.m, self.o = m, torch.optim.Adam(m.parameters(), 0.1)\n"
                 "    def step(self):\n        self.o.zero_grad()\n        diff = (self.m(x) - y).sum()\n"
                 "        diff.backward()\n        self.o.step()\nt = Trainer(net)\nfor _ in range(5): t.step()"
             ),

@@ -39,3 +39,15 @@ for epoch in range(4):
     optimizer.zero_grad()
     nn.functional.mse_loss(plant(leaf)[0], weight).backward()
     optimizer.step()
+
+# %%
+ivy = Plant(tune=True)
+ivy.stem.requires_grad_(False)
+climbing = torch.optim.Adam(ivy.parameters(), lr=0.01)
+for epoch in range(9):
+    ivy.stem.requires_grad_(epoch > 4)
+    climbing.zero_grad()
+    hidden = ivy.stem(leaf)
+    loss = nn.functional.mse_loss(ivy.bud(hidden), weight) + ivy.watcher(hidden.detach()).pow(2).mean()
+    loss.backward()
+    climbing.step()

@@ -43,7 +43,7 @@ from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.ledger import Ledger
 from torch_inspector.observe.loaders import LoaderWatch
 from torch_inspector.observe.memory import memory_facts
-from torch_inspector.observe.parts import Parts
+from torch_inspector.observe.parts import Parts, learning
 from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
@@ -211,7 +211,9 @@ class TorchObserver:
         if not calls or not (wanted or any(one.from_leaf for one in calls)):
             return ()
         with self._failures.guard("cuts"), private.unseen():
-            parts = Parts([(one, self._keys.live(one.module)) for one in wanted], missing)
+            optimizers = [one for record in self._ledger.live() if (one := record.ref()) is not None]
+            called = [(one, self._keys.live(one.module)) for one in wanted]
+            parts = Parts(called, missing - learning(optimizers))
             names = {**parts.kinds(), **self._models}
             places = dict.fromkeys(one.place for one in calls)
             found = [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from torch_inspector.facts import CutFact, ForwardFact
 from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.ledger import parameters_of
+from torch_inspector.observe.reach import gradients_readable, is_leaf
 
 
 class Parts:
@@ -68,6 +70,19 @@ class Parts:
                 groups.setdefault(path, set()).add(key)
         whole = ((path, frozenset(keys)) for path, keys in groups.items() if keys <= self._missing)
         return next(whole, None)
+
+
+def learning(optimizers: Iterable[Any]) -> frozenset[int]:
+    """Parameters of optimizers that have a gradient or state by now: some step has used one, or will."""
+    found: set[int] = set()
+    readable = gradients_readable()
+    for optimizer in optimizers:
+        state: Any = kinds.fields_of(optimizer).get("state")
+        if kinds.is_a(state, dict):
+            found.update(id(key) for key in list(dict.keys(state)))
+        for group in parameters_of(optimizer) if readable else ():
+            found.update(id(p) for p in group if is_leaf(p) and p.grad is not None)
+    return frozenset(found)
 
 
 def _path_of(name: str, layer: str, *, some: bool) -> str:
