@@ -480,6 +480,8 @@ class WitnessFact(NamedTuple):
     """Names of the first operations from the loss side on, as long as each has one operand and a single number."""
     mean_reduced: bool | None = None
     """True if the operation below these scalings is a loss that averages; None if it is not known to be one or not."""
+    mean_shape: Shape = ()
+    """Shape of what it averages; empty if it does not, or that is not known."""
 
 
 class BackwardFact(NamedTuple):
