@@ -14,6 +14,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch_inspector.account import MemoryReport
     from torch_inspector.findings import Finding
 
@@ -480,6 +482,8 @@ class WitnessFact(NamedTuple):
     """Names of the first operations from the loss side on, as long as each has one operand and a single number."""
     mean_reduced: bool | None = None
     """True if the operation below these scalings is a loss that averages; None if it is not known to be one or not."""
+    mean_shape: Shape = ()
+    """Shape of what it averages; empty if it does not, or that is not known."""
 
 
 class BackwardFact(NamedTuple):
@@ -661,6 +665,14 @@ class CutFact(NamedTuple):
     """`detach`, `item`, `numpy`, `argmax`, `tensor`, `no_grad`, `compare`, …"""
     sources: tuple[str, ...]
     """Names of the modules whose results go in: `encoder`, `self.body`."""
+    optional: bool = False
+    """True if it stands in a branch, which not every pass has to take."""
+    module: int = 0
+    """Key of the called module of which it keeps a part from learning; 0 if it is not known to."""
+    part: str = ""
+    """Path of that part in the module; empty for all of it."""
+    keys: frozenset[int] = frozenset()
+    """Parameters of that part; none if it is not known."""
 
 
 class CallerFact(NamedTuple):
@@ -1412,6 +1424,10 @@ _GREW_RATIO, _EXPLODED_RATIO, _EXPLODED_EACH = 10.0, 1e3, 20.0
 _FEW_LOSSES = 5
 
 
+# A part that no gradient reaches in this many steps of its own optimizer is cut off in each.
+_CUT_STEPS = 3
+
+
 def _growth(first: float | None, last: float | None, *, index: int, ended: bool) -> tuple[float, float] | None:
     """First and last value of a loss that is positive and grew; None if it did not."""
     if first is None or last is None or not first > 0:
@@ -1480,6 +1496,29 @@ class Run:
             if pattern is not None and place is not None and place not in found:
                 found[place] = (pattern, root, place)
         return tuple(found.values())
+
+    def cut_parts(self) -> Iterator[tuple[CutFact, list[StepFact]]]:
+        """Parts that are called, that an optimizer holds and steps, and that a cut keeps from every gradient.
+
+        With each the steps of that optimizer. Only where every graph was seen whole, and the optimizer moves others.
+        """
+        witnesses = [one.witness for one in self.trace.backwards if one.witness is not None]
+        if not all(witness.complete for witness in witnesses):
+            return
+        reached = frozenset[int]().union(*(witness.leaf_keys for witness in witnesses))
+        for steps in self.steps_by_optimizer().values():
+            own, useless = steps[0].parameter_keys, any(step.has_closure or step.idle for step in steps)
+            if len(steps) < _CUT_STEPS or useless or not own & reached:
+                continue
+            # What a branch cuts off may be let through later, and then other cuts of it are meant as well.
+            switched = frozenset[int]().union(*(cut.keys for cut in self.trace.cuts if cut.optional))
+            cuts = [cut for cut in self.trace.cuts if cut.keys and cut.keys <= own - reached - switched]
+            yield from ((cut, steps) for cut in cuts[:1])
+
+    def part_path(self, cut: CutFact) -> str:
+        """What the user can type to get the part that a cut keeps from learning: `net.blocks[0]`."""
+        steps = (f"[{one}]" if one.isdigit() else f".{one}" for one in cut.part.split(".") if one)
+        return (self.module_path(cut.module) or "model") + "".join(steps)
 
     def expressions(self, kind: str) -> tuple[ExpressionFact, ...]:
         """Expressions of one kind that the cell came to, each line once."""

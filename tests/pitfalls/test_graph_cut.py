@@ -77,7 +77,7 @@ def test_a_loss_without_history(code, line, words):
 @pytest.mark.parametrize(
     ("cells", "part", "line"),
     [
-        ([LOOP.format("F.mse_loss(head(body(x).detach()), y)", "loss.backward()")], "body", 3),
+        ([LOOP.format("F.mse_loss(head(torch.tensor(body(x).tolist())), y)", "loss.backward()")], "body", 3),
         (
             [
                 "two = Two()\nopt = torch.optim.SGD(two.parameters(), lr=0.1)\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place
@@ -41,6 +42,8 @@ class Texts:
     files: list[CodeFile]
     models: dict[str, str]
     """What the code calls the modules that ran, and their classes: `net`, `self.encoder`."""
+    parameters: frozenset[str] = frozenset()
+    """What the code of modules calls parameters of their own that no backward call reached: `self.scale`."""
 
     def function(self, name: str) -> tuple[CodeFile, _Function] | None:
         """A function or method of the user's, the latest of its name; for a model its `forward`."""
@@ -67,6 +70,10 @@ class _Spot(NamedTuple):
     scope: ast.AST
     file: CodeFile
     depth: int
+    call: ast.Call | None = None
+    """The call that led into the function around it."""
+    outer: _Spot | None = None
+    """Where that call stands."""
 
 
 def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) -> tuple[CutFact, ...]:
@@ -74,12 +81,19 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
     found: dict[tuple[Place, str], CutFact] = {}
     for spot in _behind(_Spot(root, scope, file, 0), texts):
         for node, operand, kind in _cuts_in(spot):
-            sources = _sources(_Spot(operand, spot.scope, spot.file, spot.depth), texts)
+            sources = _sources(spot._replace(node=operand), texts)
             if sources:
                 place = Place(spot.file.cell, node.lineno + spot.file.offset)
                 text = ast.unparse(node) if len(ast.unparse(node)) < 100 else dotted_or(node)  # noqa: PLR2004
-                found.setdefault((place, kind), CutFact(place, text, kind, sources))
+                optional = _is_optional(node, spot.scope)
+                found.setdefault((place, kind), CutFact(place, text, kind, sources, optional=optional))
     return tuple(found.values())
+
+
+def _is_optional(node: ast.expr, scope: ast.AST) -> bool:
+    """True if an expression stands in a branch: it may be one that a later pass does not take."""
+    branches = (one for one in ast.walk(scope) if isinstance(one, ast.If | ast.IfExp | ast.Match))
+    return any(inner is node for branch in branches for inner in ast.walk(branch))
 
 
 def dotted_or(node: ast.expr) -> str:
@@ -120,12 +134,12 @@ def _behind(first: _Spot, texts: Texts) -> Iterator[_Spot]:
                 seen.add((id(spot.scope), name))
                 waiting.extend(_given(name, spot, texts))
         for call in (n for n in ast.walk(spot.node) if isinstance(n, ast.Call)):
-            name = dotted(call.func)
+            name = _layer_in(call.func, spot.scope) or dotted(call.func)
             known = texts.function(name) if name and spot.depth < _DEPTH and (0, name) not in seen else None
             if known is not None:
                 seen.add((0, name))
                 returns = (n.value for n in ast.walk(known[1]) if isinstance(n, ast.Return) and n.value is not None)
-                waiting.extend(_Spot(value, known[1], known[0], spot.depth + 1) for value in returns)
+                waiting.extend(_Spot(value, known[1], known[0], spot.depth + 1, call, spot) for value in returns)
 
 
 def _names_in(node: ast.expr) -> list[str]:
@@ -138,6 +152,7 @@ def _given(name: str, spot: _Spot, texts: Texts) -> Iterator[_Spot]:
     own = list(_values(name, spot.scope))
     if own or isinstance(spot.scope, _Function):
         yield from (spot._replace(node=value) for value in own)
+        yield from _argument(name, spot)
         return
     for file in texts.files:
         if file.tree is not None and file is not spot.file:
@@ -145,6 +160,36 @@ def _given(name: str, spot: _Spot, texts: Texts) -> Iterator[_Spot]:
             if values:
                 yield from (_Spot(value, file.tree, file, spot.depth) for value in values)
                 return
+
+
+def _argument(name: str, spot: _Spot) -> Iterator[_Spot]:
+    """What the call that led into a function gave one of its parameters."""
+    if spot.call is None or spot.outer is None or not isinstance(spot.scope, _Function):
+        return
+    names = [a.arg for a in (*spot.scope.args.posonlyargs, *spot.scope.args.args) if a.arg != "self"]
+    given = dict(zip(names, spot.call.args, strict=False))
+    given.update((one.arg, one.value) for one in spot.call.keywords if one.arg)
+    if name in given:
+        yield spot.outer._replace(node=given[name])
+
+
+def _layer_in(node: ast.expr, scope: ast.AST) -> str:
+    """`self.layers[]` for one of a list of layers: by its position, or the variable of a loop over them."""
+    if isinstance(node, ast.Subscript):
+        return f"{dotted(node.value)}[]" if dotted(node.value) else ""
+    return _members_in(scope).get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+@lru_cache(maxsize=64)
+def _members_in(scope: ast.AST) -> dict[str, str]:
+    """Variables of loops over the layers of a list, and that list: `block` and `self.blocks[]`."""
+    found: dict[str, str] = {}
+    for loop in ast.walk(scope):
+        if isinstance(loop, ast.For | ast.comprehension):
+            names = [part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)]
+            every = next((n for n in ast.walk(loop.iter) if isinstance(n, ast.Attribute) and dotted(n)), None)
+            found.update((name, f"{dotted(every)}[]") for name in names if every is not None)
+    return found
 
 
 def _values(name: str, scope: ast.AST) -> Iterator[ast.expr]:
@@ -226,6 +271,10 @@ def _sources(operand: _Spot, texts: Texts) -> tuple[str, ...]:
             layer = name.startswith("self.") and name.count(".") == 1 and texts.function(name) is None
             if name in texts.models or layer:
                 found[name] = None
+            elif isinstance(node, ast.Call) and (one := _layer_in(node.func, spot.scope)).startswith("self."):
+                found[one] = None
+            elif isinstance(node, ast.Attribute) and dotted(node) in texts.parameters:
+                found[dotted(node)] = None
         parameters = _parameters(spot.scope) if spot.depth else ()
         if any(name in parameters for name in _names_in(spot.node)):
             found.setdefault("", None)
@@ -238,7 +287,13 @@ def _parameters(scope: ast.AST) -> frozenset[str]:
     return frozenset(a.arg for a in (*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs))
 
 
-def cuts_at(cell: int | None, line: int | None, files: list[CodeFile], names: Iterable[tuple[str, str]]) -> Cuts:
+def cuts_at(
+    cell: int | None,
+    line: int | None,
+    files: list[CodeFile],
+    names: Iterable[tuple[str, str]],
+    parameters: Iterable[str] = (),
+) -> Cuts:
     """The cuts behind the backward call in a line, and what it is called on.
 
     Args:
@@ -246,8 +301,9 @@ def cuts_at(cell: int | None, line: int | None, files: list[CodeFile], names: It
         line: The line as typed.
         files: Code of the cells, latest first.
         names: What the code calls each module that ran, and its class.
+        parameters: What the code of modules calls parameters that were not reached.
     """
-    texts = Texts(files, {name: kind for name, kind in names if name})
+    texts = Texts(files, {name: kind for name, kind in names if name}, frozenset(parameters))
     for file in files:
         if file.cell == cell and file.tree is not None and line is not None:
             root = root_at(file.tree, line - file.offset)

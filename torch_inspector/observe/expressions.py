@@ -329,6 +329,10 @@ def candidates(scope: ast.AST) -> tuple[Candidate, ...]:
 def _may_matter(node: ast.AST) -> bool:
     if type(node) is ast.BinOp:
         return type(node.op) in _OPERATORS
+    if type(node) is ast.Subscript:
+        # `x[:, numbers]`, `x[torch.arange(n), 2]`: other subscripts are many, and nobody judges them.
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        return len(parts) == 2 and isinstance(parts[0], ast.Slice | ast.Call) and type(node.ctx) is ast.Load  # noqa: PLR2004
     return type(node) in (ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For)
 
 

@@ -9,6 +9,7 @@ from torch_inspector.observe.constructs import columns, legacy
 from torch_inspector.observe.copies import lost
 from torch_inspector.observe.crossings import crossings
 from torch_inspector.observe.expressions import Judges
+from torch_inspector.observe.picks import picks
 from torch_inspector.observe.remainders import remainders
 from torch_inspector.observe.reshapes import reshapes
 from torch_inspector.observe.wraps import wraps
@@ -20,4 +21,5 @@ JUDGES: Judges = {
     ast.Assign: (lost,),
     ast.AugAssign: (lost,),
     ast.For: (remainders,),
+    ast.Subscript: (picks,),
 }

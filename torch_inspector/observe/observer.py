@@ -43,6 +43,7 @@ from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.ledger import Ledger
 from torch_inspector.observe.loaders import LoaderWatch
 from torch_inspector.observe.memory import memory_facts
+from torch_inspector.observe.parts import Parts, learning
 from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
@@ -61,6 +62,8 @@ _Watch = (
 )
 # How torch begins to say that a loss has no history.
 _WITHOUT_HISTORY = "element 0 of tensors does not require grad"
+# Lines that call `backward()` whose losses are followed back through the text.
+_BACKWARD_LINES = 3
 # Names of models that are remembered.
 _MODELS = 200
 
@@ -204,13 +207,21 @@ class TorchObserver:
         """Where the history was lost, if a backward call did not reach parameters of a model that was to be trained."""
         calls = [one for one in self._backwards.facts if not one.is_grad_call]
         reached = frozenset[int]().union(*(one.witness.leaf_keys for one in calls if one.witness is not None))
-        stepped = frozenset[int]().union(*(step.parameter_keys for step in self._steps.facts))
-        wanted = [call for call in forwards if call.output_requires_grad and call.parameter_keys & stepped - reached]
+        missing = frozenset[int]().union(*(step.parameter_keys for step in self._steps.facts)) - reached
+        wanted = [one for one in forwards if one.parameter_keys & missing and one.trainable_count]
         if not calls or not (wanted or any(one.from_leaf for one in calls)):
             return ()
-        with self._failures.guard("cuts"):
-            place = calls[0].place
-            return cuts_at(place.cell, place.line, self._places.latest(), self._models.items()).facts
+        with self._failures.guard("cuts"), private.unseen():
+            optimizers = [one for record in self._ledger.live() if (one := record.ref()) is not None]
+            called = [(one, self._keys.live(one.module)) for one in wanted]
+            parts = Parts(called, missing - learning(optimizers))
+            names = {**parts.kinds(), **self._models}
+            places = dict.fromkeys(one.place for one in calls)
+            found = [
+                cuts_at(place.cell, place.line, self._places.latest(), names.items(), parts.raw()).facts
+                for place in list(places)[:_BACKWARD_LINES]
+            ]
+            return tuple(map(parts.kept_by, dict.fromkeys(cut for cuts in found for cut in cuts)))
         return ()
 
     def _unheld_facts(self, cell: Cell) -> tuple[UnheldFact, ...]:

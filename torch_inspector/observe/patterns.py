@@ -9,6 +9,7 @@ from torch_inspector.observe.expanded import expanded
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.reshapes import shuffled
 from torch_inspector.observe.scores import Namer, nameless, scores
+from torch_inspector.observe.signed import signed_differences
 from torch_inspector.observe.softmax import SOFTMAX, log_softmax_below, softmax_below
 from torch_inspector.observe.stretched import (
     PAIR_LOSSES,
@@ -36,6 +37,7 @@ def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) 
             found.extend(stretched_pair_loss(node, other_side))
         elif kind in REDUCTIONS:
             found.extend(stretched_terms(node, other_side))
+    found.extend(signed_differences(walk))
     found.extend((*scores(walk, name_of), *shuffled(walk), *large_patterns(walk), *expanded(walk, Consumers(walk))))
     return tuple(dict.fromkeys(found))
 

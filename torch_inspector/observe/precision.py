@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from torch_inspector.facts import Shape
 from torch_inspector.observe import private
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Precision(NamedTuple):
     float16_leaf_count: int
     top: tuple[str, ...]
     mean_reduced: bool | None
+    mean_shape: Shape = ()
 
 
 def precision_of(root: Node, walk: Walk) -> Precision:
@@ -36,7 +38,14 @@ def precision_of(root: Node, walk: Walk) -> Precision:
     halves = sum(_is_float16(node) for node in some if not private.is_leaf_node(node))
     half_leaves = sum(node.variable.dtype == torch.float16 for node in leaves)
     top, below = _top_of(root)
-    return Precision(halves, half_leaves, top, private.averages(below))
+    averages = private.averages(below)
+    return Precision(halves, half_leaves, top, averages, _input_shape(below) if averages else ())
+
+
+def _input_shape(node: Node) -> Shape:
+    """Shape of the first operand of an operation that has history; empty if it is not known."""
+    given = next(((parent, result) for parent, result in node.next_functions if parent is not None), None)
+    return (private.output_shape(*given) if given is not None else None) or ()
 
 
 def autocast_at(tensor: torch.Tensor) -> str:

@@ -17,6 +17,8 @@ from torch_inspector.observe.source import dotted
 _WRAPPED = frozenset(["enumerate", "tqdm", "list", "iter"])
 # A last batch of at least this part of the others is about as good.
 _PART = 4
+# And one of at least this part is as good as full.
+_NEARLY = 0.9
 
 
 def remainders(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
@@ -35,8 +37,8 @@ def remainders(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     last, name = count % size, ast.unparse(source)
     trains = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(node))
     detail = "empty" if drops is True and count < size else ""
-    if drops is False and trains and count > size and 0 < last * _PART < size:
-        detail = "ragged"
+    if drops is False and trains and count > size and 0 < last < size * _NEARLY:
+        detail = "ragged" if last * _PART < size else "uneven"
     if detail:
         yield scope.fact("remainder", source, statement, names=(name,), shapes=((count, size, last),), detail=detail)
 

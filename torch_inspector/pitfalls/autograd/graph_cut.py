@@ -9,8 +9,8 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _WITHOUT_HISTORY = "element 0 of tensors does not require grad"
-# A part that no gradient reaches in three steps of its own optimizer is cut off in each.
-_STEPS = 3
+# Ways to cut a part off that `accidental-detach` tells.
+_SAID_ELSEWHERE = ("detach", "data", "no_grad")
 _HOW = {
     "detach": "`{}` gives the values without their history",
     "data": "`{}` gives the values without their history",
@@ -97,38 +97,16 @@ def _how(cut: CutFact | None, calls: list[ForwardFact]) -> str:
 
 
 def _cut_parts(run: Run) -> Iterator[Finding]:
-    """Parts that are called and stepped, that no backward call reaches, and that the text cuts off."""
-    if not all(one.witness is None or one.witness.complete for one in run.trace.backwards):
-        return
-    reached = _reached(run)
-    for key, steps in run.steps_by_optimizer().items():
-        own = steps[0].parameter_keys
-        if len(steps) < _STEPS or not own & reached or any(step.has_closure or step.idle for step in steps):
-            continue
-        for cut in run.trace.cuts:
-            part = _part_of(run, cut, own - reached)
-            if part:
-                yield _of_part(run, key, steps, cut, part)
-                return
+    """Parts that are called and stepped, and that the text cuts off by more than a word such as `detach`."""
+    for cut, steps in run.cut_parts():
+        if cut.kind not in _SAID_ELSEWHERE:
+            yield _of_part(run, steps, cut)
+            return
 
 
-def _part_of(run: Run, cut: CutFact, missing: frozenset[int]) -> str:
-    """What was cut off: a module all of whose parameters are missing, or a layer of one."""
-    for call in _called(run):
-        owner = run.after.module(call.module)
-        names = [one for one in owner.parameter_names if one[0] not in owner.frozen_keys] if owner is not None else []
-        for source in cut.sources:
-            layer = source.removeprefix("self.")
-            inside = [key for key, name in names if name.startswith(f"{layer}.")] if source != layer else []
-            if inside and missing.issuperset(inside):
-                return f"{run.module_path(call.module)}.{layer}"
-            if source == call.name and call.trainable_count and call.parameter_keys <= missing:
-                return source
-    return ""
-
-
-def _of_part(run: Run, key: int, steps: list[StepFact], cut: CutFact, part: str) -> Finding:
-    name, place = run.optimizer_path(key) or "optimizer", cut.place
+def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
+    name, place = run.optimizer_path(steps[0].optimizer) or "optimizer", cut.place
+    part = run.part_path(cut)
     return Finding(
         message=(
             f"no gradient reaches `{part}`: {_HOW.get(cut.kind, '`{}`').format(cut.text)}. "

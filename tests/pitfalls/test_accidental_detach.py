@@ -1,0 +1,133 @@
+"""Parts that are cut off from the loss while an optimizer steps them, and cuts that are meant."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SLUG = "accidental-detach"
+START = """\
+import torch
+import torch.nn.functional as F
+from contextlib import nullcontext
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.rand(16, 4), torch.rand(16, 1)
+body, head = nn.Linear(4, 8), nn.Linear(8, 1)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+def loop(model, count=4, **kw):
+    own = torch.optim.Adam(model.parameters(), **kw)
+    for _ in range(count):
+        own.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        own.step()"""
+NET = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 1)
+        {}
+    def forward(self, x):
+        {}
+        return self.last(h)
+net = Net()
+loop(net)"""
+STEP = """\
+for _ in range(5):
+    opt.zero_grad()
+    {}
+    loss.backward()
+    opt.step()"""
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for code in (START, *cells):
+            notebook.run(code)
+        assert notebook.errors == [None] * (len(cells) + 1)
+        return [f for run in notebook.runs if run for f in run.findings if f.slug in (SLUG, "graph-cut")]
+
+
+@pytest.mark.parametrize(
+    ("code", "part", "line"),
+    [
+        (STEP.format("z = body(x)\n    z = z.detach()\n    loss = F.mse_loss(head(z), y)"), "body", 4),
+        (STEP.format("with torch.no_grad():\n        z = body(x)\n    loss = F.mse_loss(head(z), y)"), "body", 3),
+        ("both = lambda a: head(body(a).detach())\n" + STEP.format("loss = F.mse_loss(both(x), y)"), "body", 1),
+        ("def feats(a):\n    return body(a).relu().data\ndef predict(a):\n    return head(feats(a))\n"
+         + STEP.format("loss = F.mse_loss(predict(x), y)"), "body", 2),
+        (NET.format("pass", "h = torch.relu(self.first(x)).data"), "net.first", 7),
+        (NET.format("pass", "h = self.first(x).clone().detach().requires_grad_()"), "net.first", 7),
+        (NET.format("self.w = nn.Parameter(torch.rand(4, 8))", "h = self.first(x) + (x @ self.w).detach()"),
+         "net.w", 7),
+        (NET.format("self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))",
+                    "for block in self.blocks: x = block(x).detach()\n        h = self.first(x)"), "net.blocks", 7),
+        (NET.format("self.blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))",
+                    "for i in range(3): x = self.blocks[i](x.detach())\n        h = self.first(x)"),
+         "net.blocks[0]", 7),
+        (("class Enc(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+          "        self.lin, self.out = nn.Linear(4, 8), nn.Linear(8, 8)\n"
+          "    def forward(self, a):\n        return self.out(self.lin(a).detach())\n")
+         + NET.format("self.enc = Enc()", "h = self.first(x) + self.enc(x)"), "net.enc.lin", 6),
+        (("class Top(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+          "        self.fc = nn.Linear(8, 8)\n"
+          "    def forward(self, a):\n        return self.fc(a.detach())\n")
+         + NET.format("self.top = Top()", "h = self.top(self.first(x))"), "net.first", 6),
+        (("class Trainer:\n    def __init__(self, enc, dec):\n        self.enc, self.dec = enc, dec\n"
+          "        self.opt = torch.optim.Adam([*enc.parameters(), *dec.parameters()])\n"
+          "    def loss(self, a):\n        z = self.enc(a)\n        return F.mse_loss(self.dec(z.detach()), y)\n"
+          "    def fit(self):\n        for _ in range(4):\n            self.opt.zero_grad()\n"
+          "            self.loss(x).backward()\n            self.opt.step()\nTrainer(body, head).fit()"), "body", 7),
+    ],
+)  # fmt: skip
+def test_a_part_that_never_learns(code, part, line):
+    (finding,) = found(code)
+    assert (finding.slug, finding.subject, finding.line) == (SLUG, part, line)
+
+
+def test_no_grad_around_a_part_is_a_hint():
+    (finding,) = found(NET.format("pass", "with torch.no_grad():\n            h = self.first(x)"))
+    assert (finding.severity, finding.subject) == ("hint", "net.first")
+    assert "`torch.no_grad()` in line 7" in finding.message
+
+
+def test_a_part_in_the_second_of_two_losses():
+    code = STEP.format("F.mse_loss(head(torch.ones(16, 8)), y).backward()\n    loss = head(body(x).data).mean()")
+    assert [f.subject for f in found(code)] == ["body"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        NET.format("self.first.requires_grad_(False)", "h = self.first(x).detach()"),
+        NET.format("self.stop = True", "h = self.first(x)\n        h = h.detach() if self.stop else h"),
+        NET.format("self.stop = True", "h = self.first(x)\n        if self.stop:\n            h = h.detach()"),
+        NET.format("self.aux = nn.Linear(8, 8)", "h = self.first(x)\n        h = h + self.aux(h.detach())"),
+        NET.format("self.aux = nn.Linear(8, 8)", "h = self.first(x); self.seen = h.detach()"),
+        NET.format("self.code = nn.Embedding(8, 8)", "z = self.first(x)\n        h = z + (z.round() - z).detach()"),
+        NET.format(
+            "self.tune = False",
+            "with nullcontext() if self.tune else torch.no_grad():\n            h = self.first(x)\n        h = h",
+        ),
+        "only = torch.optim.SGD(head.parameters(), lr=0.1)\n"
+        + STEP.format("loss = F.mse_loss(head(body(x).detach()), y)").replace("opt.", "only."),
+        STEP.format("loss = F.mse_loss(head(body(x)), y) + F.mse_loss(head(body(x)), head(body(x)).detach())"),
+        STEP.format(
+            "h = body(x)\n    F.mse_loss(h, h.detach().flip(0)).backward()\n    loss = head(h.detach()).mean()"
+        ),
+        (
+            "h = torch.zeros(16, 8)\n"
+            + STEP.format("h = torch.tanh(body(x) + h.detach())\n    loss = F.mse_loss(head(h), y)")
+        ),
+        (
+            "pred = []\n"
+            + STEP.format("out = head(body(x)); pred.append(out.detach())\n    loss = F.mse_loss(out, y)")
+            + "\nwith torch.no_grad(): score = F.mse_loss(head(body(x)), y).item()"
+        ),
+        (
+            "for phase in range(2):\n    for _ in range(4):\n        opt.zero_grad()\n        z = body(x)\n"
+            "        z = z.detach() if phase == 0 else z\n        F.mse_loss(head(z), y).backward()\n        opt.step()"
+        ),
+    ],
+)
+def test_cuts_that_are_meant(code):
+    assert found(code) == []

@@ -1,0 +1,54 @@
+"""A part of the model is cut off from the loss, and its optimizer steps all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import CutFact, Run, StepFact
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_HOW = {
+    "detach": "`{}` in line {} gives the values without their history",
+    "data": "`{}` in line {} gives the values without their history",
+    "no_grad": "`{}` in line {} switches gradients off around it",
+}
+
+
+@pitfall(severity="warning", yields_to=("grad-disabled-globally", "tensor-copy-constructed", "graph-cut"))
+def check(run: Run) -> Iterator[Finding]:
+    """Finds parts that an optimizer holds and steps, and that `detach()`, `.data` or `no_grad` keeps from learning."""
+    if run.error is not None:
+        return
+    for cut, steps in run.cut_parts():
+        if cut.kind in _HOW:
+            yield _finding(run, cut, steps)
+
+
+def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
+    part, name = run.part_path(cut), run.optimizer_path(steps[0].optimizer) or "optimizer"
+    return Finding(
+        message=(
+            f"no gradient reaches `{part}`: {_HOW[cut.kind].format(cut.text, cut.place.line)}. "
+            f"`{name}` holds {_tensors(len(cut.keys))} of `{part}`, and none of the {len(steps)} steps looked at "
+            "had a gradient for them."
+        ),
+        subject=part,
+        fix=f"take {_WORDS[cut.kind]} out of this line; if `{part}` is not to learn: {part}.requires_grad_(False)",
+        line=cut.place.line,
+        cell=cut.place.cell,
+        # Around a frozen part `no_grad` is a habit: what is left to say is that the optimizer holds it in vain.
+        severity="hint" if cut.kind == "no_grad" else "",
+        evidence=(
+            Evidence("history lost", cut.text),
+            Evidence("steps looked at", len(steps), "count"),
+            Evidence("parameters without a gradient", len(cut.keys), "count"),
+        ),
+    )
+
+
+_WORDS = {"detach": "`detach()`", "data": "`.data`", "no_grad": "the part"}
+
+
+def _tensors(count: int) -> str:
+    return "1 parameter" if count == 1 else f"{count} parameters"
