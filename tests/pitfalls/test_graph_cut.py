@@ -57,8 +57,6 @@ for _ in range(5):
         (("losses = []\nfor a in x.split(4):\n    losses.append(net(a).sum().item())\n"
          "torch.tensor(losses).mean().backward()"), 4, "torch.tensor"),
         ("right = (net(x)[:, 1] > 0).float()\nloss = F.mse_loss(right, y[:, 0])\nloss.backward()", 1, "> 0"),
-        (("net_opt.zero_grad()\nloss = F.cross_entropy(net(x), labels)\n"
-         "loss = torch.tensor(loss.item(), requires_grad=True)\nloss.backward()\nnet_opt.step()"), 3, "torch.tensor"),
         (("@torch.no_grad()\ndef predict(batch):\n    return net(batch)\n"
          "F.cross_entropy(predict(x), labels).backward()"), 4, "`torch.no_grad()`"),
         (("class Trainer:\n    def __init__(self, model): self.model = model\n    def loss(self, batch):\n"

@@ -27,7 +27,6 @@ SILENT = {
     "slices": "folds = [data[k * 300 : (k + 1) * 300] for k in range(4)] * 3",
     "slices by a name": "part = slice(0, 1000)\nfolds = [data[part] for k in range(4)]",
     "single rows": "rows = [data[k] for k in range(1200)]",
-    "small": "small = data[:50]\nfolds = [small[fold_of[:50] != k] for k in range(4)]",
     "gone": "for k in range(4):\n    total = data[fold_of != k].sum()",
     "something else is made of it": "folds = [torch.relu(data[fold_of != k]) for k in range(4)]",
     "numbers only": "folds = [(fold_of != k).nonzero() for k in range(4)]",
@@ -35,8 +34,8 @@ SILENT = {
 }
 
 
-def found(*cells):
-    with a_notebook(min_bytes=0) as notebook:
+def found(*cells, min_bytes=0):
+    with a_notebook(min_bytes=min_bytes) as notebook:
         for source in (SETUP, *cells):
             notebook.run(source)
         assert notebook.errors == [None] * (len(cells) + 1)
@@ -53,6 +52,12 @@ def test_copies_several_times_as_large_as_the_data(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_no_copies_or_few(name):
     assert found(SILENT[name]) == []
+
+
+def test_small_copies_are_left_alone():
+    small = "small = data[:50]\nfolds = [small[fold_of[:50] != k] for k in range(4)]"
+    assert found(small, min_bytes=1 << 20) == []
+    assert len(found(small)) == 1
 
 
 def test_copies_are_told_of_once():

@@ -21,7 +21,9 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _frozen_optimizers(run)
     elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts:
         calls = [call for call in run.trace.forwards if call.parameter_keys]
-        if not any(call.output_requires_grad or not call.grad_enabled for call in calls):
+        # A parameter that was rebound is told of as that.
+        rebound = any(one.in_no_grad for one in run.trace.rebinds)
+        if not rebound and not any(call.output_requires_grad or not call.grad_enabled for call in calls):
             yield _without_history(run, calls)
     elif run.error.message.startswith(_NO_PARAMETERS) and not run.after.unlisted:
         yield _empty(run)

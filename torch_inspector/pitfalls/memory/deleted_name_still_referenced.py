@@ -43,8 +43,9 @@ def _is_forgotten(fact: DeletionFact) -> bool:
         return False
     if fact.how in _FORGOTTEN or (fact.how == "graph" and fact.is_module):
         return fact.wants_memory or fact.alone
-    # What holds data is often forgotten too, but nobody is told so who does not ask for the memory.
-    return fact.how in _MEANT and fact.wants_memory
+    # Who puts a tensor into a list of his own knows that it is there; what an object does with it is forgotten.
+    known = fact.how == "alias" and not fact.is_module and "." not in fact.holder
+    return fact.how in _MEANT and fact.wants_memory and not known
 
 
 def _finding(fact: DeletionFact) -> Finding:
