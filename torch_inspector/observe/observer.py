@@ -152,6 +152,10 @@ class TorchObserver:
         """Memory of the process and of every accelerator in use."""
         return memory_facts(torch)
 
+    def step_count(self) -> int:
+        """Optimizer steps of the cell so far; may be asked from another thread."""
+        return self._steps.count()
+
     def error(self, error: BaseException) -> ErrorFact:
         """What is known of the exception that ended the cell."""
         return error_fact(error, self._places)

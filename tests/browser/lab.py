@@ -1,0 +1,121 @@
+"""JupyterLab in a page of Chromium, as a test sees and uses it."""
+
+import time
+
+import nbformat
+
+PANEL = "#torch-inspector-panel"
+_TIMEOUT_MS = 20_000
+# What JupyterLab itself says on its console.
+_NOT_OURS = ("favicon", "net::ERR_ABORTED", "Not same Y.Doc")
+
+_READY = """async () => {
+    await window.jupyterapp.restored;
+    const panel = [...window.jupyterapp.shell.widgets('main')].find(one => one.sessionContext);
+    if (!panel) { return false; }
+    await panel.sessionContext.ready;
+    const kernel = panel.sessionContext.session?.kernel;
+    return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
+}"""
+_CURRENT = "[...window.jupyterapp.shell.widgets('main')].find(one => one.sessionContext && one.isVisible)"
+
+
+class Lab:
+    """One page.
+
+    Args:
+        page: Playwright's page.
+        server: The server that it looks at.
+    """
+
+    def __init__(self, page, server):
+        self.page = page
+        self.server = server
+        self.complaints = []
+        page.set_default_timeout(_TIMEOUT_MS)
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: dialog.accept())
+
+    def _heard(self, message):
+        if message.type == "error" and not any(word in message.text for word in _NOT_OURS):
+            self.complaints.append(message.text)
+
+    def write(self, name, *sources):
+        """A notebook with these cells."""
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(notebook, self.server.work / name)
+
+    def open(self, name, *sources):
+        """Opens a notebook, makes it first if it has cells, and shows the sidebar."""
+        if sources:
+            self.write(name, *sources)
+        self.page.goto(f"{self.server.url}/lab/tree/{name}?reset")
+        self.wait_for_kernel()
+        self.command("torch-inspector:open")
+        self.page.locator(PANEL).wait_for(state="visible")
+
+    def wait_for_kernel(self):
+        """Waits until the notebook in front has a kernel that is idle."""
+        self.page.wait_for_function("() => window.jupyterapp !== undefined")
+        self.page.wait_for_function(_READY)
+
+    def command(self, name, arguments=None):
+        """Runs a command of the application."""
+        self.page.evaluate(
+            "([name, args]) => { void window.jupyterapp.commands.execute(name, args ?? {}); }", [name, arguments]
+        )
+
+    def start(self, index):
+        """Begins to run a cell."""
+        self.page.evaluate(
+            f"index => {{ const panel = {_CURRENT}; panel.content.activeCellIndex = index;"
+            " void window.jupyterapp.commands.execute('notebook:run-cell'); }",
+            index,
+        )
+
+    def run(self, *indices):
+        """Runs cells and waits for each."""
+        for index in indices:
+            before = self.count(index)
+            self.start(index)
+            self.page.wait_for_function(
+                f"([index, before]) => {{ const model = {_CURRENT}.content.widgets[index].model;"
+                " return model.executionState === 'idle' && model.executionCount !== null"
+                " && model.executionCount !== before; }",
+                arg=[index, before],
+            )
+
+    def count(self, index):
+        """The execution count of a cell."""
+        return self.page.evaluate(f"index => {_CURRENT}.content.widgets[index].model.executionCount", index)
+
+    def active_cell(self):
+        """Which cell is active."""
+        return self.page.evaluate(f"() => {_CURRENT}.content.activeCellIndex")
+
+    def wait_state(self, state):
+        """Waits until the panel says what it says in this state."""
+        self.page.locator(f"{PANEL}[data-ti-state={state}]").wait_for()
+
+    def find(self, selector):
+        """Something in the panel."""
+        return self.page.locator(PANEL).locator(selector)
+
+    def words(self, selector=""):
+        """All text of the panel, or of a part of it."""
+        return (self.find(selector).first if selector else self.page.locator(PANEL)).inner_text()
+
+    def restart(self):
+        """Restarts the kernel, as a click would after its question is answered."""
+        self.page.evaluate(f"() => {_CURRENT}.sessionContext.session.kernel.restart()")
+
+    def theme(self, *, dark):
+        """Changes the theme."""
+        name = "JupyterLab Dark" if dark else "JupyterLab Light"
+        self.command("apputils:change-theme", {"theme": name})
+        self.page.wait_for_function(
+            "light => document.body.dataset.jpThemeLight === light", arg="false" if dark else "true"
+        )
+        time.sleep(0.5)
