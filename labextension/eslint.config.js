@@ -31,6 +31,13 @@ export default tseslint.config(
   },
   {
     files: ['test/**', 'tools/**'],
-    languageOptions: { globals: { console: 'readonly', process: 'readonly', URL: 'readonly' } }
+    languageOptions: {
+      globals: {
+        console: 'readonly',
+        structuredClone: 'readonly',
+        process: 'readonly',
+        URL: 'readonly'
+      }
+    }
   }
 );

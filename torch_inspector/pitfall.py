@@ -27,6 +27,8 @@ class Pitfall:
     severity: Severity
     check: Check
     page_path: Path
+    early: bool = False
+    """True if it reads steps and backward calls only, so that no later event of the cell can make it wrong."""
 
     @cached_property
     def page(self) -> Page:
@@ -39,11 +41,17 @@ class Pitfall:
         return Page.parse(self.page_path.read_text(encoding="utf-8"))
 
 
-def pitfall(*, severity: Severity) -> Callable[[Check], Check]:
-    """Marks `check` as the check of the file's pitfall; `severity` holds unless a finding says otherwise."""
+def pitfall(*, severity: Severity, early: bool = False) -> Callable[[Check], Check]:
+    """Marks `check` as the check of the file's pitfall; `severity` holds unless a finding says otherwise.
+
+    Args:
+        severity: Of its findings.
+        early: True if steps and backward calls alone decide: it is then asked while the cell runs, too.
+    """
 
     def mark(check: Check) -> Check:
         check.severity = severity  # type: ignore[attr-defined]
+        check.early = early  # type: ignore[attr-defined]
         return check
 
     return mark
@@ -58,4 +66,5 @@ def from_check(check: Check) -> Pitfall:
         severity=check.severity,  # type: ignore[attr-defined]
         check=check,
         page_path=path.with_suffix(".md"),
+        early=check.early,  # type: ignore[attr-defined]
     )

@@ -5,14 +5,18 @@ import type { Title, Widget } from '@lumino/widgets';
 import type { Group } from './grouping.js';
 import { countOf } from './finding_list.js';
 
+const COUNT = 'ti-count';
+const SEVERITY = 'ti-severity';
+const MOST = 99;
+
+/** Lumino writes each entry of a dataset as the attribute `data-…` of the tab, under the very name. */
 export function setBadge(title: Title<Widget>, groups: readonly Group[]): void {
   const count = countOf(groups);
-  const shown = count > 99 ? '99+' : String(count);
+  const shown = count > MOST ? `${MOST}+` : String(count);
   const severity = groups[0]?.severity ?? '';
-  if (
-    title.dataset['tiCount'] !== (count ? shown : undefined) ||
-    title.dataset['tiSeverity'] !== severity
-  ) {
-    title.dataset = count ? { tiCount: shown, tiSeverity: severity } : {};
+  const { [COUNT]: wasCount, [SEVERITY]: wasSeverity, ...others } = title.dataset;
+  if (wasCount === (count ? shown : undefined) && (wasSeverity ?? '') === severity) {
+    return;
   }
+  title.dataset = count ? { ...others, [COUNT]: shown, [SEVERITY]: severity } : others;
 }

@@ -14,6 +14,8 @@ const HEIGHT = 120;
 const AXIS_WIDTH = 54;
 // The limit is drawn once it is near; before that it would flatten the rest of the chart.
 const NEAR = 0.5;
+// Sizes count in steps of 1,024, so the lines of the grid stand at powers of two.
+const STEPS = Array.from({ length: 45 }, (_, power) => 2 ** power);
 const HEADROOM = 1.12;
 
 export class Chart {
@@ -101,6 +103,7 @@ export class Chart {
         {
           ...axis,
           size: AXIS_WIDTH,
+          incrs: STEPS,
           space: 28,
           values: (_, values) => values.map(value => size(value))
         }

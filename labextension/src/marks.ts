@@ -28,6 +28,7 @@ export function drawCells(plot: uPlot, marked: Marked, palette: Palette): void {
   ctx.clip();
   ctx.font = palette.font.replace('10px', `${10 * scale}px`);
   ctx.textBaseline = 'top';
+  ctx.textAlign = 'left';
   for (const band of bandsOf(marked, to)) {
     if (band.end < from || band.begin > to) {
       continue;

@@ -20,7 +20,9 @@ export class ModuleList {
     this.optimizers = new Section(trans.__('Optimizers'), 'optimizers');
     const key = (row: object): string => JSON.stringify(row);
     this.moduleRows = new Rows<ModuleRow>(this.modules.body, key, row => this.module(row));
-    this.optimizerRows = new Rows<OptimizerRow>(this.optimizers.body, key, row => this.optimizer(row));
+    this.optimizerRows = new Rows<OptimizerRow>(this.optimizers.body, key, row =>
+      this.optimizer(row)
+    );
   }
 
   render(record: KernelRecord): void {

@@ -13,6 +13,7 @@ import type { KernelRecord } from './record.js';
 export class StatusItem extends Widget {
   private _enabled = true;
   private record: KernelRecord | null = null;
+  private shown = false;
   private readonly _activeChanged = new Signal<this, void>(this);
 
   constructor(
@@ -39,9 +40,9 @@ export class StatusItem extends Widget {
   }
 
   show_(record: KernelRecord | null): void {
-    const was = this.isActive;
     this.record = record;
-    if (was !== this.isActive) {
+    if (this.shown !== this.isActive) {
+      this.shown = this.isActive;
       this._activeChanged.emit();
     }
     if (record && this.isActive) {

@@ -31,7 +31,7 @@ class Lab:
     def __init__(self, page, server):
         self.page = page
         self.server = server
-        self.complaints = []
+        self.complaints: list[str] = []
         page.set_default_timeout(_TIMEOUT_MS)
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))

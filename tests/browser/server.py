@@ -102,14 +102,17 @@ class Server:
     def _wait(self):
         end = time.monotonic() + _START_S
         while time.monotonic() < end:
-            try:
-                self.call("GET", "status")
-            except OSError:
-                time.sleep(0.1)
-            else:
+            if self._answers():
                 return
+            time.sleep(0.1)
         log = (self.folder / "server.log").read_text(encoding="utf-8", errors="replace")
         raise RuntimeError(f"JupyterLab did not start:\n{log[-2000:]}")
+
+    def _answers(self):
+        try:
+            return bool(self.call("GET", "status"))
+        except OSError:
+            return False
 
 
 def _free_port():

@@ -59,5 +59,5 @@ class Cadence:
         return due
 
     def _interval(self, now: float) -> float:
-        age = now - (self._began or now)
+        age = 0.0 if self._began is None else now - self._began
         return QUICK_S if age < _QUICK_FOR_S else _STEADY_S if age < _STEADY_FOR_S else _SLOW_S

@@ -1,7 +1,7 @@
 """The way to the sidebar: one comm of fixed name that is registered and never opened.
 
-Nobody opens it, because an end that does not know the other's half would complain: JupyterLab without the sidebar in the
-browser's console, a kernel without the inspector in the user's output. The sidebar asks for the list of comms instead.
+Nobody opens it, because an end that does not know the other's half would complain: JupyterLab without the sidebar in
+the browser's console, a kernel without the inspector in the user's output. The sidebar asks for the list of comms.
 """
 
 from __future__ import annotations
@@ -45,7 +45,13 @@ class Channel(BaseComm):
         """Sends without a parent: asked for it from a thread, some versions of ipykernel raise or name a wrong one."""
         content = {"comm_id": self.comm_id, "data": data or {}, **keys}
         self._kernel.session.send(
-            self._kernel.iopub_socket, msg_type, content, metadata=metadata, parent={}, ident=self.topic, buffers=buffers
+            self._kernel.iopub_socket,
+            msg_type,
+            content,
+            metadata=metadata,
+            parent={},
+            ident=self.topic,
+            buffers=buffers,
         )
 
     def handle_msg(self, msg: Any) -> None:

@@ -15,15 +15,18 @@ from typing import Any, NamedTuple, Protocol
 
 from torch_inspector.facts import Cell, Run
 from torch_inspector.failures import Failures
+from torch_inspector.findings import Finding
 from torch_inspector.notebook.feed.cadence import CHANGED_NBYTES, Cadence
-from torch_inspector.notebook.feed.messages import Message, devices, envelope, progress
+from torch_inspector.notebook.feed.messages import Message, devices, early_findings, envelope, progress
 from torch_inspector.notebook.feed.record import Record
 from torch_inspector.notebook.feed.sample import Sample, host_limit, now_ms, take_sample
 
-_PART = "feed"
+_PART, _EARLY = "feed", "feed early"
 _SHORT_HISTORY_EVERY = 10
 # A look that comes this much late was kept from running, by C code that holds the interpreter.
 _LATE_S = 2.0
+# The running cell is judged after one second, two, four, …: a training loop shows its mistakes in its first steps.
+_FIRST_JUDGED_S = 1.0
 
 
 class Sight(Protocol):
@@ -34,6 +37,9 @@ class Sight(Protocol):
 
     def torch(self) -> Any:
         """The module, once the user has imported it and it is watched."""
+
+    def early(self) -> tuple[Finding, ...]:
+        """Findings of the running cell that are certain already."""
 
     def steps(self) -> int:
         """Optimizer steps of the running cell so far."""
@@ -67,6 +73,8 @@ class Feed:
         self._next_look = 0.0
         self._ended: deque[Ended] = deque()
         self._outbox: deque[Message] = deque()
+        self._early: tuple[Finding, ...] = ()
+        self._judge_at = 0.0
         self._greeted = False
         self._stopped = False
         self._wake = threading.Event()
@@ -121,8 +129,9 @@ class Feed:
         self._take_ended(now)
         self._follow(now)
         if now >= self._next_look:
-            self._look(now, gap=self._looks > 0 and now > self._next_look + _LATE_S)
+            late = self._looks > 0 and now > self._next_look + _LATE_S
             self._next_look = now + self._cadence.pause(now)
+            self._look(now, gap=late)
         if self._greeted:
             self._greeted = False
             self._say("history", **self._record.history(short=False))
@@ -147,6 +156,7 @@ class Feed:
             self._cadence.end()
             return
         self._cadence.begin(now)
+        self._early, self._judge_at = (), now + _FIRST_JUDGED_S
         self._record.begin()
         # The first look comes when the cell has lasted a while: a thousand quick cells must not pay for it.
         self._next_look = now + self._cadence.pause(now)
@@ -163,13 +173,22 @@ class Feed:
     def _publish(self, sample: Sample, now: float) -> None:
         self._sent = sample.bytes_by_device()
         began, cell = self._cadence.began, self._cell
-        running = None
+        running, found = None, []
         if cell is not None and began is not None:
+            self._judge(now, began)
             running = progress(cell, now - began, self._sight.steps())
+            found = early_findings(self._early, cell)
         seen = devices(sample.memory, self._record.host_limit)
-        self._say("sample", at_ms=sample.at_ms, cell=running, devices=seen, gap=sample.gap, findings=[])
+        self._say("sample", at_ms=sample.at_ms, cell=running, devices=seen, gap=sample.gap, findings=found)
         if running is not None and self._looks % _SHORT_HISTORY_EVERY == 0:
             self._say("history", **self._record.history(short=True))
+
+    def _judge(self, now: float, began: float) -> None:
+        if now < self._judge_at or self._failures.gave_up(_EARLY):
+            return
+        self._judge_at = now + (now - began)
+        with self._failures.guard(_EARLY):
+            self._early = self._sight.early()
 
     def _differs(self, sample: Sample) -> bool:
         now = sample.bytes_by_device()

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from torch_inspector.account import DeviceTotal, HolderRow, HoldersReport, MemoryReport, MemoryRow
 from torch_inspector.facts import Cell, LayerCounts, MemoryFact, ModuleFact, OptimizerFact, Run, Snapshot
+from torch_inspector.findings import Finding
 from torch_inspector.notebook.feed.sample import Sample
-from torch_inspector.views.message import encodable, run_message
+from torch_inspector.views.message import run_message
 from torch_inspector.views.plain import one_line
 
 VERSION = 1
 """Raised when a field is renamed, removed or changes its meaning; new fields do not raise it."""
 Message = dict[str, Any]
+SCHEMA = Path(__file__).with_name("messages.schema.json")
+"""What both sides hold to."""
 
 _NAME_LIMIT = 200
 _DEVICE_COUNT = 16
@@ -82,6 +86,12 @@ def cell_row(run: Run, at_ms: int, peaks: Mapping[str, int], steps: int) -> Mess
         "memory": _changes(run, peaks),
         "findings": [_finding(one) for one in judged["findings"]],
     }
+
+
+def early_findings(findings: Sequence[Finding], cell: Cell) -> list[Message]:
+    """Findings of a cell that runs."""
+    judged = run_message(Run(cell, findings=tuple(findings)), session="")
+    return [_finding(one) for one in judged["findings"]]
 
 
 def state(snapshot: Snapshot) -> Message:
@@ -199,7 +209,7 @@ def _whole(number: int) -> int:
 
 
 def _finite(number: float | None) -> float | None:
-    if number is None or not math.isfinite(number):
+    try:
+        return float(number) if number is not None and math.isfinite(number) else None
+    except OverflowError:
         return None
-    found = encodable(float(number))
-    return found if isinstance(found, float) else None

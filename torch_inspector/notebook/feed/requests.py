@@ -1,4 +1,7 @@
-"""What the sidebar may ask for. Data from outside: every field is checked, and none of it is run or looked up as code."""
+"""What the sidebar may ask for.
+
+The data comes from outside: every field is checked, and none of it is run or looked up as code.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import Cell
+from torch_inspector.findings import Finding
 from torch_inspector.session import Session
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ class SessionSight:
     def torch(self) -> Any:
         """The module once it is watched: before that it may still be half imported."""
         return None if self._observer() is None else sys.modules.get("torch")
+
+    def early(self) -> tuple[Finding, ...]:
+        """What is certain of the running cell already."""
+        observer = self._observer()
+        return () if observer is None else self._session.early(observer.so_far())
 
     def steps(self) -> int:
         """Optimizer steps of the running cell so far."""
