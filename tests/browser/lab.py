@@ -9,15 +9,16 @@ _TIMEOUT_MS = 20_000
 # What JupyterLab itself says on its console.
 _NOT_OURS = ("favicon", "net::ERR_ABORTED", "Not same Y.Doc")
 
-_READY = """async () => {
-    await window.jupyterapp.restored;
-    const panel = [...window.jupyterapp.shell.widgets('main')].find(one => one.sessionContext);
-    if (!panel) { return false; }
-    await panel.sessionContext.ready;
-    const kernel = panel.sessionContext.session?.kernel;
-    return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
-}"""
-_CURRENT = "[...window.jupyterapp.shell.widgets('main')].find(one => one.sessionContext && one.isVisible)"
+# The notebook in front; none has the focus when a page has just been opened.
+_CURRENT = (
+    "[window.jupyterapp.shell.currentWidget, ...window.jupyterapp.shell.widgets('main')]"
+    ".find(one => one?.sessionContext)"
+)
+_READY = f"""() => {{
+    const context = ({_CURRENT})?.sessionContext;
+    const kernel = context?.session?.kernel;
+    return context?.isReady && kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
+}}"""
 
 
 class Lab:
@@ -51,14 +52,19 @@ class Lab:
         """Opens a notebook, makes it first if it has cells, and shows the sidebar."""
         if sources:
             self.write(name, *sources)
-        self.page.goto(f"{self.server.url}/lab/tree/{name}?reset")
+        self.goto(name)
         self.wait_for_kernel()
         self.command("torch-inspector:open")
         self.page.locator(PANEL).wait_for(state="visible")
 
+    def goto(self, name):
+        """Loads the page anew, with this notebook; its kernel may be busy."""
+        self.page.goto(f"{self.server.url}/lab/tree/{name}?reset")
+        self.page.wait_for_function("() => window.jupyterapp !== undefined")
+        self.page.evaluate("async () => { await window.jupyterapp.restored; }")
+
     def wait_for_kernel(self):
         """Waits until the notebook in front has a kernel that is idle."""
-        self.page.wait_for_function("() => window.jupyterapp !== undefined")
         self.page.wait_for_function(_READY)
 
     def command(self, name, arguments=None):
@@ -90,6 +96,27 @@ class Lab:
     def count(self, index):
         """The execution count of a cell."""
         return self.page.evaluate(f"index => {_CURRENT}.content.widgets[index].model.executionCount", index)
+
+    def is_running(self, index):
+        """True while the cell runs."""
+        return (
+            self.page.evaluate(f"index => {_CURRENT}.content.widgets[index].model.executionState", index) == "running"
+        )
+
+    def outputs(self, index):
+        """How many outputs a cell has."""
+        return self.page.evaluate(f"index => {_CURRENT}.content.widgets[index].model.outputs.length", index)
+
+    def set_source(self, index, source):
+        """Types another text into a cell."""
+        self.page.evaluate(
+            f"([index, source]) => {{ {_CURRENT}.content.widgets[index].model.sharedModel.setSource(source); }}",
+            [index, source],
+        )
+
+    def save(self):
+        """Saves the notebook in front."""
+        self.page.evaluate(f"async () => {{ await {_CURRENT}.context.save(); }}")
 
     def active_cell(self):
         """Which cell is active."""

@@ -57,6 +57,12 @@ class Server:
             body = answer.read()
         return json.loads(body) if body else None
 
+    def set_setting(self, name, *, value):
+        """Changes one of our settings; pages that are loaded later see it."""
+        file = self.folder / "settings" / "torch-inspector" / "plugin.jupyterlab-settings"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({name: value}), encoding="utf-8")
+
     def end_sessions(self):
         """Ends all kernels."""
         for session in self.call("GET", "sessions"):
