@@ -16,7 +16,7 @@ export type Presence = 'unknown' | 'absent' | 'live';
 
 export class KernelFeed {
   readonly record = new KernelRecord();
-  /** What was wrong with the latest message that could not be read. */
+  /** What was wrong with the latest message that could not be read; it stays until it is cleared. */
   notice = '';
   isDisposed = false;
   private _presence: Presence = 'unknown';
@@ -42,6 +42,12 @@ export class KernelFeed {
   dispose(): void {
     this.isDisposed = true;
     Signal.clearData(this);
+  }
+
+  /** Forgets what was heard. */
+  clear(): void {
+    this.notice = '';
+    this.record.clear();
   }
 
   /** Asks the kernel for something; the answer comes as a message to all. */
@@ -100,7 +106,6 @@ export class KernelFeed {
         this._presence = 'absent';
       }
       if (parts.length > 0) {
-        this.notice = '';
         this._changed.emit(parts);
       }
     } catch (error) {
@@ -112,6 +117,7 @@ export class KernelFeed {
   private onStatus(_: Kernel.IKernelConnection, status: Kernel.Status): void {
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
       this.record.end();
+      this.notice = '';
       this._presence = 'unknown';
       this._changed.emit(['all']);
     }

@@ -69,7 +69,7 @@ export class InspectorPanel extends Widget {
 
   /** Forgets what was shown of this notebook. */
   forget(): void {
-    this.subject?.feed?.record.clear();
+    this.subject?.feed?.clear();
     this.draw(new Set<Part>(['all']));
   }
 

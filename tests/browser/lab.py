@@ -75,27 +75,20 @@ class Lab:
 
     def start(self, index):
         """Begins to run a cell."""
-        self.page.evaluate(
-            f"index => {{ const panel = {_CURRENT}; panel.content.activeCellIndex = index;"
-            " void window.jupyterapp.commands.execute('notebook:run-cell'); }",
-            index,
-        )
+        self._run(index, wait=False)
 
     def run(self, *indices):
         """Runs cells and waits for each."""
         for index in indices:
-            before = self.count(index)
-            self.start(index)
-            self.page.wait_for_function(
-                f"([index, before]) => {{ const model = {_CURRENT}.content.widgets[index].model;"
-                " return model.executionState === 'idle' && model.executionCount !== null"
-                " && model.executionCount !== before; }",
-                arg=[index, before],
-            )
+            self._run(index, wait=True)
 
-    def count(self, index):
-        """The execution count of a cell."""
-        return self.page.evaluate(f"index => {_CURRENT}.content.widgets[index].model.executionCount", index)
+    def _run(self, index, *, wait):
+        self.page.evaluate(
+            f"async ([index, wait]) => {{ ({_CURRENT}).content.activeCellIndex = index;"
+            " const done = window.jupyterapp.commands.execute('notebook:run-cell');"
+            " if (wait) { await done; } }",
+            [index, wait],
+        )
 
     def is_running(self, index):
         """True while the cell runs."""
