@@ -58,15 +58,18 @@ export class AccountView {
     const fill = el('span', { className: 'ti-Bar-fill', data: { tiKind: row.kind } });
     fill.style.width = `${(100 * row.bytes) / largest}%`;
     const text = el('span', { className: 'ti-Bar-text', text: row.path, title: row.path });
-    const copy = button('⧉', trans.__('Copy this name'), () => {
+    const copy = button(trans.__('copy'), trans.__('Copy this name'), () => {
       void navigator.clipboard.writeText(row.path).catch(() => undefined);
     });
     const keep = button(trans.__('holders'), trans.__('What keeps this alive'), () => {
       this.actions.ask({ v: VERSION, ask: 'holders', path: row.path });
     });
-    const kind = el('span', { className: 'ti-Quiet', text: `${row.kind}, ${row.device}` });
+    const kind = el('span', {
+      className: 'ti-Quiet ti-Bar-kind',
+      text: `${row.kind}, ${row.device}`
+    });
     const number = el('span', { className: 'ti-Bar-size', text: size(row.bytes) });
-    const line = el('div', { className: 'ti-Bar-line' }, text, kind, number, copy, keep);
+    const line = el('div', { className: 'ti-Bar-line' }, text, number, kind, copy, keep);
     const made = el('div', { className: 'ti-Bar', data: { tiPath: row.path } }, fill, line);
     return holders ? el('div', {}, made, this.kept(holders)) : made;
   }

@@ -27,7 +27,7 @@ export function drawCells(plot: uPlot, marked: Marked, palette: Palette): void {
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
   ctx.font = palette.font.replace('10px', `${10 * scale}px`);
-  ctx.textBaseline = 'top';
+  ctx.textBaseline = 'bottom';
   ctx.textAlign = 'left';
   for (const band of bandsOf(marked, to)) {
     if (band.end < from || band.begin > to) {
@@ -40,7 +40,7 @@ export function drawCells(plot: uPlot, marked: Marked, palette: Palette): void {
     const text =
       width > CHANGE_WIDTH * scale ? band.long : width > NUMBER_WIDTH * scale ? band.short : '';
     ctx.fillStyle = palette.text;
-    ctx.fillText(text, Math.max(left, bbox.left) + 2 * scale, bbox.top + 2 * scale);
+    ctx.fillText(text, Math.max(left, bbox.left) + 2 * scale, bbox.top + bbox.height - 2 * scale);
   }
   ctx.restore();
 }
