@@ -44,14 +44,33 @@ def browser():
 
 
 @pytest.fixture
-def lab(server, browser):
-    """A fresh page, whose console must stay free of errors."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    one = Lab(context.new_page(), server)
-    yield one
-    context.close()
+def pages(server, browser):
+    """Makes fresh pages, whose consoles must stay free of errors."""
+    contexts, made = [], []
+
+    def make():
+        context = browser.new_context(viewport={"width": 1400, "height": 1000})
+        contexts.append(context)
+        made.append(Lab(context.new_page(), server))
+        return made[-1]
+
+    yield make
+    for context in contexts:
+        context.close()
     server.end_sessions()
-    assert one.complaints == []
+    assert [one.complaints for one in made] == [[]] * len(made)
+
+
+@pytest.fixture
+def lab(pages):
+    """A page."""
+    return pages()
+
+
+@pytest.fixture
+def another(pages):
+    """A second page, as in another window."""
+    return pages()
 
 
 @pytest.fixture

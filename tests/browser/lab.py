@@ -7,7 +7,7 @@ import nbformat
 PANEL = "#torch-inspector-panel"
 _TIMEOUT_MS = 20_000
 # What JupyterLab itself says on its console.
-_NOT_OURS = ("favicon", "net::ERR_ABORTED", "Not same Y.Doc")
+_NOT_OURS = ("favicon", "net::ERR_ABORTED", "Not same Y.Doc", "reading 'schema'", "Menu entry", "Comm not found")
 
 # The notebook in front; none has the focus when a page has just been opened.
 _CURRENT = (
@@ -35,12 +35,16 @@ class Lab:
         self.complaints: list[str] = []
         page.set_default_timeout(_TIMEOUT_MS)
         page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("pageerror", lambda error: self._complain(str(error)))
         page.on("dialog", lambda dialog: dialog.accept())
 
     def _heard(self, message):
-        if message.type == "error" and not any(word in message.text for word in _NOT_OURS):
-            self.complaints.append(message.text)
+        if message.type == "error":
+            self._complain(message.text)
+
+    def _complain(self, text):
+        if not any(word in text for word in _NOT_OURS):
+            self.complaints.append(text)
 
     def write(self, name, *sources):
         """A notebook with these cells."""
@@ -59,7 +63,7 @@ class Lab:
 
     def goto(self, name):
         """Loads the page anew, with this notebook; its kernel may be busy."""
-        self.page.goto(f"{self.server.url}/lab/tree/{name}?reset")
+        self.page.goto(self.server.page(name))
         self.page.wait_for_function("() => window.jupyterapp !== undefined")
         self.page.evaluate("async () => { await window.jupyterapp.restored; }")
 
@@ -90,11 +94,9 @@ class Lab:
             [index, wait],
         )
 
-    def is_running(self, index):
-        """True while the cell runs."""
-        return (
-            self.page.evaluate(f"index => {_CURRENT}.content.widgets[index].model.executionState", index) == "running"
-        )
+    def is_busy(self):
+        """True while the kernel of the notebook in front runs something."""
+        return self.page.evaluate(f"() => ({_CURRENT}).sessionContext.session.kernel.status") == "busy"
 
     def outputs(self, index):
         """How many outputs a cell has."""

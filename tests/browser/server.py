@@ -16,6 +16,9 @@ SETTINGS = {
     "@jupyterlab/docmanager-extension/plugin.jupyterlab-settings": {"autosave": False},
 }
 _START_S = 60
+# `lab`, or `notebook` for Notebook 7 where that is installed.
+APP = os.environ.get("TORCH_INSPECTOR_APP", "lab")
+SINGLE = APP == "notebook"
 
 
 class Server:
@@ -33,13 +36,17 @@ class Server:
         self._prepare()
         self._log = (folder / "server.log").open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", *self._options()],
+            [sys.executable, "-m", "notebook" if SINGLE else "jupyterlab", *self._options()],
             env=self._environment(),
             cwd=folder,
             stdout=self._log,
             stderr=subprocess.STDOUT,
         )
         self._wait()
+
+    def page(self, name):
+        """Where a notebook is shown."""
+        return f"{self.url}/notebooks/{name}" if SINGLE else f"{self.url}/lab/tree/{name}?reset"
 
     def stop(self):
         """Ends it and its kernels."""
@@ -88,7 +95,7 @@ class Server:
             "--IdentityProvider.token=",
             "--ServerApp.password=",
             "--ServerApp.disable_check_xsrf=True",
-            "--LabApp.expose_app_in_browser=True",
+            f"--{'JupyterNotebookApp' if SINGLE else 'LabApp'}.expose_app_in_browser=True",
             f"--ServerApp.root_dir={self.work}",
         ]
 
