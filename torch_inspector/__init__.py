@@ -41,6 +41,11 @@ def unload_ipython_extension(shell: Any) -> None:
     unload(shell)
 
 
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Where JupyterLab's tools for developers find the built sidebar."""
+    return [{"src": "labextension", "dest": "torch-inspector"}]
+
+
 def watch() -> AbstractContextManager[WatchedRun]:
     """Looks at the code of a `with` block, outside notebooks too.
 

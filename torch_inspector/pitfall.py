@@ -29,6 +29,8 @@ class Pitfall:
     page_path: Path
     yields_to: tuple[str, ...] = ()
     """Slugs that say more about the same line: a finding of ours is left out where one of theirs stands."""
+    early: bool = False
+    """True if it reads steps and backward calls only, so that no later event of the cell can make it wrong."""
 
     @cached_property
     def page(self) -> Page:
@@ -41,17 +43,19 @@ class Pitfall:
         return Page.parse(self.page_path.read_text(encoding="utf-8"))
 
 
-def pitfall(*, severity: Severity, yields_to: tuple[str, ...] = ()) -> Callable[[Check], Check]:
+def pitfall(*, severity: Severity, early: bool = False, yields_to: tuple[str, ...] = ()) -> Callable[[Check], Check]:
     """Marks `check` as the check of the file's pitfall.
 
     Args:
         severity: Holds unless a finding says otherwise.
+        early: True if steps and backward calls alone decide: it is then asked while the cell runs, too.
         yields_to: Slugs that say more about the same line, where they find something.
     """
 
     def mark(check: Check) -> Check:
         check.severity = severity  # type: ignore[attr-defined]
         check.yields_to = yields_to  # type: ignore[attr-defined]
+        check.early = early  # type: ignore[attr-defined]
         return check
 
     return mark
@@ -67,4 +71,5 @@ def from_check(check: Check) -> Pitfall:
         check=check,
         page_path=path.with_suffix(".md"),
         yields_to=check.yields_to,  # type: ignore[attr-defined]
+        early=check.early,  # type: ignore[attr-defined]
     )

@@ -138,6 +138,18 @@ class Session:
         if self._cell is not None:
             self._cell = replace(self._cell, wants_report=True)
 
+    def early(self, trace: Trace) -> tuple[Finding, ...]:
+        """What is certain of the running cell already. Asked from another thread; it only reads.
+
+        Args:
+            trace: Steps and backward calls so far.
+        """
+        cell = self._cell
+        if cell is None:
+            return ()
+        run = Run(cell, self._before, trace, earlier=tuple(self.runs)[-_EARLIER:], min_nbytes=self.settings.min_nbytes)
+        return tuple(self._judge(run, [pitfall for pitfall in self.pitfalls() if pitfall.early]))
+
     def abandon(self) -> None:
         """Stops watching and forgets the running cell."""
         if self._watching is not None:
@@ -170,11 +182,11 @@ class Session:
         if cell.wants_report or (fact is not None and fact.shortage is not None):
             with self.failures.guard("account"):
                 run = replace(run, account=self.account(_ACCOUNT_S))
-        return replace(run, findings=tuple(self._judge(run)))
+        return replace(run, findings=tuple(self._judge(run, self.pitfalls())))
 
-    def _judge(self, run: Run) -> list[Finding]:
+    def _judge(self, run: Run, pitfalls: Iterable[Pitfall]) -> list[Finding]:
         found: list[tuple[Pitfall, list[Finding]]] = []
-        for pitfall in self.pitfalls():
+        for pitfall in pitfalls:
             if pitfall.slug in self.settings.muted or self.failures.gave_up(pitfall.slug):
                 continue
             with self.failures.guard(pitfall.slug):

@@ -13,6 +13,7 @@ from torch_inspector import asking, recent
 from torch_inspector.facts import Run
 from torch_inspector.notebook.cells import take_out_report
 from torch_inspector.notebook.events import CellEvents
+from torch_inspector.notebook.feed.opening import OpenFeed, open_feed
 from torch_inspector.notebook.magics import Torchcheck, line_completer
 from torch_inspector.notebook.settings import TorchInspector
 from torch_inspector.observe.arrival import TorchArrival
@@ -53,6 +54,7 @@ class Extension:
         self.events = CellEvents(shell, self.session, self._places, self._ended)
         self._arrival = TorchArrival(self._torch_arrived)
         self._torchcheck = Torchcheck(self)
+        self._feed: OpenFeed | None = None
 
     def install(self) -> None:
         """Puts everything in place."""
@@ -62,10 +64,15 @@ class Extension:
         self.shell.set_hook("complete_command", line_completer(self._torchcheck), str_key=f"%{_MAGIC}")
         self._arrival.install()
         self.events.start()
+        if self.settings.sidebar:
+            self._feed = open_feed(self.shell, self.session, lambda: self._torch_observer)
 
     def remove(self) -> None:
         """Takes everything out again."""
         self.events.stop()
+        if self._feed is not None:
+            self._feed.close()
+            self._feed = None
         if self._torch_observer is not None:
             self._torch_observer.remove()
             self._torch_observer = None
@@ -118,6 +125,8 @@ class Extension:
 
     def _ended(self, run: Run) -> None:
         recent.note(run)
+        if self._feed is not None:
+            self._feed.feed.end(run)
         if not run.findings and not run.cell.wants_report:
             return
         with self.session.failures.guard("display"):

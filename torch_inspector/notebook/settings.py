@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from traitlets import Enum, Int, Set, Unicode, observe
+from traitlets import Bool, Enum, Int, Set, Unicode, observe
 from traitlets.config import Configurable
 
 from torch_inspector.session import Settings
@@ -20,6 +20,9 @@ class TorchInspector(Configurable):
         default_value="auto",
         help="How findings are shown: auto, html, text, widget (needs ipywidgets) or off (last_run() still has them).",
     ).tag(config=True)
+    sidebar = Bool(True, help="Whether JupyterLab's sidebar is kept informed; read when the extension is loaded.").tag(
+        config=True
+    )
     time_budget_ms = Int(
         20, min=1, help="Milliseconds per cell that looking may take, or 5 % of the cell if that is more."
     ).tag(config=True)

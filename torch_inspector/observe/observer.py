@@ -283,6 +283,18 @@ class TorchObserver:
         """Memory of the process and of every accelerator in use."""
         return memory_facts(torch)
 
+    def so_far(self) -> Trace:
+        """Steps and backward calls of the running cell; may be asked from another thread."""
+        recorder = self._recorder
+        if recorder is None:
+            return Trace()
+        backwards, steps = tuple(self._backwards.facts), tuple(self._steps.facts)
+        return Trace(backwards=backwards, steps=steps, counts=recorder.counts())
+
+    def step_count(self) -> int:
+        """Optimizer steps of the cell so far; may be asked from another thread."""
+        return self._steps.count()
+
     def error(self, error: BaseException) -> ErrorFact:
         """What is known of the exception that ended the cell."""
         fact = error_fact(error, self._places)

@@ -75,7 +75,7 @@ class Recorder:
     def counts(self) -> tuple[CountFact, ...]:
         """How often each kind of call was made from each line."""
         totals: dict[tuple[str, Place, str], int] = {}
-        for site in self.sites.values():
+        for site in tuple(self.sites.values()):
             key = (site.kind, site.place, site.name)
             totals[key] = totals.get(key, 0) + site.count
         return tuple(CountFact(kind, place, name, count) for (kind, place, name), count in totals.items())

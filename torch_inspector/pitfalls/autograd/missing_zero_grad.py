@@ -12,7 +12,7 @@ from torch_inspector.pitfall import pitfall
 _IN_A_ROW = 2
 
 
-@pitfall(severity="error")
+@pitfall(severity="error", early=True)
 def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers which step twice in a row on gradients that were never cleared."""
     for key, steps in run.steps_by_optimizer().items():

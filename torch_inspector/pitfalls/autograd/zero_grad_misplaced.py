@@ -12,7 +12,7 @@ from torch_inspector.pitfall import pitfall
 _OFTEN = 2
 
 
-@pitfall(severity="error")
+@pitfall(severity="error", early=True)
 def check(run: Run) -> Iterator[Finding]:
     """Finds steps whose gradients were cleared before anything used them."""
     for key, steps in run.steps_by_optimizer().items():

@@ -9,7 +9,7 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 
-@pitfall(severity="error")
+@pitfall(severity="error", early=True)
 def check(run: Run) -> Iterator[Finding]:
     """Finds losses that compare each prediction with each target, because a column met a row."""
     seen: set[Place] = set()

@@ -10,7 +10,7 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 
-@pitfall(severity="error")
+@pitfall(severity="error", early=True)
 def check(run: Run) -> Iterator[Finding]:
     """Finds losses whose graph has a log-softmax directly on a softmax."""
     seen: set[Place] = set()

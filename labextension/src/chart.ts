@@ -1,0 +1,141 @@
+/** Memory of one device over time, drawn by uPlot. */
+
+import uPlot from 'uplot';
+
+import { el } from './el.js';
+import { drawCells, drawLines } from './marks.js';
+import type { Marked } from './marks.js';
+import { paletteOf } from './palette.js';
+import type { Palette } from './palette.js';
+import { size } from './quantity.js';
+import type { Series } from './series.js';
+
+const HEIGHT = 120;
+const AXIS_WIDTH = 54;
+// The limit is drawn once it is near; before that it would flatten the rest of the chart.
+const NEAR = 0.5;
+// Sizes count in steps of 1,024, so the lines of the grid stand at powers of two.
+const STEPS = Array.from({ length: 45 }, (_, power) => 2 ** power);
+const HEADROOM = 1.12;
+
+export class Chart {
+  readonly node: HTMLElement;
+  private readonly words = el('span', { className: 'ti-Chart-words' });
+  private readonly canvas = el('div', { className: 'ti-Chart-plot' });
+  private plot: uPlot | null = null;
+  private palette: Palette | null = null;
+  private marked: Marked;
+
+  constructor(private series: Series) {
+    this.marked = { device: series.device, cells: [], running: null, peak: null, limit: null };
+    const name = el('b', { text: series.device });
+    const head = el('div', { className: 'ti-Chart-head' }, name, this.words);
+    this.node = el(
+      'div',
+      { className: 'ti-Chart', data: { tiDevice: series.device } },
+      head,
+      this.canvas
+    );
+  }
+
+  /** Draws what the series holds now. */
+  render(series: Series, marked: Marked): void {
+    this.series = series;
+    this.marked = marked;
+    this.say(series.latest);
+    const width = this.canvas.clientWidth;
+    if (width === 0 || series.at.length === 0) {
+      return;
+    }
+    this.plot ??= this.make(width);
+    if (this.plot.width !== width) {
+      this.plot.setSize({ width, height: HEIGHT });
+    }
+    this.plot.setData(this.data());
+  }
+
+  /** Forgets colours and drawing: the theme has changed. */
+  reset(): void {
+    this.plot?.destroy();
+    this.plot = null;
+    this.palette = null;
+  }
+
+  private data(): uPlot.AlignedData {
+    return [this.series.at, this.series.allocated, this.series.reserved];
+  }
+
+  private say(allocated: number | null): void {
+    const { peak, limit } = this.series;
+    const parts = [allocated === null ? '' : size(allocated)];
+    if (peak !== null) {
+      parts.push(`peak ${size(peak)}`);
+    }
+    if (limit !== null) {
+      parts.push(`of ${size(limit)}`);
+    }
+    this.words.textContent = parts.filter(part => part !== '').join(' · ');
+  }
+
+  private range(highest: number): [number, number] {
+    const { peak, limit } = this.series;
+    const top = Math.max(highest, peak ?? 0, 1 << 20) * HEADROOM;
+    return [0, limit !== null && highest > NEAR * limit ? Math.max(top, limit * 1.02) : top];
+  }
+
+  private make(width: number): uPlot {
+    const palette = (this.palette ??= paletteOf(this.node));
+    const axis = {
+      stroke: palette.text,
+      font: palette.font,
+      grid: { stroke: palette.grid, width: 1 }
+    };
+    const options: uPlot.Options = {
+      width,
+      height: HEIGHT,
+      ms: 1,
+      legend: { show: false },
+      cursor: { y: false, drag: { x: true, y: false } },
+      padding: [6, 6, 0, 0],
+      scales: { y: { range: (_, __, highest) => this.range(highest) } },
+      axes: [
+        { ...axis, size: 26, space: 70 },
+        {
+          ...axis,
+          size: AXIS_WIDTH,
+          incrs: STEPS,
+          space: 28,
+          values: (_, values) => values.map(value => size(value))
+        }
+      ],
+      series: [
+        {},
+        { stroke: palette.line, fill: palette.fill, width: 1.5, points: { show: false } },
+        { stroke: palette.reserved, width: 1, dash: [3, 3], points: { show: false } }
+      ],
+      hooks: {
+        drawClear: [
+          plot => {
+            drawCells(plot, this.marked, palette);
+          }
+        ],
+        draw: [
+          plot => {
+            drawLines(plot, this.marked, palette);
+          }
+        ],
+        setCursor: [
+          plot => {
+            const index = plot.cursor.idx;
+            this.say(
+              typeof index === 'number'
+                ? (this.series.allocated[index] ?? null)
+                : this.series.latest
+            );
+          }
+        ]
+      }
+    };
+    return new uPlot(options, this.data(), this.canvas);
+  }
+}

@@ -1,0 +1,131 @@
+/** Listens to one kernel. It opens no comm: the kernel's is registered and broadcasts, so one message asks for history. */
+
+import { KernelMessage } from '@jupyterlab/services';
+import type { Kernel } from '@jupyterlab/services';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+
+import { COMM_ID, TARGET, VERSION, readMessage } from './message.js';
+import type { Request } from './message.js';
+import { Malformed } from './read.js';
+import { KernelRecord } from './record.js';
+import type { Part } from './record.js';
+
+/** Whether the kernel has the inspector loaded: not known before it has answered. */
+export type Presence = 'unknown' | 'absent' | 'live';
+
+export class KernelFeed {
+  readonly record = new KernelRecord();
+  /** What was wrong with the latest message that could not be read; it stays until it is cleared. */
+  notice = '';
+  isDisposed = false;
+  private _presence: Presence = 'unknown';
+  private readonly _changed = new Signal<this, Part[]>(this);
+
+  constructor(readonly kernel: Kernel.IKernelConnection) {
+    kernel.iopubMessage.connect(this.onMessage, this);
+    kernel.statusChanged.connect(this.onStatus, this);
+    kernel.connectionStatusChanged.connect(this.onConnection, this);
+    if (kernel.connectionStatus === 'connected') {
+      void this.greet();
+    }
+  }
+
+  get changed(): ISignal<this, Part[]> {
+    return this._changed;
+  }
+
+  get presence(): Presence {
+    return this.record.live ? 'live' : this._presence;
+  }
+
+  dispose(): void {
+    this.isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  /** Forgets what was heard. */
+  clear(): void {
+    this.notice = '';
+    this.record.clear();
+  }
+
+  /** Asks the kernel for something; the answer comes as a message to all. */
+  ask(request: Request): void {
+    const message = KernelMessage.createMessage<KernelMessage.ICommMsgMsg<'shell'>>({
+      msgType: 'comm_msg',
+      channel: 'shell',
+      session: this.kernel.clientId,
+      username: this.kernel.username,
+      content: { comm_id: COMM_ID, data: { ...request } }
+    });
+    this.kernel.sendShellMessage(message, false, true);
+  }
+
+  /** Loads the inspector in the kernel: one constant line. False if that failed. */
+  async load(): Promise<boolean> {
+    const reply = await this.kernel.requestExecute({
+      code: '%load_ext torch_inspector',
+      silent: true,
+      store_history: false,
+      allow_stdin: false
+    }).done;
+    if (reply.content.status === 'ok') {
+      await this.greet();
+      return true;
+    }
+    return false;
+  }
+
+  /** Looks whether the inspector is there, and asks for the history if so. */
+  private async greet(): Promise<void> {
+    try {
+      const reply = await this.kernel.requestCommInfo({ target_name: TARGET });
+      if (this.isDisposed || reply.content.status !== 'ok') {
+        return;
+      }
+      const there = Object.hasOwn(reply.content.comms, COMM_ID);
+      this._presence = there ? 'live' : 'absent';
+      if (there) {
+        this.ask({ v: VERSION, ask: 'hello' });
+      }
+      this._changed.emit(['all']);
+    } catch {
+      // The kernel went away before it answered; a status will tell.
+    }
+  }
+
+  private onMessage(_: Kernel.IKernelConnection, message: KernelMessage.IIOPubMessage): void {
+    if (!KernelMessage.isCommMsgMsg(message) || message.content.comm_id !== COMM_ID) {
+      return;
+    }
+    try {
+      const read = readMessage(message.content.data);
+      const parts = read ? this.record.apply(read) : [];
+      if (read?.op === 'bye') {
+        this._presence = 'absent';
+      }
+      if (parts.length > 0) {
+        this._changed.emit(parts);
+      }
+    } catch (error) {
+      this.notice = error instanceof Malformed ? error.message : 'a message could not be read';
+      this._changed.emit(['memory']);
+    }
+  }
+
+  private onStatus(_: Kernel.IKernelConnection, status: Kernel.Status): void {
+    if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
+      this.record.end();
+      this.notice = '';
+      this._presence = 'unknown';
+      this._changed.emit(['all']);
+    }
+  }
+
+  private onConnection(_: Kernel.IKernelConnection, status: Kernel.ConnectionStatus): void {
+    if (status === 'connected') {
+      void this.greet();
+    }
+  }
+}

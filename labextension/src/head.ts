@@ -1,0 +1,80 @@
+/** The top of the panel: which notebook, what its kernel does, and what can be done about it. */
+
+import type { Actions } from './actions.js';
+import { button, el } from './el.js';
+import { progressOf } from './progress.js';
+import type { Subject } from './subject.js';
+
+/** What the panel can say of the notebook in front. */
+export type PanelState = 'none' | 'waiting' | 'absent' | 'live';
+
+export class Head {
+  readonly node: HTMLElement;
+  /** Set while the panel stands still. */
+  paused = false;
+  private readonly name = el('span', { className: 'ti-Head-name' });
+  private readonly words = el('div', { className: 'ti-Head-words' });
+  private readonly notice = el('div', { className: 'ti-Notice' });
+  private readonly load: HTMLButtonElement;
+  private readonly pause: HTMLButtonElement;
+  private readonly clear: HTMLButtonElement;
+
+  constructor(
+    private readonly actions: Actions,
+    onPause: () => void,
+    onClear: () => void
+  ) {
+    const { trans } = actions;
+    this.load = button(
+      trans.__('Load it'),
+      trans.__('Runs %load_ext torch_inspector in this kernel'),
+      () => {
+        actions.load();
+      }
+    );
+    this.pause = button('', trans.__('The kernel goes on; only the panel stands still'), onPause);
+    this.clear = button(
+      trans.__('Clear'),
+      trans.__('Forgets in this page what was shown so far'),
+      onClear
+    );
+    const bar = el('div', { className: 'ti-Head-bar' }, this.name, this.pause, this.clear);
+    this.node = el('header', { className: 'ti-Head' }, bar, this.words, this.notice, this.load);
+  }
+
+  render(subject: Subject | null, state: PanelState): void {
+    const { trans } = this.actions;
+    this.name.textContent = subject?.name ?? '';
+    this.name.title = this.name.textContent;
+    this.load.hidden = state !== 'absent';
+    this.pause.hidden = this.clear.hidden = state !== 'live';
+    this.pause.textContent = this.paused ? trans.__('Go on') : trans.__('Pause');
+    this.words.replaceChildren(...this.said(subject, state).map(text => el('div', { text })));
+    const notice = subject?.feed?.notice ?? '';
+    this.notice.textContent =
+      notice && trans.__('A message of the kernel could not be read: %1', notice);
+  }
+
+  private said(subject: Subject | null, state: PanelState): string[] {
+    const { trans } = this.actions;
+    switch (state) {
+      case 'none':
+        return [trans.__('No notebook is in front.')];
+      case 'waiting':
+        return [trans.__('Waiting for the kernel …')];
+      case 'absent':
+        return [trans.__('torch_inspector is not loaded in this kernel.')];
+      case 'live':
+        return subject?.feed ? progressOf(subject.feed.record, trans) : [];
+    }
+  }
+}
+
+/** What there is to say about a notebook. */
+export function stateOf(subject: Subject | null): PanelState {
+  if (!subject) {
+    return 'none';
+  }
+  const presence = subject.feed?.presence ?? 'unknown';
+  return presence === 'unknown' ? 'waiting' : presence;
+}

@@ -1,0 +1,5 @@
+/** Pages are bundled as text. */
+declare module '*.md' {
+  const text: string;
+  export default text;
+}

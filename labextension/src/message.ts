@@ -1,0 +1,178 @@
+/**
+ * What the kernel sends. The kernel's side is `torch_inspector/notebook/feed/messages.py`, and
+ * `messages.schema.json` beside it describes both; the tests of both languages hold to it.
+ */
+
+import { Malformed, fields, finite, flag, list, oneOf, orNull, text, whole } from './read.js';
+import type { Read } from './read.js';
+
+/** Raised together with that of the kernel's side. */
+export const VERSION = 1;
+/** The kernel's comm: registered there, never opened. */
+export const TARGET = 'torch_inspector';
+/** Its fixed id. */
+export const COMM_ID = 'torch_inspector.feed';
+
+const DEVICES = 64;
+const POINTS = 5000;
+
+const finding = fields({
+  slug: text(),
+  severity: oneOf('error', 'warning', 'hint'),
+  message: text(1000),
+  subject: text(),
+  fix: text(2000),
+  cell: orNull(whole),
+  line: orNull(whole)
+});
+
+const cellRow = fields({
+  number: orNull(whole),
+  id: orNull(text()),
+  began: whole,
+  duration_s: finite,
+  error: orNull(text()),
+  steps: whole,
+  memory: list(fields({ device: text(), before: whole, after: whole, peak: whole }), DEVICES),
+  findings: list(finding, 50)
+});
+
+const running = fields({
+  number: orNull(whole),
+  id: orNull(text()),
+  elapsed_s: finite,
+  steps: whole
+});
+
+const device = fields({
+  device: text(),
+  allocated: whole,
+  reserved: orNull(whole),
+  peak: orNull(whole),
+  limit: orNull(whole)
+});
+
+const series = fields({
+  device: text(),
+  limit: orNull(whole),
+  peak: orNull(whole),
+  at: list(whole, POINTS),
+  allocated: list(orNull(whole), POINTS),
+  reserved: list(orNull(whole), POINTS),
+  gaps: list(whole, POINTS)
+});
+
+const module = fields({
+  path: text(),
+  kind: text(),
+  training: flag,
+  awake: whole,
+  asleep: whole,
+  devices: list(text(), DEVICES),
+  parameters: whole,
+  trainable: whole,
+  bytes: whole
+});
+
+const optimizer = fields({
+  path: text(),
+  kind: text(),
+  learning_rate: orNull(finite),
+  parameters: whole,
+  state_bytes: whole,
+  gradient_bytes: whole
+});
+
+const state = fields({
+  modules: list(module, 100),
+  optimizers: list(optimizer, 100),
+  complete: flag
+});
+
+const accountRow = fields({
+  path: text(),
+  kind: text(),
+  device: text(),
+  bytes: whole,
+  pieces: whole,
+  also: list(text(), 10)
+});
+
+const total = fields({
+  device: text(),
+  allocated: orNull(whole),
+  reserved: orNull(whole),
+  others: orNull(whole)
+});
+
+const BODIES = {
+  sample: fields({
+    cell: orNull(running),
+    devices: list(device, DEVICES),
+    gap: flag,
+    findings: list(finding, 50)
+  }),
+  cell: fields({ cell: cellRow, state }),
+  history: fields({
+    complete: flag,
+    series: list(series, DEVICES),
+    cells: list(cellRow, 500),
+    state
+  }),
+  account: fields({
+    rows: list(accountRow, 300),
+    totals: list(total, DEVICES),
+    notes: list(text(), 10),
+    duration_s: finite
+  }),
+  holders: fields({
+    path: text(),
+    rows: list(fields({ path: text(), kind: text(), fix: text() }), 300),
+    gone: flag
+  }),
+  refused: fields({ ask: oneOf('account', 'holders') }),
+  bye: fields({})
+};
+
+const head = fields({ v: finite, run: text(64), op: text(40), at: whole });
+
+type Bodies = { [O in keyof typeof BODIES]: Read<(typeof BODIES)[O]> };
+
+/** One message, by its `op`. */
+export type Message = {
+  [O in keyof Bodies]: { run: string; at: number; op: O } & Bodies[O];
+}[keyof Bodies];
+
+export type Finding = Read<typeof finding>;
+export type CellRow = Read<typeof cellRow>;
+export type Running = Read<typeof running>;
+export type DeviceMemory = Read<typeof device>;
+export type SeriesColumns = Read<typeof series>;
+export type State = Read<typeof state>;
+export type ModuleRow = Read<typeof module>;
+export type OptimizerRow = Read<typeof optimizer>;
+export type Account = Bodies['account'];
+export type AccountRow = Read<typeof accountRow>;
+export type Holders = Bodies['holders'];
+
+/** What the sidebar asks for. */
+export type Request =
+  | { v: typeof VERSION; ask: 'hello' | 'account' }
+  | { v: typeof VERSION; ask: 'holders'; path: string };
+
+/**
+ * Reads one message.
+ *
+ * Returns null for one of a kind that this version does not know; throws `Malformed` for one that is not what it says.
+ */
+export function readMessage(data: unknown): Message | null {
+  const { v, run, op, at } = head(data, 'message');
+  if (v !== VERSION) {
+    throw new Malformed('the kernel speaks another version');
+  }
+  if (!Object.hasOwn(BODIES, op)) {
+    return null;
+  }
+  const body = BODIES[op as keyof typeof BODIES](data, op);
+  return { ...body, run, at, op } as Message;
+}

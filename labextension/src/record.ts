@@ -1,0 +1,171 @@
+/** What is known of one kernel: one load of the extension after the other, each in bounded space. */
+
+import type { Account, CellRow, Finding, Holders, Message, Running, State } from './message.js';
+import { rateOf } from './rate.js';
+import type { Moment, Rate } from './rate.js';
+import { Series } from './series.js';
+
+const CELLS = 500;
+const MOMENTS = 60;
+const EMPTY: State = { modules: [], optimizers: [], complete: true };
+
+/** A part of the panel that a message may change. */
+export type Part = 'memory' | 'cells' | 'findings' | 'state' | 'account' | 'all';
+
+export class KernelRecord {
+  /** Which load of the extension this is about; empty while nothing was heard. */
+  run = '';
+  series = new Map<string, Series>();
+  cells: CellRow[] = [];
+  state: State = EMPTY;
+  running: Running | null = null;
+  /** Certain findings of the running cell. */
+  early: Finding[] = [];
+  account: Account | null = null;
+  holders: Holders | null = null;
+  refused = false;
+  private complete = false;
+  private moments: Moment[] = [];
+  private readonly dead = new Set<string>();
+
+  /** True while a kernel is heard. */
+  get live(): boolean {
+    return this.run !== '';
+  }
+
+  /** Speed and growth of the running cell. */
+  get rate(): Rate {
+    return rateOf(this.moments);
+  }
+
+  /** Takes a message; says what it changed. */
+  apply(message: Message): Part[] {
+    if (this.dead.has(message.run)) {
+      return [];
+    }
+    const fresh = message.run !== this.run;
+    if (fresh) {
+      this.end();
+      this.run = message.run;
+    }
+    const parts = this.take(message);
+    return fresh ? ['all'] : parts;
+  }
+
+  /** The kernel was restarted or is gone: late messages of it count no more. */
+  end(): void {
+    if (this.run !== '') {
+      this.dead.add(this.run);
+    }
+    this.run = '';
+    this.complete = false;
+    this.state = EMPTY;
+    this.clear();
+  }
+
+  /** Forgets what was heard so far. */
+  clear(): void {
+    this.series = new Map();
+    this.cells = [];
+    this.running = null;
+    this.early = [];
+    this.moments = [];
+    this.account = null;
+    this.holders = null;
+    this.refused = false;
+  }
+
+  /** The device that matters most: the accelerator that is used most, or else the host. */
+  mainDevice(): string {
+    const used = [...this.series.values()].filter(one => one.device !== 'host');
+    used.sort((a, b) => (b.latest ?? 0) - (a.latest ?? 0));
+    return used[0]?.device ?? 'host';
+  }
+
+  private take(message: Message): Part[] {
+    switch (message.op) {
+      case 'sample':
+        return this.takeSample(message);
+      case 'cell':
+        this.running = null;
+        this.early = [];
+        this.moments = [];
+        this.addCell(message.cell);
+        this.state = message.state;
+        return ['memory', 'cells', 'findings', 'state'];
+      case 'history':
+        return this.takeHistory(message);
+      case 'account':
+        this.account = message;
+        this.holders = null;
+        this.refused = false;
+        return ['account'];
+      case 'holders':
+        this.holders = message;
+        this.refused = false;
+        return ['account'];
+      case 'refused':
+        this.refused = true;
+        return ['account'];
+      case 'bye':
+        this.end();
+        return ['all'];
+    }
+  }
+
+  private takeSample(message: Message & { op: 'sample' }): Part[] {
+    for (const device of message.devices) {
+      this.seriesOf(device.device).add(message.at, device, message.gap);
+    }
+    const was = this.early.length;
+    this.early = message.cell ? message.findings : [];
+    if (message.cell?.number !== this.running?.number) {
+      this.moments = [];
+    }
+    this.running = message.cell;
+    this.note(message);
+    return was === this.early.length ? ['memory'] : ['memory', 'findings'];
+  }
+
+  private takeHistory(message: Message & { op: 'history' }): Part[] {
+    if (this.complete && !message.complete) {
+      return [];
+    }
+    this.complete = message.complete;
+    for (const columns of message.series) {
+      this.seriesOf(columns.device).load(columns);
+    }
+    const newer = this.cells.filter(cell => cell.began > (message.cells.at(-1)?.began ?? 0));
+    this.cells = [...message.cells, ...newer].slice(-CELLS);
+    if (newer.length === 0) {
+      this.state = message.state;
+    }
+    return ['all'];
+  }
+
+  private addCell(cell: CellRow): void {
+    this.cells.push(cell);
+    if (this.cells.length > CELLS) {
+      this.cells.shift();
+    }
+  }
+
+  private seriesOf(device: string): Series {
+    let found = this.series.get(device);
+    if (!found) {
+      found = new Series(device);
+      this.series.set(device, found);
+    }
+    return found;
+  }
+
+  private note(message: Message & { op: 'sample' }): void {
+    const device = message.devices.find(one => one.device === this.mainDevice());
+    if (!message.cell || !device) {
+      return;
+    }
+    const { allocated, limit } = device;
+    this.moments.push({ at: message.at, steps: message.cell.steps, allocated, limit });
+    this.moments = this.moments.slice(-MOMENTS);
+  }
+}

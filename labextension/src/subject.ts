@@ -1,0 +1,89 @@
+/** A notebook or console with the feed of the kernel that it has now. It keeps collecting when it is not in front. */
+
+import type { ISessionContext } from '@jupyterlab/apputils';
+import type { ConsolePanel } from '@jupyterlab/console';
+import { NotebookPanel } from '@jupyterlab/notebook';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+
+import { KernelFeed } from './feed.js';
+import type { Part } from './record.js';
+
+/** Where to go: a cell by the front end's id, or else by its number. */
+export interface Target {
+  id: string | null;
+  number: number | null;
+  line: number | null;
+}
+
+export class Subject {
+  feed: KernelFeed | null = null;
+  private readonly _changed = new Signal<this, Part[]>(this);
+
+  constructor(readonly panel: NotebookPanel | ConsolePanel) {
+    this.context.kernelChanged.connect(this.follow, this);
+    this.follow();
+    panel.disposed.connect(() => {
+      this.feed?.dispose();
+      Signal.clearData(this);
+    });
+  }
+
+  get changed(): ISignal<this, Part[]> {
+    return this._changed;
+  }
+
+  get context(): ISessionContext {
+    return this.panel.sessionContext;
+  }
+
+  /** What the user calls it. */
+  get name(): string {
+    return this.panel.title.label;
+  }
+
+  /** True if lines of Python can be run in its kernel. */
+  async speaksPython(): Promise<boolean> {
+    const info = await this.feed?.kernel.info;
+    return info?.status === 'ok' && info.language_info.name === 'python';
+  }
+
+  /** Shows a cell; false if it is not there any more. */
+  jump(target: Target): boolean {
+    if (!(this.panel instanceof NotebookPanel)) {
+      return false;
+    }
+    const notebook = this.panel.content;
+    const index = notebook.widgets.findIndex(({ model }) =>
+      target.id === null ? numberOf(model) === target.number : model.id === target.id
+    );
+    if (index < 0) {
+      return false;
+    }
+    notebook.activeCellIndex = index;
+    const editor = notebook.widgets[index]?.editor;
+    if (editor && target.line !== null && target.line > 0 && target.line <= editor.lineCount) {
+      editor.setCursorPosition({ line: target.line - 1, column: 0 });
+    }
+    void notebook.scrollToItem(index, 'smart').catch(() => undefined);
+    return true;
+  }
+
+  private follow(): void {
+    const kernel = this.context.session?.kernel ?? null;
+    if (this.feed?.kernel === kernel) {
+      return;
+    }
+    this.feed?.dispose();
+    this.feed = kernel && new KernelFeed(kernel);
+    this.feed?.changed.connect((_, parts) => {
+      this._changed.emit(parts);
+    });
+    this._changed.emit(['all']);
+  }
+}
+
+function numberOf(model: object): number | null {
+  const count: unknown = 'executionCount' in model ? model.executionCount : null;
+  return typeof count === 'number' ? count : null;
+}

@@ -1,0 +1,54 @@
+"""Starts the feed where there is a kernel to send through, and ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch_inspector.notebook.feed.feed import Feed
+from torch_inspector.notebook.feed.requests import Requests
+from torch_inspector.notebook.feed.sight import SessionSight
+
+if TYPE_CHECKING:
+    from torch_inspector.notebook.feed.channel import Channel
+    from torch_inspector.observe.observer import TorchObserver
+    from torch_inspector.session import Session
+
+_EVENT = "pre_run_cell"
+
+
+class OpenFeed:
+    """A running feed with its channel and its place among the shell's events."""
+
+    def __init__(self, shell: Any, session: Session, observer: Callable[[], TorchObserver | None]) -> None:
+        from torch_inspector.notebook.feed.channel import Channel
+
+        self._shell = shell
+        self._session = session
+        self._channel: Channel = Channel(shell.kernel, self._asked)
+        self.feed = Feed(self._channel.send, SessionSight(session, observer), session.failures)
+        self._requests = Requests(self.feed, shell, lambda: session.cell is not None)
+        self._channel.register()
+        shell.events.register(_EVENT, self.feed.begin)
+        self.feed.start()
+
+    def close(self) -> None:
+        """Ends all of it."""
+        if self.feed.begin in self._shell.events.callbacks[_EVENT]:
+            self._shell.events.unregister(_EVENT, self.feed.begin)
+        self._channel.unregister()
+        self.feed.stop()
+
+    def _asked(self, data: Any) -> None:
+        with self._session.failures.guard("request", interrupts=True):
+            self._requests.take(data)
+
+
+def open_feed(shell: Any, session: Session, observer: Callable[[], TorchObserver | None]) -> OpenFeed | None:
+    """The feed, or None in a terminal and in kernels that are not ipykernel's."""
+    kernel = getattr(shell, "kernel", None)
+    if getattr(kernel, "session", None) is None or getattr(kernel, "iopub_socket", None) is None:
+        return None
+    with session.failures.guard("feed"):
+        return OpenFeed(shell, session, observer)
+    return None

@@ -1,0 +1,68 @@
+"""What the sidebar may ask for.
+
+The data comes from outside: every field is checked, and none of it is run or looked up as code.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch_inspector import asking
+from torch_inspector.notebook.feed import messages
+
+if TYPE_CHECKING:
+    from torch_inspector.notebook.feed.feed import Feed
+
+_BUDGET_S = 3.0
+_LONGEST_PATH = 2000
+
+
+class Requests:
+    """Answers requests through the feed.
+
+    Args:
+        feed: Takes the answers.
+        shell: The IPython shell.
+        is_busy: True while a cell runs. Its objects change under a look, so there is none then.
+    """
+
+    def __init__(self, feed: Feed, shell: Any, is_busy: Callable[[], bool]) -> None:
+        self._feed = feed
+        self._shell = shell
+        self._is_busy = is_busy
+        self._known: dict[str, Callable[[Any], None]] = {
+            "hello": lambda _: feed.greet(),
+            "account": self._account,
+            "holders": self._holders,
+        }
+
+    def take(self, data: Any) -> None:
+        """One request; what is not understood gets no answer."""
+        if type(data) is not dict or data.get("v") != messages.VERSION:
+            return
+        word = data.get("ask")
+        act = self._known.get(word) if type(word) is str else None
+        if act is not None:
+            act(data)
+
+    def _account(self, _data: Any) -> None:
+        if not self._refused("account"):
+            report = asking.memory(_BUDGET_S, self._shell)
+            self._feed.answer("account", **messages.account(report))
+
+    def _holders(self, data: Any) -> None:
+        path = data.get("path")
+        if type(path) is not str or len(path) > _LONGEST_PATH or self._refused("holders"):
+            return
+        report = asking.holders_of_row(path, _BUDGET_S, self._shell)
+        self._feed.answer("holders", **messages.holders(path, report))
+
+    def _refused(self, word: str) -> bool:
+        """True, and said so, where a look at all objects would disturb or be disturbed."""
+        elsewhere = threading.current_thread() is not threading.main_thread()
+        if elsewhere or self._is_busy():
+            self._feed.answer("refused", ask=word)
+            return True
+        return False
