@@ -75,10 +75,10 @@ def test_the_holder_is_named(before, deletion, subject, holder):
     assert holder in finding.fix
 
 
-def test_a_loader_holds_its_data():
-    (finding,) = found("y = torch.zeros(1024)\nloader = DataLoader(TensorDataset(x, y), batch_size=8)", "del x, y" + GC)
+def test_numpy_shares_the_memory():
+    (finding,) = found("array = x.numpy()", "del x" + GC)
     assert (finding.subject, finding.severity) == ("x", "hint")
-    assert "`loader` holds them" in finding.message
+    assert "`array` holds them (it is the same memory)" in finding.message
 
 
 def test_line_and_severity():
@@ -112,7 +112,7 @@ def test_new_memory_in_the_same_cell_is_not_taken_for_the_old():
         ["opt = torch.optim.SGD(model.parameters(), lr=0.1)", "del opt, model"],
         ["loss = model(x).mean()\nloss.backward()", "del model, loss" + GC],
         ["loss = model(x).mean().item()", "del model" + GC],
-        ["y = torch.zeros(1024)\nloader = DataLoader(TensorDataset(x, y), batch_size=8)", "del x, y"],
+        ["y = torch.zeros(1024)\nloader = DataLoader(TensorDataset(x, y), batch_size=8)", "del x, y" + GC],
         ["kept.append(x)", "del x" + GC],
         ["kept.append(model)", "del model" + GC],
         ["body = model[0]", "del model" + GC],

@@ -23,7 +23,7 @@ _MEANT = {
     "view": "it is a view, which keeps all of it",
     "alias": "it is the same object",
     "object": "it leads to it",
-    "other": "it leads to it",
+    "other": "it is the same memory",
 }
 _MODULES_ONLY = frozenset(("spent graph", "optimizer", "schedule"))
 
@@ -45,6 +45,8 @@ def _is_forgotten(fact: DeletionFact) -> bool:
         return fact.wants_memory or fact.alone
     # Who puts a tensor into a list of his own knows that it is there; what an object does with it is forgotten.
     known = fact.how == "alias" and not fact.is_module and "." not in fact.holder
+    # A loader is given its data to have it; what NumPy shares is not seen in its name.
+    known = known or (fact.how == "other" and fact.holder_kind != "ndarray")
     return fact.how in _MEANT and fact.wants_memory and not known
 
 
