@@ -34,6 +34,7 @@ help: ## Show this list
 demo: $(READY) ## Run the tour in the terminal; with a screen, also open it in JupyterLab
 	$(BIN)/python demo/run_tour.py
 	if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ]; then \
+		$(MAKE) --no-print-directory sidebar && \
 		$(PIP) --editable '.[lab]' && \
 		$(BIN)/python -m jupyterlab demo/tour.ipynb $$([ "$$(id -u)" != 0 ] || echo --allow-root); \
 	fi

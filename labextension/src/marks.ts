@@ -8,6 +8,8 @@ import { change } from './quantity.js';
 
 const NUMBER_WIDTH = 18;
 const CHANGE_WIDTH = 74;
+// Every second cell, so that cells without a pause between them can be told apart.
+const FAINT = 0.35;
 
 export interface Marked {
   device: string;
@@ -29,14 +31,16 @@ export function drawCells(plot: uPlot, marked: Marked, palette: Palette): void {
   ctx.font = palette.font.replace('10px', `${10 * scale}px`);
   ctx.textBaseline = 'bottom';
   ctx.textAlign = 'left';
-  for (const band of bandsOf(marked, to)) {
+  for (const [index, band] of bandsOf(marked, to).entries()) {
     if (band.end < from || band.begin > to) {
       continue;
     }
     const left = plot.valToPos(band.begin, 'x', true);
     const width = Math.max(plot.valToPos(band.end, 'x', true) - left, scale);
+    ctx.globalAlpha = index % 2 === 0 ? 1 : FAINT;
     ctx.fillStyle = palette.band;
     ctx.fillRect(left, bbox.top, width, bbox.height);
+    ctx.globalAlpha = 1;
     const text =
       width > CHANGE_WIDTH * scale ? band.long : width > NUMBER_WIDTH * scale ? band.short : '';
     ctx.fillStyle = palette.text;

@@ -95,8 +95,12 @@ def test_reload_brings_the_history(lab):
     lab.run(1)
     lab.find(f"[data-ti-slug={SLUG}]").wait_for()
     lab.save()
-    lab.open("reload.ipynb")
+    lab.goto("reload.ipynb")
+    lab.wait_for_kernel()
+    begun = time.monotonic()
+    lab.command("torch-inspector:open")
     lab.wait_state("live")
+    assert time.monotonic() - begun < 3
     lab.find(f"[data-ti-slug={SLUG}]").wait_for()
     assert lab.find(".ti-Cell[data-ti-cell='2']").count() == 1
     assert lab.find(".ti-Chart canvas").count() == 1
@@ -125,6 +129,15 @@ def test_restart_clears_and_load_begins_anew(lab):
     lab.run(0)
     lab.wait_state("live")
     assert lab.find(f"[data-ti-slug={SLUG}]").count() == 0
+
+
+def test_a_kernel_that_is_killed(lab):
+    a_live_notebook(lab, "killed.ipynb", SETUP + LOOP, "import os; os.kill(os.getpid(), 9)")
+    lab.run(1)
+    lab.find(f"[data-ti-slug={SLUG}]").wait_for()
+    lab.start(2)
+    lab.wait_state("absent")
+    assert lab.find(".ti-Cell[data-ti-cell]").count() == 0
 
 
 def test_kernel_without_the_extension_is_offered_to_load_it(lab, screenshot):

@@ -69,7 +69,7 @@ class Feed:
         self._cadence = Cadence()
         self._cell: Cell | None = None
         self._sent: dict[str, int] = {}
-        self._looks = 0
+        self._looks = self._published = 0
         self._next_look = 0.0
         self._ended: deque[Ended] = deque()
         self._outbox: deque[Message] = deque()
@@ -180,7 +180,8 @@ class Feed:
             found = early_findings(self._early, cell)
         seen = devices(sample.memory, self._record.host_limit)
         self._say("sample", at_ms=sample.at_ms, cell=running, devices=seen, gap=sample.gap, findings=found)
-        if running is not None and self._looks % _SHORT_HISTORY_EVERY == 0:
+        self._published += 1
+        if running is not None and self._published % _SHORT_HISTORY_EVERY == 0:
             self._say("history", **self._record.history(short=True))
 
     def _judge(self, now: float, began: float) -> None:
