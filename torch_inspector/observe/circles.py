@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterable
-from time import perf_counter
+from time import thread_time
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -68,7 +68,7 @@ class Circles:
         found: dict[str, CircleFact] = {}
         for key in waiting:
             thing = self._keys.live(key)
-            inside = storages_of(walk_paths([("", thing)], perf_counter() + _LOOK_S))
+            inside = storages_of(walk_paths([("", thing)], thread_time() + _LOOK_S))
             nbytes = sum(n for storage, n in inside.items() if storage not in held)
             held |= inside.keys()
             kind = kinds.class_name(thing)
@@ -115,12 +115,12 @@ def _below(things: list[Any]) -> list[Any] | None:
     found: list[Any] = []
     seen: set[int] = set()
     walls: dict[int, bool] = {}
-    deadline = perf_counter() + _LOOK_S
+    deadline = thread_time() + _LOOK_S
     _take(things, found, seen, walls)
     things.clear()
     place = 0
     while place < len(found):
-        if len(found) > _MOST or perf_counter() > deadline:
+        if len(found) > _MOST or thread_time() > deadline:
             return None
         end = min(place + _CHUNK, len(found))
         _take(gc.get_referents(*found[place:end]), found, seen, walls)
