@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from torch_inspector.facts import Run
+from torch_inspector.findings import Finding
 from torch_inspector.notebook import extension
 
 
@@ -76,11 +78,31 @@ def a_notebook(*, min_bytes: int | None = None) -> Iterator[Notebook]:
             assert notebook.extension.session.failures.counts == {}, notebook.extension.session.failures.recent
         finally:
             extension.unload(shell)
-            shell.reset(new_session=False)
+            # It would collect garbage, of all tests so far: 0.1 s and more for each notebook.
+            with mock.patch("gc.collect"):
+                shell.reset(new_session=False)
             __import__("atexit").unregister(shell.atexit_operations)
             sys.modules["__main__"] = main
             for name, value in saved.items():
                 setattr(sys, name, value)
+
+
+def findings_in(*cells: str, slug: str = "", min_bytes: int | None = None, fails: bool | None = None) -> list[Finding]:
+    """What is found in cells that are run in one fresh notebook.
+
+    Args:
+        cells: Their sources.
+        slug: Of one pitfall; empty for all.
+        min_bytes: The threshold of memory findings; None for the usual one.
+        fails: False if each cell must come to its end, True if one must not; None if that does not matter.
+    """
+    with a_notebook(min_bytes=min_bytes) as notebook:
+        for source in cells:
+            notebook.run(source)
+        failed = any(error is not None for error in notebook.errors)
+        assert fails in (None, failed), notebook.errors
+        found = [finding for run in notebook.runs if run is not None for finding in run.findings]
+    return [finding for finding in found if slug in ("", finding.slug)]
 
 
 def cells_of(path: Path) -> list[str]:

@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from torch_inspector import facts
+import torch_inspector
 
-ROOT = Path(facts.__file__).parent
+ROOT = Path(torch_inspector.__file__).parent
 LEVELS = {
     *("account", "facts", "findings", "page", "pitfall", "pitfalls", "observe"),
     *("session", "recent", "views", "notebook", "watching", "asking"),
@@ -20,7 +20,7 @@ DRAWING = {"account", "facts", "findings", "pitfall", "page", "views", "rich", "
 # File or folder: what it may import, of ours and of others. A file's own line beats its folder's; `failures` and the
 # standard library are free to all; `types:x` is x for annotations only.
 MAY_IMPORT = {
-    "facts.py": {"types:account", "types:findings"},
+    "facts": {"facts", "types:account", "types:findings"},
     "findings.py": set(),
     "account.py": set(),
     "page.py": set(),
@@ -82,11 +82,11 @@ def test_file_imports_only_what_its_layer_may(file):
 @pytest.mark.parametrize(
     ("path", "source", "breach"),
     [
-        ("facts.py", "from torch_inspector.findings import Finding", "facts.py:1 imports findings"),
+        ("facts/run.py", "from torch_inspector.findings import Finding", "facts/run.py:1 imports findings"),
         (
-            "facts.py",
+            "facts/run.py",
             "if TYPE_CHECKING:\n    from torch_inspector.pitfall import Pitfall",
-            "facts.py:2 imports pitfall",
+            "facts/run.py:2 imports pitfall",
         ),
         ("page.py", "import torch_inspector", "page.py:1 imports __init__"),
         ("pitfalls/data/x.py", "def check(run):\n    import torch.nn as nn", "pitfalls/data/x.py:2 imports torch"),
@@ -105,7 +105,7 @@ def test_planted_breach_is_found(path, source, breach):
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("facts.py", "import json\nif TYPE_CHECKING:\n    from torch_inspector.findings import Finding"),
+        ("facts/run.py", "import json\nif TYPE_CHECKING:\n    from torch_inspector.findings import Finding"),
         ("observe/graph.py", "import torch.nn\nfrom torch_inspector.observe.place import here"),
         ("session.py", "from torch_inspector.failures import Failures"),
         ("views/widget.py", "import anywidget, ipywidgets, traitlets"),

@@ -46,3 +46,11 @@ class Finding:
     slug: str = ""
     code: str = ""
     """The text of that line, where it is known."""
+
+
+def size_text(nbytes: int) -> str:
+    """Bytes as a message says them, in steps of 1,024: `512 B`, `3.8 MB`, `3,725.3 TB`."""
+    for unit, step in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if nbytes >= step:
+            return f"{nbytes / step:,.1f} {unit}"
+    return f"{nbytes} B"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SLUG = "accumulation-uneven-mean"
 START = """\
@@ -36,11 +36,7 @@ MSE = "loss = F.mse_loss(net(a), b)"
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for code in (START, *cells):
-            notebook.run(code)
-        assert notebook.errors == [None] * (len(cells) + 1)
-        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+    return findings_in(START, *cells, slug=SLUG, fails=False)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SLUG = "arange-is-not-colon"
 START = """\
@@ -16,11 +16,7 @@ net = nn.Linear(5, 5)"""
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for code in (START, *cells):
-            notebook.run(code)
-        assert notebook.errors == [None] * (len(cells) + 1)
-        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+    return findings_in(START, *cells, slug=SLUG, fails=False)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SETUP = """
 import torch
@@ -40,10 +40,7 @@ QUIET = {
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for source in (SETUP, *cells):
-            notebook.run(source)
-        return [(line, sev) for _, slug, line, sev in notebook.findings() if slug == "batchnorm-no-running-stats"]
+    return [(one.line, one.severity) for one in findings_in(SETUP, *cells, slug="batchnorm-no-running-stats")]
 
 
 @pytest.mark.parametrize("name", FOUND)

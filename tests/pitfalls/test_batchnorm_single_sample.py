@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SETUP = """
 import torch
@@ -48,10 +48,7 @@ QUIET = {
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for source in (SETUP, *cells):
-            notebook.run(source)
-        return [f for r in notebook.runs if r for f in r.findings if f.slug == "batchnorm-single-sample"]
+    return findings_in(SETUP, *cells, slug="batchnorm-single-sample")
 
 
 @pytest.mark.parametrize("name", FOUND)

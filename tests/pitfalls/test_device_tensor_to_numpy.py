@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 START = """
 import io
@@ -31,10 +31,8 @@ SILENT = {
 
 
 def found(cells):
-    with a_notebook() as notebook:
-        for source in (START, *cells):
-            run = notebook.run(source)
-        return [finding for finding in run.findings if finding.slug == "device-tensor-to-numpy"], run.findings
+    everything = findings_in(START, *cells)
+    return [finding for finding in everything if finding.slug == "device-tensor-to-numpy"], everything
 
 
 @pytest.mark.parametrize("name", FOUND)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SLUG = "discriminator-step-without-detach"
 START = """\
@@ -28,11 +28,7 @@ for _ in range(4):
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for code in (START, *cells):
-            notebook.run(code)
-            assert notebook.errors[-1] is None, notebook.errors[-1]
-        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+    return findings_in(START, *cells, slug=SLUG, fails=False)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 from tests.fakes import a_count, a_memory, a_place, a_run, a_snapshot, a_tensor, an_error
 from torch_inspector.facts import EmptiedFact
 from torch_inspector.pitfalls.memory.empty_cache_no_fix import check
@@ -21,11 +21,7 @@ def step(rows=16):
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for source in (SETUP, *cells):
-            notebook.run(source)
-        assert all(error is None for error in notebook.errors)
-        return [(line, severity) for _, slug, line, severity in notebook.findings() if slug == "empty-cache-no-fix"]
+    return [(one.line, one.severity) for one in findings_in(SETUP, *cells, slug="empty-cache-no-fix", fails=False)]
 
 
 EVALUATION = """

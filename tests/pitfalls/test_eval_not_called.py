@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import torch
@@ -31,10 +31,7 @@ score = Trainer(net).score()
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for source in (SETUP, *cells):
-            notebook.run(source)
-        return [(line, sev) for _, slug, line, sev in notebook.findings() if slug == "eval-not-called"]
+    return [(one.line, one.severity) for one in findings_in(SETUP, *cells, slug="eval-not-called")]
 
 
 FOUND = {

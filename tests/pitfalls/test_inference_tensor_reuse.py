@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 START = """
 import io
@@ -39,10 +39,8 @@ SILENT = {
 
 
 def found(cells):
-    with a_notebook() as notebook:
-        for source in (START, *cells):
-            run = notebook.run(source)
-        return [finding for finding in run.findings if finding.slug == "inference-tensor-reuse"], run.findings
+    everything = findings_in(START, *cells)
+    return [finding for finding in everything if finding.slug == "inference-tensor-reuse"], everything
 
 
 @pytest.mark.parametrize("name", FOUND)

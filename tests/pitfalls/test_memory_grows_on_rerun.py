@@ -2,17 +2,14 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SLUG = "memory-grows-on-rerun"
 START = "import torch\nfeatures, known, box = [], {}, type('Box', (), {'kept': []})()\nnumber = 0"
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for code in cells:
-            notebook.run(code)
-        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+    return findings_in(*cells, slug=SLUG)
 
 
 @pytest.mark.parametrize(

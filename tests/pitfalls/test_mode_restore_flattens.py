@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SETUP = """
 import contextlib
@@ -61,11 +61,7 @@ QUIET = {
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for source in (SETUP, *cells):
-            notebook.run(source)
-        assert all(error is None for error in notebook.errors), notebook.errors
-        return [(line, sev) for _, slug, line, sev in notebook.findings() if slug == "mode-restore-flattens"]
+    return [(one.line, one.severity) for one in findings_in(SETUP, *cells, slug="mode-restore-flattens", fails=False)]
 
 
 @pytest.mark.parametrize("name", FOUND)

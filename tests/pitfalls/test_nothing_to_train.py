@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SLUG = "nothing-to-train"
 START = """\
@@ -25,10 +25,7 @@ for _ in range(4):
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for code in (START, *cells):
-            notebook.run(code)
-        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+    return findings_in(START, *cells, slug=SLUG)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SLUG = "old-model-still-alive"
 START = "import copy\nimport functools\nimport torch\nfrom torch import nn\nkept, hooks = [], {}"
@@ -20,10 +20,7 @@ class Watching(nn.Module):
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for code in cells:
-            notebook.run(code)
-        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+    return findings_in(*cells, slug=SLUG)
 
 
 @pytest.mark.parametrize(

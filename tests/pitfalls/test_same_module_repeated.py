@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import findings_in
 
 SLUG = "same-module-repeated"
 START = "import copy, itertools\nimport torch\nfrom torch import nn\nx = torch.randn(4, 8)"
@@ -18,11 +18,7 @@ class Stack(nn.Module):
 
 
 def found(*cells):
-    with a_notebook() as notebook:
-        for code in (START, *cells):
-            notebook.run(code)
-            assert notebook.errors[-1] is None, notebook.errors[-1]
-        return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
+    return findings_in(START, *cells, slug=SLUG, fails=False)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from torch_inspector.facts import AttributeFact, Place
 from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.ledger import held_by
 from torch_inspector.observe.naming import names_of
 from torch_inspector.observe.source import dotted
 
@@ -40,7 +41,7 @@ class Attributes:
         optimizers, self._optimizers = self._optimizers, frozenset(id(one) for _, one in names.optimizers)
         everything = optimizers != self._optimizers or ".to(" in code or ".cuda(" in code
         modules = [one for one in names.modules if everything or seen.get(id(one[1])) != self._seen[id(one[1])]]
-        stepped = {id(p) for _, one in names.optimizers for p in _parameters_of(one)} if modules else set()
+        stepped = frozenset[int]().union(*(held_by(one) for _, one in names.optimizers if modules))
         found: list[AttributeFact] = []
         left, looked = _LAYERS, set[int]()
         for path, module in modules:
@@ -53,11 +54,11 @@ class Attributes:
                     found.extend(self._of(path, module, name, layer, stepped))
         return tuple(found)
 
-    def _of(self, path: str, module: Any, prefix: str, layer: Any, stepped: set[int]) -> Iterator[AttributeFact]:
+    def _of(self, path: str, module: Any, prefix: str, layer: Any, stepped: frozenset[int]) -> Iterator[AttributeFact]:
         tensors = [(key, one) for key, one in list(kinds.fields_of(layer).items()) if _is_plain_tensor(key, one)]
         if not tensors:
             return
-        methods = list(_methods(type(layer)))
+        methods = kinds.methods_of(type(layer))
         made = next((m for m in methods if m.co_name == "__init__"), None)
         parameters = [p for _, p in layers.walk_parameters(module)]
         for key, tensor in tensors:
@@ -103,21 +104,6 @@ def _device_of(module: Any) -> str:
 
 def _is_plain_tensor(key: Any, value: Any) -> bool:
     return type(key) is str and kinds.is_a(value, torch.Tensor)
-
-
-def _parameters_of(optimizer: Any) -> list[Any]:
-    groups = kinds.fields_of(optimizer).get("param_groups") or []
-    return [p for group in groups if type(group) is dict and type(group.get("params")) is list for p in group["params"]]
-
-
-def _methods(kind: type[Any]) -> Iterator[CodeType]:
-    """Code of the methods of a class and of those it inherits from outside torch."""
-    for base in kinds.mro_of(kind):
-        if kinds.module_of(base).partition(".")[0] in ("torch", "builtins"):
-            continue
-        for value in list(kinds.class_fields(base).values()):
-            if type(value) is FunctionType:
-                yield value.__code__
 
 
 def _is_read(methods: list[CodeType], key: str) -> bool:

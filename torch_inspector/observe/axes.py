@@ -13,8 +13,6 @@ from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.shapes import Unknown, shape_of
 
 _WITHOUT = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}
-# `softmax` and its kin take the first axis of a tensor with so many, the second of others.
-FIRST = (0, 1, 3)
 
 
 def unnamed(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:

@@ -14,6 +14,7 @@ import torch
 
 from torch_inspector.facts import HolderFact
 from torch_inspector.observe import kinds, layers, private, sorts
+from torch_inspector.observe.ledger import parameters_of
 from torch_inspector.observe.namespace import Names, hidden, walk_paths
 from torch_inspector.observe.reach import Reach, gradients_readable, storages_behind
 
@@ -56,14 +57,10 @@ def module_tensors(module: Any) -> Iterator[torch.Tensor]:
 
 def optimizer_tensors(optimizer: Any) -> Iterator[torch.Tensor]:
     """Parameters of an optimizer and what it remembers of each."""
-    fields = kinds.fields_of(optimizer)
-    groups = fields.get("param_groups")
-    for group in groups if type(groups) is list else ():
-        parameters = group.get("params") if type(group) is dict else None
-        for tensor in parameters if type(parameters) is list else ():
-            if kinds.is_a(tensor, torch.Tensor):
-                yield tensor
-    for state in sorts.elements("mapping", fields.get("state"), sys.maxsize) if _is_dict(fields.get("state")) else ():
+    for group in parameters_of(optimizer):
+        yield from (tensor for tensor in group if kinds.is_a(tensor, torch.Tensor))
+    states = kinds.fields_of(optimizer).get("state")
+    for state in sorts.elements("mapping", states, sys.maxsize) if _is_dict(states) else ():
         yield from _tensors_in(state)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from types import GetSetDescriptorType, MemberDescriptorType
+from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 # How C code gives access to an instance dictionary; anything else under that name is the user's own.
@@ -43,6 +43,13 @@ def module_of(kind: type[Any]) -> str:
 def class_fields(kind: type[Any]) -> Any:
     """The class's own attributes as a read-only mapping."""
     return _DICT.__get__(kind)
+
+
+def methods_of(kind: type[Any]) -> list[CodeType]:
+    """Code of the methods of a class and of those that it inherits from outside torch."""
+    bases = [base for base in mro_of(kind) if module_of(base).partition(".")[0] not in ("torch", "builtins")]
+    values = (value for base in bases for value in list(class_fields(base).values()))
+    return [value.__code__ for value in values if type(value) is FunctionType]
 
 
 def fields_of(thing: object) -> dict[str, Any]:

@@ -45,10 +45,20 @@ def some_values(tensor: torch.Tensor) -> Values:
         return tuple(flat[:: flat.numel() // _SAMPLE + 1].tolist())
 
 
+def groups_of(optimizer: Any) -> list[dict[str, Any]]:
+    """The groups of an optimizer, without running properties of optimizer wrappers; none for None."""
+    groups = kinds.fields_of(optimizer).get("param_groups")
+    return [group for group in groups if type(group) is dict] if type(groups) is list else []
+
+
 def parameters_of(optimizer: Any) -> list[list[torch.Tensor]]:
-    """Parameters per group, without running properties of optimizer wrappers."""
-    groups = kinds.fields_of(optimizer).get("param_groups") or []
-    return [group["params"] for group in groups if type(group) is dict and type(group.get("params")) is list]
+    """Parameters per group."""
+    return [group["params"] for group in groups_of(optimizer) if type(group.get("params")) is list]
+
+
+def held_by(optimizer: Any) -> frozenset[int]:
+    """Addresses of the parameters of an optimizer."""
+    return frozenset(id(p) for group in parameters_of(optimizer) for p in group)
 
 
 @dataclass
@@ -115,16 +125,12 @@ class OptimizerRecord:
 
     def rate_is_zero(self) -> bool:
         """True if the learning rate of every group is a plain 0."""
-        optimizer = self.ref()
-        groups = kinds.fields_of(optimizer).get("param_groups") or [] if optimizer is not None else []
-        rates = [group.get("lr") for group in groups if type(group) is dict]
+        rates = [group.get("lr") for group in groups_of(self.ref())]
         return bool(rates) and all(type(rate) in (int, float) and rate == 0 for rate in rates)
 
     def maximizes(self) -> bool:
         """True if a group is told to go uphill."""
-        optimizer = self.ref()
-        groups = kinds.fields_of(optimizer).get("param_groups") or [] if optimizer is not None else []
-        return any(type(group) is dict and group.get("maximize") is True for group in groups)
+        return any(group.get("maximize") is True for group in groups_of(self.ref()))
 
     def gradients_are_zero(self) -> bool:
         """True if all gradients, on the CPU, hold nothing but zeros; False where that is too much to read."""
@@ -240,8 +246,7 @@ class OptimizerRecord:
             return bool(read) and not any(bool(g.reshape(-1)[:_VALUES].any()) for g in read)
 
     def _groups(self) -> list[list[torch.Tensor]]:
-        optimizer = self.ref()
-        return parameters_of(optimizer) if optimizer is not None else []
+        return parameters_of(self.ref())
 
 
 def _first_with_grad(group: list[torch.Tensor]) -> int | None:

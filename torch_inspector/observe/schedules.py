@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import ScheduleFact
 from torch_inspector.observe import kinds
+from torch_inspector.observe.ledger import groups_of
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.planned import planned_turns
 
@@ -133,9 +134,7 @@ def _steps_of(optimizer: Any, recorder: Recorder) -> int:
 
 def _rate(optimizer: Any) -> float | None:
     """The learning rate of the first group, if it is a number."""
-    groups = kinds.fields_of(optimizer).get("param_groups") if optimizer is not None else None
-    first = groups[0] if type(groups) is list and groups else None
-    rate: Any = first.get("lr") if type(first) is dict else None
+    rate: Any = next(iter(groups_of(optimizer)), {}).get("lr")
     return float(rate) if type(rate) in (int, float) else None
 
 

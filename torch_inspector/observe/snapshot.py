@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import Cell, ModuleFact, OptimizerFact, RepeatedFact, Snapshot, TensorFact, UnlistedFact
-from torch_inspector.observe import kinds, layers, namespace, pinned, private, unheld, unlisted
+from torch_inspector.observe import namespace, pinned, private, unlisted
 from torch_inspector.observe.attributes import Attributes
 from torch_inspector.observe.circles import Circles
+from torch_inspector.observe.described import module_fact, optimizer_fact, still_true, tensor_fact
 from torch_inspector.observe.generations import Generations
-from torch_inspector.observe.history import OutputHistory, node_of, optimizer_tensors, storages_of
+from torch_inspector.observe.history import OutputHistory, node_of, storages_of
 from torch_inspector.observe.hooked_twice import HookCounts
 from torch_inspector.observe.hooks import Hooks
+from torch_inspector.observe.ledger import groups_of, held_by
 from torch_inspector.observe.letting_go import LettingGo
 from torch_inspector.observe.memory import memory_facts
-from torch_inspector.observe.reach import gradients_readable, is_leaf
 from torch_inspector.observe.repeated import repeated_facts
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
@@ -189,7 +190,7 @@ class Snapshots:
         again = [(path, m) for path, m in names.modules if id(m) not in fresh and self._keys.of(m) in wanted]
         if not new and not again:
             return ()
-        held = self._ledger.held_keys().union(*(unheld.held_by(optimizer) for _, optimizer in names.optimizers))
+        held = self._ledger.held_keys().union(*(held_by(optimizer) for _, optimizer in names.optimizers))
         first = tuple(unlisted.unlisted_facts(new, names, held))
         self._listing.update(self._keys.of(m) for path, m in new if any(f.module.startswith(path) for f in first))
         later = unlisted.unlisted_facts(again, names, held)
@@ -200,11 +201,11 @@ class Snapshots:
         for path, tensor in names.tensors[:_TENSORS]:
             key = (path, id(tensor))
             known = self._known.get(key)
-            if known is not None and not look.full and _still(known, tensor):
+            if known is not None and not look.full and still_true(known, tensor):
                 facts[key] = known
                 continue
             with self._failures.guard("tensor"):
-                facts[key] = _tensor_fact(path, tensor, (known and known.first_seen_cell) or cell)
+                facts[key] = tensor_fact(path, tensor, (known and known.first_seen_cell) or cell)
         self._known = facts
         return tuple(facts.values())
 
@@ -213,65 +214,17 @@ class Snapshots:
         for path, module in names.modules[:_MODULES]:
             key = self._keys.of(module)
             with self._failures.guard("module"):
-                facts.append(self._module(path, module, key, full=look.full or key in look.called))
+                full, trained = look.full or key in look.called, key in self._ledger.trained
+                facts.append(module_fact(path, module, key, full=full, trained=trained))
         return tuple(facts)
-
-    def _module(self, path: str, module: Any, key: int, *, full: bool) -> ModuleFact:
-        fields = kinds.fields_of(module)
-        training = fields.get("training") is True
-        if not full:
-            return ModuleFact(key, path, kinds.class_name(module), training, trained=key in self._ledger.trained)
-        inside = layers.look_inside(module)
-        parameters = list(layers.walk_parameters(module))
-        squashing = [(_path_in(module, path, name), kind, axis) for name, kind, axis in layers.squashing_layers(module)]
-        return ModuleFact(
-            key=key,
-            path=path,
-            kind=kinds.class_name(module),
-            training=training,
-            awake=inside.awake,
-            asleep=inside.asleep,
-            frozen_asleep=inside.frozen_asleep,
-            devices=tuple(sorted({str(p.device) for _, p in parameters})),
-            parameter_count=sum(layers.number_of(p) for _, p in parameters),
-            trainable_count=sum(layers.number_of(p) for _, p in parameters if p.requires_grad),
-            parameter_nbytes=sum(layers.nbytes_of(p) for _, p in parameters),
-            parameter_keys=frozenset(id(p) for _, p in parameters),
-            parameter_names=tuple((id(p), name) for name, p in parameters),
-            softmax_layers=tuple(where for where, kind, _ in squashing if kind in ("Softmax", "Softmax2d")),
-            squashing_layers=tuple(squashing),
-            frozen_keys=frozenset(id(p) for _, p in parameters if not p.requires_grad),
-            trained=key in self._ledger.trained,
-        )
 
     def _optimizers(self, names: namespace.Names, *, full: bool) -> tuple[OptimizerFact, ...]:
         facts = []
         for path, optimizer in names.optimizers:
-            groups = kinds.fields_of(optimizer).get("param_groups")
-            if type(groups) is list and groups:
+            if groups_of(optimizer):
                 with self._failures.guard("optimizer"):
-                    facts.append(self._optimizer(path, optimizer, groups, full=full))
+                    facts.append(optimizer_fact(path, optimizer, self._keys.of(optimizer), full=full))
         return tuple(facts)
-
-    def _optimizer(self, path: str, optimizer: Any, groups: list[Any], *, full: bool) -> OptimizerFact:
-        groups = [group for group in groups if type(group) is dict]
-        rates: list[Any] = [group.get("lr") for group in groups]
-        lists = [group.get("params") for group in groups]
-        parameters = [p for one in lists if type(one) is list for p in one]
-        keys = frozenset(map(id, parameters))
-        state = [t for t in optimizer_tensors(optimizer) if id(t) not in keys] if full else []
-        return OptimizerFact(
-            key=self._keys.of(optimizer),
-            path=path,
-            kind=kinds.class_name(optimizer),
-            learning_rate=float(rates[0]) if rates and type(rates[0]) in (int, float) else None,
-            parameter_keys=keys,
-            parameter_count=len(parameters),
-            state_nbytes=sum(layers.nbytes_of(t) for t in state),
-            state_devices=tuple(sorted({str(t.device) for t in state if t.dim()})),
-            parameter_devices=tuple(sorted({str(p.device) for p in parameters})) if full else (),
-            gradient_nbytes=_gradient_nbytes(parameters) if full else 0,
-        )
 
     def _graph_facts(self, names: namespace.Names, look: Look) -> tuple[Any, ...]:
         usable = _with_sound_graphs(names)
@@ -296,12 +249,6 @@ def _only_infers(look: Look) -> bool:
     return bool(look.called) and private.sequence_number() == look.since
 
 
-def _gradient_nbytes(parameters: list[Any]) -> int:
-    if not gradients_readable():
-        return 0
-    return sum(layers.nbytes_of(p.grad) for p in parameters if is_leaf(p) and p.grad is not None)
-
-
 def _with_sound_graphs(names: namespace.Names) -> namespace.Names:
     """The same without views that an in-place operation has made invalid: asking for their node raises."""
     broken = {id(tensor) for _, tensor in names.tensors if _is_broken(tensor)}
@@ -322,53 +269,5 @@ def _is_broken(tensor: Any) -> bool:
         return True
 
 
-def _still(fact: TensorFact, tensor: torch.Tensor) -> bool:
-    """True if a fact that was made of an object at the same address and path is still true of it."""
-    try:
-        return tensor.shape == fact.shape and tensor.requires_grad == fact.requires_grad
-    except Exception:  # noqa: BLE001
-        return False
-
-
 def _visible(names: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in dict(names).items() if not namespace.hidden(name)]
-
-
-def _tensor_fact(path: str, tensor: torch.Tensor, first_seen: int | None) -> TensorFact:
-    made_by = node_of(tensor)
-    own, storage = layers.nbytes_of(tensor), private.storage_of(tensor)
-    return TensorFact(
-        path=path,
-        shape=_shape(tensor),
-        dtype=str(tensor.dtype).removeprefix("torch."),
-        device=str(tensor.device),
-        nbytes=own,
-        storage_nbytes=own if storage is None else storage[1],
-        requires_grad=tensor.requires_grad,
-        is_leaf=is_leaf(tensor),
-        made_by="" if made_by is None else type(made_by).__name__,
-        key=id(tensor),
-        first_seen_cell=first_seen,
-    )
-
-
-def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The shape; empty for tensors that have none yet or of which the parts differ."""
-    try:
-        return tuple(int(n) for n in tensor.shape)
-    except Exception:  # noqa: BLE001
-        return ()
-
-
-def _path_in(module: Any, path: str, name: str) -> str:
-    """`net[3]` for a layer of a Sequential, `net.heads['a']` in a ModuleDict, `net.head` for a named one."""
-    text, here = path, module
-    for part in name.split(".") if name else ():
-        if type(here) in (torch.nn.Sequential, torch.nn.ModuleList) and part.isdigit():
-            text += f"[{part}]"
-        elif type(here) is torch.nn.ModuleDict:
-            text += f"[{part!r}]"
-        else:
-            text += f".{part}"
-        here = (kinds.fields_of(here).get("_modules") or {}).get(part)
-    return text

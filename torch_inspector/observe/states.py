@@ -17,6 +17,7 @@ import torch
 
 from torch_inspector.facts import AliasFact, LoadFact, Place
 from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe.history import module_tensors
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -198,10 +199,7 @@ def _version(module: Any) -> int:
 
 def _storages(module: Any) -> set[int]:
     """Addresses of parameters and buffers."""
-    entries = (kinds.fields_of(one) for _, one in layers.walk_modules(module))
-    places = (fields.get(name) or {} for fields in entries for name in ("_parameters", "_buffers"))
-    tensors = (one for place in places for one in list(place.values()) if one is not None)
-    return {found[0] for one in tensors if (found := private.storage_of(one))}
+    return {found[0] for one in module_tensors(module) if (found := private.storage_of(one))}
 
 
 def _tensors(state: Any) -> list[Any]:

@@ -14,7 +14,7 @@ import torch
 
 from torch_inspector.facts import StepFact, UnheldFact, UnlistedFact
 from torch_inspector.observe import kinds, layers, private
-from torch_inspector.observe.ledger import Values, some_values
+from torch_inspector.observe.ledger import Values, held_by, some_values
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.namespace import Names, hidden, walk_names
 from torch_inspector.observe.unlisted import unlisted_facts
@@ -225,14 +225,6 @@ def _owners(module: Any, keys: frozenset[int]) -> Iterator[Any]:
         parameters = kinds.fields_of(one).get("_parameters") or {}
         if any(id(p) in keys for p in parameters.values()):
             yield one
-
-
-def held_by(optimizer: Any) -> Iterator[int]:
-    """Addresses of the parameters of an optimizer."""
-    groups = kinds.fields_of(optimizer).get("param_groups")
-    for group in groups if type(groups) is list else ():
-        parameters = group.get("params") if type(group) is dict else None
-        yield from map(id, parameters if type(parameters) is list else ())
 
 
 def _modules_in(frame: FrameType) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -54,18 +54,10 @@ def _generator_kind(thing: Any) -> str:
 
 def _draws(holder: Any, name: str) -> bool:
     """True if a method that workers run names the generator, and none looks at which worker it is in."""
-    codes = [code for code in _methods(type(holder)) if code.co_name not in ("__init__", "__setstate__")]
+    codes = [code for code in kinds.methods_of(type(holder)) if code.co_name not in ("__init__", "__setstate__")]
     if any(_TELLS_APART & names_of(code) for code in codes):
         return False
     return any(name in names_of(code) for code in codes)
-
-
-def _methods(kind: type[Any]) -> list[CodeType]:
-    bases = [
-        base for base in kinds.mro_of(kind) if kinds.module_of(base).partition(".")[0] not in ("torch", "builtins")
-    ]
-    values = (value for base in bases for value in list(kinds.class_fields(base).values()))
-    return [value.__code__ for value in values if type(value) is FunctionType]
 
 
 def _reseeds(settings: dict[str, Any], name: str) -> bool:

@@ -73,7 +73,6 @@ class Search:
         self.links: dict[int, tuple[Any, str]] = {}
         """What was reached by hand rather than by `gc.get_referents`: from where, and how."""
         self.complete = True
-        self._phases: list[tuple[int, str]] = []
         self._found = Found()
         self._deadline = deadline
         self._kept: list[Any] = []
@@ -121,10 +120,6 @@ class Search:
         found, self._found = self._found, Found()
         return found
 
-    def phase_of(self, number: int) -> str:
-        """The phase in which a chunk was read."""
-        return next((phase for first, phase in reversed(self._phases) if first <= number), "")
-
     def drop(self) -> None:
         """Lets go of everything."""
         for held in (self.chunks, self._kept, self.links, self._put_off, self._globals):
@@ -134,7 +129,6 @@ class Search:
     # levels -------------------------------------------------------------------
 
     def _begin(self, phase: str, things: list[Any], *, huge: bool = False) -> None:
-        self._phases.append((len(self.chunks), phase))
         self._kept += things
         self._meet_untracked(things)
         level = things if huge else self._followed(phase, things)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Weights, gradients, and the two averages of Adam: what training holds besides layer outputs.
@@ -50,8 +50,8 @@ def _finding(run: Run, backward: BackwardFact, *, ran_out: bool) -> Finding:
     name = f"`{backward.root}`" if backward.root else "the loss"
     return Finding(
         message=(
-            f"The graph of {name} kept {at_least}{kept / (1 << 20):.1f} MB of layer outputs for backward, "
-            f"{kept / weights:.0f} times the {weights / (1 << 20):.1f} MB of parameters"
+            f"The graph of {name} kept {at_least}{size_text(kept)} of layer outputs for backward, "
+            f"{kept / weights:.0f} times the {size_text(weights)} of parameters"
             f"{'; memory ran out' if ran_out else ''}."
         ),
         subject=backward.root,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run, WitnessFact
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Weights, gradients, and the two averages of Adam: what stays as it is under autocast.
@@ -48,4 +48,4 @@ def _finding(backward: BackwardFact, seen: WitnessFact) -> Finding:
 
 
 def _mb(nbytes: int) -> str:
-    return f"{nbytes / (1 << 20):.1f} MB"
+    return f"{size_text(nbytes)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import PatternFact, Place, Run, Shape
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # An ordinary price for clear code, in parts of the smallest amount that the user wants to hear of.
@@ -48,7 +48,7 @@ def _finding(name: str, place: Place | None, pattern: PatternFact) -> Finding:
     operands = max(prod(first), prod(second), 1)
     return Finding(
         message=(
-            f"`{name or 'the loss'}` went through a tensor of shape {table}, {pattern.nbytes / (1 << 20):.1f} MB: "
+            f"`{name or 'the loss'}` went through a tensor of shape {table}, {size_text(pattern.nbytes)}: "
             f"{first} met {second}, which made {prod(table) // operands} times more elements, "
             f"and then they were reduced to {result}."
         ),

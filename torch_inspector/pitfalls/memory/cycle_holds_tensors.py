@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import CircleFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 
@@ -28,7 +28,7 @@ def _finding(run: Run, circle: CircleFact) -> Finding:
     empties = bool(run.trace.emptied) or any(call.name.endswith("empty_cache") for call in run.trace.calls)
     line, cell = _place(run, circle)
     return Finding(
-        message=f"{_what(circle)}: {_size(circle.nbytes)} wait for Python's garbage collector.",
+        message=f"{_what(circle)}: {size_text(circle.nbytes)} wait for Python's garbage collector.",
         subject=circle.path or circle.kind,
         fix="import gc; gc.collect()  # or break the circle: a weakref.ref() to the owner in its hooks and callbacks",
         line=line,
@@ -67,10 +67,3 @@ def _let_go(code: str, path: str) -> int | None:
     changed = (node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del))
     lines = [node.lineno for node in changed if isinstance(node, ast.expr) and ast.unparse(node) == path]
     return max(lines, default=None)
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"

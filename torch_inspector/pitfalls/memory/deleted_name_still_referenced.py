@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import DeletionFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Less of what was deleted may be meant to stay: the part that is used further.
@@ -54,7 +54,7 @@ def _finding(fact: DeletionFact) -> Finding:
     why = (_FORGOTTEN | _MEANT)[fact.how]
     return Finding(
         message=(
-            f"`{fact.path}` is deleted, and {_size(fact.held_nbytes)} of {_size(fact.nbytes)} stay: "
+            f"`{fact.path}` is deleted, and {size_text(fact.held_nbytes)} of {size_text(fact.nbytes)} stay: "
             f"`{fact.holder}` holds them ({why})."
         ),
         subject=fact.path,
@@ -76,10 +76,3 @@ def _fix(fact: DeletionFact) -> str:
     if fact.how == "view":
         return f"{fact.holder} = {fact.holder}.clone()  # or del {fact.holder}"
     return f"del {fact.holder}"
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"

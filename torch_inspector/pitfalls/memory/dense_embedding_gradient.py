@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import Place, Run, TableFact
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Vocabularies of which a batch meets a small part are the rule; only size makes that a matter.
@@ -53,7 +53,7 @@ def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
     return Finding(
         message=(
             f"`{name or 'an embedding'}` has {rows} rows, a step looks up at most {used_rows} of them, "
-            f"and backward makes a dense gradient of {table.nbytes / (1 << 20):.0f} MB."
+            f"and backward makes a dense gradient of {size_text(table.nbytes)}."
         ),
         subject=name,
         fix=(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import EmptiedFact, MemoryFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Fewer calls from one line may lie between experiments.
@@ -104,7 +104,7 @@ def _useless(run: Run, memory: MemoryFact, old: MemoryFact) -> Finding:
     freed = max((old.reserved_nbytes or 0) - (memory.reserved_nbytes or 0), 0)
     return Finding(
         message=(
-            f"`{fact.name}()` freed nothing that is in use: {memory.device} holds {_size(memory.allocated_nbytes)} "
+            f"`{fact.name}()` freed nothing that is in use: {memory.device} holds {size_text(memory.allocated_nbytes)} "
             "of tensors as before the call."
         ),
         subject=fact.name,
@@ -119,13 +119,6 @@ def _useless(run: Run, memory: MemoryFact, old: MemoryFact) -> Finding:
             *(Evidence(tensor.path, tensor.storage_nbytes, "bytes") for tensor in largest),
         ),
     )
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"
 
 
 def _only_reactions(run: Run) -> Iterator[Finding]:

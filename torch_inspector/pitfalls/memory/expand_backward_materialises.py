@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import BackwardFact, PatternFact, Run, Shape
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Shapes of a pattern: all repetitions, what is repeated, the result.
@@ -32,7 +32,7 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
     return Finding(
         message=(
             f"{loss} reads {before} expanded to {shape}: that takes no memory in forward, "
-            f"but backward makes its gradient of {pattern.nbytes / (1 << 20):.1f} MB, "
+            f"but backward makes its gradient of {size_text(pattern.nbytes)}, "
             f"{times} times the tensor itself."
         ),
         subject=backward.root,

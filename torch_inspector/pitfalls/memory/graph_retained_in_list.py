@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import GraphFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Fewer can be the parts of one step (losses of several heads).
@@ -102,7 +102,7 @@ def _what(graph: GraphFact) -> str:
 
 def _activations(graph: GraphFact) -> str:
     at_least = "" if graph.complete else "at least "
-    size = _size(graph.saved_nbytes)
+    size = size_text(graph.saved_nbytes)
     return f"`{graph.path}` keeps {_what(graph)}: {at_least}{size} of activations wait for a backward call."
 
 
@@ -112,13 +112,6 @@ def _nodes_only(graph: GraphFact) -> str:
         f"`{graph.path}` keeps {_what(graph)}: {at_least}{graph.node_count} graph nodes stay alive "
         "(the activations are freed, backward has run)."
     )
-
-
-def _size(nbytes: int) -> str:
-    for unit, size in (("MB", 1 << 20), ("KB", 1 << 10)):
-        if nbytes >= size:
-            return f"{nbytes / size:.1f} {unit}"
-    return f"{nbytes} bytes"
 
 
 def _advice(graph: GraphFact) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, HookFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 _SLUG = "hook-collects-tensors"
@@ -94,7 +94,7 @@ def _finding(run: Run, hook: HookFact, why: str, *, hint: bool) -> Finding:
     return Finding(
         message=(
             f"Each pass leaves tensors in {where}: {whose}, a {hook.kind} hook of `{hook.layer}`{_more(hook)}, has put "
-            f"{hook.new_count} there in this cell, {_size(hook.nbytes)} are held now, and {why}."
+            f"{hook.new_count} there in this cell, {size_text(hook.nbytes)} are held now, and {why}."
         ),
         subject=hook.path if hook.named else hook.layer,
         fix=f"{hook.handle or 'handle'}.remove()  # or keep one per layer: {_stem(hook)}[name] = output.detach()",
@@ -118,10 +118,3 @@ def _more(hook: HookFact) -> str:
 
 def _stem(hook: HookFact) -> str:
     return hook.path if hook.named else "kept"
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import IndexingFact, Run, TensorFact
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # A split into two or three parts is the size of the whole; more than twice that is the same data several times.
@@ -65,7 +65,7 @@ def _finding(source: TensorFact, indexings: list[IndexingFact], copies: dict[int
     return Finding(
         message=(
             f"`{source.path}[{first.index}]` copies: {names} keeps {len(copies)} of these copies, "
-            f"{nbytes / (1 << 20):.1f} MB, {times:.1f} times `{source.path}` itself."
+            f"{size_text(nbytes)}, {times:.1f} times `{source.path}` itself."
         ),
         subject=first.target,
         fix=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run, TableFact
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # A smaller parameter is no burden, however little of it is used: so many times what the user wants to hear of.
@@ -52,7 +52,7 @@ def _finding(run: Run, backward: BackwardFact, table: TableFact, used: int) -> F
     return Finding(
         message=(
             f"`{name or 'a parameter'}` of shape {table.shape} is only indexed, a step picks at most {share:.1%}, "
-            f"and backward fills a gradient of {table.nbytes / (1 << 20):.0f} MB, zeros for the rest."
+            f"and backward fills a gradient of {size_text(table.nbytes)}, zeros for the rest."
         ),
         subject=name,
         fix=(

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from torch_inspector.facts import Run, Snapshot
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Runs of the same cell in which the same variable must have grown; the first and second may be meant.
@@ -73,7 +73,7 @@ def _finding(run: Run, name: str, steps: list[int]) -> Finding:
     now = _by_name(run.after)[name][0]
     lines = [call.line for call in run.trace.calls if call.name.startswith(f"{name}.") and _COLLECTS.search(call.name)]
     return Finding(
-        message=f"`{name}` grew by {_size(steps[-1])} each time this cell ran and holds {_size(now)} now.",
+        message=f"`{name}` grew by {size_text(steps[-1])} each time this cell ran and holds {size_text(now)} now.",
         subject=name,
         fix=f"{name} = []  # made anew at the top of the cell that fills it",
         line=lines[-1] if lines else None,
@@ -86,10 +86,3 @@ def _finding(run: Run, name: str, steps: list[int]) -> Finding:
 
 
 _ORDER = ("two runs ago", "in the last run", "in this run")
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from torch_inspector.facts import HolderFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Below this it is not worth more than a hint, whatever the user's own threshold says.
@@ -45,25 +45,18 @@ def _finding(run: Run, holder: HolderFact) -> Finding:
 
 
 def _what(holder: HolderFact) -> str:
-    size = _size(holder.nbytes)
+    size = size_text(holder.nbytes)
     if holder.shape is None:
         return f"{_article(holder.kind)} {holder.kind}, {size},"
     own_nbytes = holder.nbytes - holder.graph_nbytes
     if 0 < holder.element_nbytes < own_nbytes:
-        return f"a view of a {_size(own_nbytes)} tensor"
+        return f"a view of a {size_text(own_nbytes)} tensor"
     return f"a tensor of shape {holder.shape}, {size},"
 
 
 def _article(kind: str) -> str:
     spelled = kind[:2].isupper() and kind[0] in "FHLMNRSX"
     return "an" if kind[:1] in tuple("AEIOUaeio") or spelled else "a"
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"
 
 
 def _roots(paths: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ElderFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 _COMMENT = re.compile(r"#.*")
@@ -33,7 +33,7 @@ def _finding(run: Run, elder: ElderFact) -> Finding:
     them = "it" if elder.count == 1 else "them"
     by = f"`{elder.holder}` leads to {them}" if elder.holder else f"no variable leads to {them}"
     return Finding(
-        message=f"`{elder.path}` was made anew, {_who(elder)} still alive: {_size(elder.nbytes)}, and {by}.",
+        message=f"`{elder.path}` was made anew, {_who(elder)} still alive: {size_text(elder.nbytes)}, and {by}.",
         subject=elder.path,
         fix=_fix(elder),
         line=_line(run, elder.path),
@@ -69,10 +69,3 @@ def _line(run: Run, name: str) -> int | None:
     named = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     lines = [node.lineno for node in named if node.id == name]
     return max(lines) + run.cell.line_offset if lines else None
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from torch_inspector.account import MemoryRow
 from torch_inspector.facts import Run, ShortageFact
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Holders that the message names, and that the evidence lists; things to do that are told.
@@ -105,13 +105,13 @@ def _pinned_nbytes(run: Run, shortage: ShortageFact) -> int:
 
 def _message(shortage: ShortageFact, holders: list[_Holder], pinned: int) -> str:
     what = f" in `{shortage.operation}`" if shortage.operation else ""
-    parts = [f"{_size(shortage.asked_nbytes)} more on {shortage.device} were asked for{what}{_reason(shortage)}"]
+    parts = [f"{size_text(shortage.asked_nbytes)} more on {shortage.device} were asked for{what}{_reason(shortage)}"]
     if holders:
         parts.append(
-            "most is held by " + " and ".join(f"`{one.name}`, {_size(one.nbytes)}" for one in holders[:_NAMED])
+            "most is held by " + " and ".join(f"`{one.name}`, {size_text(one.nbytes)}" for one in holders[:_NAMED])
         )
     if pinned:
-        parts.append(f"{_size(pinned)} are kept by this traceback alone")
+        parts.append(f"{size_text(pinned)} are kept by this traceback alone")
     return "; ".join(parts) + "."
 
 
@@ -119,10 +119,11 @@ def _reason(shortage: ShortageFact) -> str:
     """Why there was not enough."""
     asked, total, free = shortage.asked_nbytes, shortage.total_nbytes, shortage.free_nbytes
     if total is not None and asked > total:
-        return f", and it has {_size(total)} in all"
+        return f", and it has {size_text(total)} in all"
     if _is_in_pieces(shortage):
-        return f", while {_size(shortage.unallocated_nbytes or 0)} are reserved but free only in pieces (fragmentation)"
-    return f", and {_size(free)} were free" if free is not None else ""
+        free_text = size_text(shortage.unallocated_nbytes or 0)
+        return f", while {free_text} are reserved but free only in pieces (fragmentation)"
+    return f", and {size_text(free)} were free" if free is not None else ""
 
 
 def _is_in_pieces(shortage: ShortageFact) -> bool:
@@ -143,13 +144,6 @@ def _remedies(run: Run, shortage: ShortageFact, holders: list[_Holder], pinned: 
     if pinned >= max(run.min_nbytes, 1):
         amounts["%torchcheck free --yes --traceback"] = pinned
     ordered = sorted(amounts.items(), key=lambda each: -each[1])
-    known = [f"{remedy} ({_size(nbytes)})" for remedy, nbytes in ordered]
+    known = [f"{remedy} ({size_text(nbytes)})" for remedy, nbytes in ordered]
     pieces = ["set PYTORCH_ALLOC_CONF=expandable_segments:True before torch starts"] if _is_in_pieces(shortage) else []
     return [*pieces, *known[: _TOLD - 1], "smaller batches, with accumulated gradients"]
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:,.1f} {unit}"
-    return f"{nbytes} B"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from torch_inspector.facts import BackwardFact, GraphFact, Place, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Truncated backpropagation over a window of steps grows at first; fewer calls say nothing.
@@ -73,7 +73,7 @@ def _finding(run: Run, place: Place, last: BackwardFact, sizes: list[tuple[int, 
     return Finding(
         message=(
             f"`{root}.backward(retain_graph=True)` went back through all steps before: its graph had {sizes[0][1]} "
-            f"nodes at the first call, {nodes} at call {index}, and then held {nbytes / (1 << 20):.1f} MB."
+            f"nodes at the first call, {nodes} at call {index}, and then held {size_text(nbytes)}."
         ),
         subject=root,
         fix=(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import LocalFact, Run, TracebackFact
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # The next failing cell lets go of the last exception: below this it is worth a line.
@@ -54,7 +54,7 @@ def _finding(run: Run, root: str, facts: list[TracebackFact]) -> Finding:
     kept = sorted((local for fact in facts for local in fact.locals), key=lambda local: -local.nbytes)
     failed_at = run.error.place if root == "sys" and run.error is not None else None
     return Finding(
-        message=f"{_who(subject, facts)} {_size(nbytes)} that no variable holds: {_locals(kept)}.",
+        message=f"{_who(subject, facts)} {size_text(nbytes)} that no variable holds: {_locals(kept)}.",
         subject=subject,
         fix=_fix(root, facts),
         line=failed_at.line if failed_at is not None else _storing_line(run, root),
@@ -87,7 +87,7 @@ def _article(kind: str) -> str:
 
 
 def _locals(kept: list[LocalFact]) -> str:
-    named = [f"`{local.path}` in {local.function}, {_size(local.nbytes)}" for local in kept[:_NAMED]]
+    named = [f"`{local.path}` in {local.function}, {size_text(local.nbytes)}" for local in kept[:_NAMED]]
     more = len(kept) - len(named)
     return "; ".join(named) + (f"; {more} more" if more > 0 else "")
 
@@ -96,13 +96,6 @@ def _where(local: LocalFact) -> str:
     shape = f" {local.shape}" if local.shape is not None else ""
     line = f", line {local.place.line}" if local.place.line is not None else ""
     return f"{local.path}{shape} in {local.function}{line}"
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"
 
 
 def _fix(root: str, facts: list[TracebackFact]) -> str:

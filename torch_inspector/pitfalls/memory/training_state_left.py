@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, OptimizerFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 _SLUG = "training-state-left"
@@ -77,7 +77,7 @@ def _finding(run: Run, optimizer: OptimizerFact, nbytes: int) -> Finding:
     call = next(call for call in run.trace.forwards if call.parameter_keys & optimizer.parameter_keys)
     return Finding(
         message=(
-            f"`{call.name or call.kind}` only predicts here, and {_size(nbytes)} are kept for training it: "
+            f"`{call.name or call.kind}` only predicts here, and {size_text(nbytes)} are kept for training it: "
             f"{_parts(optimizer)}."
         ),
         subject=optimizer.path,
@@ -94,12 +94,5 @@ def _finding(run: Run, optimizer: OptimizerFact, nbytes: int) -> Finding:
 
 def _parts(optimizer: OptimizerFact) -> str:
     parts = (("gradients", optimizer.gradient_nbytes), ("state", optimizer.state_nbytes))
-    kept = " and ".join(f"{_size(nbytes)} of {name}" for name, nbytes in parts if nbytes)
+    kept = " and ".join(f"{size_text(nbytes)} of {name}" for name, nbytes in parts if nbytes)
     return f"{kept} of the optimizer `{optimizer.path}`"
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"

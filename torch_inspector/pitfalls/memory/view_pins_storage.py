@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import PinFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # From here on it is a warning.
@@ -31,9 +31,9 @@ def _finding(owner: str, pins: list[PinFact]) -> Finding:
     paths = [path for pin in pins for path in pin.paths]
     shown, held = sum(pin.nbytes for pin in pins), sum(pin.storage_nbytes for pin in pins)
     subject = paths[0] if len(paths) == 1 else owner
-    place = pins[0].made_at
+    place, keeps = pins[0].made_at, "keeps" if len(paths) == 1 else "keep"
     return Finding(
-        message=f"{_what(paths, owner)} {_size(shown)} and keep{'s' if len(paths) == 1 else ''} {_size(held)} alive.",
+        message=f"{_what(paths, owner)} {size_text(shown)} and {keeps} {size_text(held)} alive.",
         subject=subject,
         fix=f"{_cloned(paths, owner)}  # copies what is shown, lets go of the rest",
         line=place.line if place is not None else None,
@@ -65,10 +65,3 @@ def _cloned(paths: list[str], owner: str) -> str:
 def _owner(path: str) -> str:
     """The container of an element, else the variable itself."""
     return re.sub(r"\[[^\[\]]*\]$", "", path)
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"

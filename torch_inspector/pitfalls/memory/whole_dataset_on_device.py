@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run, TensorFact
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Less than one part in so many of the device is a good choice: no copies are left in the loop.
@@ -52,7 +52,7 @@ def _finding(run: Run, device: str, total: int, data: list[TensorFact], nbytes: 
     free = next((memory.free_nbytes for memory in run.after.memory if memory.device == device), None)
     return Finding(
         message=(
-            f"{', '.join(names)}{more} take {_size(nbytes)} of the {_size(total)} of {device}, "
+            f"{', '.join(names)}{more} take {size_text(nbytes)} of the {size_text(total)} of {device}, "
             f"{100 * nbytes // total} %, and are used in parts."
         ),
         subject=data[0].path,
@@ -72,10 +72,3 @@ def _line(run: Run, data: list[TensorFact]) -> int | None:
     lines = enumerate(run.cell.source.splitlines(), 1)
     found = [n for n, line in lines if any(re.search(_MOVED.format(name=name), line) for name in names)]
     return found[-1] if found else None
-
-
-def _size(nbytes: int) -> str:
-    for unit, step in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:.1f} {unit}"
-    return f"{nbytes} B"

@@ -1,0 +1,141 @@
+"""What was seen, as frozen plain values: the language between observers, pitfalls and views.
+
+No tensor, module or optimizer is ever inside a fact, so a `Run` can be kept, compared and drawn again later.
+Kinds of facts that are made in large numbers are `NamedTuple`s, the others frozen dataclasses.
+
+A *key* is an integer that stands for one live object. Keys of modules and optimizers are never reused; keys of
+parameters are addresses and may only be compared between facts that were taken while both objects were alive.
+"""
+
+from __future__ import annotations
+
+from torch_inspector.facts.calls import CheckpointFact, CountFact, EmptiedFact, GeneratorFact, LoaderFact
+from torch_inspector.facts.errors import (
+    ChangeFact,
+    ErrorFact,
+    LayerFact,
+    NamedFact,
+    OperandFact,
+    RefusalFact,
+    ShortageFact,
+)
+from torch_inspector.facts.forwards import (
+    BuiltFact,
+    CallerFact,
+    DropoutFact,
+    ForwardFact,
+    LoadFact,
+    ModeFact,
+    NormsFact,
+)
+from torch_inspector.facts.graphs import BackwardFact, CutFact, GraphFact, PatternFact, TableFact, WitnessFact
+from torch_inspector.facts.holders import (
+    CircleFact,
+    DeletionFact,
+    ElderFact,
+    HolderFact,
+    HookFact,
+    LocalFact,
+    TracebackFact,
+)
+from torch_inspector.facts.modules import (
+    AliasFact,
+    AttributeFact,
+    DiscardFact,
+    HookCountFact,
+    ModuleFact,
+    RepeatedFact,
+    UnlistedFact,
+)
+from torch_inspector.facts.optimizers import ClearFact, OptimizerFact, StepFact, UnheldFact, WindowFact
+from torch_inspector.facts.place import Cell, LayerCounts, Place, Shape
+from torch_inspector.facts.run import Run
+from torch_inspector.facts.schedules import ClipFact, ScalerFact, ScheduleFact
+from torch_inspector.facts.snapshot import Snapshot
+from torch_inspector.facts.tensors import MemoryFact, PinFact, TensorFact
+from torch_inspector.facts.text import (
+    CallFact,
+    CopyFact,
+    DataEditFact,
+    ExpressionFact,
+    GradReadFact,
+    IndexingFact,
+    LoopFunctionFact,
+    MentionFact,
+    RebindFact,
+)
+from torch_inspector.facts.trace import Trace
+from torch_inspector.facts.values import ExtremeFact, LossFact, SeriesFact, SpoiledFact
+
+__all__ = [
+    "AliasFact",
+    "AttributeFact",
+    "BackwardFact",
+    "BuiltFact",
+    "CallFact",
+    "CallerFact",
+    "Cell",
+    "ChangeFact",
+    "CheckpointFact",
+    "CircleFact",
+    "ClearFact",
+    "ClipFact",
+    "CopyFact",
+    "CountFact",
+    "CutFact",
+    "DataEditFact",
+    "DeletionFact",
+    "DiscardFact",
+    "DropoutFact",
+    "ElderFact",
+    "EmptiedFact",
+    "ErrorFact",
+    "ExpressionFact",
+    "ExtremeFact",
+    "ForwardFact",
+    "GeneratorFact",
+    "GradReadFact",
+    "GraphFact",
+    "HolderFact",
+    "HookCountFact",
+    "HookFact",
+    "IndexingFact",
+    "LayerCounts",
+    "LayerFact",
+    "LoadFact",
+    "LoaderFact",
+    "LocalFact",
+    "LoopFunctionFact",
+    "LossFact",
+    "MemoryFact",
+    "MentionFact",
+    "ModeFact",
+    "ModuleFact",
+    "NamedFact",
+    "NormsFact",
+    "OperandFact",
+    "OptimizerFact",
+    "PatternFact",
+    "PinFact",
+    "Place",
+    "RebindFact",
+    "RefusalFact",
+    "RepeatedFact",
+    "Run",
+    "ScalerFact",
+    "ScheduleFact",
+    "SeriesFact",
+    "Shape",
+    "ShortageFact",
+    "Snapshot",
+    "SpoiledFact",
+    "StepFact",
+    "TableFact",
+    "TensorFact",
+    "Trace",
+    "TracebackFact",
+    "UnheldFact",
+    "UnlistedFact",
+    "WindowFact",
+    "WitnessFact",
+]

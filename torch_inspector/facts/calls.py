@@ -1,0 +1,69 @@
+"""Other calls that are watched: loaders, caches, checkpoints, counts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch_inspector.facts.place import Place
+
+
+class GeneratorFact(NamedTuple):
+    """A generator of random numbers that a data set holds and draws from."""
+
+    path: str
+    """The attribute: `rng`, `transform.rng`."""
+    kind: str
+    """`numpy.random.Generator`"""
+    owner: str
+    """Class whose attribute it is."""
+
+
+class LoaderFact(NamedTuple):
+    """One DataLoader that was iterated."""
+
+    place: Place
+    kind: str
+    batch_size: int | None
+    worker_count: int
+    pin_memory: bool
+    batch_count: int
+    waited_s: float
+    generators: tuple[GeneratorFact, ...] = ()
+    """Of its data set, if it has several workers and none is prepared."""
+
+
+class CountFact(NamedTuple):
+    """How often one kind of call was made from one line."""
+
+    kind: str
+    """`backward`, `step`, `zero_grad`, `forward`, `scheduler`, `scaler.step`, …"""
+    place: Place
+    name: str
+    """Class of what was called, where that says something."""
+    count: int
+
+
+class EmptiedFact(NamedTuple):
+    """All calls of `empty_cache()` from one line."""
+
+    place: Place
+    name: str
+    """`torch.cuda.empty_cache`"""
+    count: int
+    spent_s: float
+    started: bool
+    """True if the process uses an accelerator at all; without one the call does nothing."""
+
+
+class CheckpointFact(NamedTuple):
+    """All calls of `checkpoint()` in its old variant, told to use it or not, with one block from one line."""
+
+    place: Place
+    kind: str
+    """Class of the block; empty for a function."""
+    count: int
+    fed: bool
+    """True if a tensor argument wanted a gradient in one of the first calls: else no gradient can come back."""
+    training: bool
+    parameter_keys: frozenset[int]
+    """Parameters of the block that want gradients, the first of them."""

@@ -1,0 +1,149 @@
+"""Calls of modules, and of what sets their mode and state."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch_inspector.facts.place import LayerCounts, Place, Shape
+
+
+class BuiltFact(NamedTuple):
+    """A layer that is made while a model runs, so that it is another one in each pass."""
+
+    place: Place
+    text: str
+    """What makes it: `nn.Linear(8, 2)`."""
+    function: str
+    """Where: `Net.forward`, `predict`."""
+    count: int
+    """Parameters in the graph of one pass that were not in the one before, and that no optimizer holds."""
+    pass_count: int
+    """Passes that were compared."""
+
+
+class CallerFact(NamedTuple):
+    """One frame of the user's own code on the way to a call."""
+
+    place: Place
+    loops: tuple[tuple[int, int], ...] = ()
+    """First and last line of each loop around that line in its function, innermost first."""
+
+
+class DropoutFact(NamedTuple):
+    """A call of `F.dropout`, or one of its kind, that is not told the mode, in the code that a module runs."""
+
+    place: Place
+    kind: str
+    """Class of the layer whose code it is."""
+    name: str
+    """The function as written: `F.dropout`."""
+    text: str
+    """The whole call as written."""
+
+
+class NormsFact(NamedTuple):
+    """The BatchNorm layers of a module at one of its calls."""
+
+    count: int
+    kinds: tuple[str, ...]
+    """Their classes."""
+    frozen_awake: tuple[str, ...] = ()
+    """Dotted names of those that go on with their statistics while their own weights need no gradient."""
+    frozen_keys: frozenset[int] = frozenset()
+    """Parameters of these."""
+    learning_asleep: tuple[str, ...] = ()
+    """Those in eval mode whose weights need gradients."""
+    learning_keys: frozenset[int] = frozenset()
+    untracked: tuple[str, ...] = ()
+    """Those that keep no statistics and use those of the batch in both modes."""
+    others_frozen: int = 0
+    """Parameters of other layers that need no gradient."""
+    others_trainable: int = 0
+    mark: tuple[tuple[float, ...], ...] = ()
+    """Changes of the parameters of the first of `frozen_awake` so far, and some of their values."""
+    moved: bool = False
+    """True if these had changed when the module was called again: it follows another model, or they train in turns."""
+
+
+class ForwardFact(NamedTuple):
+    """All top-level calls of one module from one line in one mode."""
+
+    order: int
+    place: Place
+    module: int
+    """Key of the module."""
+    kind: str
+    training: bool
+    grad_enabled: bool
+    count: int
+    awake: LayerCounts
+    asleep: LayerCounts
+    frozen_asleep: int
+    input_shapes: tuple[Shape, ...]
+    input_devices: tuple[str, ...]
+    input_requires_grad: bool
+    """True if a tensor argument wanted a gradient (saliency, adversarial examples)."""
+    output_requires_grad: bool
+    output_shape: Shape | None
+    graph_nbytes: int
+    """Activations that the graph of one output held when the call returned; 0 if none was looked at."""
+    reached: bool | None
+    """True if a backward call reached an output, None if that is not known."""
+    same_input: bool
+    """True if several calls were given the very same tensor."""
+    caller: str
+    """Dotted name of the Python module whose code made the call."""
+    trained: bool
+    """True if the module had been trained or loaded when it was called."""
+    last_order: int = 0
+    """Position of the latest of the calls that was looked at."""
+    parameter_keys: frozenset[int] = frozenset()
+    name: str = ""
+    """What the code that made the call calls the module: `net`, `self.encoder`; empty if that is not known."""
+    callers: tuple[CallerFact, ...] = ()
+    """The user's frames around the first call, innermost first."""
+    followed: bool = True
+    """True if `backward()` or `grad()` was called, on whatever, after the latest call that was looked at."""
+    hooked: bool = False
+    """True if one of its layers has hooks."""
+    trainable_count: int = 0
+    """Parameters that wanted a gradient when it was first called."""
+    dropouts: tuple[DropoutFact, ...] = ()
+    """Calls of `F.dropout` in its code that are not told the mode; looked for in eval mode and without gradients."""
+    drew: bool | None = None
+    """True if random numbers were drawn on the CPU during the first call; None if that was not looked at."""
+    norms: NormsFact | None = None
+    """Its BatchNorm layers; None if it has none."""
+
+
+class ModeFact(NamedTuple):
+    """One call of `train()` or `eval()` by the user on one module."""
+
+    order: int
+    place: Place
+    module: int
+    training: bool
+
+
+class LoadFact(NamedTuple):
+    """One call of `load_state_dict()` of a module."""
+
+    order: int
+    place: Place
+    module: int
+    kind: str
+    name: str
+    """What the code there calls the module; empty if it has no name."""
+    state: str
+    """The same for the state dict."""
+    strict: bool
+    state_count: int
+    """Keys in the state dict."""
+    missing: tuple[str, ...]
+    """Keys of the module that the state dict lacks."""
+    unexpected: tuple[str, ...]
+    """Keys that the module does not know."""
+    used: bool
+    """True if the code does something with what the call returns."""
+    itself: bool = False
+    """True if the tensors given are the module's own, and optimizer steps had changed them since they were taken."""

@@ -1,0 +1,252 @@
+"""One cell with everything that was seen of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from torch_inspector.facts.errors import ErrorFact
+from torch_inspector.facts.graphs import BackwardFact, CutFact, PatternFact
+from torch_inspector.facts.optimizers import StepFact
+from torch_inspector.facts.place import Cell, Place
+from torch_inspector.facts.snapshot import Snapshot
+from torch_inspector.facts.text import ExpressionFact
+from torch_inspector.facts.trace import Trace
+from torch_inspector.facts.values import LossFact, SeriesFact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torch_inspector.account import MemoryReport
+    from torch_inspector.findings import Finding
+
+# A loss that has grown this often before the end is divergence; one that has not ended, only beyond the second, and
+# beyond the third for each call: a total of all losses grows with their number.
+_GREW_RATIO, _EXPLODED_RATIO, _EXPLODED_EACH = 10.0, 1e3, 20.0
+_FEW_LOSSES = 5
+
+
+# A part that no gradient reaches in this many steps of its own optimizer is cut off in each.
+_CUT_STEPS = 3
+
+
+def _growth(first: float | None, last: float | None, *, index: int, ended: bool) -> tuple[float, float] | None:
+    """First and last value of a loss that is positive and grew; None if it did not."""
+    if first is None or last is None or not first > 0:
+        return None
+    ratio = last / first
+    enough = ratio >= max(_EXPLODED_RATIO, _EXPLODED_EACH * index) and index >= _FEW_LOSSES
+    return (first, last) if enough or (ended and ratio >= _GREW_RATIO) else None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cell with everything that was seen of it."""
+
+    cell: Cell
+    before: Snapshot = field(default_factory=Snapshot)
+    trace: Trace = field(default_factory=Trace)
+    after: Snapshot = field(default_factory=Snapshot)
+    error: ErrorFact | None = None
+    duration_s: float = 0.0
+    inspection_s: float = 0.0
+    """Seconds that the inspector itself took before and after the cell."""
+    earlier: tuple[Run, ...] = ()
+    """Runs before this one, oldest first; they hold no earlier ones themselves."""
+    min_nbytes: int = 1 << 20
+    """Memory findings below this many bytes stay silent."""
+    account: MemoryReport | None = None
+    """Who holds all memory; only where the cell ran out of it or asked for the report. Earlier runs have none."""
+    findings: tuple[Finding, ...] = ()
+
+    def backward_before(self) -> BackwardFact | None:
+        """The backward call before the one that failed: the one on the same graph, or else the latest."""
+        refusal, error = self.error.refusal if self.error else None, self.error
+        if refusal is None or error is None:
+            return None
+        own = list(self.trace.backwards)
+        if own and own[-1].place == error.place and own[-1].number == refusal.number:
+            own.pop()
+        calls = [call for run in self.earlier for call in run.trace.backwards] + own
+        same = [call for call in calls if call.number == refusal.number >= 0]
+        return (same or calls)[-1] if calls else None
+
+    def steps_by_optimizer(self) -> dict[int, list[StepFact]]:
+        """Steps of this cell by key of the optimizer."""
+        steps: dict[int, list[StepFact]] = {}
+        for step in self.trace.steps:
+            steps.setdefault(step.optimizer, []).append(step)
+        return steps
+
+    def squashing_layers(self, kind: str) -> tuple[str, ...]:
+        """Paths of layers of one such kind in the modules that were called in this cell, each once."""
+        called = {call.module for call in self.trace.forwards}
+        modules = [module for module in self.after.modules if module.key in called]
+        found = (path for module in modules for path, own, _ in module.squashing_layers if own == kind)
+        return tuple(dict.fromkeys(found))
+
+    def losses_with(self, name: str) -> tuple[tuple[PatternFact, str, Place], ...]:
+        """Patterns of one name, with the loss whose graph has them and the line that made it, each line once.
+
+        Losses that nothing was called on count too, if the cell made them and a variable keeps them.
+        """
+        looked = [(b.witness.patterns, b.root, b.made_at) for b in self.trace.backwards if b.witness is not None]
+        kept = [(g.patterns, g.path, g.made_at) for g in self.after.graphs if g.made_at is not None and g.scalar]
+        found: dict[Place, tuple[PatternFact, str, Place]] = {}
+        for patterns, root, place in (*looked, *kept):
+            pattern = next((p for p in patterns if p.name == name), None)
+            if pattern is not None and place is not None and place not in found:
+                found[place] = (pattern, root, place)
+        return tuple(found.values())
+
+    def cut_parts(self) -> Iterator[tuple[CutFact, list[StepFact]]]:
+        """Parts that are called, that an optimizer holds and steps, and that a cut keeps from every gradient.
+
+        With each the steps of that optimizer. Only where every graph was seen whole, and the optimizer moves others.
+        """
+        witnesses = [one.witness for one in self.trace.backwards if one.witness is not None]
+        if not all(witness.complete for witness in witnesses):
+            return
+        reached = frozenset[int]().union(*(witness.leaf_keys for witness in witnesses))
+        for steps in self.steps_by_optimizer().values():
+            own, useless = steps[0].parameter_keys, any(step.has_closure or step.idle for step in steps)
+            if len(steps) < _CUT_STEPS or useless or not own & reached:
+                continue
+            # What a branch cuts off may be let through later, and then other cuts of it are meant as well.
+            switched = frozenset[int]().union(*(cut.keys for cut in self.trace.cuts if cut.optional))
+            cuts = [cut for cut in self.trace.cuts if cut.keys and cut.keys <= own - reached - switched]
+            yield from ((cut, steps) for cut in cuts[:1])
+
+    def part_path(self, cut: CutFact) -> str:
+        """What the user can type to get the part that a cut keeps from learning: `net.blocks[0]`."""
+        steps = (f"[{one}]" if one.isdigit() else f".{one}" for one in cut.part.split(".") if one)
+        return (self.module_path(cut.module) or "model") + "".join(steps)
+
+    def expressions(self, kind: str) -> tuple[ExpressionFact, ...]:
+        """Expressions of one kind that the cell came to, each line once."""
+        failed = self.error.place if self.error is not None else None
+        found: dict[Place, ExpressionFact] = {}
+        for fact in self.after.expressions:
+            late = (
+                failed is not None and failed.cell == fact.place.cell and (failed.line or 0) <= (fact.place.line or 0)
+            )
+            if fact.kind == kind and not late:
+                found.setdefault(fact.place, fact)
+        return tuple(found.values())
+
+    def operand_of(self, pattern: PatternFact) -> str:
+        """The variable that was given to a loss: as the code calls it, or the only one that could be; else empty."""
+        made = (pattern.nodes[-1:], pattern.shapes[:1])
+        fitting = [t.path for t in self.after.tensors if ((t.made_by,), (t.shape,)) == made]
+        return pattern.operands[0] if pattern.operands else fitting[0] if len(fitting) == 1 else ""
+
+    def module_path(self, key: int) -> str:
+        """What the user calls this module, or its class if no variable leads to it; empty if unknown."""
+        fact = self.after.module(key) or self.before.module(key)
+        return (fact.path or fact.kind) if fact else ""
+
+    def parameter_path(self, key: int) -> str:
+        """What the user can type to get this parameter; empty if no variable leads there."""
+        for module in self.after.modules:
+            name = dict(module.parameter_names).get(key)
+            if name is not None and module.path:
+                return f"{module.path}.{name}"
+        return next((tensor.path for tensor in self.after.tensors if tensor.key == key), "")
+
+    def owner_path(self, keys: frozenset[int]) -> str:
+        """The first named module that has some of these parameters, or the variable that is one; empty if unknown."""
+        owners = [module.path for module in self.after.modules if module.path and module.parameter_keys & keys]
+        called = [call.name for call in self.trace.forwards if call.name and call.parameter_keys & keys]
+        tensors = [tensor.path for tensor in self.after.tensors if tensor.key in keys]
+        return next(iter((*owners, *called, *tensors)), "")
+
+    def divergence(self) -> tuple[float, float] | None:
+        """A loss that grew at least tenfold before it was not finite any more, or without end: first and last value."""
+        if any(step.maximizes for step in self.trace.steps):
+            return None
+        ends = bool(self.after.spoiled_weights)
+        listed = self.bad_series()
+        if listed is not None and (pair := _growth(listed.first, listed.last, index=listed.count, ended=True)):
+            return pair
+        for place in dict.fromkeys(loss.place for loss in self.trace.losses):
+            losses = [loss for loss in self.trace.losses if loss.place == place]
+            finite = [loss.value for loss in losses if isfinite(loss.value)]
+            if finite and finite == sorted(finite):
+                ended = ends or len(finite) < len(losses)
+                if pair := _growth(finite[0], finite[-1], index=losses[-1].index, ended=ended):
+                    return pair
+        return None
+
+    def nonfinite_cause(self) -> str:
+        """What was not finite first: `clip`, `gradient`, `weights`, `loss`, or `rate` if the loss grew until then.
+
+        Empty if all that was looked at is finite, or if a loss scaler deals with it.
+        """
+        losses = self.trace.losses
+        if not self._stays_nonfinite():
+            return ""
+        spoiled = any(loss.spoiled_gradients for loss in losses)
+        if any(fact.kind.startswith("scaler.") for fact in self.trace.counts) and not self.after.spoiled_weights:
+            return ""
+        if spoiled:
+            return "clip" if any(clip.spreads() for clip in self.trace.clips) else "gradient"
+        return self._late_cause()
+
+    def _late_cause(self) -> str:
+        """The same where every gradient that was looked at is finite."""
+        bad = self.first_nonfinite_loss()
+        if bad is not None and bad.spoiled_weights and bad is self.trace.losses[0]:
+            return "weights"
+        if self.divergence() is not None:
+            return "rate" if bad or self.after.spoiled_weights or self.bad_series() else ""
+        if bad is not None or self.bad_series() is not None:
+            return "loss"
+        return "weights" if self.after.spoiled_weights else ""
+
+    def bad_series(self) -> SeriesFact | None:
+        """A list of losses that ends in NaN or infinity; other lists may, where weights and losses are finite."""
+        seen = bool(self.after.spoiled_weights) or self.first_nonfinite_loss() is not None
+        named = (one for one in self.after.series if seen or (not self.trace.losses and "loss" in one.path.lower()))
+        return next((one for one in named if one.first_bad is not None), None)
+
+    def _stays_nonfinite(self) -> bool:
+        """True unless whatever was not finite was skipped: a bad batch, a step without effect."""
+        if self.after.spoiled_weights or self.bad_series() is not None:
+            return True
+        asks = "isfinite" in self.cell.code or "isnan" in self.cell.code
+        last = self.trace.losses[-1].value if self.trace.losses else 0.0
+        return not asks and (not isfinite(last) or not self.trace.steps)
+
+    def graph_in_half(self, loss: LossFact) -> bool:
+        """True if the graph of a loss computed in float16."""
+        graphs = [backward.witness for backward in self.trace.backwards if backward.place == loss.place]
+        return any(graph is not None and graph.float16_count > 0 for graph in graphs)
+
+    def first_nonfinite_loss(self) -> LossFact | None:
+        """The first loss that was looked at and was not finite."""
+        return next((loss for loss in self.trace.losses if not isfinite(loss.value)), None)
+
+    def underflowed(self) -> tuple[LossFact, ...]:
+        """Losses in float16 that are not zero and left gradients which are zero everywhere, if all of them did."""
+        losses = [loss for loss in self.trace.losses if loss.gradient_count and self.graph_in_half(loss)]
+        empty = [loss for loss in losses if loss.zero_gradients == loss.gradient_count and loss.value]
+        return tuple(empty) if len(empty) == len(losses) else ()
+
+    def overflowed(self) -> bool:
+        """True if a loss was not finite, its weights and inputs were, and its graph computed in float16."""
+        loss = self.first_nonfinite_loss() if self.nonfinite_cause() == "loss" else None
+        given = loss is not None and any(not one.computed for one in loss.origins)
+        return loss is not None and not given and not loss.spoiled_weights and self.graph_in_half(loss)
+
+    def source_of(self, cell: int | None) -> str:
+        """Text of this cell or an earlier one; empty if it is not known."""
+        known = (one.cell.source for one in (self, *reversed(self.earlier)) if one.cell.number == cell)
+        return next(known, "")
+
+    def optimizer_path(self, key: int) -> str:
+        """What the user calls this optimizer, globally or where it steps; empty if it has no name."""
+        fact = self.after.optimizer(key) or self.before.optimizer(key)
+        if fact is not None and fact.path:
+            return fact.path
+        return next((step.name for step in self.trace.steps if step.optimizer == key and step.name), "")

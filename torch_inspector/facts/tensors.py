@@ -1,0 +1,56 @@
+"""Tensors that the user can name, and the memory of devices."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch_inspector.facts.place import Place, Shape
+
+
+class TensorFact(NamedTuple):
+    """One tensor that the user can name."""
+
+    path: str
+    """What the user can type to get it: `history['loss'][3]`."""
+    shape: Shape
+    dtype: str
+    device: str
+    nbytes: int
+    storage_nbytes: int
+    """Bytes of the whole storage behind it; larger than `nbytes` for a view."""
+    requires_grad: bool
+    is_leaf: bool
+    made_by: str
+    """Name of the autograd node which made it; empty for leaves."""
+    key: int
+    first_seen_cell: int | None = None
+
+
+class PinFact(NamedTuple):
+    """A storage that only small views of it keep alive."""
+
+    paths: tuple[str, ...]
+    """The views."""
+    nbytes: int
+    """Bytes that they show together."""
+    storage_nbytes: int
+    device: str
+    key: int
+    """Identity of the storage."""
+    made_at: Place | None = None
+    """The line of the cell that made the first of them."""
+
+
+class MemoryFact(NamedTuple):
+    """Memory of one device or of the host process."""
+
+    device: str
+    """`host`, `cuda:0`, `mps:0`, …"""
+    allocated_nbytes: int
+    """In use: resident set of the process, or what torch has handed out on the device."""
+    reserved_nbytes: int | None = None
+    """Taken from the device by torch's allocator."""
+    peak_nbytes: int | None = None
+    """Highest `allocated_nbytes` so far, as the process or torch counts it."""
+    free_nbytes: int | None = None
+    total_nbytes: int | None = None

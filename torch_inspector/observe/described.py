@@ -1,0 +1,119 @@
+"""One tensor, module or optimizer of the user as a fact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torch_inspector.facts import ModuleFact, OptimizerFact, TensorFact
+from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe.history import node_of, optimizer_tensors
+from torch_inspector.observe.ledger import groups_of, parameters_of
+from torch_inspector.observe.reach import gradients_readable, is_leaf
+
+
+def module_fact(path: str, module: Any, key: int, *, full: bool, trained: bool) -> ModuleFact:
+    """A module; with `full` its layers and parameters too."""
+    fields = kinds.fields_of(module)
+    training = fields.get("training") is True
+    if not full:
+        return ModuleFact(key, path, kinds.class_name(module), training, trained=trained)
+    inside = layers.look_inside(module)
+    parameters = list(layers.walk_parameters(module))
+    squashing = [(_path_in(module, path, name), kind, axis) for name, kind, axis in layers.squashing_layers(module)]
+    return ModuleFact(
+        key=key,
+        path=path,
+        kind=kinds.class_name(module),
+        training=training,
+        awake=inside.awake,
+        asleep=inside.asleep,
+        frozen_asleep=inside.frozen_asleep,
+        devices=tuple(sorted({str(p.device) for _, p in parameters})),
+        parameter_count=sum(layers.number_of(p) for _, p in parameters),
+        trainable_count=sum(layers.number_of(p) for _, p in parameters if p.requires_grad),
+        parameter_nbytes=sum(layers.nbytes_of(p) for _, p in parameters),
+        parameter_keys=frozenset(id(p) for _, p in parameters),
+        parameter_names=tuple((id(p), name) for name, p in parameters),
+        softmax_layers=tuple(where for where, kind, _ in squashing if kind in ("Softmax", "Softmax2d")),
+        squashing_layers=tuple(squashing),
+        frozen_keys=frozenset(id(p) for _, p in parameters if not p.requires_grad),
+        trained=trained,
+    )
+
+
+def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> OptimizerFact:
+    """An optimizer; with `full` what its state and gradients take, too."""
+    groups = groups_of(optimizer)
+    rates: list[Any] = [group.get("lr") for group in groups]
+    parameters = [p for group in parameters_of(optimizer) for p in group]
+    keys = frozenset(map(id, parameters))
+    state = [t for t in optimizer_tensors(optimizer) if id(t) not in keys] if full else []
+    return OptimizerFact(
+        key=key,
+        path=path,
+        kind=kinds.class_name(optimizer),
+        learning_rate=float(rates[0]) if rates and type(rates[0]) in (int, float) else None,
+        parameter_keys=keys,
+        parameter_count=len(parameters),
+        state_nbytes=sum(layers.nbytes_of(t) for t in state),
+        state_devices=tuple(sorted({str(t.device) for t in state if t.dim()})),
+        parameter_devices=tuple(sorted({str(p.device) for p in parameters})) if full else (),
+        gradient_nbytes=_gradient_nbytes(parameters) if full else 0,
+    )
+
+
+def _gradient_nbytes(parameters: list[Any]) -> int:
+    if not gradients_readable():
+        return 0
+    return sum(layers.nbytes_of(p.grad) for p in parameters if is_leaf(p) and p.grad is not None)
+
+
+def still_true(fact: TensorFact, tensor: torch.Tensor) -> bool:
+    """True if a fact that was made of an object at the same address and path is still true of it."""
+    try:
+        return tensor.shape == fact.shape and tensor.requires_grad == fact.requires_grad
+    except Exception:  # noqa: BLE001
+        return False
+
+
+def tensor_fact(path: str, tensor: torch.Tensor, first_seen: int | None) -> TensorFact:
+    """A tensor; `first_seen` is the cell after which it was first there."""
+    made_by = node_of(tensor)
+    own, storage = layers.nbytes_of(tensor), private.storage_of(tensor)
+    return TensorFact(
+        path=path,
+        shape=_shape(tensor),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        device=str(tensor.device),
+        nbytes=own,
+        storage_nbytes=own if storage is None else storage[1],
+        requires_grad=tensor.requires_grad,
+        is_leaf=is_leaf(tensor),
+        made_by="" if made_by is None else type(made_by).__name__,
+        key=id(tensor),
+        first_seen_cell=first_seen,
+    )
+
+
+def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The shape; empty for tensors that have none yet or of which the parts differ."""
+    try:
+        return tuple(int(n) for n in tensor.shape)
+    except Exception:  # noqa: BLE001
+        return ()
+
+
+def _path_in(module: Any, path: str, name: str) -> str:
+    """`net[3]` for a layer of a Sequential, `net.heads['a']` in a ModuleDict, `net.head` for a named one."""
+    text, here = path, module
+    for part in name.split(".") if name else ():
+        if type(here) in (torch.nn.Sequential, torch.nn.ModuleList) and part.isdigit():
+            text += f"[{part}]"
+        elif type(here) is torch.nn.ModuleDict:
+            text += f"[{part!r}]"
+        else:
+            text += f".{part}"
+        here = (kinds.fields_of(here).get("_modules") or {}).get(part)
+    return text
