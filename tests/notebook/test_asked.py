@@ -1,6 +1,7 @@
 """`%torchcheck memory`, `holders` and `free` in a real shell."""
 
 import gc
+import re
 import weakref
 
 import pytest
@@ -15,6 +16,7 @@ FAILS = "def step():\n    hidden = torch.randn(700, 300)\n    raise ValueError('
 
 @pytest.fixture
 def notebook():
+    gc.collect()  # these ask about the whole heap: what earlier tests left there is no part of the answer
     with a_notebook() as notebook:
         notebook.run(SETUP)
         notebook.run(BIG)
@@ -78,8 +80,7 @@ def test_what_it_does_not_understand_gets_one_line(notebook, line, expected):
 def test_free_says_first_and_does_nothing(notebook):
     notebook.run("torch.randn(400, 300)")
     text = answer(notebook, "%torchcheck free")
-    assert "old outputs" in text
-    assert "469 KB" in text
+    assert re.search(r"old outputs +469 KB", text), text
     assert "del big" in text
     assert any(isinstance(value, torch.Tensor) for value in notebook.shell.user_ns["Out"].values())
 

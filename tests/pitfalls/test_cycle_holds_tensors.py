@@ -1,5 +1,6 @@
 """Objects in circles that were let go of, and objects that something holds."""
 
+import builtins
 import gc
 
 import pytest
@@ -115,3 +116,10 @@ def test_it_is_said_once_and_louder_with_empty_cache():
 )
 def test_what_is_held_or_gone(cells):
     assert found(*cells) == []
+
+
+def test_what_a_program_puts_among_the_builtins_is_no_part_of_the_circle(monkeypatch):
+    """`get_ipython` stands there while a cell runs, and leads to the shell and all that it has."""
+    monkeypatch.setattr(builtins, "crowd", [[number] for number in range(100_000)], raising=False)
+    ((_, finding),) = found("net = nn.Linear(1000, 1000)\nnet.say = net.extra_repr", "del net")
+    assert finding.subject == "net"

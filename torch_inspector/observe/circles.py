@@ -140,4 +140,4 @@ def _take(things: list[Any], found: list[Any], seen: set[int], walls: dict[int, 
             seen.add(id(thing))
             found.append(thing)
             if kind is FunctionType:
-                seen.add(id(thing.__globals__))
+                seen |= {id(thing.__globals__), id(thing.__builtins__)}
