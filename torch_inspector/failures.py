@@ -43,6 +43,13 @@ class Failures:
         self.recent.append(f"{part}: {type.__dict__['__name__'].__get__(type(error))}\n{''.join(lines)}")
         _log.debug("%s failed: %s\n%s", part, type.__dict__["__name__"].__get__(type(error)), "".join(lines))
 
+    def swallow(self, part: str, error: BaseException, *, interrupts: bool = False) -> bool:
+        """Notes what failed in a part; True if it ends there, False if it is to be raised again: see `guard`."""
+        self.note(part, error)
+        if isinstance(error, KeyboardInterrupt):
+            return interrupts
+        return isinstance(error, Exception) and (interrupts or not _from_signal(error))
+
     def gave_up(self, part: str) -> bool:
         """True if this part has failed so often that it is not tried any more."""
         return self.counts.get(part, 0) >= _PATIENCE
@@ -62,12 +69,7 @@ class Guard:
         """Nothing to prepare."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if error is None:
-            return False
-        self._failures.note(self._part, error)
-        if isinstance(error, KeyboardInterrupt):
-            return self._interrupts
-        return isinstance(error, Exception) and (self._interrupts or not _from_signal(error))
+        return error is not None and self._failures.swallow(self._part, error, interrupts=self._interrupts)
 
 
 def _from_signal(error: BaseException) -> bool:

@@ -186,11 +186,17 @@ class Session:
 
     def _judge(self, run: Run, pitfalls: Iterable[Pitfall]) -> list[Finding]:
         found: list[tuple[Pitfall, list[Finding]]] = []
+        muted, failures = self.settings.muted, self.failures
         for pitfall in pitfalls:
-            if pitfall.slug in self.settings.muted or self.failures.gave_up(pitfall.slug):
+            if pitfall.slug in muted or failures.gave_up(pitfall.slug):
                 continue
-            with self.failures.guard(pitfall.slug):
+            # A hundred of them after each cell: without the objects of a `with`.
+            try:
                 findings = list(pitfall.check(run))
+            except BaseException as error:
+                if not failures.swallow(pitfall.slug, error):
+                    raise
+            else:
                 if findings:
                     found.append((pitfall, findings))
         return self._stamped(found, run.cell) if found else []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from torch_inspector.observe.recorder import NOWHERE, Site
+
 # Steps looked at from the start of a cell: enough for a mistake of two optimizers in turn that shows twice in a row.
 _FIRST_STEPS = 6
 # Steps looked at again when a module is called in another mode, backward from another line, and at every eightfold.
@@ -30,6 +32,9 @@ class Attention:
         "busy",
         "foreign",
         "graphs_wanted",
+        "latest_backward",
+        "latest_clear",
+        "latest_step",
         "looking",
         "quiet_steps",
         "step_count",
@@ -41,13 +46,13 @@ class Attention:
         self.foreign = False
         """True if other threads train: their gradients are written without the GIL and must not be read."""
         self.begin(0)
-        self.watching = False
-        """True while a cell is recorded."""
+        self.end()
 
     def begin(self, thread: int) -> None:
         """A cell begins in this thread: everything in it is new."""
         self.thread = thread
         self.watching = True
+        """True while a cell is recorded."""
         self.busy = True
         """True if a wrapper has more to do than to count."""
         self.foreign = self.foreign and threading.active_count() > 1
@@ -57,17 +62,30 @@ class Attention:
         """Backward calls whose graph is to be read although their line is known."""
         self.quiet_steps = 0
         """Steps that are only counted from now on; none while busy."""
+        self._forget()
         self.step_count = 0
         self._until = _FIRST_STEPS
         self._next_look = _FIRST_STEPS * _EIGHTFOLD
         self._backwards_left = _BACKWARDS
         self._models_left = _MODELS
 
+    def end(self) -> None:
+        """Nothing is recorded any more."""
+        self.watching = False
+        self._forget()
+
+    def _forget(self) -> None:
+        """Where the latest calls came from that were only counted: nowhere while nothing is only counted."""
+        self.latest_backward: Site = NOWHERE
+        self.latest_clear: Site = NOWHERE
+        self.latest_step: Site = NOWHERE
+
     def again(self) -> None:
         """Something new has happened: the next steps are looked at."""
         self._until = max(self._until, self.step_count + 1 + _IN_A_ROW)
         self._backwards_left = _BACKWARDS
         self.busy, self.quiet_steps = True, 0
+        self._forget()
 
     def look_into_graphs(self) -> None:
         """A model is called for the first time: the graphs of its first losses are read, whichever line makes them."""

@@ -59,8 +59,6 @@ class BackwardWatch:
         self._unheld = unheld
         self._recorder: Recorder | None = None
         self._quiet: dict[tuple[int, int], Site] = {}
-        self._latest = NOWHERE
-        """Where the latest call that was only counted came from."""
         self.facts: list[BackwardFact] = []
         self.patches = (
             Patch(torch.autograd, "backward", self._wrap_backward),
@@ -69,7 +67,7 @@ class BackwardWatch:
 
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
-        self._recorder, self.facts, self._latest = recorder, [], NOWHERE
+        self._recorder, self.facts = recorder, []
         self._quiet.clear()
         self.values.open()
 
@@ -81,14 +79,14 @@ class BackwardWatch:
         attention, mark = self._attention, self._reader.mark
 
         def backward(*args: Any, **kwargs: Any) -> Any:
-            if _is_compiling() or not attention.watching:
+            if _is_compiling():
                 return original(*args, **kwargs)
-            looked, site = None, None
-            if not attention.busy:
-                # Past `Tensor.backward`, without making a frame object for it.
-                frame, site = _getframe(2), self._latest
-                if site is None or site.lasti != frame.f_lasti or site.code is not frame.f_code:
-                    site = self._known_site(frame)
+            latest, looked = attention.latest_backward, None
+            if latest is NOWHERE and not attention.watching:
+                return original(*args, **kwargs)
+            # Past `Tensor.backward`, without making a frame object for it.
+            same = latest.lasti == (frame := _getframe(2)).f_lasti and latest.code is frame.f_code
+            site = latest if same else self._known_site(frame)
             if site is not None:
                 site.count += 1
                 if not site.count & _UNMARKED:
@@ -112,8 +110,12 @@ class BackwardWatch:
         return backward
 
     def _known_site(self, frame: FrameType) -> Site | None:
+        """The site of a call that is only counted; None if there is more to do."""
+        if self._attention.busy:
+            return None
         site = self._quiet.get((id(frame.f_code), frame.f_lasti))
-        self._latest = self._latest if site is None else site
+        if site is not None:
+            self._attention.latest_backward = site
         return site
 
     def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,6 +143,7 @@ class BackwardWatch:
         site = recorder.site("backward", frame)
         if site.count == 1:
             attention.again()
+            self._forwards.look_anew()
         if site.count >= _FIRST_GRAPHS:
             self._quiet[id(outer.f_code), outer.f_lasti] = site
         seen = self._wants_graph(site) and self._look(recorder, site, given, frame)

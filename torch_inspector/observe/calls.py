@@ -23,6 +23,7 @@ class Calls:
     __slots__ = (
         "_random",
         "_ref",
+        "anywhere",
         "callers",
         "code",
         "count",
@@ -66,6 +67,8 @@ class Calls:
         self.count = 0
         self.quiet = False
         """True if the next call is only counted."""
+        self.anywhere = False
+        """True if that call is counted whichever line makes it."""
         self.module = 0
         self.name = ""
         self.place = Place()

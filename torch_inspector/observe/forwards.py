@@ -137,18 +137,20 @@ class ForwardWatch:
                 return original(module, *args, **kwargs)
             # What the original does, instead of it: nested modules have all the depth that they had.
             run = (module._compiled_call_impl or module._call_impl) if plain else original.__get__(module)
-            frame = calls = None
-            if not state.passing:
-                frame, calls = _getframe(1), latest(id(module))
-                if (
-                    calls is None
-                    or calls.lasti != frame.f_lasti
-                    or calls.code is not frame.f_code
-                    or calls.grad_enabled is not _is_grad_enabled()
+            passing, counted = state.passing, None
+            if not passing:
+                counted = latest(id(module))
+                if counted is not None and (
+                    counted.grad_enabled is not _is_grad_enabled()
+                    or not (
+                        counted.anywhere
+                        or (counted.lasti == (frame := _getframe(1)).f_lasti and counted.code is frame.f_code)
+                    )
                 ):
-                    # Not asked where a call is only counted.
-                    frame, calls = frame if _get_ident() == state.thread else None, None
-            if frame is None:
+                    counted = None
+                # Not asked where a call is only counted.
+                passing = counted is None and _get_ident() != state.thread
+            if passing:
                 try:
                     return run(*args, **kwargs)
                 except BaseException as error:
@@ -156,10 +158,10 @@ class ForwardWatch:
                     raise
             state.passing, looked = True, None
             try:
-                if calls is not None:
-                    calls.count += 1
+                if counted is not None:
+                    counted.count += 1
                 else:
-                    looked = self._enter(module, args, frame)
+                    looked = self._enter(module, args, _getframe(1))
                 result = run(*args, **kwargs)
             except BaseException as error:
                 unframe(error)
@@ -188,6 +190,7 @@ class ForwardWatch:
                 if len(state.calls) >= _CALLS_KEPT:
                     return None
                 calls = state.calls[key] = Calls(module, frame, training=training, grad_enabled=grad_enabled)
+                self.look_anew()
                 self.something_new()
                 calls.inside = inside
                 calls.describe(module, args, frame, recorder)
@@ -202,11 +205,26 @@ class ForwardWatch:
             if calls.quiet:
                 calls.look_again(module)
                 calls.leave_with(module, state.latest)
+                self._note_where(calls)
                 state.latest[id(module)] = calls
             if looked is not None:
                 self._note_again(calls)
                 calls.begin()
         return looked
+
+    def look_anew(self) -> None:
+        """The next call of each module is looked at, wherever it comes from."""
+        self._state.latest.clear()
+
+    def _note_where(self, calls: Calls) -> None:
+        """Of a module without weights and modes, a loss as a rule, only one line is looked for: it is not asked again.
+
+        A new line of a model, or one that calls `backward`, ends that.
+        """
+        same = [one for one in self._state.calls.values() if one.module == calls.module]
+        plain = not (calls.parameter_keys or calls.inside.awake or calls.inside.asleep)
+        for one in same:
+            one.anywhere = plain and len(same) == 1
 
     def _inside(self, module: Any, key: int) -> layers.Inside:
         """Its layers: a part can be put to sleep while the mode of the whole stays."""

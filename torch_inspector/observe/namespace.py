@@ -60,7 +60,7 @@ def hidden(name: object) -> bool:
     """True for names that IPython keeps for itself."""
     if type(name) is not str or name in _IPYTHONS:
         return True
-    return name.startswith("_") and _HISTORY.match(name) is not None
+    return name[:1] == "_" and _HISTORY.match(name) is not None
 
 
 def walk_names(names: Iterable[tuple[Any, Any]], deadline: float, cpu_s: float | None = None) -> Names:

@@ -151,7 +151,7 @@ class TorchObserver:
 
     def close(self) -> None:
         """Records no more."""
-        self._attention.watching = False
+        self._attention.end()
         for watch in self._watches():
             with self._failures.guard("close"):
                 watch.close()

@@ -14,7 +14,6 @@ from torch.optim import optimizer as optim
 from torch_inspector.facts import ClearFact, Place, StepFact
 from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.naming import name_in
-from torch_inspector.observe.recorder import NOWHERE
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -44,8 +43,6 @@ class StepWatch:
         self._before_step, self._after_step = self._hook_before(), self._hook_after()
         self._quiet_steps: dict[tuple[int, int, int], Site] = {}
         self._quiet_clears: dict[tuple[int, int, int], Site] = {}
-        self._latest_step, self._latest_clear = NOWHERE, NOWHERE
-        """Where the latest calls came from that were only counted."""
         self._steps_of: dict[int, int] = {}
         self._moved: set[int] = set()
         """Optimizers of which a step has been seen to change weights: no later one is compared."""
@@ -76,7 +73,6 @@ class StepWatch:
         self._recorder, self._steps_of, self._moved = recorder, {}, set()
         self._quiet_steps.clear()
         self._quiet_clears.clear()
-        self._latest_step = self._latest_clear = NOWHERE
         self.facts, self.clears = [], {}
 
     def close(self) -> None:
@@ -108,11 +104,11 @@ class StepWatch:
         attention = self._attention
 
         def zero_grad(*args: Any, **kwargs: Any) -> Any:
-            if _is_compiling() or not attention.watching:
+            if _is_compiling():
                 return original(*args, **kwargs)
-            site: Site | None = self._latest_clear
-            if site is None or site.owner != id(args[0]) or attention.busy:
-                if _get_ident() != attention.thread:
+            site: Site | None = attention.latest_clear
+            if site is None or site.owner != id(args[0]):
+                if not attention.watching or _get_ident() != attention.thread:
                     return original(*args, **kwargs)
                 site = self._known_clear(args[0], _getframe(1))
             if site is not None:
@@ -130,9 +126,11 @@ class StepWatch:
 
     def _known_clear(self, owner: Any, frame: FrameType) -> Site | None:
         """The site of a call that is only counted; None if there is more to do."""
-        key = (id(frame.f_code), frame.f_lasti, id(owner))
-        site = None if self._attention.busy else self._quiet_clears.get(key)
-        self._latest_clear = self._latest_clear if site is None else site
+        if self._attention.busy:
+            return None
+        site = self._quiet_clears.get((id(frame.f_code), frame.f_lasti, id(owner)))
+        if site is not None:
+            self._attention.latest_clear = site
         return site
 
     def _note_clear(self, owner: Any, frame: FrameType) -> None:
@@ -241,14 +239,14 @@ class StepWatch:
         attention = self._attention
 
         def after_step(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:  # noqa: ARG001
-            if _is_compiling() or not attention.watching:
+            if _is_compiling():
                 return
             # Not from which line: a new loop has a backward call of its own, which ends the quiet.
-            site = self._latest_step
-            if attention.quiet_steps > 0 and site.owner == id(optimizer):
+            site = attention.latest_step
+            if site.owner == id(optimizer) and attention.quiet_steps > 0:
                 site.count += 1
                 attention.quiet_steps -= 1
-            else:
+            elif attention.watching:
                 self._count_step(optimizer, _getframe(2))
 
         return after_step
@@ -260,7 +258,7 @@ class StepWatch:
             return
         site = self._quiet_steps.get((id(frame.f_code), frame.f_lasti, id(optimizer)))
         if site is not None and self._attention.quiet_steps > 0:
-            self._latest_step = site
+            self._attention.latest_step = site
             site.count += 1
             self._attention.quiet_steps -= 1
         else:
