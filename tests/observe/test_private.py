@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from torch.utils.checkpoint import checkpoint
 
 from torch_inspector.observe import private
 
@@ -60,57 +59,6 @@ def test_numbers_of_nodes_grow():
     assert before <= private.node_number(first.grad_fn) < private.node_number(second.grad_fn)
     assert private.node_number(second.grad_fn) < private.sequence_number()
     assert private.node_number(object()) == -1
-
-
-def test_saved_tensors_run_no_hook():
-    unpacked = []
-
-    def unpack(value):
-        unpacked.append(value)
-        return value
-
-    weight = torch.ones(3, requires_grad=True)
-    with torch.autograd.graph.saved_tensors_hooks(lambda value: value, unpack):
-        out = (weight * weight).exp()
-    assert [type(one) for one in private.saved_tensors(out.grad_fn)] == [torch.Tensor]
-    assert unpacked == []
-
-
-def test_saved_tensors_recompute_no_checkpoint():
-    calls = []
-
-    def layer(value):
-        calls.append(1)
-        return value.exp().sin()
-
-    out = checkpoint(layer, torch.ones(3, requires_grad=True), use_reentrant=False)
-    node = out.grad_fn
-    assert list(private.saved_tensors(node))
-    assert len(calls) == 1
-
-
-def test_freed_values_of_a_custom_function_are_nothing():
-    class Double(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, value):
-            ctx.save_for_backward(value)
-            return value * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            (_,) = ctx.saved_tensors
-            return grad * 2
-
-    out = Double.apply(torch.ones(2, requires_grad=True))
-    assert [one is None for one in private.saved_tensors(out.grad_fn)] == [False]
-    out.sum().backward()
-    assert [one is None for one in private.saved_tensors(out.grad_fn)] == [True]
-
-
-def test_lists_of_saved_tensors_are_seen_one_by_one():
-    weights = [torch.ones(2, requires_grad=True) for _ in range(3)]
-    out = torch.linalg.multi_dot([torch.ones(2, 2) * w for w in weights])
-    assert all(one is None or isinstance(one, torch.Tensor) for one in private.saved_tensors(out.grad_fn))
 
 
 def test_output_shape():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -12,6 +11,7 @@ from torch_inspector.observe import private
 from torch_inspector.observe.consumers import Consumers, made_by, number_of
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_value
 
 BLOWN = "blown-up"
 
@@ -77,8 +77,7 @@ def _sides(node: Node) -> list[Shape]:
 
 
 def _saved_shape(node: Node, name: str) -> Shape | None:
-    kept: Any = getattr(node, f"_raw_saved_{name}", None)
-    value: Any = kept.data if kept is not None else None
+    value = saved_value(node, name)
     return tuple(value.shape) if type(value) in (torch.Tensor, torch.nn.Parameter) else None
 
 

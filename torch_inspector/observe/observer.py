@@ -49,6 +49,7 @@ from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
 from torch_inspector.observe.repeated import with_texts
 from torch_inspector.observe.retained import with_places
+from torch_inspector.observe.saved import hooked
 from torch_inspector.observe.scaling import ScalingWatch
 from torch_inspector.observe.snapshot import Look, Snapshots
 from torch_inspector.observe.steps import StepWatch
@@ -108,7 +109,7 @@ class TorchObserver:
 
     def install(self) -> None:
         """Puts all wrappers in place."""
-        for install in (*(patch.install for patch in self._patches()), self._steps.install):
+        for install in (*(patch.install for patch in self._patches()), self._steps.install, hooked.install):
             with self._failures.guard("install"):
                 install()
         with self._failures.guard("compiler"):
@@ -119,7 +120,7 @@ class TorchObserver:
     def remove(self) -> None:
         """Puts everything back that was wrapped."""
         self.close()
-        for remove in (self._steps.remove, *(patch.remove for patch in reversed(self._patches()))):
+        for remove in (hooked.remove, self._steps.remove, *(patch.remove for patch in reversed(self._patches()))):
             with self._failures.guard("remove"):
                 remove()
         with self._failures.guard("compiler"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from types import CodeType, FrameType
 from typing import Any
@@ -93,30 +93,6 @@ def tell_dynamo() -> None:
             module.unpatched_nn_module_call = torch.nn.Module.__call__
 
 
-_GETTERS: dict[str, tuple[Any, ...]] = {}
-
-
-def saved_tensors(node: Node) -> Iterator[Any]:
-    """What a node keeps for backward, as stored: a tensor, an object that a hook packed, or None once freed.
-
-    Nothing is unpacked: `_saved_*` would run the user's hooks and recompute checkpointed layers.
-    """
-    kind = type(node)
-    getters = _GETTERS.get(kind.__name__)
-    if getters is None:
-        getters = tuple(getattr(kind, name) for name in dir(kind) if name.startswith("_raw_saved_"))
-        if kind.__module__ != "torch.autograd.function":
-            _GETTERS[kind.__name__] = getters
-    for getter in getters:
-        try:
-            saved = getter.__get__(node)
-        except RuntimeError:  # freed, for nodes of custom functions
-            yield None
-            continue
-        for one in saved if type(saved) in (tuple, list) else (saved,):
-            yield one.data if one is not None else None
-
-
 def tie(node: Node, thing: object) -> None:
     """Lets an object live as long as a node does, in the dictionary that torch keeps for anomaly mode."""
     try:
@@ -195,30 +171,6 @@ def deep_walk_limit() -> int:
 
     soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
     return 10_000 if soft == resource.RLIM_INFINITY or soft >= 8 << 20 else 1_000
-
-
-_RAW_SAVED: dict[type[Any], tuple[Any, ...]] = {}
-
-
-def saved_values(node: Node) -> Iterator[tuple[Any, Any]]:
-    """What a node keeps for backward with the hook that would unpack it; nothing is unpacked.
-
-    The value is a tensor, an object that a hook packed, or None once freed.
-    """
-    kind = type(node)
-    getters = _RAW_SAVED.get(kind)
-    if getters is None:
-        getters = tuple(getattr(kind, name) for name in dir(kind) if name.startswith("_raw_saved_"))
-        if kind.__module__ != "torch.autograd.function":
-            _RAW_SAVED[kind] = getters
-    for getter in getters:
-        try:
-            saved = getter.__get__(node)
-        except RuntimeError:  # freed, for nodes of custom functions
-            continue
-        for one in saved if type(saved) in (tuple, list) else (saved,):
-            if one is not None:
-                yield one.data, getattr(one, "unpack_hook", None)
 
 
 def kept_by_function(node: Node) -> list[Any]:

@@ -8,6 +8,7 @@ from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_values
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of
 
 PROBABILITIES = "probabilities-in-nll"
@@ -166,7 +167,7 @@ def _reads_gathered(node: Node, _: list[Node], shape: Shape) -> bool:
 def _reads_picked(node: Node, _: list[Node], shape: Shape) -> bool:
     """`p[torch.arange(n), labels]` picks one class for each of n samples."""
     picked = private.output_shape(node)
-    given = [tuple(one.shape) for one in private.saved_tensors(node) if one is not None]
+    given = [tuple(one.shape) for one, _ in saved_values(node) if one is not None]
     return len(shape) == 2 and picked == (shape[0],) and given == [picked, picked] and _unlike(shape)  # noqa: PLR2004
 
 

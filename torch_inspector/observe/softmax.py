@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_value
 
 SOFTMAX = "softmax-before-log-softmax"
 TWICE = "log-softmax-twice"
@@ -154,8 +154,7 @@ def _averages(node: Node) -> bool:
     """True for `/ 3` and `* 0.5`, which average; a factor above 1 makes scores of probabilities, on purpose."""
     times = type(node).__name__ == "MulBackward0"
     first = node.next_functions[0][0] is not None
-    saved: Any = getattr(node, "_raw_saved_other" if first else "_raw_saved_self", None) if first or times else None
-    number: Any = saved.data if saved is not None else None
+    number = saved_value(node, "other" if first else "self") if first or times else None
     if type(number) is not torch.Tensor or number.dim() or not number.is_cpu or number.is_complex():
         return False
     storage = private.storage_of(number)

@@ -12,6 +12,7 @@ from torch_inspector.observe import layers, private
 from torch_inspector.observe.consumers import Consumers, number_of
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_value
 
 # Smaller gradients are made and forgotten without anybody noticing.
 _LEAST_NBYTES = 1 << 20
@@ -57,6 +58,5 @@ def _used_by(node: Node, row: int) -> int | None:
         return None if made is None or getattr(node, "_saved_sparse_grad", False) else number_of(made)
     if kind not in _LOOKUPS or node._saved_sparse:
         return None
-    kept: Any = node._raw_saved_indices
-    numbers: Any = kept.data if kept is not None else None
+    numbers = saved_value(node, "indices")
     return layers.number_of(numbers) * row if type(numbers) in _PLAIN else None

@@ -13,6 +13,7 @@ import torch
 from torch_inspector.observe import private
 from torch_inspector.observe.heap.account import ACTIVATION, LEAF, TENSOR, Account
 from torch_inspector.observe.heap.search import Link
+from torch_inspector.observe.saved import saved_values
 
 _CLOCK_EVERY = 64
 # Seconds between the switches of threads while a graph is read: no other thread may begin a backward pass.
@@ -99,7 +100,7 @@ class Graphs:
                 stack += [following for following, _ in node.next_functions if following is not None]
 
     def _saved(self, node: Any, holder: Any, phase: str) -> None:
-        for value, hook in private.saved_values(node):
+        for value, hook in saved_values(node):
             if not issubclass(type(value), torch.Tensor):
                 self._pack(value, holder)
             elif value.layout is not torch.strided:

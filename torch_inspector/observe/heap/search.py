@@ -18,6 +18,7 @@ import torch
 
 from torch_inspector.observe import kinds
 from torch_inspector.observe.heap.walls import is_machinery
+from torch_inspector.observe.saved import SavedTensor, shown_by, shows_itself
 
 # Members of a chunk: small ones make names cheap and the search dear.
 CHUNK = 96
@@ -38,7 +39,7 @@ _SORTS: tuple[tuple[type[Any], str], ...] = (
 )
 _IPYTHON = "IPython"
 # What Python code keeps of an autograd graph by itself, as `checkpoint` does.
-_SAVED = getattr(torch._C._autograd, "SavedTensor", None)
+_SAVED = SavedTensor if shows_itself else None
 Link = tuple[Any, Any, str]
 """An object, what led to it, and how."""
 
@@ -178,7 +179,7 @@ class Search:
             if type(thing) is self._array:
                 self._meet_behind(thing, _base_of(thing, self._array), ".base")
             elif type(thing) is _SAVED:
-                self._meet_behind(thing, thing.data, ".data")
+                self._meet_behind(thing, shown_by(thing), ".data")
 
     def _meet_behind(self, thing: Any, behind: Any, how: str) -> None:
         if behind is not None and id(behind) not in self.seen:
