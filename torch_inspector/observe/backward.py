@@ -50,7 +50,7 @@ class BackwardWatch:
         forwards: ForwardWatch,
         unheld: UnheldWatch,
     ) -> None:
-        self.values = ValueWatch(ledger)
+        self.values = ValueWatch(ledger, reader)
         """Values of losses and gradients of the cell."""
         self._attention = attention
         self._ledger = ledger

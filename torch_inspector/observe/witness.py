@@ -12,6 +12,7 @@ from torch_inspector.observe import lines, private
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.locals import locals_of
+from torch_inspector.observe.origins import edges
 from torch_inspector.observe.other_side import Reader
 from torch_inspector.observe.patterns import find_patterns
 from torch_inspector.observe.precision import precision_of
@@ -74,6 +75,7 @@ def look(
             saved_nbytes=walk.saved_nbytes(),
             tables=tables,
             leaf_nbytes=walk.leaf_nbytes,
+            edges=edges(walk),
             half_nbytes=walk.half_nbytes(),
             **precision._asdict(),
         ),
