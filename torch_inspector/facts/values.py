@@ -58,7 +58,9 @@ class OperationFact(NamedTuple):
         among = f" among {self.count} values" if self.count > 1 else ""
         inside = f"in `{self.layer}` " if self.layer else ""
         if self.cause:
-            what = self.cause.replace("zeros", "zero").replace("numbers", "number") if self.bad_count == 1 else self.cause
+            what = (
+                self.cause.replace("zeros", "zero").replace("numbers", "number") if self.bad_count == 1 else self.cause
+            )
             return f"{inside}`{self.name}` was given {self.bad_count} {what}{among}"
         reach = f" for operands up to {self.extreme:.4g}" if self.extreme is not None else ""
         if self.layer:

@@ -197,6 +197,18 @@ def deep_walk_limit() -> int:
     return 10_000 if soft == resource.RLIM_INFINITY or soft >= 8 << 20 else 1_000
 
 
+def has_global_hooks() -> bool:
+    """True if hooks are registered that run with every module, or torch does not tell."""
+    asked = getattr(torch.nn.modules.module, "_has_any_global_hook", lambda: True)
+    return bool(asked())
+
+
+def under_a_mode() -> bool:
+    """True while a mode of the user's sees operations or functions of torch."""
+    asked = (getattr(torch._C, name, None) for name in ("_len_torch_function_stack", "_len_torch_dispatch_stack"))
+    return any(ask is None or ask() for ask in asked)
+
+
 _RAW_SAVED: dict[type[Any], tuple[Any, ...]] = {}
 
 

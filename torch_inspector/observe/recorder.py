@@ -51,6 +51,8 @@ class Recorder:
         self.budget = budget
         self.failures = failures
         self.thread = threading.get_ident()
+        self.wants_report = False
+        """True under `%%torchcheck`: a look may then take its time."""
         self.order = 0
         self.sites: dict[tuple[str, int, int, int], Site] = {}
         self.plain_graphs: dict[tuple[int, int], tuple[object, ...]] = {}

@@ -71,6 +71,18 @@ class ValueWatch:
                 fact = fact._replace(operation=self._operation(root))
         self.losses.append(fact)
 
+    def puzzled(self) -> bool:
+        """True if the latest loss is the first that is not finite, and nothing that was given explains it."""
+        bad = [one for one in self.losses if not math.isfinite(one.value)]
+        if not bad or bad[0] is not self.losses[-1] or bad[0].spoiled_weights:
+            return False
+        return all(one.computed or _is_mask(one) for one in bad[0].origins)
+
+    def learn(self, operation: OperationFact | None) -> None:
+        """Notes what a second look has found of the latest loss."""
+        if operation is not None:
+            self.losses[-1] = self.losses[-1]._replace(operation=operation)
+
     def _operation(self, root: Any) -> OperationFact | None:
         """The operation that made a loss not finite, from what its graph has saved."""
         if self._reader is None or root.grad_fn is None:
