@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -74,10 +75,7 @@ class Run:
 
     def steps_by_optimizer(self) -> dict[int, list[StepFact]]:
         """Steps of this cell by key of the optimizer."""
-        steps: dict[int, list[StepFact]] = {}
-        for step in self.trace.steps:
-            steps.setdefault(step.optimizer, []).append(step)
-        return steps
+        return self.trace.steps_by_optimizer
 
     def squashing_layers(self, kind: str) -> tuple[str, ...]:
         """Paths of layers of one such kind in the modules that were called in this cell, each once."""
@@ -91,7 +89,7 @@ class Run:
 
         Losses that nothing was called on count too, if the cell made them and a variable keeps them.
         """
-        looked = [(b.witness.patterns, b.root, b.made_at) for b in self.trace.backwards if b.witness is not None]
+        looked = [(b.witness.patterns, b.root, b.made_at) for b in self.trace.patterned if b.witness is not None]
         kept = [(g.patterns, g.path, g.made_at) for g in self.after.graphs if g.made_at is not None and g.scalar]
         found: dict[Place, tuple[PatternFact, str, Place]] = {}
         for patterns, root, place in (*looked, *kept):
@@ -105,10 +103,12 @@ class Run:
 
         With each the steps of that optimizer. Only where every graph was seen whole, and the optimizer moves others.
         """
+        if not self.trace.cuts:
+            return
         witnesses = [one.witness for one in self.trace.backwards if one.witness is not None]
         if not all(witness.complete for witness in witnesses):
             return
-        reached = frozenset[int]().union(*(witness.leaf_keys for witness in witnesses))
+        reached = self.trace.reached
         for steps in self.steps_by_optimizer().values():
             own, useless = steps[0].parameter_keys, any(step.has_closure or step.idle for step in steps)
             if len(steps) < _CUT_STEPS or useless or not own & reached:
@@ -163,16 +163,17 @@ class Run:
 
     def divergence(self) -> tuple[float, float] | None:
         """A loss that grew at least tenfold before it was not finite any more, or without end: first and last value."""
+        if not self.trace.losses and self.bad_series() is None:
+            return None
         if any(step.maximizes for step in self.trace.steps):
             return None
         ends = bool(self.after.spoiled_weights)
         listed = self.bad_series()
         if listed is not None and (pair := _growth(listed.first, listed.last, index=listed.count, ended=True)):
             return pair
-        for place in dict.fromkeys(loss.place for loss in self.trace.losses):
-            losses = [loss for loss in self.trace.losses if loss.place == place]
+        for losses in self.trace.losses_by_place.values():
             finite = [loss.value for loss in losses if isfinite(loss.value)]
-            if finite and finite == sorted(finite):
+            if finite and finite[-1] >= finite[0] and finite == sorted(finite):
                 ended = ends or len(finite) < len(losses)
                 if pair := _growth(finite[0], finite[-1], index=losses[-1].index, ended=ended):
                     return pair
@@ -183,11 +184,14 @@ class Run:
 
         Empty if all that was looked at is finite, or if a loss scaler deals with it.
         """
-        losses = self.trace.losses
+        return self._nonfinite_cause
+
+    @cached_property
+    def _nonfinite_cause(self) -> str:
         if not self._stays_nonfinite():
             return ""
-        spoiled = any(loss.spoiled_gradients for loss in losses)
-        if any(fact.kind.startswith("scaler.") for fact in self.trace.counts) and not self.after.spoiled_weights:
+        spoiled = self.trace.spoiled_loss is not None
+        if self.trace.scales() and not self.after.spoiled_weights:
             return ""
         if spoiled:
             return "clip" if any(clip.spreads() for clip in self.trace.clips) else "gradient"
@@ -220,15 +224,16 @@ class Run:
 
     def graph_in_half(self, loss: LossFact) -> bool:
         """True if the graph of a loss computed in float16."""
-        graphs = [backward.witness for backward in self.trace.backwards if backward.place == loss.place]
-        return any(graph is not None and graph.float16_count > 0 for graph in graphs)
+        return any(backward.place == loss.place for backward in self.trace.halves)
 
     def first_nonfinite_loss(self) -> LossFact | None:
         """The first loss that was looked at and was not finite."""
-        return next((loss for loss in self.trace.losses if not isfinite(loss.value)), None)
+        return self.trace.first_nonfinite_loss
 
     def underflowed(self) -> tuple[LossFact, ...]:
         """Losses in float16 that are not zero and left gradients which are zero everywhere, if all of them did."""
+        if not self.trace.halves:
+            return ()
         losses = [loss for loss in self.trace.losses if loss.gradient_count and self.graph_in_half(loss)]
         empty = [loss for loss in losses if loss.zero_gradients == loss.gradient_count and loss.value]
         return tuple(empty) if len(empty) == len(losses) else ()

@@ -19,7 +19,7 @@ _NAMES_SHOWN = 3
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds the first backward call that left NaN or infinity in a gradient although its loss was finite."""
-    loss = next((loss for loss in run.trace.losses if loss.spoiled_gradients), None)
+    loss = run.trace.spoiled_loss
     if loss is not None and run.nonfinite_cause() == "gradient":
         yield _finding(run, loss)
 

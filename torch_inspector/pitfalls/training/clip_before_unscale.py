@@ -17,8 +17,10 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds clips before a scaler's step that unscales the gradients only then."""
     seen: set[tuple[int | None, int | None]] = set()
     for clip in run.trace.clips:
+        if not _was_scaled(clip):
+            continue
         at = (clip.place.cell, clip.place.line)
-        if _was_scaled(clip) and at not in seen:
+        if at not in seen:
             seen.add(at)
             yield _finding(run, clip, [one for one in run.trace.clips if one.place == clip.place and _was_scaled(one)])
 

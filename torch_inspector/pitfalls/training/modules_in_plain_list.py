@@ -15,12 +15,13 @@ _SEVERAL = 2
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds layers to be trained that their module does not know of: when it is built, and when they are used."""
-    leaves = frozenset(key for step in run.trace.steps for key in step.leaf_keys).union(
-        *(one.witness.leaf_keys for one in run.trace.backwards if one.witness is not None)
-    )
-    told = set()
     late = (fact.unlisted for fact in run.trace.unheld if fact.unlisted is not None)
-    for fact in (*run.after.unlisted, *late):
+    facts = (*run.after.unlisted, *late)
+    if not facts:
+        return
+    leaves = run.trace.reached.union(*(step.leaf_keys for step in run.trace.steps))
+    told = set()
+    for fact in facts:
         reached = bool(fact.trainable_keys & leaves)
         if (fact.kind, fact.attribute) not in told and not fact.held and (reached or _is_meant_to_learn(fact)):
             told.add((fact.kind, fact.attribute))

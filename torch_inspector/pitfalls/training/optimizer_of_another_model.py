@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from torch_inspector.facts import ModuleFact, Run, StepFact
@@ -20,6 +21,8 @@ def check(run: Run) -> Iterator[Finding]:
         unreached = [step for step in steps if step.unreached]
         if unreached:
             yield _of_another_model(run, key, unreached)
+            continue
+        if frozenset[int]().union(*{step.parameter_keys for step in steps}) <= parts.owned:
             continue
         for step in steps:
             replaced = parts.replaced(step)
@@ -70,18 +73,26 @@ class _Parts:
     """Who trains, holds and owns which parameters: the same for all steps of a run."""
 
     def __init__(self, run: Run) -> None:
-        steps, modules, empty = run.trace.steps, run.after.modules, frozenset[int]()
-        self.modules = modules
-        self.trained = empty.union(*(step.leaf_keys for step in steps))
-        self.held = empty.union(
-            *(optimizer.parameter_keys for optimizer in run.after.optimizers), *(step.parameter_keys for step in steps)
-        )
-        self.owned = empty.union(*(module.parameter_keys for module in modules))
+        self._run = run
+        self.modules = run.after.modules
+        self.owned = frozenset[int]().union(*(module.parameter_keys for module in self.modules))
+
+    @cached_property
+    def trained(self) -> frozenset[int]:
+        """Parameters that the backward calls before some step reached."""
+        return frozenset[int]().union(*(step.leaf_keys for step in self._run.trace.steps))
+
+    @cached_property
+    def held(self) -> frozenset[int]:
+        """Parameters that some optimizer holds."""
+        run = self._run
+        optimizers = (optimizer.parameter_keys for optimizer in run.after.optimizers)
+        return frozenset[int]().union(*optimizers, *(step.parameter_keys for step in run.trace.steps))
 
     def replaced(self, step: StepFact) -> _Replaced | None:
         """The part whose new parameters a step leaves out, while it moves some that no module has."""
         orphans = step.parameter_keys - self.trained - self.owned
-        if step.has_closure or not orphans or not step.parameter_keys & step.leaf_keys:
+        if not orphans or step.has_closure or not step.parameter_keys & step.leaf_keys:
             return None
         for module in self.modules:
             missing = (step.leaf_keys & module.parameter_keys) - self.held
