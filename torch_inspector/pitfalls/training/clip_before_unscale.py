@@ -29,6 +29,10 @@ def _was_scaled(clip: ClipFact) -> bool:
     return clip.scale > 1 and clip.limit is not None and clip.limit < _LIMIT_RATIO * clip.scale
 
 
+def _divides(clip: ClipFact) -> str:
+    return "unscale_" if clip.unscaled_late else "step"
+
+
 def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
     scaler = clip.scaler_name or "scaler"
     optimizer = run.optimizer_path(clip.optimizer) or clip.optimizer_name or "optimizer"
@@ -36,8 +40,8 @@ def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
     return Finding(
         message=(
             f"`{clip.function}` clipped gradients that still carry the loss scale of {clip.scale:g}: "
-            f"after `{scaler}.step({optimizer})` divides by it, at most {limit / clip.scale:.2g} is left of the limit "
-            f"of {limit:g}. `{scaler}.unscale_({optimizer})` has to come before."
+            f"after `{scaler}.{_divides(clip)}({optimizer})` divides by it, at most {limit / clip.scale:.2g} is left "
+            f"of the limit of {limit:g}. `{scaler}.unscale_({optimizer})` has to come before."
         ),
         subject=optimizer,
         fix=f"{scaler}.unscale_({optimizer})  # first, then clip, then {scaler}.step({optimizer})",
