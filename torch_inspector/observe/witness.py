@@ -9,6 +9,7 @@ import torch
 
 from torch_inspector.facts import PatternFact, Place, Shape, TableFact, WitnessFact
 from torch_inspector.observe import lines, private
+from torch_inspector.observe.carried import carried
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.locals import locals_of
@@ -76,6 +77,7 @@ def look(
             tables=tables,
             leaf_nbytes=walk.leaf_nbytes,
             edges=edges(walk),
+            carried_count=carried(walk, held, recorder.leaf_values),
             half_nbytes=walk.half_nbytes(),
             **precision._asdict(),
         ),
