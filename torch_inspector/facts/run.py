@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -142,9 +143,24 @@ class Run:
         return pattern.operands[0] if pattern.operands else fitting[0] if len(fitting) == 1 else ""
 
     def module_path(self, key: int) -> str:
-        """What the user calls this module, or its class if no variable leads to it; empty if unknown."""
+        """What the user can type to get this module, or its class if no variable leads to it; empty if unknown."""
         fact = self.after.module(key) or self.before.module(key)
-        return (fact.path or fact.kind) if fact else ""
+        if fact is not None and fact.path:
+            return fact.path
+        return self._path_inside(key) or (fact.kind if fact is not None else "")
+
+    def _path_inside(self, key: int) -> str:
+        """Path of a module that was called as a part of one with a name: `ae.encoder`, told by its parameters."""
+        own = next((one.parameter_keys for one in self.trace.forwards if one.module == key), frozenset[int]())
+        for whole in (*self.after.modules, *self.before.modules):
+            if not whole.path or not own or not own < whole.parameter_keys:
+                continue
+            names = [name.split(".")[:-1] for one, name in whole.parameter_names if one in own]
+            shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*names, strict=False))]
+            inside = [one for one, name in whole.parameter_names if name.split(".")[: len(shared)] == shared]
+            if shared and frozenset(inside) == own:
+                return whole.path + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in shared)
+        return ""
 
     def parameter_path(self, key: int) -> str:
         """What the user can type to get this parameter; empty if no variable leads there."""
