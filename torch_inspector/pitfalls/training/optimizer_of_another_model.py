@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -133,6 +134,24 @@ def _rebuild(run: Run, key: int, module: ModuleFact | None) -> str:
     fact = run.after.optimizer(key)
     kind = fact.kind if fact else "SGD"
     path = module.path if module else "model"
-    rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
     name = run.optimizer_path(key) or "optimizer"
+    written = _as_written(run, name, path)
+    if written:
+        return f"{written}  # again, after the model"
+    rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
     return f"{name} = torch.optim.{kind}({path}.parameters(){rate})  # again, after the model"
+
+
+def _as_written(run: Run, name: str, path: str) -> str:
+    """The line of a cell that makes the optimizer, if it is the latest and gives it the parameters of this module.
+
+    Its learning rate is the one that was meant; that of the live optimizer may be where a schedule has led it.
+    """
+    makes = re.compile(rf"^\s*{re.escape(name)}\s*=\s*[\w.]+\(")
+    for one in (run, *reversed(run.earlier)):
+        lines = [line.strip() for line in one.cell.source.splitlines() if makes.match(line)]
+        if lines:
+            last = lines[-1].split("  #")[0]
+            whole = last.count("(") == last.count(")")
+            return last if whole and f"({path}.parameters()" in last else ""
+    return ""
