@@ -11,9 +11,12 @@ from types import CodeType, FrameType
 from typing import Any
 
 import torch
+from torch.utils import _python_dispatch
 
 Node = Any
 """A node of the autograd graph, as `grad_fn` shows it."""
+DispatchMode = _python_dispatch.TorchDispatchMode
+"""A block in which one of our own objects is asked to run each operation."""
 
 _NO_NODE = -1
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_inspector.facts import OperationFact, Place
 from torch_inspector.observe import cuts, layers, private
@@ -215,7 +214,7 @@ def _marks(module: Any) -> _Mark:
     return _Mark(tuple((id(one), one._version, one.data_ptr()) for one in tensors), tuple(modes))
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(private.DispatchMode):
     """Stops at the first operation that makes something not finite of finite numbers."""
 
     def __init__(self, places: Places) -> None:
@@ -239,7 +238,7 @@ class _Watch(TorchDispatchMode):
         self._left -= 1
         if self._left < 0 or perf_counter() > self._deadline:
             raise _Unknown
-        name = func._overloadpacket.__name__.strip("_")
+        name = str(func).split(".")[1].strip("_")  # of `aten._softmax.default`
         # Looked at first: the operation may write into it.
         given = [_range_of(one) for one in _tensors((args, kwargs or {}))]
         result = func(*args, **(kwargs or {}))
