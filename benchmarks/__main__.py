@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks import cell, finding, load, loop, memory
+from benchmarks import cell, finding, load, loop, memory, rules
 from benchmarks.timing import Row, Spread
 
 _BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
@@ -18,6 +18,7 @@ _BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
     "load": load.run,
     "finding": finding.run,
     "memory": memory.run,
+    "rules": rules.run,
 }
 _LINE = "{:<8} {:<46} {:>9} {:>16} {:>9} {:>8}  {}"
 _NOTE = """\

@@ -50,13 +50,24 @@ FOUND = {
     "by norm": "clip_grad_norm_(net.parameters(), 1.0)",
     "by keyword": "nn.utils.clip_grad_norm_(list(net.parameters()), max_norm=5)",
     "by value": "torch.nn.utils.clip_grad_value_(net.parameters(), clip_value=0.1)",
-    "unscaled too late": "clip_grad_norm_(net.parameters(), 1.0); norm = 3",
+    "unscaled too late": "clip_grad_norm_(net.parameters(), 1.0); scaler.unscale_(opt)",
+    "by value, unscaled too late": "clip_grad_value_(net.parameters(), 0.5); scaler.unscale_(opt); norm = 3",
 }
 QUIET = {
     "unscaled": "scaler.unscale_(opt); clip_grad_norm_(net.parameters(), 1.0)",
     "limit scaled": "clip_grad_norm_(net.parameters(), 1.0 * scaler.get_scale())",
     "measured": "clip_grad_norm_(net.parameters(), float('inf'))",
     "nothing": "pass",
+    "clipped twice": (
+        "scaler.unscale_(opt); clip_grad_value_(net.parameters(), 5); clip_grad_norm_(net.parameters(), 1.0)"
+    ),
+    "limit scaled, unscaled later": (
+        "clip_grad_norm_(net.parameters(), 1.0 * scaler.get_scale()); scaler.unscale_(opt)"
+    ),
+    "another model, unscaled later": (
+        "critic = nn.Linear(3, 1); critic(torch.ones(1, 3)).sum().backward(); "
+        "clip_grad_norm_(critic.parameters(), 1.0); scaler.unscale_(opt)"
+    ),
     "another model": (
         "critic = nn.Linear(3, 1); critic(torch.ones(1, 3)).sum().backward(); clip_grad_norm_(critic.parameters(), 1.0)"
     ),

@@ -61,6 +61,22 @@ def test_layers_in_a_container_of_python(filling, use):
     assert [(one.severity, one.cell) for one in later] == [("warning", 2), ("error", 2)]
 
 
+def test_experts_are_told_once_with_their_number():
+    code = a_class("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]")
+    whole = """
+class Mixture(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.experts = nn.Linear(4, 3), nn.ModuleList([Net() for _ in range(3)])
+    def forward(self, x):
+        weights = self.gate(x).softmax(1)
+        return sum(weights[:, i : i + 1] * expert(x) for i, expert in enumerate(self.experts))
+net = Mixture()
+"""
+    (finding,) = found(code, whole + OPT + TRAIN)
+    assert "3 modules of class Net" in finding.message
+
+
 def test_a_model_inside_a_function():
     code = a_class("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]")
     train = "def fit():\n    net = Net()\n    " + (OPT + TRAIN).replace("\n", "\n    ") + "\nfit()"

@@ -65,7 +65,7 @@ from torch_inspector.facts.text import (
     RebindFact,
 )
 from torch_inspector.facts.trace import Trace
-from torch_inspector.facts.values import ExtremeFact, LossFact, SeriesFact, SpoiledFact
+from torch_inspector.facts.values import ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
 
 __all__ = [
     "AliasFact",
@@ -114,6 +114,7 @@ __all__ = [
     "NamedFact",
     "NormsFact",
     "OperandFact",
+    "OperationFact",
     "OptimizerFact",
     "PatternFact",
     "PinFact",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from torch_inspector.facts.place import Place, Shape
+from torch_inspector.facts.values import OperationFact
 
 
 class GraphFact(NamedTuple):
@@ -110,6 +111,11 @@ class WitnessFact(NamedTuple):
     """True if the operation below these scalings is a loss that averages; None if it is not known to be one or not."""
     mean_shape: Shape = ()
     """Shape of what it averages; empty if it does not, or that is not known."""
+    carried_count: int = 0
+    """Leaves, of a few, that no optimizer holds, that were moved since the backward call before, and that still had a
+    gradient when this one began."""
+    edges: tuple[OperationFact, ...] = ()
+    """Operations that were given numbers at which their slope is not finite, the oldest first; on the CPU only."""
 
 
 class BackwardFact(NamedTuple):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -74,10 +76,7 @@ class Run:
 
     def steps_by_optimizer(self) -> dict[int, list[StepFact]]:
         """Steps of this cell by key of the optimizer."""
-        steps: dict[int, list[StepFact]] = {}
-        for step in self.trace.steps:
-            steps.setdefault(step.optimizer, []).append(step)
-        return steps
+        return self.trace.steps_by_optimizer
 
     def squashing_layers(self, kind: str) -> tuple[str, ...]:
         """Paths of layers of one such kind in the modules that were called in this cell, each once."""
@@ -91,7 +90,7 @@ class Run:
 
         Losses that nothing was called on count too, if the cell made them and a variable keeps them.
         """
-        looked = [(b.witness.patterns, b.root, b.made_at) for b in self.trace.backwards if b.witness is not None]
+        looked = [(b.witness.patterns, b.root, b.made_at) for b in self.trace.patterned if b.witness is not None]
         kept = [(g.patterns, g.path, g.made_at) for g in self.after.graphs if g.made_at is not None and g.scalar]
         found: dict[Place, tuple[PatternFact, str, Place]] = {}
         for patterns, root, place in (*looked, *kept):
@@ -105,10 +104,12 @@ class Run:
 
         With each the steps of that optimizer. Only where every graph was seen whole, and the optimizer moves others.
         """
+        if not self.trace.cuts:
+            return
         witnesses = [one.witness for one in self.trace.backwards if one.witness is not None]
         if not all(witness.complete for witness in witnesses):
             return
-        reached = frozenset[int]().union(*(witness.leaf_keys for witness in witnesses))
+        reached = self.trace.reached
         for steps in self.steps_by_optimizer().values():
             own, useless = steps[0].parameter_keys, any(step.has_closure or step.idle for step in steps)
             if len(steps) < _CUT_STEPS or useless or not own & reached:
@@ -142,9 +143,24 @@ class Run:
         return pattern.operands[0] if pattern.operands else fitting[0] if len(fitting) == 1 else ""
 
     def module_path(self, key: int) -> str:
-        """What the user calls this module, or its class if no variable leads to it; empty if unknown."""
+        """What the user can type to get this module, or its class if no variable leads to it; empty if unknown."""
         fact = self.after.module(key) or self.before.module(key)
-        return (fact.path or fact.kind) if fact else ""
+        if fact is not None and fact.path:
+            return fact.path
+        return self._path_inside(key) or (fact.kind if fact is not None else "")
+
+    def _path_inside(self, key: int) -> str:
+        """Path of a module that was called as a part of one with a name: `ae.encoder`, told by its parameters."""
+        own = next((one.parameter_keys for one in self.trace.forwards if one.module == key), frozenset[int]())
+        for whole in (*self.after.modules, *self.before.modules):
+            if not whole.path or not own or not own < whole.parameter_keys:
+                continue
+            names = [name.split(".")[:-1] for one, name in whole.parameter_names if one in own]
+            shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*names, strict=False))]
+            inside = [one for one, name in whole.parameter_names if name.split(".")[: len(shared)] == shared]
+            if shared and frozenset(inside) == own:
+                return whole.path + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in shared)
+        return ""
 
     def parameter_path(self, key: int) -> str:
         """What the user can type to get this parameter; empty if no variable leads there."""
@@ -163,16 +179,17 @@ class Run:
 
     def divergence(self) -> tuple[float, float] | None:
         """A loss that grew at least tenfold before it was not finite any more, or without end: first and last value."""
+        if not self.trace.losses and self.bad_series() is None:
+            return None
         if any(step.maximizes for step in self.trace.steps):
             return None
         ends = bool(self.after.spoiled_weights)
         listed = self.bad_series()
         if listed is not None and (pair := _growth(listed.first, listed.last, index=listed.count, ended=True)):
             return pair
-        for place in dict.fromkeys(loss.place for loss in self.trace.losses):
-            losses = [loss for loss in self.trace.losses if loss.place == place]
+        for losses in self.trace.losses_by_place.values():
             finite = [loss.value for loss in losses if isfinite(loss.value)]
-            if finite and finite == sorted(finite):
+            if finite and finite[-1] >= finite[0] and finite == sorted(finite):
                 ended = ends or len(finite) < len(losses)
                 if pair := _growth(finite[0], finite[-1], index=losses[-1].index, ended=ended):
                     return pair
@@ -183,11 +200,14 @@ class Run:
 
         Empty if all that was looked at is finite, or if a loss scaler deals with it.
         """
-        losses = self.trace.losses
+        return self._nonfinite_cause
+
+    @cached_property
+    def _nonfinite_cause(self) -> str:
         if not self._stays_nonfinite():
             return ""
-        spoiled = any(loss.spoiled_gradients for loss in losses)
-        if any(fact.kind.startswith("scaler.") for fact in self.trace.counts) and not self.after.spoiled_weights:
+        spoiled = self.trace.spoiled_loss is not None
+        if self.trace.scales() and not self.after.spoiled_weights:
             return ""
         if spoiled:
             return "clip" if any(clip.spreads() for clip in self.trace.clips) else "gradient"
@@ -220,15 +240,16 @@ class Run:
 
     def graph_in_half(self, loss: LossFact) -> bool:
         """True if the graph of a loss computed in float16."""
-        graphs = [backward.witness for backward in self.trace.backwards if backward.place == loss.place]
-        return any(graph is not None and graph.float16_count > 0 for graph in graphs)
+        return any(backward.place == loss.place for backward in self.trace.halves)
 
     def first_nonfinite_loss(self) -> LossFact | None:
         """The first loss that was looked at and was not finite."""
-        return next((loss for loss in self.trace.losses if not isfinite(loss.value)), None)
+        return self.trace.first_nonfinite_loss
 
     def underflowed(self) -> tuple[LossFact, ...]:
         """Losses in float16 that are not zero and left gradients which are zero everywhere, if all of them did."""
+        if not self.trace.halves:
+            return ()
         losses = [loss for loss in self.trace.losses if loss.gradient_count and self.graph_in_half(loss)]
         empty = [loss for loss in losses if loss.zero_gradients == loss.gradient_count and loss.value]
         return tuple(empty) if len(empty) == len(losses) else ()

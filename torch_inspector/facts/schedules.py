@@ -73,6 +73,8 @@ class ClipFact(NamedTuple):
     optimizer_name: str = ""
     step_place: Place = Place()
     """Where it did."""
+    unscaled_late: bool = False
+    """True if it was not `step` but a call of `unscale_` that found them still scaled."""
 
     def spreads(self) -> bool:
         """True if the norm was not finite because of some gradients, and made all others so."""

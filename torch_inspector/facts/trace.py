@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import NamedTuple
 
 from torch_inspector.facts.calls import CheckpointFact, CountFact, EmptiedFact, LoaderFact
 from torch_inspector.facts.forwards import BuiltFact, ForwardFact, LoadFact, ModeFact
@@ -21,6 +24,18 @@ from torch_inspector.facts.text import (
     RebindFact,
 )
 from torch_inspector.facts.values import LossFact
+
+
+class _Told(NamedTuple):
+    """Backward calls by what their graphs have to tell."""
+
+    patterned: tuple[BackwardFact, ...]
+    tabled: tuple[BackwardFact, ...]
+    halves: tuple[BackwardFact, ...]
+    leaf_sets: frozenset[frozenset[int]]
+    stale: frozenset[int]
+    from_leaf: BackwardFact | None
+    retains: bool
 
 
 @dataclass(frozen=True)
@@ -53,8 +68,8 @@ class Trace:
 
     def steps_come_first(self, optimizer: int) -> bool:
         """True if an optimizer's steps come between the forward pass and the backward call that it is made for."""
-        first = next((step for step in self.steps if step.optimizer == optimizer), None)
-        if first is None or first.index != 1 or first.has_closure:
+        first = next(iter(self.steps_by_optimizer.get(optimizer, ())), None)
+        if first is None or first.index != 1 or first.has_closure or optimizer not in self._told.stale:
             return False
         mine = [b for b in self.backwards if b.witness is not None and b.witness.leaf_keys & first.parameter_keys]
         late = [b for b in mine if optimizer in b.stale and b.order > first.order]
@@ -67,8 +82,113 @@ class Trace:
     mentions: tuple[MentionFact, ...] = ()
     loads: tuple[LoadFact, ...] = ()
 
+    # Made once for all rules: each of them looks for a few facts among what may be very many.
+
+    @cached_property
+    def steps_by_optimizer(self) -> dict[int, list[StepFact]]:
+        """Steps by key of the optimizer."""
+        steps: dict[int, list[StepFact]] = {}
+        for step in self.steps:
+            steps.setdefault(step.optimizer, []).append(step)
+        return steps
+
+    @cached_property
+    def _backwards_by_place(self) -> dict[Place, list[BackwardFact]]:
+        found: dict[Place, list[BackwardFact]] = {}
+        for backward in self.backwards:
+            found.setdefault(backward.place, []).append(backward)
+        return found
+
+    def backwards_at(self, place: Place | None) -> list[BackwardFact]:
+        """Backward calls from one line."""
+        return self._backwards_by_place.get(place, []) if place is not None else []
+
+    @cached_property
+    def _told(self) -> _Told:
+        """What graphs have to tell, found in one go."""
+        patterned, tabled, halves, leaf_sets, stale = [], [], [], set[frozenset[int]](), set[int]()
+        latest: frozenset[int] | None = None
+        from_leaf, retains = None, False
+        for one in self.backwards:
+            seen = one.witness
+            retains = retains or one.retain_graph
+            if one.stale:
+                stale.update(one.stale)
+            if one.from_leaf and from_leaf is None:
+                from_leaf = one
+            if seen is None:
+                continue
+            if seen.leaf_keys is not latest:
+                latest = seen.leaf_keys
+                leaf_sets.add(latest)
+            if seen.patterns:
+                patterned.append(one)
+            if seen.tables:
+                tabled.append(one)
+            if seen.float16_count > 0:
+                halves.append(one)
+        lists = tuple(patterned), tuple(tabled), tuple(halves)
+        return _Told(*lists, frozenset(leaf_sets), frozenset(stale), from_leaf, retains)
+
+    @property
+    def patterned(self) -> tuple[BackwardFact, ...]:
+        """Backward calls in whose graph a pattern was found."""
+        return self._told.patterned
+
+    @property
+    def from_leaf(self) -> BackwardFact | None:
+        """The first backward call on a tensor without history."""
+        return self._told.from_leaf
+
+    @property
+    def retains(self) -> bool:
+        """True if a backward call keeps its graph."""
+        return self._told.retains
+
+    @property
+    def tabled(self) -> tuple[BackwardFact, ...]:
+        """Backward calls whose graph looks rows up in a large leaf."""
+        return self._told.tabled
+
+    @property
+    def halves(self) -> tuple[BackwardFact, ...]:
+        """Backward calls whose graph computes in float16."""
+        return self._told.halves
+
+    @property
+    def leaf_sets(self) -> frozenset[frozenset[int]]:
+        """Keys of the leaves that each backward call reached; calls that reached the same ones count once."""
+        return self._told.leaf_sets
+
+    @cached_property
+    def reached(self) -> frozenset[int]:
+        """Keys of all leaves that backward calls reached."""
+        return frozenset[int]().union(*self.leaf_sets)
+
+    @cached_property
+    def first_nonfinite_loss(self) -> LossFact | None:
+        """The first loss that was looked at and was not finite."""
+        return next((loss for loss in self.losses if not isfinite(loss.value)), None)
+
+    @cached_property
+    def spoiled_loss(self) -> LossFact | None:
+        """The first finite loss whose backward call left gradients that are not."""
+        return next((loss for loss in self.losses if loss.spoiled_gradients), None)
+
+    @cached_property
+    def losses_by_place(self) -> dict[Place, list[LossFact]]:
+        """Losses by the line of their backward call."""
+        found: dict[Place, list[LossFact]] = {}
+        for loss in self.losses:
+            found.setdefault(loss.place, []).append(loss)
+        return found
+
     def training_places(self) -> frozenset[Place]:
         """Lines of the steps and backward calls that were looked at."""
+        return self._training_places
+
+    @cached_property
+    def _training_places(self) -> frozenset[Place]:
         return frozenset({step.place for step in self.steps} | {backward.place for backward in self.backwards})
 
     def feeds_training(self, call: ForwardFact) -> bool:
@@ -85,6 +205,17 @@ class Trace:
                     return any(line > here.line for line in inside)
         return False
 
+    @cached_property
+    def _counts_by_kind(self) -> dict[str, list[CountFact]]:
+        found: dict[str, list[CountFact]] = {}
+        for fact in self.counts:
+            found.setdefault(fact.kind, []).append(fact)
+        return found
+
     def count(self, kind: str, place: Place | None = None) -> int:
         """Calls of one kind in the whole cell, or from one line of it."""
-        return sum(fact.count for fact in self.counts if fact.kind == kind and place in (None, fact.place))
+        return sum(fact.count for fact in self._counts_by_kind.get(kind, ()) if place in (None, fact.place))
+
+    def scales(self) -> bool:
+        """True if a loss scaler was used."""
+        return any(kind.startswith("scaler.") for kind in self._counts_by_kind)

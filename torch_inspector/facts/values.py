@@ -33,6 +33,41 @@ class ExtremeFact(NamedTuple):
     """True if it needs a gradient: it was computed from weights, or is one."""
 
 
+class OperationFact(NamedTuple):
+    """An operation that gives NaN or infinity, or whose slope is not finite where it was asked."""
+
+    name: str
+    """As the user may have written it: `log`, `exp`, `/`."""
+    cause: str
+    """What it was given: `zeros`, `negative numbers`, …; empty if only its result is known."""
+    bad_count: int
+    """Of its operand where the cause is known, else of its result."""
+    count: int
+    """Elements in all."""
+    result: str = ""
+    """`nan` or `inf`, if it was seen in the result."""
+    layer: str = ""
+    """Path of the layer that it runs in: `net.scale`; known from a second run only."""
+    place: Place | None = None
+    """Its line, known from a second run only."""
+    extreme: float | None = None
+    """Of its operands, the number farthest from zero."""
+
+    def text(self) -> str:
+        """What is known of it: `log` was given 12 zeros among 32 values."""
+        among = f" among {self.count} values" if self.count > 1 else ""
+        inside = f"in `{self.layer}` " if self.layer else ""
+        if self.cause:
+            what = (
+                self.cause.replace("zeros", "zero").replace("numbers", "number") if self.bad_count == 1 else self.cause
+            )
+            return f"{inside}`{self.name}` was given {self.bad_count} {what}{among}"
+        reach = f" for operands up to {self.extreme:.4g}" if self.extreme is not None else ""
+        if self.layer:
+            return f"{inside}`{self.name}` gives {self.bad_count} {self.result}{among}{reach}"
+        return f"{self.bad_count} {self.result}{among} are first seen in what `{self.name}` gives"
+
+
 class LossFact(NamedTuple):
     """The value of one loss on the CPU that `backward()` was called on, and what the call left."""
 
@@ -50,6 +85,8 @@ class LossFact(NamedTuple):
     zero_gradients: int = 0
     """Gradients that are zero everywhere, if all that were read are; else 0."""
     gradient_count: int = 0
+    operation: OperationFact | None = None
+    """The first operation in the graph of a loss that is not finite which gave such values to finite operands."""
 
 
 class SeriesFact(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import BackwardFact
-from torch_inspector.observe import kinds, private, witness
+from torch_inspector.observe import kinds, private, replay, witness
 from torch_inspector.observe.precision import autocast_at
 from torch_inspector.observe.recorder import NOWHERE
 from torch_inspector.observe.values import ValueWatch
@@ -50,7 +50,7 @@ class BackwardWatch:
         forwards: ForwardWatch,
         unheld: UnheldWatch,
     ) -> None:
-        self.values = ValueWatch(ledger)
+        self.values = ValueWatch(ledger, reader)
         """Values of losses and gradients of the cell."""
         self._attention = attention
         self._ledger = ledger
@@ -155,6 +155,10 @@ class BackwardWatch:
                 record.leaves_complete &= bool(seen)
                 if attention.looking:
                     record.begin_backward(trail)
+        if recorder.wants_report and self.values.puzzled():
+            # Not unseen: it sees the operations of a copy of its own.
+            with recorder.failures.guard("replay"):
+                self.values.learn(replay.second_look(frame, recorder.places, self._forwards.resting))
         return site, trail
 
     def _wants_graph(self, site: Site) -> bool:

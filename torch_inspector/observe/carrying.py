@@ -22,8 +22,29 @@ def carried_at(tree: ast.Module, line: int) -> frozenset[str]:
     loops: list[ast.AST] = [n for n in _own_nodes(scope) if isinstance(n, ast.For | ast.While) and _spans(n, line)]
     found: set[str] = set()
     for loop in loops or ([tree] if scope is tree else []):
-        found |= _carried_in(loop)
+        found |= _carried_in(loop) | _changed_by_calls(loop, tree)
     return frozenset(found)
+
+
+def _changed_by_calls(loop: ast.AST, tree: ast.Module) -> set[str]:
+    """Containers that a loop hands to functions of the cell which read an entry and give it its next value."""
+    functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    found: set[str] = set()
+    for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call)):
+        function = functions.get(dotted(call.func).rpartition(".")[2])
+        if function is not None:
+            names = [one.arg for one in function.args.args if one.arg != "self"]
+            given = dict(zip(names, call.args, strict=False))
+            given.update((one.arg, one.value) for one in call.keywords if one.arg)
+            found |= {dotted(given[name]) for name in _entries_kept(function) if name in given}
+    return found - {""}
+
+
+def _entries_kept(function: ast.FunctionDef) -> set[str]:
+    """Names whose entries a function both reads and stores: `state["h"] = f(state["h"])`."""
+    entries = [n for n in ast.walk(function) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
+    read = {ast.unparse(n) for n in entries if isinstance(n.ctx, ast.Load)}
+    return {dotted(n.value) for n in entries if isinstance(n.ctx, ast.Store) and ast.unparse(n) in read}
 
 
 def line_of(tree: ast.Module, name: str, line: int) -> int | None:

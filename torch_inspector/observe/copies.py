@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import ExpressionFact
-from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.expressions import Scope, stores_in, tensor_or_shape
 from torch_inspector.observe.kinds import module_of
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
@@ -28,9 +28,10 @@ def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressio
     for inner in _written(node, statement):
         owner = scope.names.value(inner.value)
         sure = tensor_or_shape(owner)
-        if not sure and (owner is not UNKNOWN or not _is_mask(inner.slice) or not dotted(inner.value)):
+        masks = _is_mask(inner.slice) or _is_named_mask(scope, inner.slice, "" if sure else dotted(inner.value))
+        if not sure and (owner is not UNKNOWN or not masks or not dotted(inner.value)):
             continue
-        if _copies(scope, inner.slice, known=sure):
+        if masks or _copies(scope, inner.slice, known=sure):
             shape = shape_of(owner)
             names = (ast.unparse(inner.value), ast.unparse(inner.slice))
             yield scope.fact("lost", node, statement, names=names, shapes=(shape,) if shape else (), sure=sure)
@@ -56,6 +57,25 @@ def _is_mask(index: ast.expr) -> bool:
         return dotted(index.func).split(".")[-1] in _ROWS
     inverted = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert)
     return inverted or isinstance(index, ast.Compare | ast.List)
+
+
+def _is_named_mask(scope: Scope, index: ast.expr, owner: str) -> bool:
+    """True for a name of the function that only comparisons give a value, of `owner` itself: `keep = ids > 5`."""
+    if not isinstance(index, ast.Name) or not scope.function or index.id in scope.arguments:
+        return False
+    given = [value for value, where in scope.given(index.id) if where is scope]
+    stores = stores_in(scope.node).get(index.id, ())
+    told = bool(given) and len(given) == len(stores) and all(_compares(value) for value in given)
+    return told and all(not owner or owner in {dotted(part) for part in ast.walk(value)} for value in given)
+
+
+def _compares(value: ast.expr) -> bool:
+    """True for an expression that can only be a mask of elements: `a > 0`, `~(a == b)`, `(a > 0) & (a < 9)`."""
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Invert):
+        return True
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitAnd | ast.BitOr):
+        return _compares(value.left) and _compares(value.right)
+    return isinstance(value, ast.Compare) and not isinstance(value.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)
 
 
 def _copies(scope: Scope, index: ast.expr, *, known: bool) -> bool:

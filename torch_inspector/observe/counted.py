@@ -57,6 +57,8 @@ class CountWatch:
                     site = self._count(self._recorder, f"scaler.{name}", args, sys._getframe(1))
                     if name == "step":
                         self._scaling.before_step(self._recorder, site.count, args, sys._getframe(1))
+                    elif name == "unscale_":
+                        self._scaling.before_unscale(self._recorder, args, sys._getframe(1))
                 try:
                     return original(*args, **kwargs)
                 except BaseException as error:

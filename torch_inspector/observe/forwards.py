@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import thread_time
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -270,6 +271,16 @@ class ForwardWatch:
             calls.graph_nbytes = max(calls.graph_nbytes, walk.saved_nbytes(given))
         self._waiting.append(Waiting(calls, calls.first, private.sequence_number()))
         self.something_new()
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """A block in which no call is noted: the modules in it are copies of ours."""
+        state = self._state
+        passing, state.passing = state.passing, True
+        try:
+            yield
+        finally:
+            state.passing = passing
 
     # reached by backward, changed by steps ----------------------------------
 

@@ -147,6 +147,8 @@ class TorchObserver:
 
     def foresee(self, cell: Cell, names: Mapping[str, Any]) -> None:
         """Looks at what the cell that begins is going to delete."""
+        if self._recorder is not None:
+            self._recorder.wants_report = cell.wants_report
         with self._failures.guard("foresee"):
             self._snapshots.foresee(names, cell)
 

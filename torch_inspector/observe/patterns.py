@@ -28,10 +28,11 @@ def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) 
     found: list[PatternFact] = []
     kinds = [type(node).__name__ for node in walk.nodes.values()]
     softmaxes = kinds.count("SoftmaxBackward0") if walk.complete else 0
+    exponentials = "ExpBackward0" in kinds and "DivBackward0" in kinds
     for node, kind in zip(walk.nodes.values(), kinds, strict=True):
-        if kind == "LogSoftmaxBackward0" and "SoftmaxBackward0" in kinds:
+        if kind == "LogSoftmaxBackward0" and ("SoftmaxBackward0" in kinds or exponentials):
             found.extend(softmax_below(node, softmaxes))
-        elif kind == "LogSoftmaxBackward0":
+        if kind == "LogSoftmaxBackward0" and "SoftmaxBackward0" not in kinds:
             found.extend(log_softmax_below(node))
         elif kind in PAIR_LOSSES:
             found.extend(stretched_pair_loss(node, other_side))

@@ -11,9 +11,12 @@ from types import CodeType, FrameType
 from typing import Any
 
 import torch
+from torch.utils import _python_dispatch
 
 Node = Any
 """A node of the autograd graph, as `grad_fn` shows it."""
+DispatchMode = _python_dispatch.TorchDispatchMode
+"""A block in which one of our own objects is asked to run each operation."""
 
 _NO_NODE = -1
 
@@ -171,6 +174,18 @@ def deep_walk_limit() -> int:
 
     soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
     return 10_000 if soft == resource.RLIM_INFINITY or soft >= 8 << 20 else 1_000
+
+
+def has_global_hooks() -> bool:
+    """True if hooks are registered that run with every module, or torch does not tell."""
+    asked = getattr(torch.nn.modules.module, "_has_any_global_hook", lambda: True)
+    return bool(asked())
+
+
+def under_a_mode() -> bool:
+    """True while a mode of the user's sees operations or functions of torch."""
+    asked = (getattr(torch._C, name, None) for name in ("_len_torch_function_stack", "_len_torch_dispatch_stack"))
+    return any(ask is None or ask() for ask in asked)
 
 
 def kept_by_function(node: Node) -> list[Any]:

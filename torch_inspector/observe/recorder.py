@@ -11,6 +11,7 @@ from torch_inspector.facts import CountFact, Place
 if TYPE_CHECKING:
     from torch_inspector.failures import Failures
     from torch_inspector.observe.budget import Budget
+    from torch_inspector.observe.carried import Known
     from torch_inspector.observe.keys import Keys
     from torch_inspector.observe.place import Places
 
@@ -51,10 +52,15 @@ class Recorder:
         self.budget = budget
         self.failures = failures
         self.thread = threading.get_ident()
+        self.wants_report = False
+        """True under `%%torchcheck`: a look may then take its time."""
         self.order = 0
         self.sites: dict[tuple[str, int, int, int], Site] = {}
         self.plain_graphs: dict[tuple[int, int], tuple[object, ...]] = {}
         """For each line that calls backward, what the last graph there was made of, if nothing was found in it."""
+
+        self.leaf_values: Known = {}
+        """Some values of leaves that no optimizer holds, when a backward call began."""
 
     def next_order(self) -> int:
         """Position of the next fact among all facts of the cell."""

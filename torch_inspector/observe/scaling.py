@@ -110,6 +110,16 @@ class ScalingWatch:
             if not _is_unscaled(fields, given[1]):
                 self._note_scaled(recorder, given, pending, frame)
 
+    def before_unscale(self, recorder: Recorder, given: tuple[Any, ...], frame: FrameType) -> None:
+        """Looks at a call of `scaler.unscale_(optimizer)` that comes after a clip: the clip came too early."""
+        if not self._pending or len(given) <= 1:
+            return
+        with recorder.failures.guard("scaler"), private.unseen():
+            fields = kinds.fields_of(given[0])
+            enabled = fields.get("_enabled") is True and kinds.is_a(given[1], torch.optim.Optimizer)
+            if enabled and not _is_unscaled(fields, given[1]):
+                self._note_scaled(recorder, given, self._pending, frame, unscaled_late=True)
+
     def _note_scaler(self, recorder: Recorder, scaler: Any, optimizer: Any, frame: FrameType) -> None:
         key = recorder.keys.of(scaler)
         made_at = self._made.get(key)
@@ -123,7 +133,13 @@ class ScalingWatch:
         self._scaler_keys.setdefault(at, set()).add(key)
 
     def _note_scaled(
-        self, recorder: Recorder, given: tuple[Any, ...], pending: list[_Pending], frame: FrameType
+        self,
+        recorder: Recorder,
+        given: tuple[Any, ...],
+        pending: list[_Pending],
+        frame: FrameType,
+        *,
+        unscaled_late: bool = False,
     ) -> None:
         """Marks clips after which nothing, an `unscale_` neither, has touched the gradients of the optimizer."""
         scaler, optimizer = given[:2]
@@ -136,6 +152,7 @@ class ScalingWatch:
                 optimizer=key,
                 optimizer_name=name_in(user, optimizer),
                 step_place=recorder.places.find(frame),
+                unscaled_late=unscaled_late,
             )
 
     # clips --------------------------------------------------------------------

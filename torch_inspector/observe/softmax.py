@@ -33,6 +33,8 @@ MOVES = frozenset(
 # Operations whose result is probabilities if every one of their inputs is.
 _JOINS = {"StackBackward0": True, "CatBackward0": True, "CopySlices": True, "AddBackward0": False}
 """Name and whether the operation moves values."""
+# What may stand between a sum and a division by it: `e.sum(1).unsqueeze(1)`, `e.sum(1, keepdim=True) + 1e-9`.
+_SUM_HANDED_ON = frozenset(("UnsqueezeBackward0", "ExpandBackward0", "ViewBackward0", "AddBackward0", "ClampBackward1"))
 # Views between a log-softmax and the next.
 _MOVED = 8
 # A decoder writes or stacks some hundred steps; each brings about three nodes.
@@ -68,7 +70,7 @@ class _Search:
         name = type(node).__name__
         if not self.ends and self.path[-1:] != [name]:
             self.path.append(name)
-        if name == "SoftmaxBackward0":
+        if name == "SoftmaxBackward0" or by_hand(node):
             self.ends.append((node, moved))
 
 
@@ -85,7 +87,28 @@ def softmax_below(node: Node, softmaxes: int) -> Iterator[PatternFact]:
     shape, axis = private.output_shape(node), axis_of(node)
     size = shape[axis] if shape and axis is not None else None
     if all(_same_axis(end, axis, size, moved=moved) for end, moved in search.ends):
-        yield PatternFact(SOFTMAX, tuple(search.path), (_classes(size),), rivals=softmaxes)
+        rivals = 0 if any(by_hand(end) for end, _ in search.ends) else softmaxes
+        yield PatternFact(SOFTMAX, tuple(search.path), (_classes(size),), rivals=rivals)
+
+
+def by_hand(node: Node) -> bool:
+    """True for `e / e.sum(1, keepdim=True)` with `e = x.exp()`, which is a softmax."""
+    return _total_of(node) is not None
+
+
+def _total_of(node: Node) -> Node | None:
+    """The sum in such a division; None if it is another one."""
+    parents = parents_of(node)
+    if type(node).__name__ != "DivBackward0" or len(parents) != 2:  # noqa: PLR2004  (the two operands)
+        return None
+    exp, total = parents
+    for _ in range(_MOVED):
+        if total is None or type(total).__name__ not in _SUM_HANDED_ON:
+            break
+        total = parents_of(total)[0]
+    if exp is None or total is None or type(exp).__name__ != "ExpBackward0" or type(total).__name__ != "SumBackward1":
+        return None
+    return total if parents_of(total)[0] is exp and len(total._saved_dim) == 1 else None
 
 
 def log_softmax_below(node: Node) -> Iterator[PatternFact]:
@@ -119,7 +142,8 @@ def _same_axis(end: Node, axis: int | None, size: int | None, *, moved: bool) ->
 def axis_of(node: Node) -> int | None:
     """Axis of a softmax node, counted from the front."""
     shape = private.output_shape(node)
-    axis = int(node._saved_dim)
+    total = _total_of(node)
+    axis = int(node._saved_dim if total is None else total._saved_dim[0])
     axis = axis - 2**64 if axis >= 2**63 else axis
     return axis % len(shape) if shape else None
 
@@ -137,7 +161,7 @@ def _below(node: Node) -> list[Node] | None:
     """The nodes whose results this one hands on; None if what it makes is not theirs any more."""
     name, parents = type(node).__name__, parents_of(node)
     some = [parent for parent in parents if parent is not None]
-    if name == "SoftmaxBackward0":
+    if name == "SoftmaxBackward0" or by_hand(node):
         return []
     if name in IN_PLACE or name in MOVES:
         return some[:1] or None

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from time import perf_counter
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import ExtremeFact, LossFact, SeriesFact, SpoiledFact
-from torch_inspector.observe import kinds, layers, private
+from torch_inspector.facts import ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
+from torch_inspector.observe import kinds, layers, origins, private
 from torch_inspector.observe.ledger import parameters_of
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 
 if TYPE_CHECKING:
     from torch_inspector.facts import Place
+    from torch_inspector.observe.graph import GraphReader
     from torch_inspector.observe.ledger import Ledger
     from torch_inspector.observe.namespace import Names
     from torch_inspector.observe.recorder import Recorder
@@ -31,6 +33,8 @@ _LOSSES = 64
 _ELEMENTS, _TENSORS = 300_000, 64
 # Calls from a line of which gradients are read: the first ones; of those that are looked at later, the first in a row.
 _GRADIENTS = 2
+# For the graph of the one loss that is not finite first.
+_GRAPH_S = 0.02
 # Variables of the user that are named as the origin.
 _NAMES = 8
 # Entries of one list of numbers that are read, and lists that are asked for their last entry.
@@ -42,8 +46,9 @@ _Tensors = Iterable[tuple[int, Any]]
 class ValueWatch:
     """Records one cell's losses and gradients between `open` and `trace`."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, reader: GraphReader | None = None) -> None:
         self._ledger = ledger
+        self._reader = reader
         self.losses: list[LossFact] = []
         self._trained = False
         self._new_halves: dict[tuple[str, int], int] = {}
@@ -62,7 +67,28 @@ class ValueWatch:
         fact = LossFact(recorder.next_order(), place, index, value)
         if not math.isfinite(value) and all(math.isfinite(one.value) for one in self.losses):
             fact = fact._replace(origins=_origins(recorder, frame), spoiled_weights=tuple(spoiled(self._parameters())))
+            if not fact.spoiled_weights and all(one.computed or _is_mask(one) for one in fact.origins):
+                fact = fact._replace(operation=self._operation(root))
         self.losses.append(fact)
+
+    def puzzled(self) -> bool:
+        """True if the latest loss is the first that is not finite, and nothing that was given explains it."""
+        bad = [one for one in self.losses if not math.isfinite(one.value)]
+        if not bad or bad[0] is not self.losses[-1] or bad[0].spoiled_weights:
+            return False
+        return all(one.computed or _is_mask(one) for one in bad[0].origins)
+
+    def learn(self, operation: OperationFact | None) -> None:
+        """Notes what a second look has found of the latest loss."""
+        if operation is not None:
+            self.losses[-1] = self.losses[-1]._replace(operation=operation)
+
+    def _operation(self, root: Any) -> OperationFact | None:
+        """The operation that made a loss not finite, from what its graph has saved."""
+        if self._reader is None or root.grad_fn is None:
+            return None
+        walk = self._reader.walk([root.grad_fn], perf_counter() + _GRAPH_S)
+        return origins.origin(walk) if walk is not None else None
 
     def after(self, place: Place, index: int) -> None:
         """Notes gradients that are not finite, or all zero, after that call."""
@@ -191,6 +217,11 @@ def _extreme_fact(path: str, computed: bool, tensor: torch.Tensor) -> ExtremeFac
 
 def _is_bad(fact: ExtremeFact) -> bool:
     return bool(fact.inf_count or fact.negative_inf_count or fact.nan_count)
+
+
+def _is_mask(fact: ExtremeFact) -> bool:
+    """True if minus infinity is all that is not finite: what may not be chosen is marked with it."""
+    return bool(fact.negative_inf_count) and not fact.inf_count and not fact.nan_count
 
 
 def _lists_of(names: Mapping[str, Any], code: str) -> Iterator[tuple[str, list[Any]]]:

@@ -9,9 +9,11 @@ import torch
 
 from torch_inspector.facts import PatternFact, Place, Shape, TableFact, WitnessFact
 from torch_inspector.observe import lines, private
+from torch_inspector.observe.carried import carried
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.locals import locals_of
+from torch_inspector.observe.origins import edges
 from torch_inspector.observe.other_side import Reader
 from torch_inspector.observe.patterns import find_patterns
 from torch_inspector.observe.precision import precision_of
@@ -74,6 +76,8 @@ def look(
             saved_nbytes=walk.saved_nbytes(),
             tables=tables,
             leaf_nbytes=walk.leaf_nbytes,
+            edges=edges(walk),
+            carried_count=carried(walk, held, recorder.leaf_values),
             half_nbytes=walk.half_nbytes(),
             **precision._asdict(),
         ),

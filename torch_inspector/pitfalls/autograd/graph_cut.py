@@ -39,7 +39,7 @@ def check(run: Run) -> Iterator[Finding]:
         if run.error.message.startswith(_WITHOUT_HISTORY):
             yield from _failed(run, run.error.root or "loss", run.error.cuts, run.error.place)
         return
-    made = next((one for one in run.trace.backwards if one.from_leaf), None)
+    made = run.trace.from_leaf
     if made is not None and _is_cut_off(run, made):
         yield _finding(made.root or "loss", run.trace.cuts, _called(run), made.place)
     elif made is None:
@@ -65,8 +65,7 @@ def _is_cut_off(run: Run, made: BackwardFact) -> bool:
 
 
 def _reached(run: Run) -> frozenset[int]:
-    seen = (one.witness.leaf_keys for one in run.trace.backwards if one.witness is not None)
-    return frozenset[int]().union(*seen)
+    return run.trace.reached
 
 
 def _finding(root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], place: Place) -> Finding:

@@ -19,6 +19,8 @@ def check(run: Run) -> Iterator[Finding]:
     if run.error is not None:
         yield from _of_error(run, run.error)
         return
+    if not any(one.trace.rebinds for one in (run, *run.earlier)):
+        return
     told = set()
     for read in run.trace.grad_reads:
         rebind = _rebind(run, read.path, read.line)

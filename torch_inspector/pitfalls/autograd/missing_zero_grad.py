@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run, StepFact
+from torch_inspector.facts import BackwardFact, Run, StepFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # One step on top of an old gradient can be meant (a warm start); two in a row are a loop without clearing.
 _IN_A_ROW = 2
+# A step written by hand, and what clears gradients or changes them on purpose.
+_BY_HAND = re.compile(r"-=.*\.grad\b|\.(sub_|add_|copy_|addcmul_|addcdiv_)\(.*\.grad\b|\.data\s*=[^=].*\.grad\b")
+_CLEARS = re.compile(
+    r"\.grad(\.data)?\s*([*/+-]?=)(?!=)|\.grad(\.data)?\.(detach_?\(\)\.)?(zero_|mul_|div_|fill_|copy_)|zero_grad\b"
+    r"|del .*\.grad\b|autograd\.grad\(|_foreach_"
+)
 
 
 @pitfall(severity="error", early=True)
@@ -22,6 +29,51 @@ def check(run: Run) -> Iterator[Finding]:
         row = _last_row(earlier, steps)
         if len(row) >= _IN_A_ROW:
             yield _finding(run, key, row, steps)
+    yield from _by_hand(run)
+
+
+def _by_hand(run: Run) -> Iterator[Finding]:
+    """Loops that step without an optimizer, and leave the gradients where they are."""
+    calls = [one for one in run.trace.backwards if one.witness is not None and one.witness.carried_count]
+    for place in dict.fromkeys(one.place for one in calls):
+        mine = [one for one in calls if one.place == place]
+        found = _written_step(run)
+        if len(mine) >= _IN_A_ROW and found is not None:
+            yield _of_a_loop(run, mine, *found)
+            return
+
+
+def _written_step(run: Run) -> tuple[int | None, int, str] | None:
+    """Cell, line and text of the step; None if there is none, or a cell does something to gradients itself."""
+    cells = [one.cell for one in (run, *reversed(run.earlier))]
+    if any(_CLEARS.search(line.split("#")[0]) for cell in cells for line in cell.source.splitlines()):
+        return None
+    for cell in cells:
+        for number, line in enumerate(cell.source.splitlines(), 1):
+            if _BY_HAND.search(line.split("#")[0]):
+                return cell.number, number, line.strip()
+    return None
+
+
+def _of_a_loop(run: Run, calls: list[BackwardFact], cell: int | None, line: int, text: str) -> Finding:
+    target = re.match(r"[\w.\[\]]+", text)
+    owner = (target[0] if target else "w").removesuffix(".data").split(".sub_")[0].split(".add_")[0].split(".copy_")[0]
+    count = run.trace.count("backward", calls[0].place)
+    return Finding(
+        message=(
+            f"`{text}` steps along `{owner}.grad`, and nothing clears it: each of {count} backward calls adds to the "
+            "gradients of all before."
+        ),
+        subject=owner,
+        fix=f"{owner}.grad = None  # after each step",
+        line=line,
+        cell=cell,
+        evidence=(
+            Evidence("backward calls from the line", count, "count"),
+            Evidence("backward calls that found an old gradient, of those looked at", len(calls), "count"),
+            *((Evidence("backward at line", calls[0].place.line),) if calls[0].place.line is not None else ()),
+        ),
+    )
 
 
 def _last_row(earlier: list[StepFact], steps: list[StepFact]) -> list[StepFact]:

@@ -16,9 +16,10 @@ _OFTEN = 2
 def check(run: Run) -> Iterator[Finding]:
     """Finds steps whose gradients were cleared before anything used them."""
     for key, steps in run.steps_by_optimizer().items():
-        empty = [step for step in steps if step.cleared_at is not None and not step.has_closure]
-        thrown = [s for s in steps if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
-        if run.trace.steps_come_first(key):
+        lost = [step for step in steps if step.cleared_at is not None or step.discarded_count]
+        empty = [step for step in lost if step.cleared_at is not None and not step.has_closure]
+        thrown = [s for s in lost if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
+        if not lost or run.trace.steps_come_first(key):
             continue  # `step-before-backward` says it
         if empty:
             yield _cleared_before_step(run, key, empty)

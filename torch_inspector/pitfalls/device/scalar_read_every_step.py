@@ -23,8 +23,10 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds reads of values in the loop around the steps of training on an accelerator; the CPU has no queue."""
     devices = {device for call in run.trace.forwards for device in call.input_devices}
     device = next((one for one in sorted(devices) if one.startswith(_ACCELERATORS)), None)
+    if device is None:
+        return
     steps = max(run.trace.count("backward"), run.trace.count("step"))
-    if device is None or steps < _STEPS:
+    if steps < _STEPS:
         return
     for place in sorted(run.trace.training_places(), key=lambda one: (one.cell or 0, one.line or 0)):
         reads = _reads(run, place)

@@ -13,7 +13,7 @@ from torch_inspector.pitfall import pitfall
 def check(run: Run) -> Iterator[Finding]:
     """Finds losses that compare each prediction with each target, because a column met a row."""
     seen: set[Place] = set()
-    for backward in run.trace.backwards:
+    for backward in run.trace.patterned:
         patterns = backward.witness.patterns if backward.witness else ()
         pattern = next((p for p in patterns if p.name == "stretched-operands"), None)
         if pattern is not None and len(pattern.shapes) > 2 and backward.made_at not in seen:  # noqa: PLR2004

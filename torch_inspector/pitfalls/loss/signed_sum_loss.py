@@ -21,7 +21,7 @@ _ON_PURPOSE = re.compile(
 def check(run: Run) -> Iterator[Finding]:
     """Finds losses that are reduced differences of predictions and targets, and with which an optimizer stepped."""
     seen: set[Place] = set()
-    for backward in run.trace.backwards:
+    for backward in run.trace.patterned:
         if backward.made_at not in seen and _is_signed(backward) and _is_stepped(run, backward):
             seen.add(backward.made_at)
             if not _ON_PURPOSE.search(f"{backward.root} {_text(run, backward.made_at)} {_text(run, backward.place)}"):

@@ -14,7 +14,7 @@ from torch_inspector.pitfall import pitfall
 def check(run: Run) -> Iterator[Finding]:
     """Finds losses whose graph has a log-softmax directly on a softmax."""
     seen: set[Place] = set()
-    for backward in run.trace.backwards:
+    for backward in run.trace.patterned:
         patterns = backward.witness.patterns if backward.witness else ()
         pattern = next((p for p in patterns if p.name == "softmax-before-log-softmax"), None)
         twice = next((p for p in patterns if p.name == "log-softmax-twice"), None)

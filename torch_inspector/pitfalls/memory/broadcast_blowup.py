@@ -32,7 +32,7 @@ def _patterns(run: Run) -> Iterator[tuple[str, Place | None, PatternFact]]:
     """What was found behind kept variables, the one that was made first in front, and behind losses."""
     for graph in sorted(run.after.graphs, key=lambda graph: graph.key):
         yield from ((graph.path, graph.made_at, p) for p in graph.patterns if p.name == "blown-up")
-    for backward in run.trace.backwards:
+    for backward in run.trace.patterned:
         patterns = backward.witness.patterns if backward.witness else ()
         new = (p for p in patterns if p.name == "blown-up" and not _is_told(run, p))
         yield from ((backward.root, backward.made_at, p) for p in new)

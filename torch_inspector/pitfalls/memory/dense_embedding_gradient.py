@@ -21,7 +21,7 @@ _LOOKUPS = frozenset(["EmbeddingBackward0", "EmbeddingBagBackward0"])
 def check(run: Run) -> Iterator[Finding]:
     """Finds embeddings whose lookups, in all backward calls of one step, cover a small part of a large table."""
     tables: dict[int, list[tuple[Place, TableFact]]] = {}
-    for backward in run.trace.backwards:
+    for backward in run.trace.tabled:
         for table in backward.witness.tables if backward.witness else ():
             tables.setdefault(table.key, []).append((backward.place, table))
     for key, seen in tables.items():

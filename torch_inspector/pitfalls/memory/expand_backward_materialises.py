@@ -17,7 +17,7 @@ _SHAPES = 3
 def check(run: Run) -> Iterator[Finding]:
     """Finds expands that repeat a tensor many times over, of which an operation with a small result was the reader."""
     seen: set[tuple[Shape, ...]] = set()
-    for backward in run.trace.backwards:
+    for backward in run.trace.patterned:
         for pattern in backward.witness.patterns if backward.witness else ():
             is_large = pattern.name == "expanded" and pattern.nbytes >= max(run.min_nbytes, 1)
             if is_large and len(pattern.shapes) == _SHAPES and pattern.shapes not in seen:

@@ -20,7 +20,7 @@ _LOOKUPS = frozenset(["EmbeddingBackward0", "EmbeddingBagBackward0"])
 def check(run: Run) -> Iterator[Finding]:
     """Finds leaves that were only indexed, and of which the backward calls of one step reached a small part."""
     done: set[int] = set()
-    for backward in run.trace.backwards:
+    for backward in run.trace.tabled:
         for table in backward.witness.tables if backward.witness else ():
             if table.key not in done and table.nbytes >= max(_HINT_TIMES * run.min_nbytes, 1):
                 done.add(table.key)

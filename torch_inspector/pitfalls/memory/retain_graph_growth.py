@@ -22,6 +22,8 @@ _TOLD_STEPS = 16
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds lines whose kept graphs were larger each time that one of them was looked at."""
+    if not run.trace.retains:
+        return
     calls: dict[Place, list[BackwardFact]] = {}
     for backward in run.trace.backwards:
         if not backward.is_grad_call:

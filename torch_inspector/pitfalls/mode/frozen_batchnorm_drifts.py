@@ -21,7 +21,8 @@ _SHOWN = 3
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds training in which BatchNorm layers without gradients were in train mode."""
-    if not run.trace.steps or _FRESH_STATISTICS.search(run.cell.code):
+    drifting = any(call.norms is not None and call.norms.frozen_awake for call in run.trace.forwards)
+    if not run.trace.steps or not drifting or _FRESH_STATISTICS.search(run.cell.code):
         return
     if any(_FOLLOWS.search(one.cell.code) for one in (*run.earlier, run)):
         return

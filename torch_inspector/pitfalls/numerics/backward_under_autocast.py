@@ -14,8 +14,10 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds backward calls that were made while autocast was on for the device of the loss."""
     seen: set[tuple[int | None, int | None]] = set()
     for backward in run.trace.backwards:
+        if not backward.autocast or backward.is_grad_call:
+            continue
         at = (backward.place.cell, backward.place.line)
-        if backward.autocast and not backward.is_grad_call and at not in seen:
+        if at not in seen:
             seen.add(at)
             yield _finding(run, backward)
 

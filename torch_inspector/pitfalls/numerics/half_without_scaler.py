@@ -15,10 +15,10 @@ _STEPS = 2
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds training whose graph computes in float16 and whose loss is not multiplied by anything."""
-    if any(fact.kind.startswith("scaler.") for fact in run.trace.counts) or run.underflowed():
+    if run.trace.scales() or run.underflowed():
         return
     seen: set[tuple[int | None, int | None]] = set()
-    for backward in run.trace.backwards:
+    for backward in run.trace.halves:
         at = (backward.place.cell, backward.place.line)
         if at not in seen and _is_unscaled_half(backward) and _trains(run, backward):
             seen.add(at)

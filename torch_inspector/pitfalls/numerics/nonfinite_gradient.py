@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import LossFact, Run
+from torch_inspector.facts import LossFact, OperationFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -19,7 +19,7 @@ _NAMES_SHOWN = 3
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds the first backward call that left NaN or infinity in a gradient although its loss was finite."""
-    loss = next((loss for loss in run.trace.losses if loss.spoiled_gradients), None)
+    loss = run.trace.spoiled_loss
     if loss is not None and run.nonfinite_cause() == "gradient":
         yield _finding(run, loss)
 
@@ -29,18 +29,19 @@ def _finding(run: Run, loss: LossFact) -> Finding:
     name = (backward.root if backward is not None else "") or "loss"
     paths = [run.parameter_path(one.key) for one in loss.spoiled_gradients]
     shown = ", ".join(f"`{path}.grad`" for path in paths[:_NAMES_SHOWN] if path) or "gradients"
-    steep = _steep_lines(run, loss)
+    steep, edge = _steep_lines(run, loss), _edge(run, loss)
     line, text = steep[0] if len(steep) == 1 else (loss.place.line, "")
     return Finding(
         message=(
             f"`{name}` was {loss.value:.3g}, but `backward()` left nan or inf in {shown}"
-            f"{f': the slope in `{text}` is infinite at its limit' if text else ''}."
+            f"{f': {edge.text()}, where it has no finite slope' if edge is not None else _at_limit(text)}."
         ),
         subject=name,
         fix="keep the operand away from the edge before the operation: (x + 1e-12).sqrt(), x.clamp_min(1e-12).log()",
         line=line,
         cell=loss.place.cell,
         evidence=(
+            *((Evidence("operation", edge.name),) if edge is not None else ()),
             Evidence("parameters with such gradients", len(loss.spoiled_gradients), "count"),
             Evidence("gradients looked at", loss.gradient_count, "count"),
             Evidence("nan in the first", loss.spoiled_gradients[0].nan_count, "count"),
@@ -48,6 +49,17 @@ def _finding(run: Run, loss: LossFact) -> Finding:
             *((Evidence("backward at line", loss.place.line),) if loss.place.line is not None else ()),
         ),
     )
+
+
+def _at_limit(text: str) -> str:
+    return f": the slope in `{text}` is infinite at its limit" if text else ""
+
+
+def _edge(run: Run, loss: LossFact) -> OperationFact | None:
+    """The operation of its graph that has no slope there, if it is the only one."""
+    calls = [one for one in run.trace.backwards if (one.place, one.index) == (loss.place, loss.index)]
+    found = [edge for one in calls if one.witness is not None for edge in one.witness.edges]
+    return found[0] if len({edge.name for edge in found}) == 1 else None
 
 
 def _steep_lines(run: Run, loss: LossFact) -> list[tuple[int, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExtremeFact, LossFact, Place, Run, SeriesFact
+from torch_inspector.facts import ExtremeFact, LossFact, OperationFact, Place, Run, SeriesFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -32,12 +32,13 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
     return Finding(
         message=f"`{name}` was {loss.value} at call {loss.index} of `backward()`{_because(run, loss, origin)}.",
         subject=name,
-        fix=_fix(origin, name),
+        fix=_fix(origin, name, loss.operation),
         line=place.line,
         cell=place.cell,
         evidence=(
             Evidence("value", str(loss.value)),
             *(one for origin in loss.origins for one in _counts(origin)),
+            *_of_operation(loss.operation),
             *_in_lists(run),
             *(Evidence("weights not finite", run.parameter_path(one.key)) for one in run.after.spoiled_weights[:1]),
         ),
@@ -46,8 +47,14 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
 
 def _origin(name: str, loss: LossFact) -> ExtremeFact | None:
     """What is not finite and was not computed from weights; else anything but the loss itself."""
-    others = [one for one in loss.origins if one.path != name]
+    masks = loss.operation is not None
+    others = [one for one in loss.origins if one.path != name and not (masks and _is_mask(one))]
     return next((one for one in others if not one.computed), others[0] if others else None)
+
+
+def _is_mask(one: ExtremeFact) -> bool:
+    """True if minus infinity is all that is not finite: what may not be chosen is marked with it."""
+    return bool(one.negative_inf_count) and not one.inf_count and not one.nan_count
 
 
 def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
@@ -55,6 +62,8 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
         finite = [one.index for one in run.trace.losses if one.place == loss.place and one.order < loss.order]
         since = f"; at call {finite[-1]} all was finite" if finite else ""
         return f", and weights were not finite by then{since}"
+    if loss.operation is not None and (origin is None or origin.computed):
+        return f": {loss.operation.text()}"
     if origin is None:
         return ", from finite weights and finite inputs: a logarithm, root or division met a number that it cannot take"
     infinite = origin.inf_count + origin.negative_inf_count
@@ -63,9 +72,22 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
     return f": `{origin.path}`, {origin_is} holds {' and '.join(parts)} among {origin.count} values"
 
 
-def _fix(origin: ExtremeFact | None, name: str) -> str:
+_FIXES = {
+    "log": "x.clamp_min(1e-12).log(), or F.log_softmax and F.logsigmoid of the scores themselves",
+    "/": "keep the divisor away from zero: total / count.clamp_min(1)",
+    "sqrt": "keep the operand above zero: (x + 1e-12).sqrt()",
+    "exp": "limit the exponent: x.clamp_max(50).exp(), or stay with logarithms: torch.logsumexp",
+    "softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
+    "log_softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
+}
+"""What usually helps, by operation."""
+
+
+def _fix(origin: ExtremeFact | None, name: str, operation: OperationFact | None) -> str:
     if origin is not None and not origin.computed:
         return f"clean the data first: {origin.path}.isfinite().all(), torch.nan_to_num({origin.path})"
+    if operation is not None and operation.name in _FIXES:
+        return _FIXES[operation.name]
     return f"torch.autograd.set_detect_anomaly(True) names the operation; clamp what log, sqrt or / get before `{name}`"
 
 
@@ -73,6 +95,13 @@ def _counts(origin: ExtremeFact) -> Iterator[Evidence]:
     infinite = origin.inf_count + origin.negative_inf_count
     pairs = ((f"nan in {origin.path}", origin.nan_count), (f"infinite values in {origin.path}", infinite))
     yield from (Evidence(label, count, "count") for label, count in pairs if count)
+
+
+def _of_operation(operation: OperationFact | None) -> Iterator[Evidence]:
+    if operation is not None:
+        yield Evidence("operation", operation.name)
+        if operation.place is not None and operation.place.line is not None:
+            yield Evidence("operation at line", operation.place.line)
 
 
 def _in_lists(run: Run) -> Iterator[Evidence]:

@@ -12,8 +12,9 @@ from torch_inspector.pitfall import pitfall
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds operations that make an (N, N) table of N predictions and N targets."""
-    losses = {backward.made_at.line for backward in run.trace.backwards}
-    for fact in run.expressions("stretched"):
+    facts = run.expressions("stretched")
+    losses = {backward.made_at.line for backward in run.trace.backwards} if facts else set()
+    for fact in facts:
         if len(fact.shapes) > 2 and len(fact.names) > 1 and fact.place.line not in losses:  # noqa: PLR2004
             yield _finding(fact)
 

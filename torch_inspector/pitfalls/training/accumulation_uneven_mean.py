@@ -20,13 +20,16 @@ _OWN = re.compile(r"\.grad\s*(/=|\*=|=)|\.grad(\.data)?\.(div_|mul_|copy_)|_fore
 def check(run: Run) -> Iterator[Finding]:
     """Finds steps after several backward calls of means, whose parts differ or whose loader leaves a smaller batch."""
     for steps in run.steps_by_optimizer().values():
+        if not any(step.backward_count > 1 for step in steps):
+            continue
         before = 0
         for step in steps:
-            calls = [
-                one for one in run.trace.backwards if before < one.order < step.order and _is_plain_mean(one, step)
-            ]
-            before = step.order
-            found = _of_window(run, step, calls) if _accumulates(run, step) and calls else None
+            begun, before = before, step.order
+            if not _accumulates(run, step):
+                continue
+            own = run.trace.backwards_at(step.backward_at)
+            calls = [one for one in own if begun < one.order < step.order and _is_plain_mean(one, step)]
+            found = _of_window(run, step, calls) if calls else None
             if found is not None:
                 yield found
                 break

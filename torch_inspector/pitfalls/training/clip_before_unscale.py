@@ -17,14 +17,20 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds clips before a scaler's step that unscales the gradients only then."""
     seen: set[tuple[int | None, int | None]] = set()
     for clip in run.trace.clips:
+        if not _was_scaled(clip):
+            continue
         at = (clip.place.cell, clip.place.line)
-        if _was_scaled(clip) and at not in seen:
+        if at not in seen:
             seen.add(at)
             yield _finding(run, clip, [one for one in run.trace.clips if one.place == clip.place and _was_scaled(one)])
 
 
 def _was_scaled(clip: ClipFact) -> bool:
     return clip.scale > 1 and clip.limit is not None and clip.limit < _LIMIT_RATIO * clip.scale
+
+
+def _divides(clip: ClipFact) -> str:
+    return "unscale_" if clip.unscaled_late else "step"
 
 
 def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
@@ -34,8 +40,8 @@ def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
     return Finding(
         message=(
             f"`{clip.function}` clipped gradients that still carry the loss scale of {clip.scale:g}: "
-            f"after `{scaler}.step({optimizer})` divides by it, at most {limit / clip.scale:.2g} is left of the limit "
-            f"of {limit:g}. `{scaler}.unscale_({optimizer})` has to come before."
+            f"after `{scaler}.{_divides(clip)}({optimizer})` divides by it, at most {limit / clip.scale:.2g} is left "
+            f"of the limit of {limit:g}. `{scaler}.unscale_({optimizer})` has to come before."
         ),
         subject=optimizer,
         fix=f"{scaler}.unscale_({optimizer})  # first, then clip, then {scaler}.step({optimizer})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from torch_inspector.facts import BackwardFact, ForwardFact, Run, StepFact
 from torch_inspector.findings import Evidence, Finding
@@ -13,12 +14,23 @@ from torch_inspector.pitfall import pitfall
 def check(run: Run) -> Iterator[Finding]:
     """Finds backward calls for one optimizer that also fill the gradients of a network called before its own."""
     firsts = {key: steps[0] for key, steps in run.steps_by_optimizer().items()}
-    for step in firsts.values():
-        for other in firsts.values():
+    together = _reached_together(run, firsts) if len(firsts) > 1 else frozenset()
+    for one, another in sorted(together):
+        for step, other in ((firsts[one], firsts[another]), (firsts[another], firsts[one])):
             if step.order < other.order and not step.parameter_keys & other.parameter_keys:
                 call = _wasted(run, step, other)
                 if call is not None:
                     yield _finding(run, step, other, call)
+
+
+def _reached_together(run: Run, firsts: dict[int, StepFact]) -> frozenset[tuple[int, int]]:
+    """Pairs of optimizers of which one backward call reaches parameters of both."""
+    owners: dict[int, list[int]] = {}
+    for key, step in firsts.items():
+        for parameter in step.parameter_keys:
+            owners.setdefault(parameter, []).append(key)
+    reached = ({key for leaf in leaves for key in owners.get(leaf, ())} for leaves in run.trace.leaf_sets)
+    return frozenset(pair for keys in reached for pair in combinations(sorted(keys), 2))
 
 
 def _wasted(run: Run, step: StepFact, other: StepFact) -> BackwardFact | None:

@@ -15,16 +15,19 @@ _SEVERAL = 2
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds layers to be trained that their module does not know of: when it is built, and when they are used."""
-    leaves = frozenset(key for step in run.trace.steps for key in step.leaf_keys).union(
-        *(one.witness.leaf_keys for one in run.trace.backwards if one.witness is not None)
-    )
-    told = set()
     late = (fact.unlisted for fact in run.trace.unheld if fact.unlisted is not None)
-    for fact in (*run.after.unlisted, *late):
+    facts = (*run.after.unlisted, *late)
+    if not facts:
+        return
+    # Several modules of one class say the same: the first speaks for all.
+    leaves = run.trace.reached.union(*(step.leaf_keys for step in run.trace.steps))
+    told = set()
+    for fact in facts:
         reached = bool(fact.trainable_keys & leaves)
         if (fact.kind, fact.attribute) not in told and not fact.held and (reached or _is_meant_to_learn(fact)):
             told.add((fact.kind, fact.attribute))
-            yield _finding(run, fact, reached=reached)
+            alike = {(o.module, o.attribute) for o in facts if (o.kind, o.attribute) == (fact.kind, fact.attribute)}
+            yield _finding(run, fact, reached=reached, count=len(alike))
 
 
 def _is_meant_to_learn(fact: UnlistedFact) -> bool:
@@ -36,7 +39,7 @@ def _is_meant_to_learn(fact: UnlistedFact) -> bool:
     return fact.new and fact.training and fact.count >= _SEVERAL and own
 
 
-def _finding(run: Run, fact: UnlistedFact, *, reached: bool) -> Finding:
+def _finding(run: Run, fact: UnlistedFact, *, reached: bool, count: int) -> Finding:
     place, path = fact.place, f"{fact.module}.{fact.attribute}"
     layers = f"{fact.count} layers" if fact.count > 1 else "a layer"
     seen = "a loss reaches them, but no optimizer does" if reached else "no optimizer will train them"
@@ -44,7 +47,7 @@ def _finding(run: Run, fact: UnlistedFact, *, reached: bool) -> Finding:
         message=(
             f"`{path}` is a plain {fact.container} with {layers} ({fact.layer_kind}, …), so that `{fact.module}` does "
             f"not count their {fact.parameter_count:,} parameters as its own: {seen}, and `.to()` and `state_dict()` "
-            "leave them out."
+            f"leave them out{f'; {count} modules of class {fact.kind} are like this' if count > 1 else ''}."
         ),
         subject=path,
         fix=_fix(fact),
@@ -53,6 +56,7 @@ def _finding(run: Run, fact: UnlistedFact, *, reached: bool) -> Finding:
         severity="error" if reached else "warning",
         evidence=(
             Evidence("layers", fact.count, "count"),
+            Evidence("modules like this", count, "count"),
             Evidence("numbers in their parameters", fact.parameter_count, "count"),
             Evidence("reached by a backward call", "yes" if reached else "not yet"),
         ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from torch_inspector.facts import ModuleFact, Run, StepFact
@@ -20,6 +22,8 @@ def check(run: Run) -> Iterator[Finding]:
         unreached = [step for step in steps if step.unreached]
         if unreached:
             yield _of_another_model(run, key, unreached)
+            continue
+        if frozenset[int]().union(*{step.parameter_keys for step in steps}) <= parts.owned:
             continue
         for step in steps:
             replaced = parts.replaced(step)
@@ -70,18 +74,26 @@ class _Parts:
     """Who trains, holds and owns which parameters: the same for all steps of a run."""
 
     def __init__(self, run: Run) -> None:
-        steps, modules, empty = run.trace.steps, run.after.modules, frozenset[int]()
-        self.modules = modules
-        self.trained = empty.union(*(step.leaf_keys for step in steps))
-        self.held = empty.union(
-            *(optimizer.parameter_keys for optimizer in run.after.optimizers), *(step.parameter_keys for step in steps)
-        )
-        self.owned = empty.union(*(module.parameter_keys for module in modules))
+        self._run = run
+        self.modules = run.after.modules
+        self.owned = frozenset[int]().union(*(module.parameter_keys for module in self.modules))
+
+    @cached_property
+    def trained(self) -> frozenset[int]:
+        """Parameters that the backward calls before some step reached."""
+        return frozenset[int]().union(*(step.leaf_keys for step in self._run.trace.steps))
+
+    @cached_property
+    def held(self) -> frozenset[int]:
+        """Parameters that some optimizer holds."""
+        run = self._run
+        optimizers = (optimizer.parameter_keys for optimizer in run.after.optimizers)
+        return frozenset[int]().union(*optimizers, *(step.parameter_keys for step in run.trace.steps))
 
     def replaced(self, step: StepFact) -> _Replaced | None:
         """The part whose new parameters a step leaves out, while it moves some that no module has."""
         orphans = step.parameter_keys - self.trained - self.owned
-        if step.has_closure or not orphans or not step.parameter_keys & step.leaf_keys:
+        if not orphans or step.has_closure or not step.parameter_keys & step.leaf_keys:
             return None
         for module in self.modules:
             missing = (step.leaf_keys & module.parameter_keys) - self.held
@@ -122,6 +134,24 @@ def _rebuild(run: Run, key: int, module: ModuleFact | None) -> str:
     fact = run.after.optimizer(key)
     kind = fact.kind if fact else "SGD"
     path = module.path if module else "model"
-    rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
     name = run.optimizer_path(key) or "optimizer"
+    written = _as_written(run, name, path)
+    if written:
+        return f"{written}  # again, after the model"
+    rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
     return f"{name} = torch.optim.{kind}({path}.parameters(){rate})  # again, after the model"
+
+
+def _as_written(run: Run, name: str, path: str) -> str:
+    """The line of a cell that makes the optimizer, if it is the latest and gives it the parameters of this module.
+
+    Its learning rate is the one that was meant; that of the live optimizer may be where a schedule has led it.
+    """
+    makes = re.compile(rf"^\s*{re.escape(name)}\s*=\s*[\w.]+\(")
+    for one in (run, *reversed(run.earlier)):
+        lines = [line.strip() for line in one.cell.source.splitlines() if makes.match(line)]
+        if lines:
+            last = lines[-1].split("  #")[0]
+            whole = last.count("(") == last.count(")")
+            return last if whole and f"({path}.parameters()" in last else ""
+    return ""

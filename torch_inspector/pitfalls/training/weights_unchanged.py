@@ -20,6 +20,8 @@ _ZERO = re.compile(r"\blr\s*=\s*0(\.0*)?\s*[,)]")
 def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers of which no step that was looked at has moved anything, with the reason."""
     for key, steps in run.steps_by_optimizer().items():
+        if not (steps[-1].idle or steps[-1].rate_is_zero or steps[-1].unmoved or steps[-1].has_closure):
+            continue
         steps = [step for step in steps if not step.has_closure]  # noqa: PLW2901
         why = _why(run, key, steps) if len(steps) >= _STEPS else ""
         if why:

@@ -1,0 +1,59 @@
+"""Chained indexes in functions: masks that are variables there, and assignments that do change the tensor."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = "import torch\nids = torch.arange(20)\n"
+FUNCTION = """
+def f({parameters}):
+    {lines}
+    return {result}
+out = f({given})
+"""
+METHOD = """
+class Cleaner:
+    def run(self, row):
+        wrong = ~(row != 0)
+        row[wrong][0] = 1
+        return row
+done = Cleaner().run(ids)
+"""
+
+
+def a_function(*lines, parameters="ids", given="ids"):
+    result = parameters.split(",")[0]
+    return FUNCTION.format(parameters=parameters, lines="\n    ".join(lines), result=result, given=given)
+
+
+FOUND = {
+    "a mask with a name": a_function("mask = ids > 5", "ids[mask][:3] = -1"),
+    "two conditions": a_function("keep = (ids > 2) & (ids < 9)", "ids[keep][0] = 7", given="ids + 0"),
+    "of something new": a_function("keep = ids != 0", "ids[keep][0] = 7", given="torch.randint(0, 3, (5,))"),
+    "in a method": METHOD,
+    "changed in place": a_function("mask = ids > 5", "ids[mask].fill_(0)"),
+}
+QUIET = {
+    "one index": a_function("mask = ids > 5", "ids[mask] = -1"),
+    "a row of a table": a_function("i = 2", "ids[i][:3] = -1", given="torch.zeros(4, 5)"),
+    "a list of tensors": a_function("last = len(ids) - 1", "ids[last][0] = 1", given="[torch.zeros(3)]"),
+    "a dictionary by name": a_function("k = 'a'", "ids[k][0] = 1", given="{'a': torch.zeros(3)}"),
+    "a copy that is kept": a_function("mask = ids > 5", "rows = ids[mask]", "rows[:3] = -1", "ids[mask] = rows"),
+    "a slice or a mask": a_function("part = ids > 0", "if 1: part = slice(0, 2)", "ids[part][0] = 1"),
+    "a pair by a truth": a_function(
+        "side = a > 1", "pair[side][0] = 5", parameters="pair, a", given="(torch.zeros(2), torch.zeros(2)), 3"
+    ),
+    "a new pair by a truth": "def make(): return torch.zeros(2), torch.zeros(2)"
+    + a_function("side = a > 1", "pair[side][0] = 5", parameters="pair, a", given="make(), 3"),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    (finding,) = findings_in(SETUP, FOUND[name], fails=False)
+    assert finding.slug == "assignment-to-indexed-copy"
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert findings_in(SETUP, QUIET[name], fails=False) == []

@@ -1,0 +1,95 @@
+"""Steps written by hand: those that never clear the gradients, and the right ones."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
+x, y = torch.randn(32, 6), torch.randn(32, 1)
+w = torch.zeros(6, 1, requires_grad=True)
+"""
+LOOP = """
+for _ in range({turns}):
+    loss = F.mse_loss(net(x), y)
+    loss.backward()
+    with torch.no_grad():
+        for p in net.parameters():
+            {step}
+"""
+FUNCTION = "def step(lr=0.1):\n    for p in net.parameters():\n        p.data -= lr * p.grad"
+LINES = """
+for _ in range(5):
+    loss = ((x @ w - y) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+{after}
+"""
+PARTS = """
+for _ in range(4):
+    for a, b in zip(x.split(8), y.split(8)):
+        (((a @ w - b) ** 2).mean() / 4).backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        w.grad.zero_()
+"""
+NOISE = """
+for _ in range(5):
+    noise = torch.randn_like(w)
+    w.data += noise
+    ((x @ w - y) ** 2).mean().backward()
+    w.data -= noise
+"""
+ASKED = """
+for _ in range(5):
+    (g,) = torch.autograd.grad(((x @ w - y) ** 2).mean(), w)
+    with torch.no_grad():
+        w -= 0.1 * g
+"""
+NEW = """
+v = torch.zeros(6, 1)
+for _ in range(5):
+    v = v.detach().requires_grad_()
+    ((x @ v - y) ** 2).mean().backward()
+    v = v - 0.1 * v.grad
+"""
+FOUND = {
+    "under no_grad": (LOOP.format(turns=5, step="p -= 0.01 * p.grad"),),
+    "in place": (LOOP.format(turns=5, step="p.sub_(0.01 * p.grad)"),),
+    "add with alpha": (LOOP.format(turns=5, step="p.add_(p.grad, alpha=-0.01)"),),
+    "through data": (FUNCTION, "for _ in range(5):\n    F.mse_loss(net(x), y).backward()\n    step()"),
+    "one tensor": (LINES.format(after=""),),
+}
+QUIET = {
+    "set to None": (LOOP.format(turns=5, step="p -= 0.01 * p.grad; p.grad = None"),),
+    "zeroed": (LOOP.format(turns=5, step="p -= 0.01 * p.grad; p.grad.zero_()"),),
+    "zeroed by the model": (LOOP.format(turns=5, step="p -= 0.01 * p.grad") + "    net.zero_grad()\n",),
+    "momentum in the gradient": (LOOP.format(turns=5, step="p -= 0.01 * p.grad; p.grad *= 0.9"),),
+    "once": (LOOP.format(turns=1, step="p -= 0.01 * p.grad"),),
+    "a function that clears": (
+        "def clear(ps):\n    for p in ps:\n        p.grad = None",
+        LOOP.format(turns=5, step="p -= 0.01 * p.grad") + "    clear(net.parameters())\n",
+    ),
+    "parts of a batch": (PARTS,),
+    "noise around the weights": (NOISE,),
+    "asked for": (ASKED,),
+    "a new leaf each time": (NEW,),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    (finding,) = findings_in(SETUP, *FOUND[name], fails=False)
+    assert (finding.slug, finding.severity) == ("missing-zero-grad", "error")
+    assert ".grad" in finding.code
+    assert "5 backward calls" in finding.message
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert findings_in(SETUP, *QUIET[name], fails=False, slug="missing-zero-grad") == []

@@ -1,0 +1,105 @@
+"""Losses and gradients that are not finite: the operation is named from the graph."""
+
+import pytest
+
+from tests.pitfalls.test_nonfinite import findings
+
+LOOP = """
+for _ in range(2):
+    opt.zero_grad()
+    out = net(x)
+{body}
+    cost.backward()
+    opt.step()
+"""
+
+
+def loop(*lines):
+    return LOOP.format(body="\n".join(f"    {line}" for line in lines))
+
+
+LOSSES = {
+    "log of zero": (loop("p = torch.relu(out - 100)", "cost = -torch.log(p).mean()"), "`log` was given 32 zeros"),
+    "log of a softmax that ran out": (
+        loop("p = torch.cat([out * 1e4, out * -1e4], 1).softmax(1)", "cost = -(p[:, 0].log()).mean()"),
+        "`log` was given",
+    ),
+    "exp": (loop("cost = (out * 1e4).abs().exp().mean()"), "first seen in what `exp` gives"),
+    "a count of zero": (
+        loop("mask = (y > 100).float()", "cost = (((out - y) ** 2) * mask).sum() / mask.sum()"),
+        "`/` was given 1 zero to divide by",
+    ),
+    "a norm of zero": (
+        loop("d = torch.relu(out - 100)", "cost = (d / d.norm(dim=1, keepdim=True)).sum()"),
+        "`/` was given 32 zeros to divide by among 32 values",
+    ),
+    "a root of negative numbers": (loop("cost = (out - 100).sqrt().mean()"), "`sqrt` was given 32 negative numbers"),
+    "a power of negative numbers": (loop("cost = ((out - 100) ** 0.5).mean()"), "`**` was given 32 negative numbers"),
+    "a row without a score": (
+        loop(
+            "scores = (out @ out.T).masked_fill(torch.eye(32).bool().logical_or(torch.arange(32)[:, None] == 3),"
+            " float('-inf'))",
+            "cost = (scores.softmax(1) @ out).pow(2).mean()",
+        ),
+        "32 nan among 1024 values are first seen in what `softmax` gives",
+    ),
+}
+VECTOR = "w = torch.zeros(3, requires_grad=True)\nsgd = torch.optim.SGD([w], lr=0.1)\n"
+IN_A_FUNCTION = """
+def distance(a, b):
+    return (a - b).pow(2).sum(-1).sqrt()
+table = nn.Embedding(4, 2)
+sgd = torch.optim.SGD(table.parameters(), lr=0.1)
+for _ in range(2):
+    sgd.zero_grad()
+    z = table(torch.tensor([0, 1, 2]))
+    loss = distance(z[:, None], z[None]).mean()
+    loss.backward()
+    sgd.step()
+"""
+GRADIENTS = {
+    "sqrt": (
+        f"{VECTOR}d = ((w * 2) ** 2).sum().sqrt()\nd.backward()\nsgd.step()",
+        "`sqrt` was given 1 zero, where it has no finite slope",
+    ),
+    "a power": (f"{VECTOR}d = (w ** 0.5).sum()\nd.backward()\nsgd.step()", "`**` was given 3 zeros among 3 values"),
+    "where": (
+        f"{VECTOR}loss = torch.where(w > 0, w.log(), torch.zeros(3)).sum()\nloss.backward()\nsgd.step()",
+        "`log` was given 3 zeros",
+    ),
+    "in a function": (IN_A_FUNCTION, "`sqrt` was given 3 zeros among 9 values"),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_operation_behind_a_loss(name):
+    cell, text = LOSSES[name]
+    told = findings(cell)
+    assert [one.slug for one in told] == ["nonfinite-loss"]
+    assert text in told[0].message
+    assert "set_detect_anomaly" not in told[0].fix or "**" in text
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_the_operation_behind_a_gradient(name):
+    cell, text = GRADIENTS[name]
+    told = findings(cell)
+    assert [one.slug for one in told] == ["nonfinite-gradient"]
+    assert text in told[0].message
+
+
+def test_data_are_not_blamed_on_an_operation():
+    told = findings("x[3, 1] = float('nan')\nupdate()")
+    assert "`a`" in told[0].message
+
+
+def test_a_mask_of_minus_infinity_is_no_origin():
+    mask = "mask = torch.zeros(2, 32).index_fill(1, torch.arange(3), float('-inf'))"
+    told = findings(
+        loop(
+            mask,
+            "p = torch.log_softmax(torch.cat([out, -out], 1).T + mask, 1)",
+            "cost = p.exp().sum() / (out * 0).sum()",
+        )
+    )
+    assert "`/` was given 1 zero to divide by" in told[0].message

@@ -1,0 +1,208 @@
+"""Which operation of a graph was given numbers that it cannot take, or made NaN and infinity of finite ones.
+
+Reads what nodes have saved, as stored, on the CPU and within bounds: the first graphs of a line, and the graph of the
+first loss that is not finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from torch_inspector.facts import OperationFact
+from torch_inspector.observe import private
+from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_value
+from torch_inspector.observe.softmax import IN_PLACE, MOVES
+
+# Elements read in one graph, and nodes.
+_ELEMENTS, _NODES = 300_000, 400
+# Operations that are told; operations that only hand values on, in a row.
+_TOLD, _HANDED_ON = 3, 12
+
+_Mask = Callable[[torch.Tensor], torch.Tensor]
+
+
+class _Cause(NamedTuple):
+    """Numbers that an operation cannot take, or only without a slope."""
+
+    what: str
+    mask: _Mask
+    """Where they are, in what the node has saved."""
+    slope_only: bool = False
+    """True if the value is finite there and only the slope is not."""
+
+
+_NEGATIVE = _Cause("negative numbers", lambda t: t < 0)
+_ZEROS = _Cause("zeros", lambda t: t == 0)
+_FLAT_ZEROS = _ZEROS._replace(slope_only=True)
+_BEYOND = _Cause("numbers beyond 1", lambda t: t.abs() > 1)
+_AT_ONE = _Cause("numbers at 1 or -1", lambda t: t.abs() == 1)
+_TRAPS: dict[str, tuple[str, str, tuple[_Cause, ...]]] = {
+    "LogBackward0": ("log", "self", (_NEGATIVE, _ZEROS)),
+    "Log2Backward0": ("log2", "self", (_NEGATIVE, _ZEROS)),
+    "Log10Backward0": ("log10", "self", (_NEGATIVE, _ZEROS)),
+    "Log1PBackward0": ("log1p", "self", (_Cause("numbers up to -1", lambda t: t <= -1),)),
+    "DivBackward0": ("/", "other", (_Cause("zeros to divide by", lambda t: t == 0),)),
+    "ReciprocalBackward0": ("1 /", "result", (_Cause("zeros", lambda t: t.isinf()),)),
+    "RsqrtBackward0": ("rsqrt", "result", (_Cause("zeros", lambda t: t.isinf()),)),
+    "SqrtBackward0": ("sqrt", "result", (_Cause("negative numbers", lambda t: t.isnan()), _FLAT_ZEROS)),
+    "AcosBackward0": ("acos", "self", (_BEYOND, _AT_ONE._replace(slope_only=True))),
+    "AsinBackward0": ("asin", "self", (_BEYOND, _AT_ONE._replace(slope_only=True))),
+    "AtanhBackward0": ("atanh", "self", (_BEYOND, _AT_ONE)),
+}
+"""By kind of node: the operation, what it has saved, and what of that it cannot take."""
+_POWER = "PowBackward0"
+_RESULTS = {
+    "Exp": "exp", "Expm1": "expm1", "Softmax": "softmax", "LogSoftmax": "log_softmax", "Logsumexp": "logsumexp",
+    "Cumprod": "cumprod", "Prod": "prod", "LinalgVectorNorm": "norm", "Norm": "norm", "Std": "std", "Pow": "**",
+    "Tanh": "tanh", "Sigmoid": "sigmoid", "LinalgInvEx": "inv",
+}  # fmt: skip
+"""Operations that keep their result."""
+_WORDS = {
+    "Mul": "*", "Add": "+", "Sub": "-", "Rsub": "-", "Div": "/", "Mm": "@", "Bmm": "@", "Addmm": "a linear layer",
+    "Sum": "sum", "Mean": "mean", "Pow": "**", "Convolution": "a convolution", "Sinh": "sinh", "Cosh": "cosh",
+    "Var": "var", "Tan": "tan", "Dot": "@", "Mv": "@", "Where": "where",
+}  # fmt: skip
+
+
+def edges(walk: Walk) -> tuple[OperationFact, ...]:
+    """Operations that were given numbers at which their value or their slope is not finite, the oldest first."""
+    kinds = _TRAPS.keys() | {_POWER}
+    if kinds.isdisjoint(walk.by_kind):
+        return ()
+    nodes = [node for kind in sorted(kinds & walk.by_kind.keys()) for node in walk.by_kind[kind]]
+    return tuple(_trapped(nodes))[:_TOLD]
+
+
+def origin(walk: Walk) -> OperationFact | None:
+    """The oldest operation that gave something not finite, or was given what it cannot take.
+
+    None if something was not finite before any operation, or nothing is found. Minus infinity stands for "never" in
+    masks and logarithms of probabilities, so it counts only where nothing else does.
+    """
+    nodes = [node for node in walk.nodes.values() if not private.is_leaf_node(node)]
+    nodes = sorted(nodes, key=private.node_number)[:_NODES]
+    left = _Left(_ELEMENTS)
+    for worst in (False, True):
+        for node in nodes:
+            told, fact = _judged(node, left, worst=worst)
+            if told:
+                return fact
+    return None
+
+
+class _Left:
+    """Elements that may still be read."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def read(self, saved: Any) -> torch.Tensor | None:
+        """A plain tensor on the CPU, of numbers with a point, as long as there is room for it."""
+        if type(saved) not in (torch.Tensor, torch.nn.Parameter) or saved.device.type != "cpu":
+            return None
+        if saved.layout != torch.strided or not saved.is_floating_point() or not saved.numel():
+            return None
+        storage = private.storage_of(saved)
+        self.count -= saved.numel()
+        if self.count < 0 or storage is None or storage[1] < saved.element_size():
+            return None
+        values: torch.Tensor = saved.detach()
+        return values
+
+
+def _trapped(nodes: list[Node]) -> Iterator[OperationFact]:
+    left = _Left(_ELEMENTS)
+    for node in sorted(nodes, key=private.node_number)[:_NODES]:
+        fact = _trap(node, left)
+        if fact is not None:
+            yield fact
+
+
+def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact | None:
+    """What an operation was given that it cannot take."""
+    kind = type(node).__name__
+    name, field, causes = ("**", "self", _causes_of_power(node)) if kind == _POWER else _TRAPS.get(kind, ("", "", ()))
+    values = left.read(saved_value(node, field)) if causes else None
+    if values is None:
+        return None
+    for cause in causes:
+        if not cause.slope_only or slope_too:
+            count = int(cause.mask(values).sum())
+            if count:
+                return OperationFact(name, cause.what, count, values.numel())
+    return None
+
+
+def _causes_of_power(node: Node) -> tuple[_Cause, ...]:
+    """What a power cannot take: negative numbers if the exponent is not whole, zeros if it is below 1."""
+    try:
+        exponent = node._saved_exponent
+    except RuntimeError:
+        return ()
+    if type(exponent) not in (int, float) or not exponent:
+        return ()
+    zeros = (_ZEROS._replace(slope_only=exponent > 0),) if exponent < 1 else ()
+    return (_NEGATIVE, *zeros) if exponent % 1 else zeros
+
+
+def _judged(node: Node, left: _Left, *, worst: bool) -> tuple[bool, OperationFact | None]:
+    """Whether this operation ends the search, and what is said of it."""
+    kind = type(node).__name__.partition("Backward")[0]
+    # An operand that is not finite was made by an operation that keeps no result, or was given.
+    for number, name in enumerate(_operands(kind)):
+        values = left.read(saved_value(node, name))
+        bad = _bad(values, worst=worst) if values is not None else None
+        if values is not None and bad is not None:
+            parent = node.next_functions[number][0] if number < len(node.next_functions) else None
+            word = _word(_maker(parent)) if parent is not None else ""
+            return True, OperationFact(word, "", bad[1], values.numel(), bad[0]) if word else None
+    fact = _trap(node, left, slope_too=False)
+    if fact is not None:
+        return True, fact
+    values = left.read(saved_value(node, "result")) if kind in _RESULTS else None
+    bad = _bad(values, worst=worst) if values is not None else None
+    if values is not None and bad is not None:
+        return True, OperationFact(_RESULTS[kind], "", bad[1], values.numel(), bad[0])
+    return False, None
+
+
+def _operands(kind: str) -> tuple[str, ...]:
+    """Names under which a node keeps its operands, in the order of its inputs."""
+    if kind == "Addmm":
+        return ("", "mat1", "mat2")
+    return ("self", "mat2" if kind in ("Mm", "Bmm") else "other") if kind != "Convolution" else ("input", "weight")
+
+
+def _maker(node: Node) -> Node:
+    """The operation that made some values, past those that only hand them on; may be a leaf."""
+    for _ in range(_HANDED_ON):
+        parents = [parent for parent, _ in node.next_functions if parent is not None]
+        if type(node).__name__ not in IN_PLACE | MOVES or len(parents) != 1:
+            break
+        node = parents[0]
+    return node
+
+
+def _word(node: Node) -> str:
+    """What the user may have written for an operation; empty for a leaf."""
+    if private.is_leaf_node(node):
+        return ""
+    kind = type(node).__name__.partition("Backward")[0]
+    return _WORDS.get(kind, _RESULTS.get(kind, kind.lower()))
+
+
+def _bad(values: torch.Tensor, *, worst: bool) -> tuple[str, int] | None:
+    """What is not finite in some numbers, and how many are; minus infinity only if it is asked for."""
+    if math.isfinite(values.sum().item()):
+        return None
+    nan, inf = int(values.isnan().sum()), int((values == math.inf).sum())
+    if worst and not nan and not inf:
+        low = int((values == -math.inf).sum())
+        return ("-inf", low) if low else None
+    return ("nan", nan) if nan else ("inf", inf) if inf else None
