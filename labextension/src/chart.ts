@@ -6,6 +6,8 @@ import { el } from './el.js';
 import { drawCells, drawLines } from './marks.js';
 import type { Marked } from './marks.js';
 import { paletteOf } from './palette.js';
+import { cellAt } from './pick.js';
+import type { Picked } from './pick.js';
 import type { Palette } from './palette.js';
 import { size } from './quantity.js';
 import type { Series } from './series.js';
@@ -17,6 +19,9 @@ const NEAR = 0.5;
 // Sizes count in steps of 1,024, so the lines of the grid stand at powers of two.
 const STEPS = Array.from({ length: 45 }, (_, power) => 2 ** power);
 const HEADROOM = 1.12;
+// How far from a cell the pointer may be, in pixels; and what a hand moves that only clicks.
+const NEAR_CELL = 6;
+const STILL = 4;
 
 export class Chart {
   readonly node: HTMLElement;
@@ -26,7 +31,14 @@ export class Chart {
   private palette: Palette | null = null;
   private marked: Marked;
 
-  constructor(private series: Series) {
+  /**
+   * @param series - what is drawn
+   * @param onCell - told which cell was clicked
+   */
+  constructor(
+    private series: Series,
+    private readonly onCell: (cell: Picked) => void
+  ) {
     this.marked = { device: series.device, cells: [], running: null, peak: null, limit: null };
     const name = el('b', { text: series.device });
     const head = el('div', { className: 'ti-Chart-head' }, name, this.words);
@@ -65,9 +77,12 @@ export class Chart {
     return [this.series.at, this.series.allocated, this.series.reserved];
   }
 
-  private say(allocated: number | null): void {
+  private say(allocated: number | null, cell: Picked | null = null): void {
     const { peak, limit } = this.series;
-    const parts = [allocated === null ? '' : size(allocated)];
+    const parts = [
+      cell === null ? '' : `[${cell.number ?? ' '}]`,
+      allocated === null ? '' : size(allocated)
+    ];
     if (peak !== null) {
       parts.push(`peak ${size(peak)}`);
     }
@@ -75,6 +90,31 @@ export class Chart {
       parts.push(`of ${size(limit)}`);
     }
     this.words.textContent = parts.filter(part => part !== '').join(' · ');
+  }
+
+  /** The cell at the pointer. */
+  private cellUnder(plot: uPlot): Picked | null {
+    const left = plot.cursor.left ?? -1;
+    if (left < 0) {
+      return null;
+    }
+    const { cells, running } = this.marked;
+    const [at, beside] = [plot.posToVal(left, 'x'), plot.posToVal(left + NEAR_CELL, 'x')];
+    return cellAt(cells, running, this.series.at.at(-1) ?? 0, at, beside - at);
+  }
+
+  /** A click that is no drag (which zooms) goes to the cell. */
+  private listen(plot: uPlot): void {
+    let began = 0;
+    plot.over.addEventListener('mousedown', event => {
+      began = event.clientX;
+    });
+    plot.over.addEventListener('click', event => {
+      const cell = Math.abs(event.clientX - began) > STILL ? null : this.cellUnder(plot);
+      if (cell) {
+        this.onCell(cell);
+      }
+    });
   }
 
   private range(highest: number): [number, number] {
@@ -114,6 +154,11 @@ export class Chart {
         { stroke: palette.reserved, width: 1, dash: [3, 3], points: { show: false } }
       ],
       hooks: {
+        ready: [
+          plot => {
+            this.listen(plot);
+          }
+        ],
         drawClear: [
           plot => {
             drawCells(plot, this.marked, palette);
@@ -127,11 +172,11 @@ export class Chart {
         setCursor: [
           plot => {
             const index = plot.cursor.idx;
-            this.say(
-              typeof index === 'number'
-                ? (this.series.allocated[index] ?? null)
-                : this.series.latest
-            );
+            if (typeof index === 'number') {
+              this.say(this.series.allocated[index] ?? null, this.cellUnder(plot));
+            } else {
+              this.say(this.series.latest);
+            }
           }
         ]
       }

@@ -89,13 +89,17 @@ const state = fields({
   complete: flag
 });
 
+const freeItem = oneOf('outputs', 'cycles', 'cache', 'exception');
+
 const accountRow = fields({
   path: text(),
   kind: text(),
   device: text(),
   bytes: whole,
   pieces: whole,
-  also: list(text(), 10)
+  also: list(text(), 10),
+  free: orNull(freeItem),
+  cell: orNull(whole)
 });
 
 const total = fields({
@@ -121,6 +125,7 @@ const BODIES = {
   }),
   account: fields({
     rows: list(accountRow, 300),
+    free: list(fields({ item: freeItem, what: text(), bytes: whole, why: text() }), 4),
     totals: list(total, DEVICES),
     notes: list(text(), 10),
     duration_s: finite
@@ -130,7 +135,8 @@ const BODIES = {
     rows: list(fields({ path: text(), kind: text(), fix: text() }), 300),
     gone: flag
   }),
-  refused: fields({ ask: oneOf('account', 'holders') }),
+  freed: fields({ item: freeItem, path: text(), bytes: whole }),
+  refused: fields({ ask: oneOf('account', 'holders', 'free') }),
   bye: fields({})
 };
 
@@ -154,11 +160,23 @@ export type OptimizerRow = Read<typeof optimizer>;
 export type Account = Bodies['account'];
 export type AccountRow = Read<typeof accountRow>;
 export type Holders = Bodies['holders'];
+export type FreeItem = Read<typeof freeItem>;
+export type Freed = Bodies['freed'];
+
+/** Settings that the kernel has to know; it keeps them within its own bounds. */
+export interface Wishes {
+  sampling: boolean;
+  interval_s: number;
+  findings: boolean;
+  history: number;
+}
 
 /** What the sidebar asks for. */
 export type Request =
   | { v: typeof VERSION; ask: 'hello' | 'account' }
-  | { v: typeof VERSION; ask: 'holders'; path: string };
+  | { v: typeof VERSION; ask: 'holders'; path: string }
+  | { v: typeof VERSION; ask: 'free'; item: FreeItem; path: string }
+  | ({ v: typeof VERSION; ask: 'settings' } & Wishes);
 
 /**
  * Reads one message.

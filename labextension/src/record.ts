@@ -1,6 +1,15 @@
 /** What is known of one kernel: one load of the extension after the other, each in bounded space. */
 
-import type { Account, CellRow, Finding, Holders, Message, Running, State } from './message.js';
+import type {
+  Account,
+  CellRow,
+  Finding,
+  Freed,
+  Holders,
+  Message,
+  Running,
+  State
+} from './message.js';
 import { rateOf } from './rate.js';
 import type { Moment, Rate } from './rate.js';
 import { Series } from './series.js';
@@ -23,7 +32,10 @@ export class KernelRecord {
   early: Finding[] = [];
   account: Account | null = null;
   holders: Holders | null = null;
+  /** What came free before the latest account. */
+  freed: Freed | null = null;
   refused = false;
+  private awaited = false;
   private complete = false;
   private moments: Moment[] = [];
   private readonly dead = new Set<string>();
@@ -72,6 +84,7 @@ export class KernelRecord {
     this.moments = [];
     this.account = null;
     this.holders = null;
+    this.freed = null;
     this.refused = false;
   }
 
@@ -96,10 +109,17 @@ export class KernelRecord {
       case 'history':
         return this.takeHistory(message);
       case 'account':
+        // The account that follows what was freed shows what is left; the next one is about something else.
+        this.freed = this.awaited ? this.freed : null;
+        this.awaited = false;
         this.account = message;
         this.holders = null;
         this.refused = false;
         return ['account'];
+      case 'freed':
+        this.freed = message;
+        this.awaited = true;
+        return [];
       case 'holders':
         this.holders = message;
         this.refused = false;

@@ -26,9 +26,10 @@ cells = [{"number": i, "id": None, "began": now - 3_000_000 + 5000 * i, "duratio
          for i in range(500)]
 rows = [{"path": f"losses[{i}]", "kind": "tensor", "device": "cpu", "bytes": 300 - i, "pieces": 1, "also": []}
         for i in range(300)]
+rows = [{**row, "path": f"layer{i}.weight", "free": None, "cell": 1} for i, row in enumerate(rows)]
 state = {"modules": [], "optimizers": [], "complete": True}
 feed.answer("history", complete=True, series=series, cells=cells, state=state)
-feed.answer("account", rows=rows, totals=[], notes=[], duration_s=0.1)
+feed.answer("account", rows=rows, free=[], totals=[], notes=[], duration_s=0.1)
 """
 SLOW = "import time\nfor _ in range(80):\n    time.sleep(0.1)\n"
 

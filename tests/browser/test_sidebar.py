@@ -67,6 +67,16 @@ def test_a_click_goes_to_the_cell(lab):
     assert lab.active_cell() == 1
 
 
+def test_a_click_on_the_chart_goes_to_the_cell_of_that_time(lab):
+    a_live_notebook(lab, "chart.ipynb", "import time; time.sleep(2)", "x = 1")
+    lab.run(1, 2)
+    lab.find(".ti-Cell[data-ti-cell='3']").wait_for()
+    lab.find(".ti-Chart .u-over").hover()
+    lab.find(".ti-Chart-words").get_by_text("[2]").wait_for()
+    lab.find(".ti-Chart .u-over").click()
+    assert lab.active_cell() == 1
+
+
 def test_a_mended_cell_has_no_finding_any_more(lab):
     a_live_notebook(lab, "mended.ipynb", SETUP + LOOP)
     lab.run(1)
@@ -181,16 +191,6 @@ def test_hostile_messages_cost_a_short_notice(lab):
     lab.run(2)
     lab.find(".ti-Cell[data-ti-cell='3']").wait_for()
     assert lab.page.evaluate("() => window.hacked") is None
-
-
-def test_who_holds_memory(lab, screenshot):
-    a_live_notebook(lab, "account.ipynb", "import torch\nlosses = [torch.ones(1 << 18) for _ in range(3)]")
-    lab.run(1)
-    lab.find("button").get_by_text("Look now").click()
-    lab.find(".ti-Bar[data-ti-path*=losses]").first.wait_for()
-    lab.find(".ti-Bar[data-ti-path*=losses] button").get_by_text("holders").first.click()
-    lab.find(".ti-Holders").get_by_text("losses").first.wait_for()
-    screenshot("account")
 
 
 def test_pages_open_beside_the_notebook(lab, screenshot):
