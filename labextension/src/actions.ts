@@ -19,5 +19,6 @@ export interface Actions {
   /** Asks the user, and then the kernel. */
   free(what: Freeing): void;
   copy(text: string): void;
+  openSettings(): void;
   load(): void;
 }

@@ -1,5 +1,7 @@
 /** The top of the panel: which notebook, what its kernel does, and what can be done about it. */
 
+import { settingsIcon } from '@jupyterlab/ui-components';
+
 import type { Actions } from './actions.js';
 import { button, el } from './el.js';
 import { progressOf } from './progress.js';
@@ -38,7 +40,20 @@ export class Head {
       trans.__('Forgets in this page what was shown so far'),
       onClear
     );
-    const bar = el('div', { className: 'ti-Head-bar' }, this.name, this.pause, this.clear);
+    const settings = button('', trans.__('Settings'), () => {
+      actions.openSettings();
+    });
+    settings.setAttribute('aria-label', trans.__('Settings'));
+    settings.classList.add('ti-Head-settings');
+    settingsIcon.element({ container: settings, height: '14px' });
+    const bar = el(
+      'div',
+      { className: 'ti-Head-bar' },
+      this.name,
+      this.pause,
+      this.clear,
+      settings
+    );
     this.node = el('header', { className: 'ti-Head' }, bar, this.words, this.notice, this.load);
   }
 

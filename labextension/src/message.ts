@@ -5,6 +5,7 @@
 
 import { Malformed, fields, finite, flag, list, oneOf, orNull, text, whole } from './read.js';
 import type { Read } from './read.js';
+import type { Wishes } from './wishes.js';
 
 /** Raised together with that of the kernel's side. */
 export const VERSION = 1;
@@ -162,14 +163,6 @@ export type AccountRow = Read<typeof accountRow>;
 export type Holders = Bodies['holders'];
 export type FreeItem = Read<typeof freeItem>;
 export type Freed = Bodies['freed'];
-
-/** Settings that the kernel has to know; it keeps them within its own bounds. */
-export interface Wishes {
-  sampling: boolean;
-  interval_s: number;
-  findings: boolean;
-  history: number;
-}
 
 /** What the sidebar asks for. */
 export type Request =

@@ -13,6 +13,8 @@ import type {
 import { rateOf } from './rate.js';
 import type { Moment, Rate } from './rate.js';
 import { Series } from './series.js';
+import { DEFAULTS } from './wishes.js';
+import type { Wishes } from './wishes.js';
 
 const CELLS = 500;
 const MOMENTS = 60;
@@ -35,6 +37,7 @@ export class KernelRecord {
   /** What came free before the latest account. */
   freed: Freed | null = null;
   refused = false;
+  wishes: Readonly<Wishes> = DEFAULTS;
   private awaited = false;
   private complete = false;
   private moments: Moment[] = [];
@@ -48,6 +51,17 @@ export class KernelRecord {
   /** Speed and growth of the running cell. */
   get rate(): Rate {
     return rateOf(this.moments);
+  }
+
+  /** Keeps to these settings at once; a kernel that is busy may hear of them later. */
+  heed(wishes: Wishes): void {
+    this.wishes = wishes;
+    for (const one of this.series.values()) {
+      one.keep(wishes.history);
+    }
+    if (!wishes.findings) {
+      this.early = [];
+    }
   }
 
   /** Takes a message; says what it changed. */
@@ -134,11 +148,13 @@ export class KernelRecord {
   }
 
   private takeSample(message: Message & { op: 'sample' }): Part[] {
-    for (const device of message.devices) {
-      this.seriesOf(device.device).add(message.at, device, message.gap);
+    const { sampling, interval_s, findings } = this.wishes;
+    for (const device of sampling ? message.devices : []) {
+      const spacing = message.cell ? interval_s : 0;
+      this.seriesOf(device.device).add(message.at, device, message.gap, spacing);
     }
     const was = this.early.length;
-    this.early = message.cell ? message.findings : [];
+    this.early = message.cell && findings ? message.findings : [];
     if (message.cell?.number !== this.running?.number) {
       this.moments = [];
     }
@@ -173,7 +189,7 @@ export class KernelRecord {
   private seriesOf(device: string): Series {
     let found = this.series.get(device);
     if (!found) {
-      found = new Series(device);
+      found = new Series(device, this.wishes.history);
       this.series.set(device, found);
     }
     return found;

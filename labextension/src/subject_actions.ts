@@ -1,5 +1,6 @@
 /** Carries out for the notebook in front what is clicked in the panel. */
 
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -10,11 +11,14 @@ import type { Pages } from './pages.js';
 import type { Target } from './subject.js';
 import type { Subjects } from './subjects.js';
 
+const SETTINGS = 'settingeditor:open';
+
 export class SubjectActions implements Actions {
   constructor(
     readonly trans: TranslationBundle,
     private readonly subjects: Subjects,
-    private readonly pages: Pages
+    private readonly pages: Pages,
+    private readonly commands: JupyterFrontEnd['commands']
   ) {}
 
   jump(target: Target): void {
@@ -48,6 +52,14 @@ export class SubjectActions implements Actions {
         this.say(this.trans.__('The browser does not let this page copy.'));
       }
     );
+  }
+
+  openSettings(): void {
+    if (this.commands.hasCommand(SETTINGS)) {
+      void this.commands.execute(SETTINGS, { query: 'torch_inspector' });
+    } else {
+      this.say(this.trans.__('This application has no editor of settings.'));
+    }
   }
 
   load(): void {

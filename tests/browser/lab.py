@@ -109,6 +109,21 @@ class Lab:
             [index, source],
         )
 
+    def wait_request(self, fields):
+        """Waits until the sidebar asks the kernel for something with these fields; call `listen` before."""
+        self.page.wait_for_function(
+            "fields => window.tiSent.some(data => Object.keys(fields).every(name => data[name] === fields[name]))",
+            arg=fields,
+        )
+
+    def listen(self):
+        """Writes down what the sidebar asks the kernel for from now on."""
+        self.page.evaluate(
+            f"() => {{ window.tiSent = []; {_CURRENT}.sessionContext.session.kernel.anyMessage.connect((_, one) => {{"
+            " if (one.direction === 'send' && one.msg.header.msg_type === 'comm_msg')"
+            " window.tiSent.push(one.msg.content.data); }); }"
+        )
+
     def save(self):
         """Saves the notebook in front."""
         self.page.evaluate(f"async () => {{ await {_CURRENT}.context.save(); }}")

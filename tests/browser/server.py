@@ -70,6 +70,10 @@ class Server:
         file.parent.mkdir(exist_ok=True)
         file.write_text(json.dumps({name: value}), encoding="utf-8")
 
+    def reset_settings(self):
+        """Ours are the defaults again, for pages that are loaded later."""
+        (self.folder / "settings" / "torch-inspector" / "plugin.jupyterlab-settings").unlink(missing_ok=True)
+
     def end_sessions(self):
         """Ends all kernels."""
         for session in self.call("GET", "sessions"):

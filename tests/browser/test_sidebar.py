@@ -270,14 +270,3 @@ def test_two_notebooks_are_kept_apart(lab):
     lab.find(".ti-Head-name").get_by_text("one.ipynb").wait_for()
     lab.find(f"[data-ti-slug={SLUG}]").wait_for(state="detached")
     assert lab.find(".ti-Cell[data-ti-cell='2']").count() == 1
-
-
-@pytest.mark.skipif(SINGLE, reason="Notebook has no status bar")
-def test_status_item_can_be_switched_off(lab):
-    a_live_notebook(lab, "status.ipynb", "x = 1")
-    lab.page.locator(".ti-Status").wait_for()
-    lab.server.set_setting("statusBar", value=False)
-    lab.open("status.ipynb")
-    lab.wait_state("live")
-    assert not lab.page.locator(".ti-Status").is_visible()
-    lab.server.set_setting("statusBar", value=True)
