@@ -12,6 +12,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { setBadge } from './badge.js';
 import { addCommands } from './commands.js';
+import { catchLinks } from './doc_links.js';
 import { groupsOf } from './finding_list.js';
 import { icon } from './icon.js';
 import { Pages } from './pages.js';
@@ -73,6 +74,9 @@ function activate(
     activeStateChanged: status.activeChanged
   });
   addCommands(app, palette, trans, { open, panel, actions });
+  catchLinks(document.body, slug => {
+    actions.openPage(slug);
+  });
   themes?.themeChanged.connect(() => {
     panel.recolour();
   });

@@ -3,7 +3,19 @@
  * `messages.schema.json` beside it describes both; the tests of both languages hold to it.
  */
 
-import { Malformed, fields, finite, flag, list, oneOf, orNull, text, whole } from './read.js';
+import {
+  Malformed,
+  fields,
+  finite,
+  flag,
+  list,
+  moment,
+  oneOf,
+  orNull,
+  span,
+  text,
+  whole
+} from './read.js';
 import type { Read } from './read.js';
 import type { Wishes } from './wishes.js';
 
@@ -30,8 +42,8 @@ const finding = fields({
 const cellRow = fields({
   number: orNull(whole),
   id: orNull(text()),
-  began: whole,
-  duration_s: finite,
+  began: moment,
+  duration_s: span,
   error: orNull(text()),
   steps: whole,
   memory: list(fields({ device: text(), before: whole, after: whole, peak: whole }), DEVICES),
@@ -41,7 +53,7 @@ const cellRow = fields({
 const running = fields({
   number: orNull(whole),
   id: orNull(text()),
-  elapsed_s: finite,
+  elapsed_s: span,
   steps: whole
 });
 
@@ -57,7 +69,7 @@ const series = fields({
   device: text(),
   limit: orNull(whole),
   peak: orNull(whole),
-  at: list(whole, POINTS),
+  at: list(moment, POINTS),
   allocated: list(orNull(whole), POINTS),
   reserved: list(orNull(whole), POINTS),
   gaps: list(whole, POINTS)
@@ -129,7 +141,7 @@ const BODIES = {
     free: list(fields({ item: freeItem, what: text(), bytes: whole, why: text() }), 4),
     totals: list(total, DEVICES),
     notes: list(text(), 10),
-    duration_s: finite
+    duration_s: span
   }),
   holders: fields({
     path: text(),
@@ -141,7 +153,7 @@ const BODIES = {
   bye: fields({})
 };
 
-const head = fields({ v: finite, run: text(64), op: text(40), at: whole });
+const head = fields({ v: finite, run: text(64), op: text(40), at: moment });
 
 type Bodies = { [O in keyof typeof BODIES]: Read<(typeof BODIES)[O]> };
 

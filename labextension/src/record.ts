@@ -18,6 +18,8 @@ import type { Wishes } from './wishes.js';
 
 const CELLS = 500;
 const MOMENTS = 60;
+const DEVICES = 64;
+const DEAD = 100;
 const EMPTY: State = { modules: [], optimizers: [], complete: true };
 
 /** A part of the panel that a message may change. */
@@ -41,7 +43,7 @@ export class KernelRecord {
   private awaited = false;
   private complete = false;
   private moments: Moment[] = [];
-  private readonly dead = new Set<string>();
+  private dead: string[] = [];
 
   /** True while a kernel is heard. */
   get live(): boolean {
@@ -66,13 +68,13 @@ export class KernelRecord {
 
   /** Takes a message; says what it changed. */
   apply(message: Message): Part[] {
-    if (this.dead.has(message.run)) {
+    if (this.dead.includes(message.run)) {
       return [];
     }
     const fresh = message.run !== this.run;
     if (fresh) {
-      this.end();
-      this.run = message.run;
+      // Not dead: whoever else can send in this kernel must not silence the inspector by naming another run.
+      this.begin(message.run);
     }
     const parts = this.take(message);
     return fresh ? ['all'] : parts;
@@ -81,12 +83,9 @@ export class KernelRecord {
   /** The kernel was restarted or is gone: late messages of it count no more. */
   end(): void {
     if (this.run !== '') {
-      this.dead.add(this.run);
+      this.dead = [...this.dead, this.run].slice(-DEAD);
     }
-    this.run = '';
-    this.complete = false;
-    this.state = EMPTY;
-    this.clear();
+    this.begin('');
   }
 
   /** Forgets what was heard so far. */
@@ -107,6 +106,13 @@ export class KernelRecord {
     const used = [...this.series.values()].filter(one => one.device !== 'host');
     used.sort((a, b) => (b.latest ?? 0) - (a.latest ?? 0));
     return used[0]?.device ?? 'host';
+  }
+
+  private begin(run: string): void {
+    this.run = run;
+    this.complete = false;
+    this.state = EMPTY;
+    this.clear();
   }
 
   private take(message: Message): Part[] {
@@ -190,7 +196,9 @@ export class KernelRecord {
     let found = this.series.get(device);
     if (!found) {
       found = new Series(device, this.wishes.history);
-      this.series.set(device, found);
+      if (this.series.size < DEVICES) {
+        this.series.set(device, found);
+      }
     }
     return found;
   }
