@@ -3,12 +3,14 @@
 import type { Actions } from './actions.js';
 import { button, el } from './el.js';
 import { holderRow } from './holder_row.js';
+import type { Drawn } from './holder_row.js';
 import { holdingsOf } from './holding.js';
-import type { Holding } from './holding.js';
+import type { Group, Holding } from './holding.js';
 import { VERSION } from './message.js';
 import type { Account } from './message.js';
 import { size } from './quantity.js';
 import type { KernelRecord } from './record.js';
+import { Rows } from './rows.js';
 import { Section } from './section.js';
 
 // A kind that would be no wider than a hair is named in the legend only.
@@ -68,10 +70,22 @@ export class AccountView {
         ...(holdings.length > 1
           ? [el('div', { className: 'ti-Account-device', text: one.device })]
           : []),
-        ...one.groups.map(group => holderRow(group, this.actions, drawn))
+        this.bars(one, drawn)
       ]),
       ...account.notes.map(text => el('div', { className: 'ti-Quiet', text }))
     ];
+  }
+
+  /** The holders of a device; the small ones when they are asked for. */
+  private bars({ groups }: Holding, drawn: Drawn): HTMLElement {
+    const rows = new Rows<Group>(
+      el('div'),
+      group => group.key,
+      group => holderRow(group, this.actions, drawn),
+      count => this.actions.trans.__('%1 smaller …', count)
+    );
+    rows.show(groups);
+    return rows.node;
   }
 
   /** One bar for a device, in which each kind has its share. */

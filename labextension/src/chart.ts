@@ -2,8 +2,9 @@
 
 import uPlot from 'uplot';
 
-import { el } from './el.js';
+import { el, setText } from './el.js';
 import { drawCells, drawLines } from './marks.js';
+import type { CellRow } from './message.js';
 import type { Marked } from './marks.js';
 import { paletteOf } from './palette.js';
 import { cellAt } from './pick.js';
@@ -11,6 +12,7 @@ import type { Picked } from './pick.js';
 import type { Palette } from './palette.js';
 import { size } from './quantity.js';
 import type { Series } from './series.js';
+import { thinned } from './thinning.js';
 
 const HEIGHT = 120;
 const AXIS_WIDTH = 54;
@@ -23,6 +25,16 @@ const HEADROOM = 1.12;
 const NEAR_CELL = 6;
 const STILL = 4;
 
+interface Drawn {
+  width: number;
+  until: number;
+  latest: number | null;
+  peak: number | null;
+  limit: number | null;
+  last: CellRow | undefined;
+  busy: boolean;
+}
+
 export class Chart {
   readonly node: HTMLElement;
   private readonly words = el('span', { className: 'ti-Chart-words' });
@@ -30,6 +42,11 @@ export class Chart {
   private plot: uPlot | null = null;
   private palette: Palette | null = null;
   private marked: Marked;
+  private width = 0;
+  /** What the drawing that is there shows. */
+  private drawn: Drawn | null = null;
+  /** What the user has chosen to see of it; null for all. */
+  private zoom: { min: number; max: number } | null = null;
 
   /**
    * @param series - what is drawn
@@ -59,11 +76,45 @@ export class Chart {
     if (width === 0 || series.at.length === 0) {
       return;
     }
+    this.width = width;
     this.plot ??= this.make(width);
     if (this.plot.width !== width) {
       this.plot.setSize({ width, height: HEIGHT });
     }
-    this.plot.setData(this.data());
+    if (this.looksTheSame(this.plot)) {
+      return;
+    }
+    const { at, latest, peak, limit } = series;
+    const { cells, running } = marked;
+    const until = at.at(-1) ?? 0;
+    this.drawn = { width, until, latest, peak, limit, last: cells.at(-1), busy: running !== null };
+    const { zoom } = this;
+    this.plot.setData(this.data(), zoom === null);
+    if (zoom) {
+      this.plot.setScale('x', zoom);
+    }
+  }
+
+  /** True if a drawing of this moment would differ from the one that is there by less than a pixel. */
+  private looksTheSame(plot: uPlot): boolean {
+    const { drawn, marked, series } = this;
+    const { min: from = 0, max: to = 0 } = plot.scales['x'] ?? {};
+    const { min: low = 0, max: high = 0 } = plot.scales['y'] ?? {};
+    const until = series.at.at(-1) ?? 0;
+    if (!drawn || this.zoom || to <= from || high <= low || until < drawn.until) {
+      return false;
+    }
+    const right = ((until - drawn.until) / (to - from)) * (this.width - AXIS_WIDTH);
+    const up = (Math.abs((series.latest ?? 0) - (drawn.latest ?? 0)) / (high - low)) * HEIGHT;
+    return (
+      right < 1 &&
+      up < 1 &&
+      drawn.width === this.width &&
+      drawn.peak === series.peak &&
+      drawn.limit === series.limit &&
+      drawn.last === marked.cells.at(-1) &&
+      drawn.busy === (marked.running !== null)
+    );
   }
 
   /** Forgets colours and drawing: the theme has changed. */
@@ -71,10 +122,20 @@ export class Chart {
     this.plot?.destroy();
     this.plot = null;
     this.palette = null;
+    this.drawn = null;
   }
 
   private data(): uPlot.AlignedData {
-    return [this.series.at, this.series.allocated, this.series.reserved];
+    const { at, allocated, reserved } = this.series;
+    const { min, max } = this.zoom ?? { min: at[0] ?? 0, max: at.at(-1) ?? 0 };
+    return thinned(at, [allocated, reserved], min, max, this.width - AXIS_WIDTH);
+  }
+
+  /** A stretch that was dragged over stays in sight while looks come in; a double click shows all again. */
+  private noteZoom(min: number, max: number): void {
+    const { at } = this.series;
+    const all = min <= (at[0] ?? 0) && max >= (this.plot?.data[0].at(-1) ?? 0);
+    this.zoom = all ? null : { min, max };
   }
 
   private say(allocated: number | null, cell: Picked | null = null): void {
@@ -89,7 +150,7 @@ export class Chart {
     if (limit !== null) {
       parts.push(`of ${size(limit)}`);
     }
-    this.words.textContent = parts.filter(part => part !== '').join(' · ');
+    setText(this.words, parts.filter(part => part !== '').join(' · '));
   }
 
   /** The cell at the pointer. */
@@ -169,11 +230,18 @@ export class Chart {
             drawLines(plot, this.marked, palette);
           }
         ],
+        setScale: [
+          (plot, key) => {
+            if (key === 'x') {
+              this.noteZoom(plot.scales['x']?.min ?? 0, plot.scales['x']?.max ?? 0);
+            }
+          }
+        ],
         setCursor: [
           plot => {
             const index = plot.cursor.idx;
             if (typeof index === 'number') {
-              this.say(this.series.allocated[index] ?? null, this.cellUnder(plot));
+              this.say(plot.data[1]?.[index] ?? null, this.cellUnder(plot));
             } else {
               this.say(this.series.latest);
             }

@@ -13,7 +13,6 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { setBadge } from './badge.js';
 import { addCommands } from './commands.js';
 import { catchLinks } from './doc_links.js';
-import { groupsOf } from './finding_list.js';
 import { icon } from './icon.js';
 import { Pages } from './pages.js';
 import { InspectorPanel } from './panel.js';
@@ -98,7 +97,7 @@ function follow(
   let badge = true;
   const tell = (): void => {
     const record = shown?.feed?.record ?? null;
-    setBadge(panel.title, record && badge ? groupsOf(record) : []);
+    setBadge(panel.title, record && badge ? record.groups : []);
     status.show_(record);
   };
   const turn = (): void => {

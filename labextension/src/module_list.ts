@@ -18,10 +18,14 @@ export class ModuleList {
   constructor(private readonly trans: TranslationBundle) {
     this.modules = new Section(trans.__('Modules'), 'modules');
     this.optimizers = new Section(trans.__('Optimizers'), 'optimizers');
+    const more = (count: number): string => trans.__('%1 more …', count);
     const key = (row: object): string => JSON.stringify(row);
-    this.moduleRows = new Rows<ModuleRow>(this.modules.body, key, row => this.module(row));
-    this.optimizerRows = new Rows<OptimizerRow>(this.optimizers.body, key, row =>
-      this.optimizer(row)
+    this.moduleRows = new Rows<ModuleRow>(this.modules.body, key, row => this.module(row), more);
+    this.optimizerRows = new Rows<OptimizerRow>(
+      this.optimizers.body,
+      key,
+      row => this.optimizer(row),
+      more
     );
   }
 

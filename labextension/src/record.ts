@@ -10,6 +10,8 @@ import type {
   Running,
   State
 } from './message.js';
+import { grouped } from './grouping.js';
+import type { Group } from './grouping.js';
 import { rateOf } from './rate.js';
 import type { Moment, Rate } from './rate.js';
 import { Series } from './series.js';
@@ -41,6 +43,12 @@ export class KernelRecord {
   refused = false;
   wishes: Readonly<Wishes> = DEFAULTS;
   private awaited = false;
+  private grouping: {
+    last: CellRow | undefined;
+    count: number;
+    early: Finding[];
+    groups: Group[];
+  } | null = null;
   private complete = false;
   private moments: Moment[] = [];
   private dead: string[] = [];
@@ -64,6 +72,22 @@ export class KernelRecord {
     if (!wishes.findings) {
       this.early = [];
     }
+  }
+
+  /** The findings that count now, those of the running cell included. */
+  get groups(): Group[] {
+    const { cells, early, running } = this;
+    const of = this.grouping;
+    // Cells and findings are replaced, never changed: the same ones have the same groups.
+    if (of?.last !== cells.at(-1) || of?.count !== cells.length || of.early !== early) {
+      const cell = { number: running?.number ?? null, id: running?.id ?? null };
+      const groups = grouped(
+        cells,
+        early.map(finding => ({ finding, cell }))
+      );
+      this.grouping = { last: cells.at(-1), count: cells.length, early, groups };
+    }
+    return this.grouping?.groups ?? [];
   }
 
   /** Takes a message; says what it changed. */
@@ -159,14 +183,15 @@ export class KernelRecord {
       const spacing = message.cell ? interval_s : 0;
       this.seriesOf(device.device).add(message.at, device, message.gap, spacing);
     }
-    const was = this.early.length;
-    this.early = message.cell && findings ? message.findings : [];
+    const early = message.cell && findings ? message.findings : [];
+    const changed = JSON.stringify(early) !== JSON.stringify(this.early);
+    this.early = changed ? early : this.early;
     if (message.cell?.number !== this.running?.number) {
       this.moments = [];
     }
     this.running = message.cell;
     this.note(message);
-    return was === this.early.length ? ['memory'] : ['memory', 'findings'];
+    return changed ? ['memory', 'findings'] : ['memory'];
   }
 
   private takeHistory(message: Message & { op: 'history' }): Part[] {

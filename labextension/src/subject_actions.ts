@@ -14,6 +14,9 @@ import type { Subjects } from './subjects.js';
 const SETTINGS = 'settingeditor:open';
 
 export class SubjectActions implements Actions {
+  /** The latest note; of an id that no note has, before there is one. */
+  private said = 'torch-inspector:none';
+
   constructor(
     readonly trans: TranslationBundle,
     private readonly subjects: Subjects,
@@ -106,6 +109,8 @@ export class SubjectActions implements Actions {
   }
 
   private say(text: string): void {
-    Notification.info(text, { autoClose: 6000 });
+    // One at a time: whoever clicks five times has read it once.
+    Notification.dismiss(this.said);
+    this.said = Notification.info(text, { autoClose: 6000 });
   }
 }
