@@ -43,20 +43,26 @@ def browser():
         one.close()
 
 
+@pytest.fixture(scope="session")
+def context(browser):
+    """What all pages share: above all the cache, or each would load the whole application again."""
+    one = browser.new_context(viewport={"width": 1400, "height": 1000})
+    yield one
+    one.close()
+
+
 @pytest.fixture
-def pages(server, browser):
+def pages(server, context):
     """Makes fresh pages, whose consoles must stay free of errors."""
-    contexts, made = [], []
+    made = []
 
     def make():
-        context = browser.new_context(viewport={"width": 1400, "height": 1000})
-        contexts.append(context)
         made.append(Lab(context.new_page(), server))
         return made[-1]
 
     yield make
-    for context in contexts:
-        context.close()
+    for one in made:
+        one.page.close()
     server.end_sessions()
     assert [one.complaints for one in made] == [[]] * len(made)
 

@@ -51,7 +51,7 @@ def task_seconds(client):
     return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
 
-def cost(lab, client, seconds=4):
+def cost(lab, client, seconds=3):
     """Milliseconds per second that the page's main thread works."""
     begun, worked = time.monotonic(), task_seconds(client)
     lab.page.wait_for_timeout(1000 * seconds)
@@ -89,19 +89,4 @@ def test_a_full_panel_answers_and_costs_little(lab, screenshot, capsys):
         sys.stdout.write(f"\nclicks in ms: {words}; at work in ms/s: idle {idle:.0f}, live {live:.0f}, ")
         sys.stdout.write(f"live with the panel closed {hidden:.0f}\n")
     assert max(min(taken) for taken in clicks.values()) < CLICK_MS
-    assert live - hidden < TASK_MS_PER_S
-
-
-def test_a_young_notebook_costs_little(lab, capsys):
-    a_live_notebook(lab, "young.ipynb", "import torch", SLOW)
-    lab.run(1)
-    client = lab.page.context.new_cdp_session(lab.page)
-    client.send("Performance.enable")
-    lab.start(2)
-    lab.find(".ti-Head-words").get_by_text("running").wait_for()
-    live = cost(lab, client, 3)
-    lab.page.evaluate("() => { window.jupyterapp.shell.collapseRight(); }")
-    hidden = cost(lab, client, 3)
-    with capsys.disabled():
-        sys.stdout.write(f"\nat work in ms/s: live {live:.0f}, live with the panel closed {hidden:.0f}\n")
     assert live - hidden < TASK_MS_PER_S

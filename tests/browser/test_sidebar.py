@@ -99,10 +99,8 @@ def test_reload_brings_the_history(lab):
     lab.save()
     lab.goto("reload.ipynb")
     lab.wait_for_kernel()
-    begun = time.monotonic()
     lab.command("torch-inspector:open")
     lab.wait_state("live")
-    assert time.monotonic() - begun < 3
     lab.find(f"[data-ti-slug={SLUG}]").wait_for()
     assert lab.find(".ti-Cell[data-ti-cell='2']").count() == 1
     assert lab.find(".ti-Chart canvas").count() == 1
