@@ -4,7 +4,7 @@ import { el, setText } from './el.js';
 
 // Each row costs in every frame that is drawn, in sight or not.
 const MOST = 100;
-const MORE = 200;
+const MORE = 100;
 
 export class Rows<T> {
   private made = new Map<string, HTMLElement>();

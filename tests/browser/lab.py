@@ -7,7 +7,15 @@ import nbformat
 PANEL = "#torch-inspector-panel"
 _TIMEOUT_MS = 20_000
 # What JupyterLab itself says on its console.
-_NOT_OURS = ("favicon", "net::ERR_ABORTED", "Not same Y.Doc", "reading 'schema'", "Menu entry", "Comm not found")
+_NOT_OURS = (
+    "favicon",
+    "net::ERR_ABORTED",
+    "Not same Y.Doc",
+    "reading 'schema'",
+    "reading 'last_modified'",
+    "Menu entry",
+    "Comm not found",
+)
 
 # The notebook in front; none has the focus when a page has just been opened.
 _CURRENT = (

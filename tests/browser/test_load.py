@@ -2,6 +2,7 @@
 
 import sys
 import time
+from statistics import median
 
 from tests.browser.lab import PANEL
 from tests.browser.test_sidebar import a_live_notebook
@@ -77,16 +78,16 @@ def test_a_full_panel_answers_and_costs_little(lab, screenshot, capsys):
     lab.command("torch-inspector:open")
     lab.page.wait_for_timeout(500)
     clicks = {}
-    for section in ("cells", "cells", "account"):
-        more = lab.page.evaluate(CLICK, f"{PANEL} [data-ti-section={section}] .ti-More")
-        clicks[f"more {section}"] = [more]
+    for section, count in (("cells", 4), ("account", 2)):
+        more = f"{PANEL} [data-ti-section={section}] .ti-More"
+        clicks[f"more {section}"] = [lab.page.evaluate(CLICK, more) for _ in range(count)]
     lab.find(".ti-Bar").nth(299).wait_for(state="attached")
     lab.find(".ti-Cell[data-ti-cell='3']").wait_for(state="attached")
     clicks["cell"] = [lab.page.evaluate(CLICK, f"{PANEL} [data-ti-cell='3']") for _ in range(4)]
     clicks["holder"] = [lab.page.evaluate(CLICK, f"{PANEL} .ti-Bar-head") for _ in range(4)]
-    words = ", ".join(f"{name} {min(taken):.0f}" for name, taken in clicks.items())
+    words = ", ".join(f"{name} {median(taken):.0f}" for name, taken in clicks.items())
     with capsys.disabled():
         sys.stdout.write(f"\nclicks in ms: {words}; at work in ms/s: idle {idle:.0f}, live {live:.0f}, ")
         sys.stdout.write(f"live with the panel closed {hidden:.0f}\n")
-    assert max(min(taken) for taken in clicks.values()) < CLICK_MS
+    assert max(median(taken) for taken in clicks.values()) < CLICK_MS
     assert live - hidden < TASK_MS_PER_S
