@@ -52,17 +52,24 @@ def context(browser):
 
 
 @pytest.fixture
-def pages(server, context):
+def pages(server, browser, context):
     """Makes fresh pages, whose consoles must stay free of errors."""
-    made = []
+    made, others = [], []
 
     def make():
-        made.append(Lab(context.new_page(), server))
+        # JupyterLab moves a second window of one browser to another workspace, by loading it again.
+        place = context
+        if made:
+            place = browser.new_context(viewport=context.pages[0].viewport_size)
+            others.append(place)
+        made.append(Lab(place.new_page(), server))
         return made[-1]
 
     yield make
     for one in made:
         one.page.close()
+    for one in others:
+        one.close()
     server.end_sessions()
     assert [one.complaints for one in made] == [[]] * len(made)
 
