@@ -54,7 +54,8 @@ def context(browser):
 @pytest.fixture
 def pages(server, browser, context):
     """Makes fresh pages, whose consoles must stay free of errors."""
-    made, others = [], []
+    made: list[Lab] = []
+    others = []
 
     def make():
         # JupyterLab moves a second window of one browser to another workspace, by loading it again.
