@@ -1,19 +1,27 @@
-/** Who holds the memory, on request: bars by holder; a click on one asks what keeps it alive. */
+/** Who holds the memory, on request: by device and kind as one bar, by holder below, and what can be let go of. */
 
 import type { Actions } from './actions.js';
 import { button, el } from './el.js';
+import { holderRow } from './holder_row.js';
+import type { Drawn } from './holder_row.js';
+import { holdingsOf } from './holding.js';
+import type { Group, Holding } from './holding.js';
 import { VERSION } from './message.js';
-import type { AccountRow, Holders } from './message.js';
+import type { Account } from './message.js';
 import { size } from './quantity.js';
 import type { KernelRecord } from './record.js';
+import { Rows } from './rows.js';
 import { Section } from './section.js';
 
-const SHOWN = 300;
+// A kind that would be no wider than a hair is named in the legend only.
+const HAIR = 0.004;
 
 export class AccountView {
   readonly section: Section;
   private readonly answer = el('div', { className: 'ti-Account' });
-  private readonly hint = el('div', { className: 'ti-Quiet' });
+  private readonly hint = el('div', { className: 'ti-Quiet ti-Account-hint' });
+  private readonly opened = new Set<string>();
+  private record: KernelRecord | null = null;
 
   constructor(private readonly actions: Actions) {
     const { trans } = actions;
@@ -22,7 +30,9 @@ export class AccountView {
       trans.__('Look now'),
       trans.__('Goes through all objects of the kernel, once'),
       () => {
-        this.hint.textContent = trans.__('looking …');
+        this.hint.textContent = this.record?.running
+          ? trans.__('A cell is running: the answer comes when it has ended.')
+          : trans.__('looking …');
         actions.ask({ v: VERSION, ask: 'account' });
       }
     );
@@ -30,70 +40,96 @@ export class AccountView {
   }
 
   render(record: KernelRecord): void {
-    const { trans } = this.actions;
+    this.record = record;
     this.section.node.hidden = !record.live;
-    this.hint.textContent = record.refused
-      ? trans.__('A cell is running: ask again when it has ended.')
-      : '';
-    this.answer.replaceChildren();
-    if (!record.account) {
-      return;
-    }
-    const { rows, notes } = record.account;
-    if (rows.length === 0) {
-      this.hint.textContent = trans.__('No tensor is alive.');
-    }
-    const largest = Math.max(...rows.map(row => row.bytes), 1);
-    for (const row of rows.slice(0, SHOWN)) {
-      const holders = record.holders?.path === row.path ? record.holders : null;
-      this.answer.append(this.bar(row, largest, holders));
-    }
-    for (const note of notes) {
-      this.answer.append(el('div', { className: 'ti-Quiet', text: note }));
-    }
+    this.hint.textContent = this.said(record);
+    this.answer.replaceChildren(...(record.account ? this.drawn(record.account, record) : []));
   }
 
-  private bar(row: AccountRow, largest: number, holders: Holders | null): HTMLElement {
+  private said({ account, freed, refused }: KernelRecord): string {
     const { trans } = this.actions;
-    const fill = el('span', { className: 'ti-Bar-fill', data: { tiKind: row.kind } });
-    fill.style.width = `${(100 * row.bytes) / largest}%`;
-    const text = el('span', { className: 'ti-Bar-text', text: row.path, title: row.path });
-    const copy = button(trans.__('copy'), trans.__('Copy this name'), () => {
-      void navigator.clipboard.writeText(row.path).catch(() => undefined);
-    });
-    const keep = button(trans.__('holders'), trans.__('What keeps this alive'), () => {
-      this.actions.ask({ v: VERSION, ask: 'holders', path: row.path });
-    });
-    const kind = el('span', {
-      className: 'ti-Quiet ti-Bar-kind',
-      text: `${row.kind}, ${row.device}`
-    });
-    const number = el('span', { className: 'ti-Bar-size', text: size(row.bytes) });
-    const line = el('div', { className: 'ti-Bar-line' }, text, number, kind, copy, keep);
-    const made = el('div', { className: 'ti-Bar', data: { tiPath: row.path } }, fill, line);
-    return holders ? el('div', {}, made, this.kept(holders)) : made;
+    if (refused) {
+      return trans.__('A cell is running: ask again when it has ended.');
+    }
+    if (freed) {
+      return freed.bytes > 0
+        ? trans.__('%1 came free.', size(freed.bytes))
+        : trans.__('Nothing came free: something else holds it still.');
+    }
+    return account?.rows.length === 0 ? trans.__('No tensor is alive.') : '';
   }
 
-  private kept(holders: Holders): HTMLElement {
+  private drawn(account: Account, { holders }: KernelRecord): HTMLElement[] {
+    const holdings = holdingsOf(account.rows);
+    const largest = Math.max(...holdings.flatMap(one => one.groups.map(group => group.bytes)), 1);
+    const drawn = { largest, holders, opened: this.opened };
+    return [
+      ...holdings.map(one => this.sums(one)),
+      ...this.freeable(account),
+      ...holdings.flatMap(one => [
+        ...(holdings.length > 1
+          ? [el('div', { className: 'ti-Account-device', text: one.device })]
+          : []),
+        this.bars(one, drawn)
+      ]),
+      ...account.notes.map(text => el('div', { className: 'ti-Quiet', text }))
+    ];
+  }
+
+  /** The holders of a device; the small ones when they are asked for. */
+  private bars({ groups }: Holding, drawn: Drawn): HTMLElement {
+    const rows = new Rows<Group>(
+      el('div'),
+      group => group.key,
+      group => holderRow(group, this.actions, drawn),
+      count => this.actions.trans.__('%1 smaller …', count)
+    );
+    rows.show(groups);
+    return rows.node;
+  }
+
+  /** One bar for a device, in which each kind has its share. */
+  private sums({ device, bytes, kinds }: Holding): HTMLElement {
+    const bar = el('div', { className: 'ti-Share' });
+    const legend = el('div', { className: 'ti-Legend' });
+    for (const [kind, some] of kinds) {
+      const data = { tiKind: kind };
+      if (some >= HAIR * bytes) {
+        const part = el('span', { title: `${kind}: ${size(some)}`, data });
+        part.style.flexGrow = String(some / Math.max(bytes, 1));
+        bar.append(part);
+      }
+      const swatch = el('i', { data });
+      const name = el('span', { text: `${kind} ${size(some)}` });
+      legend.append(el('span', { className: 'ti-Legend-one' }, swatch, name));
+    }
+    const head = el(
+      'div',
+      { className: 'ti-Account-head' },
+      el('b', { text: device }),
+      el('span', { text: size(bytes) })
+    );
+    return el(
+      'div',
+      { className: 'ti-Account-sum', data: { tiDevice: device } },
+      head,
+      bar,
+      legend
+    );
+  }
+
+  /** What the notebook itself holds and no variable of the user does. */
+  private freeable({ free }: Account): HTMLElement[] {
     const { trans } = this.actions;
-    const made = el('ul', { className: 'ti-Holders' });
-    if (holders.gone) {
-      made.append(el('li', { text: trans.__('It is gone.') }));
-    }
-    for (const row of holders.rows) {
-      const parts = [
-        el('code', { text: row.path }),
-        el('span', { className: 'ti-Quiet', text: ` ${row.kind}` })
-      ];
-      made.append(
-        el(
-          'li',
-          {},
-          ...parts,
-          ...(row.fix ? [el('pre', { className: 'ti-Fix', text: row.fix })] : [])
-        )
-      );
-    }
-    return made;
+    return free.map(({ item, what, bytes, why }) =>
+      el(
+        'div',
+        { className: 'ti-Freeable', data: { tiItem: item } },
+        el('span', { text: `${what}: ${size(bytes)}`, title: why }),
+        button(trans.__('free …'), trans.__('Asks first'), () => {
+          this.actions.free({ item, path: '' });
+        })
+      )
+    );
   }
 }

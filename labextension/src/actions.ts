@@ -2,13 +2,23 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { Request } from './message.js';
+import type { FreeItem, Request } from './message.js';
 import type { Target } from './subject.js';
+
+/** Something to let go of: an item of the account's plan, or of old outputs the one of a path. */
+export interface Freeing {
+  item: FreeItem;
+  path: string;
+}
 
 export interface Actions {
   readonly trans: TranslationBundle;
   jump(target: Target): void;
   openPage(slug: string): void;
   ask(request: Request): void;
+  /** Asks the user, and then the kernel. */
+  free(what: Freeing): void;
+  copy(text: string): void;
+  openSettings(): void;
   load(): void;
 }

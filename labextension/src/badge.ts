@@ -2,8 +2,8 @@
 
 import type { Title, Widget } from '@lumino/widgets';
 
+import { countOf } from './grouping.js';
 import type { Group } from './grouping.js';
-import { countOf } from './finding_list.js';
 
 const COUNT = 'ti-count';
 const SEVERITY = 'ti-severity';

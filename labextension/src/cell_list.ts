@@ -31,7 +31,8 @@ export class CellList {
     this.rows = new Rows<CellRow>(
       list,
       cell => `${this.device} ${cell.began} ${cell.number ?? ''}`,
-      cell => this.row(cell)
+      cell => this.row(cell),
+      count => trans.__('%1 earlier …', count)
     );
   }
 

@@ -1,5 +1,6 @@
 /** One chart per device, the host last: what fills up first stands on top. */
 
+import type { Actions } from './actions.js';
 import { Chart } from './chart.js';
 import { el } from './el.js';
 import type { KernelRecord } from './record.js';
@@ -7,6 +8,9 @@ import type { KernelRecord } from './record.js';
 export class Charts {
   readonly node = el('div', { className: 'ti-Charts' });
   private charts = new Map<string, Chart>();
+
+  /** @param actions - carries out a click on a cell */
+  constructor(private readonly actions: Actions) {}
 
   render(record: KernelRecord): void {
     const names = [...record.series.keys()].sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
@@ -37,7 +41,9 @@ export class Charts {
   private chart(name: string, series: ConstructorParameters<typeof Chart>[0]): Chart {
     let found = this.charts.get(name);
     if (!found) {
-      found = new Chart(series);
+      found = new Chart(series, cell => {
+        this.actions.jump({ ...cell, line: null });
+      });
       this.charts.set(name, found);
       this.node.append(found.node);
       const ordered = [...this.charts].sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));

@@ -31,6 +31,13 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** Changes a text only if it is another: the browser lays out anew whatever is written. */
+export function setText(node: HTMLElement, text: string): void {
+  if (node.textContent !== text) {
+    node.textContent = text;
+  }
+}
+
 /** A button that looks like the application's own. */
 export function button(text: string, title: string, onClick: () => void): HTMLButtonElement {
   const made = el('button', { className: 'ti-Button', text, title, onClick });

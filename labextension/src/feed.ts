@@ -10,6 +10,8 @@ import type { Request } from './message.js';
 import { Malformed } from './read.js';
 import { KernelRecord } from './record.js';
 import type { Part } from './record.js';
+import { DEFAULTS, isSame } from './wishes.js';
+import type { Wishes } from './wishes.js';
 
 /** Whether the kernel has the inspector loaded: not known before it has answered. */
 export type Presence = 'unknown' | 'absent' | 'live';
@@ -22,7 +24,11 @@ export class KernelFeed {
   private _presence: Presence = 'unknown';
   private readonly _changed = new Signal<this, Part[]>(this);
 
-  constructor(readonly kernel: Kernel.IKernelConnection) {
+  constructor(
+    readonly kernel: Kernel.IKernelConnection,
+    wishes: Wishes
+  ) {
+    this.record.heed(wishes);
     kernel.iopubMessage.connect(this.onMessage, this);
     kernel.statusChanged.connect(this.onStatus, this);
     kernel.connectionStatusChanged.connect(this.onConnection, this);
@@ -48,6 +54,17 @@ export class KernelFeed {
   clear(): void {
     this.notice = '';
     this.record.clear();
+  }
+
+  /** Keeps to other settings from now on, and tells the kernel. */
+  heed(wishes: Wishes): void {
+    if (!isSame(wishes, this.record.wishes)) {
+      this.record.heed(wishes);
+      if (this.presence === 'live') {
+        this.ask({ v: VERSION, ask: 'settings', ...wishes });
+      }
+      this._changed.emit(['all']);
+    }
   }
 
   /** Asks the kernel for something; the answer comes as a message to all. */
@@ -87,11 +104,20 @@ export class KernelFeed {
       const there = Object.hasOwn(reply.content.comms, COMM_ID);
       this._presence = there ? 'live' : 'absent';
       if (there) {
+        this.tellWishes();
         this.ask({ v: VERSION, ask: 'hello' });
       }
       this._changed.emit(['all']);
     } catch {
       // The kernel went away before it answered; a status will tell.
+    }
+  }
+
+  /** A kernel that was just loaded keeps to the defaults. */
+  private tellWishes(): void {
+    const { wishes } = this.record;
+    if (!isSame(wishes, DEFAULTS)) {
+      this.ask({ v: VERSION, ask: 'settings', ...wishes });
     }
   }
 
@@ -101,7 +127,11 @@ export class KernelFeed {
     }
     try {
       const read = readMessage(message.content.data);
+      const { run } = this.record;
       const parts = read ? this.record.apply(read) : [];
+      if (this.record.run !== run && this.record.live && read?.op !== 'history') {
+        this.tellWishes();
+      }
       if (read?.op === 'bye') {
         this._presence = 'absent';
       }

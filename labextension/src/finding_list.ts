@@ -2,7 +2,7 @@
 
 import type { Actions } from './actions.js';
 import { button, el } from './el.js';
-import { grouped } from './grouping.js';
+import { countOf } from './grouping.js';
 import type { Found, Group } from './grouping.js';
 import type { KernelRecord } from './record.js';
 import { Rows } from './rows.js';
@@ -20,13 +20,14 @@ export class FindingList {
     this.rows = new Rows<Group>(
       this.section.body,
       group => JSON.stringify(group),
-      group => this.group(group)
+      group => this.group(group),
+      count => actions.trans.__('%1 more …', count)
     );
   }
 
   render(record: KernelRecord): void {
     this.record = record;
-    const groups = groupsOf(record);
+    const { groups } = record;
     this.section.setCount(countOf(groups));
     this.rows.show(groups);
   }
@@ -90,18 +91,4 @@ export class FindingList {
     }
     return made;
   }
-}
-
-/** The findings that count now, those of the running cell included. */
-export function groupsOf(record: KernelRecord): Group[] {
-  const cell = { number: record.running?.number ?? null, id: record.running?.id ?? null };
-  return grouped(
-    record.cells,
-    record.early.map(finding => ({ finding, cell }))
-  );
-}
-
-/** How many there are. */
-export function countOf(groups: readonly Group[]): number {
-  return groups.reduce((sum, group) => sum + group.found.length, 0);
 }

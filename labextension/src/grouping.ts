@@ -46,3 +46,8 @@ export function grouped(cells: readonly CellRow[], early: readonly Found[] = [])
 function rank(severity: Finding['severity']): number {
   return ORDER.indexOf(severity);
 }
+
+/** How many findings there are. */
+export function countOf(groups: readonly Group[]): number {
+  return groups.reduce((sum, group) => sum + group.found.length, 0);
+}

@@ -1,7 +1,9 @@
 /** The top of the panel: which notebook, what its kernel does, and what can be done about it. */
 
+import { settingsIcon } from '@jupyterlab/ui-components';
+
 import type { Actions } from './actions.js';
-import { button, el } from './el.js';
+import { button, el, setText } from './el.js';
 import { progressOf } from './progress.js';
 import type { Subject } from './subject.js';
 
@@ -38,21 +40,51 @@ export class Head {
       trans.__('Forgets in this page what was shown so far'),
       onClear
     );
-    const bar = el('div', { className: 'ti-Head-bar' }, this.name, this.pause, this.clear);
+    const settings = button('', trans.__('Settings'), () => {
+      actions.openSettings();
+    });
+    settings.setAttribute('aria-label', trans.__('Settings'));
+    settings.classList.add('ti-Head-settings');
+    settingsIcon.element({ container: settings, height: '14px' });
+    const bar = el(
+      'div',
+      { className: 'ti-Head-bar' },
+      this.name,
+      this.pause,
+      this.clear,
+      settings
+    );
     this.node = el('header', { className: 'ti-Head' }, bar, this.words, this.notice, this.load);
   }
 
   render(subject: Subject | null, state: PanelState): void {
     const { trans } = this.actions;
-    this.name.textContent = subject?.name ?? '';
-    this.name.title = this.name.textContent;
+    setText(this.name, subject?.name ?? '');
+    this.name.title = subject?.name ?? '';
     this.load.hidden = state !== 'absent';
     this.pause.hidden = this.clear.hidden = state !== 'live';
-    this.pause.textContent = this.paused ? trans.__('Go on') : trans.__('Pause');
-    this.words.replaceChildren(...this.said(subject, state).map(text => el('div', { text })));
+    setText(this.pause, this.paused ? trans.__('Go on') : trans.__('Pause'));
+    this.say(this.said(subject, state));
     const notice = subject?.feed?.notice ?? '';
-    this.notice.textContent =
-      notice && trans.__('A message of the kernel could not be read: %1', notice);
+    setText(
+      this.notice,
+      notice && trans.__('A message of the kernel could not be read: %1', notice)
+    );
+  }
+
+  /** One line for each text. */
+  private say(texts: string[]): void {
+    while (this.words.childElementCount > texts.length) {
+      this.words.lastChild?.remove();
+    }
+    texts.forEach((text, index) => {
+      const line = this.words.children[index];
+      if (line instanceof HTMLElement) {
+        setText(line, text);
+      } else {
+        this.words.append(el('div', { text }));
+      }
+    });
   }
 
   private said(subject: Subject | null, state: PanelState): string[] {

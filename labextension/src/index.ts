@@ -12,7 +12,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { setBadge } from './badge.js';
 import { addCommands } from './commands.js';
-import { groupsOf } from './finding_list.js';
+import { catchLinks } from './doc_links.js';
 import { icon } from './icon.js';
 import { Pages } from './pages.js';
 import { InspectorPanel } from './panel.js';
@@ -55,7 +55,7 @@ function activate(
 ): void {
   const trans = (translator ?? nullTranslator).load('torch_inspector');
   const subjects = new Subjects(notebooks, consoles);
-  const actions = new SubjectActions(trans, subjects, new Pages(app, rendermime));
+  const actions = new SubjectActions(trans, subjects, new Pages(app, rendermime), app.commands);
   const panel = new InspectorPanel(actions);
   panel.title.icon = icon;
   panel.title.caption = trans.__('torch_inspector');
@@ -73,19 +73,31 @@ function activate(
     activeStateChanged: status.activeChanged
   });
   addCommands(app, palette, trans, { open, panel, actions });
-  followSettings(registry, ID, status);
+  catchLinks(document.body, slug => {
+    actions.openPage(slug);
+  });
   themes?.themeChanged.connect(() => {
     panel.recolour();
   });
-  follow(subjects, panel, status);
+  const follower = follow(subjects, panel, status);
+  followSettings(registry, ID, settings => {
+    status.enabled = settings.statusBar;
+    follower.setBadge(settings.badge);
+    subjects.heed(settings.wishes);
+  });
 }
 
 /** Keeps panel, badge and status item on the notebook in front. */
-function follow(subjects: Subjects, panel: InspectorPanel, status: StatusItem): void {
+function follow(
+  subjects: Subjects,
+  panel: InspectorPanel,
+  status: StatusItem
+): { setBadge: (on: boolean) => void } {
   let shown = subjects.current;
+  let badge = true;
   const tell = (): void => {
     const record = shown?.feed?.record ?? null;
-    setBadge(panel.title, record ? groupsOf(record) : []);
+    setBadge(panel.title, record && badge ? record.groups : []);
     status.show_(record);
   };
   const turn = (): void => {
@@ -97,6 +109,12 @@ function follow(subjects: Subjects, panel: InspectorPanel, status: StatusItem): 
   };
   subjects.changed.connect(turn);
   turn();
+  return {
+    setBadge: on => {
+      badge = on;
+      tell();
+    }
+  };
 }
 
 export default plugin;

@@ -22,29 +22,32 @@ export interface Marked {
 /** Cells as bands; numbers and changes where there is room for them. */
 export function drawCells(plot: uPlot, marked: Marked, palette: Palette): void {
   const { ctx, bbox } = plot;
-  const [from, to] = [plot.scales['x']?.min ?? 0, plot.scales['x']?.max ?? 0];
   const scale = devicePixelRatio;
+  const bands = bandsOf(plot, marked);
   ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
+  ctx.fillStyle = palette.band;
+  for (const odd of [false, true]) {
+    ctx.globalAlpha = odd ? FAINT : 1;
+    ctx.beginPath();
+    for (const band of bands.filter(one => one.odd === odd)) {
+      ctx.rect(band.left, bbox.top, band.width, bbox.height);
+    }
+    ctx.fill();
+  }
+  ctx.globalAlpha = 1;
   ctx.font = palette.font.replace('10px', `${10 * scale}px`);
+  ctx.fillStyle = palette.text;
   ctx.textBaseline = 'bottom';
   ctx.textAlign = 'left';
-  for (const [index, band] of bandsOf(marked, to).entries()) {
-    if (band.end < from || band.begin > to) {
-      continue;
+  for (const { left, width, cell } of bands) {
+    if (width > NUMBER_WIDTH * scale) {
+      const words = wordsOf(cell, marked.device, width > CHANGE_WIDTH * scale);
+      const x = Math.max(left, bbox.left) + 2 * scale;
+      ctx.fillText(words, x, bbox.top + bbox.height - 2 * scale);
     }
-    const left = plot.valToPos(band.begin, 'x', true);
-    const width = Math.max(plot.valToPos(band.end, 'x', true) - left, scale);
-    ctx.globalAlpha = index % 2 === 0 ? 1 : FAINT;
-    ctx.fillStyle = palette.band;
-    ctx.fillRect(left, bbox.top, width, bbox.height);
-    ctx.globalAlpha = 1;
-    const text =
-      width > CHANGE_WIDTH * scale ? band.long : width > NUMBER_WIDTH * scale ? band.short : '';
-    ctx.fillStyle = palette.text;
-    ctx.fillText(text, Math.max(left, bbox.left) + 2 * scale, bbox.top + bbox.height - 2 * scale);
   }
   ctx.restore();
 }
@@ -72,22 +75,39 @@ export function drawLines(plot: uPlot, marked: Marked, palette: Palette): void {
 }
 
 interface Band {
-  begin: number;
-  end: number;
-  short: string;
-  long: string;
+  left: number;
+  width: number;
+  odd: boolean;
+  /** Null for the running cell. */
+  cell: CellRow | null;
 }
 
-function bandsOf(marked: Marked, now: number): Band[] {
-  const bands = marked.cells.map(cell => {
-    const memory = cell.memory.find(one => one.device === marked.device);
-    const short = `[${cell.number ?? ' '}]`;
-    const long = memory ? `${short} ${change(memory.after - memory.before)}` : short;
-    return { begin: cell.began, end: cell.began + cell.duration_s * 1000, short, long };
+/** What is in sight, in pixels of the canvas. */
+function bandsOf(plot: uPlot, { cells, running }: Marked): Band[] {
+  const [from, to] = [plot.scales['x']?.min ?? 0, plot.scales['x']?.max ?? 0];
+  const bands: Band[] = [];
+  const add = (begin: number, end: number, odd: boolean, cell: CellRow | null): void => {
+    if (end >= from && begin <= to) {
+      const left = plot.valToPos(begin, 'x', true);
+      const right = plot.valToPos(end, 'x', true);
+      bands.push({ left, width: Math.max(right - left, devicePixelRatio), odd, cell });
+    }
+  };
+  cells.forEach((cell, i) => {
+    add(cell.began, cell.began + cell.duration_s * 1000, i % 2 === 1, cell);
   });
-  if (marked.running) {
-    const short = '[*]';
-    bands.push({ begin: now - marked.running.elapsed_s * 1000, end: now, short, long: short });
+  if (running) {
+    const now = plot.data[0].at(-1) ?? to;
+    add(now - running.elapsed_s * 1000, now, cells.length % 2 === 1, null);
   }
   return bands;
+}
+
+function wordsOf(cell: CellRow | null, device: string, long: boolean): string {
+  if (!cell) {
+    return '[*]';
+  }
+  const number = `[${cell.number ?? ' '}]`;
+  const memory = long ? cell.memory.find(one => one.device === device) : undefined;
+  return memory ? `${number} ${change(memory.after - memory.before)}` : number;
 }

@@ -3,8 +3,21 @@
  * `messages.schema.json` beside it describes both; the tests of both languages hold to it.
  */
 
-import { Malformed, fields, finite, flag, list, oneOf, orNull, text, whole } from './read.js';
+import {
+  Malformed,
+  fields,
+  finite,
+  flag,
+  list,
+  moment,
+  oneOf,
+  orNull,
+  span,
+  text,
+  whole
+} from './read.js';
 import type { Read } from './read.js';
+import type { Wishes } from './wishes.js';
 
 /** Raised together with that of the kernel's side. */
 export const VERSION = 1;
@@ -29,8 +42,8 @@ const finding = fields({
 const cellRow = fields({
   number: orNull(whole),
   id: orNull(text()),
-  began: whole,
-  duration_s: finite,
+  began: moment,
+  duration_s: span,
   error: orNull(text()),
   steps: whole,
   memory: list(fields({ device: text(), before: whole, after: whole, peak: whole }), DEVICES),
@@ -40,7 +53,7 @@ const cellRow = fields({
 const running = fields({
   number: orNull(whole),
   id: orNull(text()),
-  elapsed_s: finite,
+  elapsed_s: span,
   steps: whole
 });
 
@@ -56,7 +69,7 @@ const series = fields({
   device: text(),
   limit: orNull(whole),
   peak: orNull(whole),
-  at: list(whole, POINTS),
+  at: list(moment, POINTS),
   allocated: list(orNull(whole), POINTS),
   reserved: list(orNull(whole), POINTS),
   gaps: list(whole, POINTS)
@@ -89,13 +102,17 @@ const state = fields({
   complete: flag
 });
 
+const freeItem = oneOf('outputs', 'cycles', 'cache', 'exception');
+
 const accountRow = fields({
   path: text(),
   kind: text(),
   device: text(),
   bytes: whole,
   pieces: whole,
-  also: list(text(), 10)
+  also: list(text(), 10),
+  free: orNull(freeItem),
+  cell: orNull(whole)
 });
 
 const total = fields({
@@ -121,20 +138,22 @@ const BODIES = {
   }),
   account: fields({
     rows: list(accountRow, 300),
+    free: list(fields({ item: freeItem, what: text(), bytes: whole, why: text() }), 4),
     totals: list(total, DEVICES),
     notes: list(text(), 10),
-    duration_s: finite
+    duration_s: span
   }),
   holders: fields({
     path: text(),
     rows: list(fields({ path: text(), kind: text(), fix: text() }), 300),
     gone: flag
   }),
-  refused: fields({ ask: oneOf('account', 'holders') }),
+  freed: fields({ item: freeItem, path: text(), bytes: whole }),
+  refused: fields({ ask: oneOf('account', 'holders', 'free') }),
   bye: fields({})
 };
 
-const head = fields({ v: finite, run: text(64), op: text(40), at: whole });
+const head = fields({ v: finite, run: text(64), op: text(40), at: moment });
 
 type Bodies = { [O in keyof typeof BODIES]: Read<(typeof BODIES)[O]> };
 
@@ -154,11 +173,15 @@ export type OptimizerRow = Read<typeof optimizer>;
 export type Account = Bodies['account'];
 export type AccountRow = Read<typeof accountRow>;
 export type Holders = Bodies['holders'];
+export type FreeItem = Read<typeof freeItem>;
+export type Freed = Bodies['freed'];
 
 /** What the sidebar asks for. */
 export type Request =
   | { v: typeof VERSION; ask: 'hello' | 'account' }
-  | { v: typeof VERSION; ask: 'holders'; path: string };
+  | { v: typeof VERSION; ask: 'holders'; path: string }
+  | { v: typeof VERSION; ask: 'free'; item: FreeItem; path: string }
+  | ({ v: typeof VERSION; ask: 'settings' } & Wishes);
 
 /**
  * Reads one message.

@@ -18,10 +18,14 @@ export class ModuleList {
   constructor(private readonly trans: TranslationBundle) {
     this.modules = new Section(trans.__('Modules'), 'modules');
     this.optimizers = new Section(trans.__('Optimizers'), 'optimizers');
+    const more = (count: number): string => trans.__('%1 more …', count);
     const key = (row: object): string => JSON.stringify(row);
-    this.moduleRows = new Rows<ModuleRow>(this.modules.body, key, row => this.module(row));
-    this.optimizerRows = new Rows<OptimizerRow>(this.optimizers.body, key, row =>
-      this.optimizer(row)
+    this.moduleRows = new Rows<ModuleRow>(this.modules.body, key, row => this.module(row), more);
+    this.optimizerRows = new Rows<OptimizerRow>(
+      this.optimizers.body,
+      key,
+      row => this.optimizer(row),
+      more
     );
   }
 
@@ -37,15 +41,18 @@ export class ModuleList {
   private module(row: ModuleRow): HTMLElement {
     const { trans } = this;
     const mode = row.training ? trans.__('train') : trans.__('eval');
-    const parts = [
-      mode,
-      row.devices.join(', ') || '-',
-      trans.__('%1 parameters', amount(row.parameters))
-    ];
+    const parts = [mode];
+    // A module that no cell has called yet is not looked into, and says nothing of its parameters.
+    if (row.parameters > 0) {
+      parts.push(row.devices.join(', '), trans.__('%1 parameters', amount(row.parameters)));
+    }
     if (row.trainable < row.parameters) {
       parts.push(trans.__('%1 trainable', amount(row.trainable)));
     }
-    return thing(row.path, row.kind, [...parts, size(row.bytes)], oddities(row, trans));
+    if (row.parameters > 0) {
+      parts.push(size(row.bytes));
+    }
+    return thing(row.path, row.kind, parts, oddities(row, trans));
   }
 
   private optimizer(row: OptimizerRow): HTMLElement {

@@ -16,7 +16,7 @@ import type { Subject } from './subject.js';
 export class InspectorPanel extends Widget {
   private subject: Subject | null = null;
   private readonly head: Head;
-  private readonly charts = new Charts();
+  private readonly charts: Charts;
   private readonly findings: FindingList;
   private readonly cells: CellList;
   private readonly modules: ModuleList;
@@ -37,6 +37,7 @@ export class InspectorPanel extends Widget {
         this.forget();
       }
     );
+    this.charts = new Charts(actions);
     this.findings = new FindingList(actions);
     this.cells = new CellList(actions);
     this.modules = new ModuleList(actions.trans);

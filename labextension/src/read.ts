@@ -4,6 +4,10 @@
  * fields of other names) goes further.
  */
 
+// The year 2100, and a century.
+const LATEST_MS = 4_102_444_800_000;
+const LONGEST_S = 3_155_760_000;
+
 /** Thrown for data of another form; its message names the place and never quotes the data. */
 export class Malformed extends Error {}
 
@@ -37,6 +41,24 @@ export const finite: Reader<number> = (value, at) => {
     throw new Malformed(`${at} is no number`);
   }
   return value;
+};
+
+/** Milliseconds since 1970, in this century or before: later ones no chart can name. */
+export const moment: Reader<number> = (value, at) => {
+  const read = whole(value, at);
+  if (read > LATEST_MS) {
+    throw new Malformed(`${at} is no time`);
+  }
+  return read;
+};
+
+/** Seconds that something lasted. */
+export const span: Reader<number> = (value, at) => {
+  const read = finite(value, at);
+  if (read < 0 || read > LONGEST_S) {
+    throw new Malformed(`${at} is no duration`);
+  }
+  return read;
 };
 
 /** True or false. */

@@ -1,6 +1,6 @@
 /** One part of the panel, which can be folded; it is hidden while it has nothing to show. */
 
-import { el } from './el.js';
+import { el, setText } from './el.js';
 
 export class Section {
   readonly node: HTMLDetailsElement;
@@ -20,7 +20,7 @@ export class Section {
 
   /** Shows how many there are, and hides the part if there are none. */
   setCount(count: number, text = String(count)): void {
-    this.count.textContent = text;
+    setText(this.count, text);
     this.node.hidden = count === 0;
   }
 }

@@ -3,6 +3,8 @@
 import type { DeviceMemory, SeriesColumns } from './message.js';
 
 const MOST = 5000;
+// A timer is early by a little: looks that are nearer than this share of the interval are left out.
+const EARLY = 0.8;
 
 export class Series {
   /** Milliseconds since 1970, rising. */
@@ -14,17 +16,28 @@ export class Series {
   limit: number | null = null;
   peak: number | null = null;
 
-  constructor(readonly device: string) {}
+  constructor(
+    readonly device: string,
+    private most = MOST
+  ) {}
+
+  /** So many looks are kept from now on. */
+  keep(most: number): void {
+    this.most = most;
+    while (this.at.length > most) {
+      this.thin();
+    }
+  }
 
   /** The latest bytes in use. */
   get latest(): number | null {
     return this.allocated.at(-1) ?? null;
   }
 
-  /** One more look; what is older than the latest came late and is dropped. */
-  add(at: number, memory: DeviceMemory, gap: boolean): void {
+  /** One more look; what is older than the latest came late, what is too near is more than was wished for. */
+  add(at: number, memory: DeviceMemory, gap: boolean, interval_s = 0): void {
     const last = this.at.at(-1) ?? 0;
-    if (at <= last) {
+    if (at <= last || at - last < EARLY * interval_s * 1000) {
       return;
     }
     if (gap && this.at.length > 0) {
@@ -33,7 +46,7 @@ export class Series {
     this.push(at, memory.allocated, memory.reserved);
     this.limit = memory.limit;
     this.peak = memory.peak;
-    if (this.at.length > MOST) {
+    if (this.at.length > Math.min(this.most, MOST)) {
       this.thin();
     }
   }

@@ -5,8 +5,8 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
-import { el } from './el.js';
-import { countOf, groupsOf } from './finding_list.js';
+import { el, setText } from './el.js';
+import { countOf } from './grouping.js';
 import { size } from './quantity.js';
 import type { KernelRecord } from './record.js';
 
@@ -46,7 +46,7 @@ export class StatusItem extends Widget {
       this._activeChanged.emit();
     }
     if (record && this.isActive) {
-      this.node.textContent = this.words(record);
+      setText(this.node, this.words(record));
     }
   }
 
@@ -54,7 +54,7 @@ export class StatusItem extends Widget {
     const device = record.mainDevice();
     const bytes = record.series.get(device)?.latest ?? null;
     const memory = bytes === null ? '' : `${device} ${size(bytes)}`;
-    const findings = countOf(groupsOf(record));
+    const findings = countOf(record.groups);
     const told = findings === 0 ? '' : this.trans._n('%1 finding', '%1 findings', findings);
     return [memory, told].filter(part => part !== '').join(' · ');
   }

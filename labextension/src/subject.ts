@@ -8,6 +8,7 @@ import type { ISignal } from '@lumino/signaling';
 
 import { KernelFeed } from './feed.js';
 import type { Part } from './record.js';
+import type { Wishes } from './wishes.js';
 
 /** Where to go: a cell by the front end's id, or else by its number. */
 export interface Target {
@@ -20,7 +21,10 @@ export class Subject {
   feed: KernelFeed | null = null;
   private readonly _changed = new Signal<this, Part[]>(this);
 
-  constructor(readonly panel: NotebookPanel | ConsolePanel) {
+  constructor(
+    readonly panel: NotebookPanel | ConsolePanel,
+    private wishes: Wishes
+  ) {
     this.context.kernelChanged.connect(this.follow, this);
     this.follow();
     panel.disposed.connect(() => {
@@ -40,6 +44,12 @@ export class Subject {
   /** What the user calls it. */
   get name(): string {
     return this.panel.title.label;
+  }
+
+  /** Keeps to other settings, with this kernel and those to come. */
+  heed(wishes: Wishes): void {
+    this.wishes = wishes;
+    this.feed?.heed(wishes);
   }
 
   /** True if lines of Python can be run in its kernel. */
@@ -75,7 +85,7 @@ export class Subject {
       return;
     }
     this.feed?.dispose();
-    this.feed = kernel && new KernelFeed(kernel);
+    this.feed = kernel && new KernelFeed(kernel, this.wishes);
     this.feed?.changed.connect((_, parts) => {
       this._changed.emit(parts);
     });

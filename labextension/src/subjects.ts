@@ -6,9 +6,12 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
 import { Subject } from './subject.js';
+import { DEFAULTS } from './wishes.js';
+import type { Wishes } from './wishes.js';
 
 export class Subjects {
   current: Subject | null = null;
+  private wishes: Wishes = DEFAULTS;
   private readonly all = new Map<NotebookPanel | ConsolePanel, Subject>();
   private readonly _changed = new Signal<this, Subject | null>(this);
 
@@ -28,12 +31,20 @@ export class Subjects {
     return this._changed;
   }
 
+  /** Has all of them keep to other settings. */
+  heed(wishes: Wishes): void {
+    this.wishes = wishes;
+    for (const subject of this.all.values()) {
+      subject.heed(wishes);
+    }
+  }
+
   private add(panel: NotebookPanel | ConsolePanel): Subject {
     const known = this.all.get(panel);
     if (known) {
       return known;
     }
-    const made = new Subject(panel);
+    const made = new Subject(panel, this.wishes);
     this.all.set(panel, made);
     panel.disposed.connect(() => {
       this.all.delete(panel);

@@ -116,7 +116,7 @@ test('500 cells and 5,000 looks are the most', () => {
     record.apply(readMessage({ ...message, cell: { ...message.cell, number: i, began: i * 10 } }));
   }
   for (let i = 0; i < 12_000; i++) {
-    record.apply(readMessage(running(AT + i, i, i === 5 ? 2 ** 40 : i)));
+    record.apply(readMessage(running(AT + i * 500, i, i === 5 ? 2 ** 40 : i)));
   }
   assert.equal(record.cells.length, 500);
   const { at, allocated, reserved } = record.series.get('cuda:0');

@@ -19,4 +19,6 @@ if (done.status !== 0) {
   console.error(done.stdout, done.stderr);
   process.exit(1);
 }
+// The builder keeps its input beside the schema; nobody reads it.
+rmSync(`${output}/schemas/torch-inspector/package.json.orig`, { force: true });
 copyFileSync(here('install.json'), `${output}/install.json`);

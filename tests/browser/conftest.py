@@ -43,20 +43,34 @@ def browser():
         one.close()
 
 
+@pytest.fixture(scope="session")
+def context(browser):
+    """What all pages share: above all the cache, or each would load the whole application again."""
+    one = browser.new_context(viewport={"width": 1400, "height": 1000})
+    yield one
+    one.close()
+
+
 @pytest.fixture
-def pages(server, browser):
+def pages(server, browser, context):
     """Makes fresh pages, whose consoles must stay free of errors."""
-    contexts, made = [], []
+    made: list[Lab] = []
+    others = []
 
     def make():
-        context = browser.new_context(viewport={"width": 1400, "height": 1000})
-        contexts.append(context)
-        made.append(Lab(context.new_page(), server))
+        # JupyterLab moves a second window of one browser to another workspace, by loading it again.
+        place = context
+        if made:
+            place = browser.new_context(viewport=context.pages[0].viewport_size)
+            others.append(place)
+        made.append(Lab(place.new_page(), server))
         return made[-1]
 
     yield make
-    for context in contexts:
-        context.close()
+    for one in made:
+        one.page.close()
+    for one in others:
+        one.close()
     server.end_sessions()
     assert [one.complaints for one in made] == [[]] * len(made)
 

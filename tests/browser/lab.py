@@ -7,7 +7,15 @@ import nbformat
 PANEL = "#torch-inspector-panel"
 _TIMEOUT_MS = 20_000
 # What JupyterLab itself says on its console.
-_NOT_OURS = ("favicon", "net::ERR_ABORTED", "Not same Y.Doc", "reading 'schema'", "Menu entry", "Comm not found")
+_NOT_OURS = (
+    "favicon",
+    "net::ERR_ABORTED",
+    "Not same Y.Doc",
+    "reading 'schema'",
+    "reading 'last_modified'",
+    "Menu entry",
+    "Comm not found",
+)
 
 # The notebook in front; none has the focus when a page has just been opened.
 _CURRENT = (
@@ -107,6 +115,21 @@ class Lab:
         self.page.evaluate(
             f"([index, source]) => {{ {_CURRENT}.content.widgets[index].model.sharedModel.setSource(source); }}",
             [index, source],
+        )
+
+    def wait_request(self, fields):
+        """Waits until the sidebar asks the kernel for something with these fields; call `listen` before."""
+        self.page.wait_for_function(
+            "fields => window.tiSent.some(data => Object.keys(fields).every(name => data[name] === fields[name]))",
+            arg=fields,
+        )
+
+    def listen(self):
+        """Writes down what the sidebar asks the kernel for from now on."""
+        self.page.evaluate(
+            f"() => {{ window.tiSent = []; {_CURRENT}.sessionContext.session.kernel.anyMessage.connect((_, one) => {{"
+            " if (one.direction === 'send' && one.msg.header.msg_type === 'comm_msg')"
+            " window.tiSent.push(one.msg.content.data); }); }"
         )
 
     def save(self):

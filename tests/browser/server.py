@@ -19,6 +19,8 @@ _START_S = 60
 # `lab`, or `notebook` for Notebook 7 where that is installed.
 APP = os.environ.get("TORCH_INSPECTOR_APP", "lab")
 SINGLE = APP == "notebook"
+# Another environment's Python, for another JupyterLab and another kernel than those of the environment that tests.
+PYTHON = os.environ.get("TORCH_INSPECTOR_PYTHON", sys.executable)
 
 
 class Server:
@@ -36,7 +38,7 @@ class Server:
         self._prepare()
         self._log = (folder / "server.log").open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "notebook" if SINGLE else "jupyterlab", *self._options()],
+            [PYTHON, "-m", "notebook" if SINGLE else "jupyterlab", *self._options()],
             env=self._environment(),
             cwd=folder,
             stdout=self._log,
@@ -69,6 +71,10 @@ class Server:
         file = self.folder / "settings" / "torch-inspector" / "plugin.jupyterlab-settings"
         file.parent.mkdir(exist_ok=True)
         file.write_text(json.dumps({name: value}), encoding="utf-8")
+
+    def reset_settings(self):
+        """Ours are the defaults again, for pages that are loaded later."""
+        (self.folder / "settings" / "torch-inspector" / "plugin.jupyterlab-settings").unlink(missing_ok=True)
 
     def end_sessions(self):
         """Ends all kernels."""

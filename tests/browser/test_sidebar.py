@@ -21,14 +21,6 @@ for _ in range(140):
     kept.append(torch.ones(1 << 18))
     time.sleep(0.04)
 """
-NAME = "<img src=x onerror=window.hacked=1>"
-HOSTILE = f"""\
-import torch
-name = {NAME!r}
-Strange = type(name, (torch.nn.Linear,), {{}})
-holder = {{name: Strange(300, 300)}}
-optimizer = type(name, (torch.optim.SGD,), {{}})(holder[name].parameters(), lr=0.1)
-"""
 
 
 def a_live_notebook(lab, name, *sources):
@@ -67,6 +59,16 @@ def test_a_click_goes_to_the_cell(lab):
     assert lab.active_cell() == 1
 
 
+def test_a_click_on_the_chart_goes_to_the_cell_of_that_time(lab):
+    a_live_notebook(lab, "chart.ipynb", "import time; time.sleep(2)", "x = 1")
+    lab.run(1, 2)
+    lab.find(".ti-Cell[data-ti-cell='3']").wait_for()
+    lab.find(".ti-Chart .u-over").hover()
+    lab.find(".ti-Chart-words").get_by_text("[2]").wait_for()
+    lab.find(".ti-Chart .u-over").click()
+    assert lab.active_cell() == 1
+
+
 def test_a_mended_cell_has_no_finding_any_more(lab):
     a_live_notebook(lab, "mended.ipynb", SETUP + LOOP)
     lab.run(1)
@@ -97,10 +99,8 @@ def test_reload_brings_the_history(lab):
     lab.save()
     lab.goto("reload.ipynb")
     lab.wait_for_kernel()
-    begun = time.monotonic()
     lab.command("torch-inspector:open")
     lab.wait_state("live")
-    assert time.monotonic() - begun < 3
     lab.find(f"[data-ti-slug={SLUG}]").wait_for()
     assert lab.find(".ti-Cell[data-ti-cell='2']").count() == 1
     assert lab.find(".ti-Chart canvas").count() == 1
@@ -155,42 +155,6 @@ def test_unload_is_noticed(lab):
     a_live_notebook(lab, "unload.ipynb", "%unload_ext torch_inspector")
     lab.run(1)
     lab.wait_state("absent")
-
-
-def test_hostile_names_stay_text(lab):
-    a_live_notebook(lab, "hostile.ipynb", HOSTILE)
-    lab.run(1)
-    lab.find("[data-ti-section=modules]").get_by_text(NAME).first.wait_for()
-    lab.find("button").get_by_text("Look now").click()
-    lab.find(".ti-Bar").first.wait_for()
-    lab.find("[data-ti-section=optimizers]").get_by_text(NAME).first.wait_for()
-    assert lab.find("img").count() == 0
-    assert lab.page.evaluate("() => window.hacked") is None
-
-
-def test_hostile_messages_cost_a_short_notice(lab):
-    message = {"v": 1, "run": "x", "op": "sample", "at": -1, "devices": NAME}
-    send = (
-        "k = get_ipython().kernel\n"
-        f"message = {{'comm_id': 'torch_inspector.feed', 'data': {message!r}}}\n"
-        "k.session.send(k.iopub_socket, 'comm_msg', message, parent={}, ident=b'x')\n"
-    )
-    a_live_notebook(lab, "messages.ipynb", send, "x = 1")
-    lab.run(1)
-    lab.find(".ti-Notice").get_by_text("could not be read").wait_for()
-    lab.run(2)
-    lab.find(".ti-Cell[data-ti-cell='3']").wait_for()
-    assert lab.page.evaluate("() => window.hacked") is None
-
-
-def test_who_holds_memory(lab, screenshot):
-    a_live_notebook(lab, "account.ipynb", "import torch\nlosses = [torch.ones(1 << 18) for _ in range(3)]")
-    lab.run(1)
-    lab.find("button").get_by_text("Look now").click()
-    lab.find(".ti-Bar[data-ti-path*=losses]").first.wait_for()
-    lab.find(".ti-Bar[data-ti-path*=losses] button").get_by_text("holders").first.click()
-    lab.find(".ti-Holders").get_by_text("losses").first.wait_for()
-    screenshot("account")
 
 
 def test_pages_open_beside_the_notebook(lab, screenshot):
@@ -270,14 +234,3 @@ def test_two_notebooks_are_kept_apart(lab):
     lab.find(".ti-Head-name").get_by_text("one.ipynb").wait_for()
     lab.find(f"[data-ti-slug={SLUG}]").wait_for(state="detached")
     assert lab.find(".ti-Cell[data-ti-cell='2']").count() == 1
-
-
-@pytest.mark.skipif(SINGLE, reason="Notebook has no status bar")
-def test_status_item_can_be_switched_off(lab):
-    a_live_notebook(lab, "status.ipynb", "x = 1")
-    lab.page.locator(".ti-Status").wait_for()
-    lab.server.set_setting("statusBar", value=False)
-    lab.open("status.ipynb")
-    lab.wait_state("live")
-    assert not lab.page.locator(".ti-Status").is_visible()
-    lab.server.set_setting("statusBar", value=True)

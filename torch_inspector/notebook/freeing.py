@@ -18,6 +18,8 @@ _LAST = ("last_exc", "last_value", "last_traceback", "last_type")
 class Item(NamedTuple):
     """Something that can be let go of."""
 
+    word: str
+    """`outputs`, `cycles`, `cache` or `exception`."""
     what: str
     kind: str
     """The kind of the rows of the report that it stands for; `cache` for free blocks."""
@@ -35,14 +37,26 @@ def plan(report: MemoryReport) -> list[Item]:
         max((one.reserved_nbytes or 0) - (one.allocated_nbytes or 0), 0) for one in report.totals if one.reserved_nbytes
     )
     items = [
-        Item("old outputs", "IPython", outputs, "`Out` and `_` hold them; no variable does"),
-        Item("reference cycles", "cycle", cycles, "nothing of yours leads to them"),
-        Item("cached blocks", "cache", cached, "torch keeps them for later tensors; none is in use"),
+        Item("outputs", "old outputs", "IPython", outputs, "`Out` and `_` hold them; no variable does"),
+        Item("cycles", "reference cycles", "cycle", cycles, "nothing of yours leads to them"),
+        Item("cache", "cached blocks", "cache", cached, "torch keeps them for later tensors; none is in use"),
         Item(
-            "the last exception", "exception", failed, "its frames hold them; `%debug` needs it until then", asked=False
+            "exception",
+            "the last exception",
+            "exception",
+            failed,
+            "its frames hold them; `%debug` needs it until then",
+            asked=False,
         ),
     ]
     return [item for item in items if item.nbytes]
+
+
+def word_for(row: MemoryRow) -> str | None:
+    """Which item of the plan lets go of a row of the account; None for what belongs to the user."""
+    if row.kind == "IPython":
+        return "outputs" if _OUTPUT.match(row.path) else None
+    return {"cycle": "cycles", "exception": "exception"}.get(row.kind)
 
 
 def proposals(report: MemoryReport, count: int = 3) -> list[tuple[str, int]]:
@@ -71,6 +85,30 @@ def let_go(shell: Any, report: MemoryReport, *, traceback: bool) -> None:
     _empty_caches()
 
 
+def let_go_of(shell: Any, report: MemoryReport, word: str, path: str = "") -> int:
+    """Lets go of one item of the plan; touches no variable of the user.
+
+    Args:
+        shell: The IPython shell.
+        report: The account of this moment.
+        word: Which item.
+        path: Of old outputs, only the one of this path.
+
+    Returns:
+        Bytes that torch's allocators gave back to their devices; 0 for every other item.
+    """
+    if word == "outputs":
+        _drop_outputs(shell, [row for row in report.holding(["IPython"]) if path in ("", row.path)])
+    elif word == "exception":
+        _drop_exception(shell)
+    if word != "cache":
+        gc.collect()
+        return 0
+    before = _reserved_nbytes()
+    _empty_caches()
+    return max(before - _reserved_nbytes(), 0)
+
+
 def _drop_outputs(shell: Any, rows: Iterable[MemoryRow]) -> None:
     names, outputs = shell.user_ns, shell.user_ns.get("_oh")
     dropped: list[Any] = []
@@ -82,7 +120,12 @@ def _drop_outputs(shell: Any, rows: Iterable[MemoryRow]) -> None:
         if type(outputs) is dict and number in outputs:
             dropped.append(outputs.pop(number))
         dropped += [names[name] for name in (met[3], f"_{number}") if name in names and name is not None]
-    old = {id(thing) for thing in dropped}
+    _forget(shell, {id(thing) for thing in dropped})
+
+
+def _forget(shell: Any, old: set[int]) -> None:
+    """Takes objects out of everything else in which IPython keeps the latest outputs."""
+    names = shell.user_ns
     for name in [name for name in list(names) if type(name) is str and re.fullmatch(r"_\d+", name)]:
         if id(names[name]) in old:
             del names[name]
@@ -94,6 +137,9 @@ def _drop_outputs(shell: Any, rows: Iterable[MemoryRow]) -> None:
             names[name] = ""
         if id(getattr(shell.displayhook, name, None)) in old:
             setattr(shell.displayhook, name, "")
+    latest: Any = getattr(shell, "last_execution_result", None)
+    if id(getattr(latest, "result", None)) in old:
+        latest.result = None
 
 
 def _drop_exception(shell: Any) -> None:
@@ -110,11 +156,19 @@ def _drop_exception(shell: Any) -> None:
 
 
 def _empty_caches() -> None:
+    for backend in _backends():
+        backend.empty_cache()
+
+
+def _reserved_nbytes() -> int:
+    return sum(backend.memory_reserved(i) for backend in _backends() for i in range(backend.device_count()))
+
+
+def _backends() -> list[Any]:
+    """Those that the user has started."""
     torch = sys.modules.get("torch")
-    for name in ("cuda", "xpu"):
-        backend = getattr(torch, name, None)
-        if backend is not None and getattr(backend, "is_initialized", bool)():
-            backend.empty_cache()
+    found = [getattr(torch, name, None) for name in ("cuda", "xpu")]
+    return [one for one in found if one is not None and getattr(one, "is_initialized", bool)()]
 
 
 def _sum(rows: Iterable[MemoryRow]) -> int:

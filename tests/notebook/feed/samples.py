@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.fakes import a_cell, a_memory, a_module, a_run, a_snapshot, a_step, an_error, an_optimizer
+from tests.fakes import a_cell, a_memory, a_module, a_run, a_snapshot, a_step, a_tensor, an_error, an_optimizer
 from torch_inspector.account import DeviceTotal, HolderRow, HoldersReport, MemoryReport, MemoryRow
 from torch_inspector.findings import Finding
 from torch_inspector.notebook.feed import messages
@@ -61,7 +61,8 @@ def all_messages() -> dict[str, messages.Message]:
         "cell": made("cell", cell=record.cells[-1], state=record.state),
         "cell_failed": made("cell", cell=_failed(), state=messages.state(a_snapshot())),
         "history": made("history", **record.history(short=False)),
-        "account": made("account", **messages.account(_report())),
+        "account": made("account", **messages.account(_report(), a_snapshot(a_tensor(path="x", first_seen_cell=3)))),
+        "freed": made("freed", **messages.freed("outputs", "Out[3]", 4 << 20)),
         "holders": made(
             "holders", **messages.holders("x", HoldersReport("x", rows=(HolderRow("x", "name", "del x"),)))
         ),
@@ -89,7 +90,11 @@ def _failed() -> messages.Message:
 
 
 def _report() -> MemoryReport:
-    rows = (MemoryRow("losses[0]", "activation", "cpu", 4 << 20, 3, also=("best",)), MemoryRow("x", "tensor", "cpu", 8))
+    rows = (
+        MemoryRow("losses[0]", "activation", "cpu", 4 << 20, 3, also=("best",)),
+        MemoryRow("Out[3]", "IPython", "cpu", 1 << 20),
+        MemoryRow("x.data", "tensor", "cpu", 8),
+    )
     totals = (DeviceTotal("cuda:0", 1 << 30, 2 << 30, None, 5 << 20),)
     return MemoryReport(rows=rows, totals=totals, notes=("a graph could not be read",), duration_s=0.25)
 

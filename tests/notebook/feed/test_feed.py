@@ -10,6 +10,7 @@ from tests.notebook.feed.samples import FINDING
 from torch_inspector.failures import Failures
 from torch_inspector.notebook.feed import feed as feed_module
 from torch_inspector.notebook.feed.feed import Feed
+from torch_inspector.notebook.feed.wishes import Wishes
 
 QUICK_S = 1.5
 
@@ -147,3 +148,39 @@ def test_a_stretch_without_looks_is_marked(monkeypatch):
         sight.torch = took
         wait_for(sent, "sample", count + 2)
         assert any(message["gap"] for message in wait_for(sent, "sample"))
+
+
+def test_without_sampling_a_cell_is_told_and_no_memory():
+    with a_feed() as (feed, sight, sent, _):
+        wait_for(sent, "sample", 3)
+        feed.wish(Wishes(sampling=False))
+        sight.now = a_cell()
+        feed.begin()
+        looks = wait_for(sent, "sample", 5)[3:]
+        assert all(look["devices"] == [] and look["cell"] is not None for look in looks)
+        sight.now = None
+        feed.end(a_run())
+        wait_for(sent, "cell")
+        time.sleep(QUICK_S)
+        assert sent[-1]["op"] == "cell"
+
+
+def test_without_live_findings_the_running_cell_is_not_judged():
+    with a_feed() as (feed, sight, sent, _):
+        feed.wish(Wishes(findings=False, interval_s=0.25))
+        sight.now = a_cell()
+        feed.begin()
+        looks = [look for look in wait_for(sent, "sample", 8) if look["cell"] is not None]
+        assert looks[-1]["cell"]["elapsed_s"] > 1
+        assert not any(look["findings"] for look in looks)
+
+
+def test_the_interval_is_the_users():
+    with a_feed() as (feed, sight, sent, _):
+        feed.wish(Wishes(interval_s=0.25))
+        sight.now = a_cell()
+        feed.begin()
+        begun = time.monotonic()
+        count = len(wait_for(sent, "sample"))
+        wait_for(sent, "sample", count + 4)
+        assert time.monotonic() - begun < 4 * 0.45

@@ -6,6 +6,8 @@ import pytest
 
 from torch_inspector import asking
 from torch_inspector.account import HoldersReport, MemoryReport
+from torch_inspector.facts import Snapshot
+from torch_inspector.notebook import freeing
 from torch_inspector.notebook.feed.requests import Requests
 
 
@@ -18,6 +20,9 @@ class Feed:
 
     def greet(self):
         self.greeted += 1
+
+    def wish(self, wishes):
+        self.answers.append(("wish", wishes))
 
     def answer(self, op, **fields):
         self.answers.append((op, fields))
@@ -41,13 +46,18 @@ def looks(monkeypatch):
         asked.append(path)
         return HoldersReport(path)
 
+    def let_go_of(_shell, _report, item, path):
+        asked.append(f"free {item} {path}".strip())
+        return 0
+
+    monkeypatch.setattr(freeing, "let_go_of", let_go_of)
     monkeypatch.setattr(asking, "memory", memory)
     monkeypatch.setattr(asking, "holders_of_row", holders_of_row)
     return asked
 
 
 def ask(feed, data, *, busy=False):
-    Requests(feed, None, lambda: busy).take(data)
+    Requests(feed, None, lambda: busy, Snapshot).take(data)
 
 
 def test_hello_is_answered_with_history_also_while_a_cell_runs(feed):
@@ -62,9 +72,30 @@ def test_account_and_holders(feed, looks):
     assert [op for op, _ in feed.answers] == ["account", "holders"]
 
 
-@pytest.mark.parametrize("word", ["account", "holders"])
+def test_free_is_one_item_between_two_looks_and_the_account_follows(feed, looks):
+    ask(feed, {"v": 1, "ask": "free", "item": "outputs", "path": "Out[3]"})
+    ask(feed, {"v": 1, "ask": "free", "item": "cycles"})
+    assert looks == ["memory", "free outputs Out[3]", "memory", "memory", "free cycles", "memory"]
+    assert [op for op, _ in feed.answers] == ["freed", "account"] * 2
+
+
+SETTINGS = {"v": 1, "ask": "settings", "sampling": False, "interval_s": 2, "findings": False, "history": 500}
+
+
+def test_settings_are_heard_also_while_a_cell_runs_and_kept_within_bounds(feed):
+    ask(feed, SETTINGS, busy=True)
+    ask(feed, {**SETTINGS, "interval_s": 0, "history": 10**9})
+    ask(feed, {**SETTINGS, "interval_s": 10**400, "history": -1})
+    assert [tuple(wishes) for _, wishes in feed.answers] == [
+        (False, 2.0, False, 500),
+        (False, 0.25, False, 4000),
+        (False, 10.0, False, 100),
+    ]
+
+
+@pytest.mark.parametrize("word", ["account", "holders", "free"])
 def test_no_look_while_a_cell_runs_or_in_another_thread(feed, looks, word):
-    data = {"v": 1, "ask": word, "path": "x"}
+    data = {"v": 1, "ask": word, "path": "x", "item": "outputs"}
     ask(feed, data, busy=True)
     thread = threading.Thread(target=ask, args=(feed, data))
     thread.start()
@@ -79,6 +110,10 @@ def test_no_look_while_a_cell_runs_or_in_another_thread(feed, looks, word):
         None, 7, "hello", [], {}, {"ask": "hello"}, {"v": 2, "ask": "hello"}, {"v": 1, "ask": "__class__"},
         {"v": 1, "ask": ["hello"]}, {"v": 1, "ask": "run", "code": "1/0"}, {"v": 1, "ask": "holders"},
         {"v": 1, "ask": "holders", "path": {}}, {"v": 1, "ask": "holders", "path": "x" * 10_000},
+        {"v": 1, "ask": "free"}, {"v": 1, "ask": "free", "item": "x"}, {"v": 1, "ask": "free", "item": {}},
+        {"v": 1, "ask": "free", "item": "outputs", "path": 1}, {"v": 1, "ask": "settings"},
+        {**SETTINGS, "sampling": 1}, {**SETTINGS, "interval_s": "1"}, {**SETTINGS, "interval_s": float("nan")},
+        {**SETTINGS, "findings": None}, {**SETTINGS, "history": 1.5},
     ],
 )  # fmt: skip
 def test_strange_requests_get_no_answer(feed, looks, data):

@@ -30,3 +30,11 @@ def test_short_form():
     assert len(latest) <= 20
     assert max(one.memory[0].allocated_nbytes for one in latest) == 1000
     assert any(one.gap for one in latest)
+
+
+def test_a_limit_that_is_lowered_holds_at_once():
+    timeline = a_timeline(1000, most=4000)
+    assert len(timeline.samples) == 1000
+    timeline.limit(100)
+    assert len(timeline.samples) <= 100
+    assert timeline.samples[-1].at_ms == 999

@@ -26,6 +26,8 @@ class Cadence:
         self._began: float | None = None
         self._sent = float("-inf")
         self._left = _AFTER_CELL
+        self.interval_s = QUICK_S
+        """Seconds between two looks in a young cell, and after one."""
 
     @property
     def began(self) -> float | None:
@@ -43,8 +45,8 @@ class Cadence:
     def pause(self, now: float) -> float:
         """How long to wait before the next look."""
         if self._began is None:
-            return QUICK_S if self._left else _LONGEST_LOOK_S
-        return min(self._interval(now), _LONGEST_LOOK_S)
+            return self.interval_s if self._left else _LONGEST_LOOK_S
+        return min(self._interval(now), max(_LONGEST_LOOK_S, self.interval_s))
 
     def is_due(self, now: float, *, changed: bool) -> bool:
         """True if the look of this moment is sent; `changed` says that memory differs from what was sent last."""
@@ -60,4 +62,5 @@ class Cadence:
 
     def _interval(self, now: float) -> float:
         age = 0.0 if self._began is None else now - self._began
-        return QUICK_S if age < _QUICK_FOR_S else _STEADY_S if age < _STEADY_FOR_S else _SLOW_S
+        slowest = QUICK_S if age < _QUICK_FOR_S else _STEADY_S if age < _STEADY_FOR_S else _SLOW_S
+        return self.interval_s if slowest == QUICK_S else max(slowest, self.interval_s)

@@ -20,6 +20,7 @@ from torch_inspector.notebook.feed.cadence import CHANGED_NBYTES, Cadence
 from torch_inspector.notebook.feed.messages import Message, devices, early_findings, envelope, progress
 from torch_inspector.notebook.feed.record import Record
 from torch_inspector.notebook.feed.sample import Sample, host_limit, now_ms, take_sample
+from torch_inspector.notebook.feed.wishes import Wishes
 
 _PART, _EARLY = "feed", "feed early"
 _SHORT_HISTORY_EVERY = 10
@@ -75,6 +76,7 @@ class Feed:
         self._outbox: deque[Message] = deque()
         self._early: tuple[Finding, ...] = ()
         self._judge_at = 0.0
+        self._wishes = self._wished = Wishes()
         self._greeted = False
         self._stopped = False
         self._wake = threading.Event()
@@ -107,6 +109,11 @@ class Feed:
         self._greeted = True
         self._wake.set()
 
+    def wish(self, wishes: Wishes) -> None:
+        """The user has changed the settings."""
+        self._wished = wishes
+        self._wake.set()
+
     def answer(self, op: str, **fields: Any) -> None:
         """Something that was asked for is there."""
         self._outbox.append(envelope(self.run, op, now_ms(), **fields))
@@ -126,6 +133,7 @@ class Feed:
             self._say("bye")
 
     def _turn(self, now: float) -> None:
+        self._heed(now)
         self._take_ended(now)
         self._follow(now)
         if now >= self._next_look:
@@ -137,6 +145,17 @@ class Feed:
             self._say("history", **self._record.history(short=False))
         while self._outbox:
             self._send(self._outbox.popleft())
+
+    def _heed(self, now: float) -> None:
+        """Takes over settings that were changed."""
+        if self._wishes is self._wished:
+            return
+        self._wishes = wishes = self._wished
+        self._cadence.interval_s = wishes.interval_s
+        self._record.timeline.limit(wishes.history)
+        self._next_look = min(self._next_look, now + self._cadence.pause(now))
+        if not wishes.findings:
+            self._early = ()
 
     def _take_ended(self, now: float) -> None:
         while self._ended:
@@ -162,10 +181,13 @@ class Feed:
         self._next_look = now + self._cadence.pause(now)
 
     def _look(self, now: float, *, gap: bool) -> None:
-        sample = take_sample(self._sight.torch(), gap=gap)
+        sampling = self._wishes.sampling
+        sample = take_sample(self._sight.torch(), gap=gap) if sampling else Sample(now_ms(), ())
         self._looks += 1
-        due = self._cadence.is_due(now, changed=self._differs(sample))
-        if due or self._cell is not None:
+        due = self._cadence.is_due(now, changed=sampling and self._differs(sample))
+        # Without looks at memory there is nothing to say of an idle kernel.
+        due = due and (sampling or self._cell is not None)
+        if sampling and (due or self._cell is not None):
             self._record.add(sample)
         if due:
             self._publish(sample, now)
@@ -185,7 +207,7 @@ class Feed:
             self._say("history", **self._record.history(short=True))
 
     def _judge(self, now: float, began: float) -> None:
-        if now < self._judge_at or self._failures.gave_up(_EARLY):
+        if not self._wishes.findings or now < self._judge_at or self._failures.gave_up(_EARLY):
             return
         self._judge_at = now + (now - began)
         with self._failures.guard(_EARLY):

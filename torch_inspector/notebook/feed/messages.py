@@ -6,6 +6,7 @@ Each message stands alone, because some may be lost. Names, sizes and numbers go
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch_inspector.account import DeviceTotal, HolderRow, HoldersReport, Memor
 from torch_inspector.facts import Cell, LayerCounts, MemoryFact, ModuleFact, OptimizerFact, Run, Snapshot
 from torch_inspector.findings import Finding
 from torch_inspector.notebook.feed.sample import Sample
+from torch_inspector.notebook.freeing import Item, plan, word_for
 from torch_inspector.views.message import run_message
 from torch_inspector.views.plain import one_line
 
@@ -29,6 +31,7 @@ _MODULE_COUNT = 60
 _OPTIMIZER_COUNT = 20
 _ROW_COUNT = 300
 _NOTE_COUNT = 10
+_ROOT = re.compile(r"[^\W\d]\w*")
 
 
 def envelope(run: str, op: str, at_ms: int, **fields: Any) -> Message:
@@ -103,10 +106,12 @@ def state(snapshot: Snapshot) -> Message:
     }
 
 
-def account(report: MemoryReport) -> Message:
-    """Who holds the memory."""
+def account(report: MemoryReport, latest: Snapshot | None = None) -> Message:
+    """Who holds the memory, with the cells that made it as far as the snapshot knows them, and what can be freed."""
+    cells = _first_cells(latest or Snapshot())
     return {
-        "rows": [_account_row(row) for row in report.rows[:_ROW_COUNT]],
+        "rows": [_account_row(row, cells) for row in report.rows[:_ROW_COUNT]],
+        "free": [_item(item) for item in plan(report)],
         "totals": [_total(one) for one in report.totals[:_DEVICE_COUNT]],
         "notes": [_name(note) for note in report.notes[:_NOTE_COUNT]],
         "duration_s": round(report.duration_s, 4),
@@ -117,6 +122,11 @@ def holders(path: str, report: HoldersReport | None) -> Message:
     """Everything that keeps one row of the account alive; no rows if it is gone."""
     rows = () if report is None else report.rows[:_ROW_COUNT]
     return {"path": _name(path), "rows": [_holder(row) for row in rows], "gone": report is None}
+
+
+def freed(item: str, path: str, nbytes: int) -> Message:
+    """What came free when the user asked for it."""
+    return {"item": item, "path": _name(path), "bytes": _whole(nbytes)}
 
 
 def _finding(found: Mapping[str, Any]) -> Message:
@@ -163,7 +173,8 @@ def _optimizer(fact: OptimizerFact) -> Message:
     }
 
 
-def _account_row(row: MemoryRow) -> Message:
+def _account_row(row: MemoryRow, cells: Mapping[str, int]) -> Message:
+    root = _ROOT.match(row.path)
     return {
         "path": _name(row.path),
         "kind": _name(row.kind),
@@ -171,7 +182,25 @@ def _account_row(row: MemoryRow) -> Message:
         "bytes": _whole(row.nbytes),
         "pieces": _whole(row.pieces),
         "also": [_name(path) for path in row.also[:_NOTE_COUNT]],
+        "free": word_for(row),
+        "cell": cells.get(row.path, cells.get(root[0]) if root else None),
     }
+
+
+def _first_cells(snapshot: Snapshot) -> dict[str, int]:
+    """The cell that each tensor was first seen after, by its path and by the variable that leads to it."""
+    found: dict[str, int] = {}
+    for fact in snapshot.tensors:
+        if fact.first_seen_cell is not None:
+            found[fact.path] = fact.first_seen_cell
+            root = _ROOT.match(fact.path)
+            if root is not None:
+                found[root[0]] = min(found.get(root[0], fact.first_seen_cell), fact.first_seen_cell)
+    return found
+
+
+def _item(item: Item) -> Message:
+    return {"item": item.word, "what": _name(item.what), "bytes": _whole(item.nbytes), "why": _name(item.why)}
 
 
 def _total(total: DeviceTotal) -> Message:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from torch_inspector.facts import Snapshot
 from torch_inspector.notebook.feed.feed import Feed
 from torch_inspector.notebook.feed.requests import Requests
 from torch_inspector.notebook.feed.sight import SessionSight
@@ -27,7 +28,7 @@ class OpenFeed:
         self._session = session
         self._channel: Channel = Channel(shell.kernel, self._asked)
         self.feed = Feed(self._channel.send, SessionSight(session, observer), session.failures)
-        self._requests = Requests(self.feed, shell, lambda: session.cell is not None)
+        self._requests = Requests(self.feed, shell, lambda: session.cell is not None, self._latest)
         self._channel.register()
         shell.events.register(_EVENT, self.feed.begin)
         self.feed.start()
@@ -38,6 +39,9 @@ class OpenFeed:
             self._shell.events.unregister(_EVENT, self.feed.begin)
         self._channel.unregister()
         self.feed.stop()
+
+    def _latest(self) -> Snapshot:
+        return self._session.runs[-1].after if self._session.runs else Snapshot()
 
     def _asked(self, data: Any) -> None:
         with self._session.failures.guard("request", interrupts=True):

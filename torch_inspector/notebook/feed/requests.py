@@ -10,13 +10,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector import asking
+from torch_inspector.account import MemoryReport
+from torch_inspector.facts import Snapshot
+from torch_inspector.notebook import freeing
 from torch_inspector.notebook.feed import messages
+from torch_inspector.notebook.feed.wishes import read_wishes
 
 if TYPE_CHECKING:
     from torch_inspector.notebook.feed.feed import Feed
 
 _BUDGET_S = 3.0
 _LONGEST_PATH = 2000
+_ITEMS = ("outputs", "cycles", "cache", "exception")
 
 
 class Requests:
@@ -26,16 +31,20 @@ class Requests:
         feed: Takes the answers.
         shell: The IPython shell.
         is_busy: True while a cell runs. Its objects change under a look, so there is none then.
+        latest: What held after the latest cell.
     """
 
-    def __init__(self, feed: Feed, shell: Any, is_busy: Callable[[], bool]) -> None:
+    def __init__(self, feed: Feed, shell: Any, is_busy: Callable[[], bool], latest: Callable[[], Snapshot]) -> None:
         self._feed = feed
         self._shell = shell
         self._is_busy = is_busy
+        self._latest = latest
         self._known: dict[str, Callable[[Any], None]] = {
             "hello": lambda _: feed.greet(),
             "account": self._account,
             "holders": self._holders,
+            "free": self._free,
+            "settings": self._settings,
         }
 
     def take(self, data: Any) -> None:
@@ -49,8 +58,7 @@ class Requests:
 
     def _account(self, _data: Any) -> None:
         if not self._refused("account"):
-            report = asking.memory(_BUDGET_S, self._shell)
-            self._feed.answer("account", **messages.account(report))
+            self._tell(asking.memory(_BUDGET_S, self._shell))
 
     def _holders(self, data: Any) -> None:
         path = data.get("path")
@@ -59,6 +67,26 @@ class Requests:
         report = asking.holders_of_row(path, _BUDGET_S, self._shell)
         self._feed.answer("holders", **messages.holders(path, report))
 
+    def _free(self, data: Any) -> None:
+        """Lets go of what `%torchcheck free` would, item by item; the page has asked the user before."""
+        item, path = data.get("item"), data.get("path", "")
+        if item not in _ITEMS or type(path) is not str or len(path) > _LONGEST_PATH or self._refused("free"):
+            return
+        before = asking.memory(_BUDGET_S, self._shell)
+        returned = freeing.let_go_of(self._shell, before, item, path)
+        after = asking.memory(_BUDGET_S, self._shell)
+        freed = returned or max(_nbytes(before) - _nbytes(after), 0)
+        self._feed.answer("freed", **messages.freed(item, path, freed))
+        self._tell(after)
+
+    def _settings(self, data: Any) -> None:
+        wishes = read_wishes(data)
+        if wishes is not None:
+            self._feed.wish(wishes)
+
+    def _tell(self, report: MemoryReport) -> None:
+        self._feed.answer("account", **messages.account(report, self._latest()))
+
     def _refused(self, word: str) -> bool:
         """True, and said so, where a look at all objects would disturb or be disturbed."""
         elsewhere = threading.current_thread() is not threading.main_thread()
@@ -66,3 +94,7 @@ class Requests:
             self._feed.answer("refused", ask=word)
             return True
         return False
+
+
+def _nbytes(report: MemoryReport) -> int:
+    return sum(row.nbytes for row in report.rows)

@@ -5,22 +5,25 @@ from __future__ import annotations
 from torch_inspector.notebook.feed.sample import Sample
 
 # About half an hour of one running cell in full; 5 million bytes of history would take seconds to send.
-_MOST = 4000
+MOST = 4000
 
 
 class Timeline:
     """Samples in order. What is thinned out keeps the highest of each pair, so that peaks stay to be seen."""
 
-    def __init__(self, most: int = _MOST) -> None:
+    def __init__(self, most: int = MOST) -> None:
         self._most = most
         self.samples: list[Sample] = []
 
     def add(self, sample: Sample) -> None:
         """One more."""
         self.samples.append(sample)
-        if len(self.samples) > self._most:
-            half = len(self.samples) // 2
-            self.samples[:half] = thinned(self.samples[:half])
+        self._thin()
+
+    def limit(self, most: int) -> None:
+        """So many are kept from now on."""
+        self._most = most
+        self._thin()
 
     def latest(self, most: int) -> list[Sample]:
         """All of it in few samples."""
@@ -28,6 +31,11 @@ class Timeline:
         while len(samples) > most:
             samples = thinned(samples)
         return samples
+
+    def _thin(self) -> None:
+        while len(self.samples) > self._most:
+            half = len(self.samples) // 2
+            self.samples[:half] = thinned(self.samples[:half])
 
 
 def thinned(samples: list[Sample]) -> list[Sample]:
