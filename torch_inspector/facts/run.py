@@ -59,6 +59,8 @@ class Run:
     account: MemoryReport | None = None
     """Who holds all memory; only where the cell ran out of it or asked for the report. Earlier runs have none."""
     findings: tuple[Finding, ...] = ()
+    unjudged: frozenset[str] = frozenset()
+    """Pitfalls without findings of which nobody knows: muted, failed, silenced by a comment, or told by another one."""
 
     def backward_before(self) -> BackwardFact | None:
         """The backward call before the one that failed: the one on the same graph, or else the latest."""

@@ -1,0 +1,172 @@
+"""What became of a cell's last findings when it runs again: fixed, still there, new. Reads runs and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from torch_inspector.facts import Run
+from torch_inspector.findings import Evidence, Finding
+
+# An edited cell keeps most of its lines. Below two thirds, cells that only begin with the same imports would be one.
+_ALIKE = 2 / 3
+# Longer texts are compared by their first lines: the comparison is quadratic.
+_LINES = 200
+# Smaller numbers of bytes are equal by chance.
+_TELLING_NBYTES = 1024
+
+
+@dataclass(frozen=True)
+class Change:
+    """One number of the evidence, as it was and as it is."""
+
+    label: str
+    before: int | float
+    after: int | float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Fate:
+    """A finding, with a number that changed where one is known."""
+
+    finding: Finding
+    change: Change | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the findings of the last run of this cell."""
+
+    cell: int | None
+    """Number of that run."""
+    fixed: tuple[Fate, ...] = ()
+    """Findings of that run that are gone."""
+    still: tuple[Fate, ...] = ()
+    """Findings of this run that were there before."""
+    new: tuple[Finding, ...] = ()
+
+
+def outcome_of(run: Run) -> Outcome | None:
+    """None if the cell has not run before, if nothing was or is found, and if the runs cannot be compared."""
+    if not any(past.findings for past in run.earlier):
+        return None
+    last = _last_of(run)
+    if last is None or not (last.findings or run.findings):
+        return None
+    pairs = _pairs(last.findings, run.findings)
+    kept = [old for old, _ in pairs]
+    return Outcome(
+        last.cell.number,
+        tuple(
+            Fate(one, _measured(one, last, run)) for one in last.findings if one not in kept and _gone(one, run, last)
+        ),
+        tuple(Fate(now, _changed(old, now)) for old, now in pairs),
+        tuple(one for one in run.findings if one not in [now for _, now in pairs]),
+    )
+
+
+def same_cell(one: Run, other: Run) -> bool:
+    """True for two runs of one cell, edited in between or not: by the front end's id, else by the text."""
+    if one.cell.id and other.cell.id:
+        return one.cell.id == other.cell.id
+    mine, theirs = _lines(one.cell.source), _lines(other.cell.source)
+    if mine == theirs or not (mine and theirs):
+        return mine == theirs and bool(mine)
+    matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
+    return matcher.real_quick_ratio() >= _ALIKE and matcher.quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
+
+
+def _last_of(run: Run) -> Run | None:
+    """The latest earlier run of the same cell that says something: a failed one without findings does not."""
+    return next(
+        (one for one in reversed(run.earlier) if (one.findings or _is_whole(one)) and same_cell(run, one)), None
+    )
+
+
+def _lines(source: str) -> list[str]:
+    lines = (line.strip() for line in source.splitlines()[:_LINES])
+    return [line for line in lines if line and not line.startswith(("#", "%%torchcheck"))]
+
+
+def _is_whole(run: Run) -> bool:
+    """True if the cell came to its end and was looked at to the end."""
+    return run.error is None and run.after.complete
+
+
+def _gone(finding: Finding, run: Run, last: Run) -> bool:
+    """True if a finding that is missing now is missing for no other reason than that nothing is wrong."""
+    if not _is_whole(run) or finding.slug in run.unjudged:
+        return False
+    # Some hints are given only where the report is asked for.
+    return run.cell.wants_report or not last.cell.wants_report or finding.severity != "hint"
+
+
+def _pairs(old: Iterable[Finding], new: Iterable[Finding]) -> list[tuple[Finding, Finding]]:
+    """Findings of one kind in both runs, those about the same thing at the same line first."""
+    pairs: list[tuple[Finding, Finding]] = []
+    left, fresh = list(old), list(new)
+    for fields in (("slug", "subject", "code"), ("slug", "subject"), ("slug", "code"), ("slug",)):
+        for now in list(fresh):
+            then = next((one for one in left if _agree(one, now, fields)), None)
+            if then is not None:
+                pairs.append((then, now))
+                left.remove(then)
+                fresh.remove(now)
+    return sorted(pairs, key=lambda pair: list(new).index(pair[1]))
+
+
+def _agree(one: Finding, other: Finding, fields: tuple[str, ...]) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in fields)
+
+
+def _changed(old: Finding, now: Finding) -> Change | None:
+    """The first number of the evidence that is another one now, bytes before anything else."""
+    before = {(one.label, one.unit): number for one, number in _numbers(old)}
+    changes = [
+        Change(one.label, before[one.label, one.unit], number, one.unit)
+        for one, number in _numbers(now)
+        if before.get((one.label, one.unit), number) != number and not one.label.endswith(" line")
+    ]
+    return next((change for change in changes if change.unit == "bytes"), changes[0] if changes else None)
+
+
+def _numbers(finding: Finding) -> Iterator[tuple[Evidence, int | float]]:
+    for one in finding.evidence:
+        if isinstance(one.value, int | float):
+            yield one, one.value
+
+
+def _measured(finding: Finding, last: Run, run: Run) -> Change | None:
+    """A number of the evidence of a finding that is gone, measured in this run where it was measured in that one."""
+    for one, number in _numbers(finding):
+        measures = [name for name, value in _held(last, finding.subject, one.unit).items() if value == number]
+        now = _held(run, finding.subject, one.unit)
+        after = next((now.get(name, 0) for name in measures), None)
+        if after is not None and after < number:
+            return Change(one.label, number, after, one.unit)
+    return None
+
+
+def _held(run: Run, path: str, unit: str) -> dict[str, int | float]:
+    """What was measured of the variable at the end of a run, by what it is."""
+    if unit == "s":
+        return {"duration": run.duration_s}
+    if unit != "bytes" or not path:
+        return {}
+    after = run.after
+    found = [
+        (f"graph {n}", nbytes)
+        for g in after.graphs
+        if g.path == path
+        for n, nbytes in enumerate((g.saved_nbytes, g.nbytes))
+    ]
+    found += [
+        (f"holder {n}", b) for h in after.holders if h.path == path for n, b in enumerate((h.nbytes, h.graph_nbytes))
+    ]
+    found += [
+        (f"tensor {n}", b) for t in after.tensors if t.path == path for n, b in enumerate((t.storage_nbytes, t.nbytes))
+    ]
+    found += [("state", one.state_nbytes) for one in after.optimizers if one.path == path]
+    return {name: nbytes for name, nbytes in found if nbytes >= _TELLING_NBYTES}
