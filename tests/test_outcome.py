@@ -1,10 +1,14 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.fakes import SOURCE, a_cell, a_graph, a_run, a_snapshot, an_error
+from torch_inspector import pitfalls
 from torch_inspector.findings import Evidence, Finding
-from torch_inspector.outcome import Change, outcome_of, same_cell
+from torch_inspector.outcome import COUNTED, Change, outcome_of, same_cell
+
+PITFALLS = Path(pitfalls.__file__).parent
 
 KEPT = Finding(
     "`losses` keeps graphs.",
@@ -100,6 +104,11 @@ def test_of_several_the_one_about_the_same_thing_stays():
 def test_another_mistake_is_new():
     outcome = rerun(a_cell_run(KEPT), a_cell_run(HINT))
     assert (outcome.new, len(outcome.fixed)) == ((HINT,), 1)
+
+
+@pytest.mark.parametrize("label", COUNTED)
+def test_counts_are_called_as_the_checks_call_them(label):
+    assert any(f'"{label}"' in file.read_text(encoding="utf-8") for file in PITFALLS.glob("*/*.py"))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -141,32 +141,40 @@ def _numbers(finding: Finding) -> Iterator[tuple[Evidence, int | float]]:
 def _measured(finding: Finding, last: Run, run: Run) -> Change | None:
     """A number of the evidence of a finding that is gone, measured in this run where it was measured in that one."""
     for one, number in _numbers(finding):
-        measures = [name for name, value in _held(last, finding.subject, one.unit).items() if value == number]
-        now = _held(run, finding.subject, one.unit)
-        after = next((now.get(name, 0) for name in measures), None)
+        now = _held(run, finding.subject, one)
+        same = (name for name, value in _held(last, finding.subject, one).items() if value == number)
+        after = next((now.get(name, 0) for name in same), None)
         if after is not None and after < number:
             return Change(one.label, number, after, one.unit)
     return None
 
 
-def _held(run: Run, path: str, unit: str) -> dict[str, int | float]:
-    """What was measured of the variable at the end of a run, by what it is."""
-    if unit == "s":
+def _held(run: Run, path: str, evidence: Evidence) -> dict[str, int | float]:
+    """What can be measured of such evidence at the end of any run, by how it is measured."""
+    if evidence.unit == "s":
         return {"duration": run.duration_s}
-    if unit != "bytes" or not path:
-        return {}
-    after = run.after
-    found = [
-        (f"graph {n}", nbytes)
-        for g in after.graphs
-        if g.path == path
-        for n, nbytes in enumerate((g.saved_nbytes, g.nbytes))
-    ]
-    found += [
-        (f"holder {n}", b) for h in after.holders if h.path == path for n, b in enumerate((h.nbytes, h.graph_nbytes))
-    ]
-    found += [
-        (f"tensor {n}", b) for t in after.tensors if t.path == path for n, b in enumerate((t.storage_nbytes, t.nbytes))
-    ]
-    found += [("state", one.state_nbytes) for one in after.optimizers if one.path == path]
-    return {name: nbytes for name, nbytes in found if nbytes >= _TELLING_NBYTES}
+    if evidence.unit == "bytes" and path:
+        return {name: nbytes for name, nbytes in _bytes_of(run, path) if nbytes >= _TELLING_NBYTES}
+    measure = COUNTED.get(evidence.label)
+    return {} if measure is None else {evidence.label: measure(run, path)}
+
+
+def _bytes_of(run: Run, path: str) -> Iterator[tuple[str, int]]:
+    for graph in run.after.graphs:
+        if graph.path == path:
+            yield from (("activations", graph.saved_nbytes), ("kept tensors", graph.nbytes))
+    for holder in run.after.holders:
+        if holder.path == path:
+            yield from (("held", holder.nbytes), ("held by its graph", holder.graph_nbytes))
+    for tensor in run.after.tensors:
+        if tensor.path == path:
+            yield from (("storage", tensor.storage_nbytes), ("tensor", tensor.nbytes))
+    yield from (("state", one.state_nbytes) for one in run.after.optimizers if one.path == path)
+
+
+COUNTED: dict[str, Callable[[Run, str], int]] = {
+    "steps on kept gradients, of those looked at": lambda run, _: sum(one.kept_gradients for one in run.trace.steps),
+    "tensors with history": lambda run, path: sum(one.tensor_count for one in run.after.graphs if one.path == path),
+    "graph nodes": lambda run, path: sum(one.node_count for one in run.after.graphs if one.path == path),
+}
+"""Counts of the evidence that can be taken again in a run without the finding, by the label that the checks give."""

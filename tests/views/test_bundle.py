@@ -5,7 +5,7 @@ import pytest
 
 from tests.views.samples import CARDS, FINDING, HOSTILE, PITFALL, RUN, hostile_cards
 from torch_inspector.views.bundle import to_bundle
-from torch_inspector.views.explain import run_card
+from torch_inspector.views.explain import Drawing, run_card
 from torch_inspector.views.message import RUN_MIME, run_message
 
 TEXT_LIMIT, HTML_LIMIT, JSON_LIMIT = 1_000, 5_000, 3_000
@@ -13,8 +13,9 @@ TEXT_LIMIT, HTML_LIMIT, JSON_LIMIT = 1_000, 5_000, 3_000
 
 def test_one_finding_is_a_small_bundle():
     run = replace(RUN, findings=(FINDING,))
-    card = run_card(run, [PITFALL])
-    bundle = to_bundle(card, run_message(run, session="s", card=card))
+    drawing = Drawing.of(run, [PITFALL])
+    card = run_card(drawing)
+    bundle = to_bundle(card, run_message(run, session="s", card=card, drawing=drawing))
     assert list(bundle) == ["text/plain", "text/html", RUN_MIME]
     sizes = [len(data.encode() if isinstance(data, str) else json.dumps(data)) for data in bundle.values()]
     assert sizes[0] <= TEXT_LIMIT

@@ -18,6 +18,7 @@ from torch_inspector.notebook.magics import Torchcheck, line_completer
 from torch_inspector.notebook.settings import TorchInspector
 from torch_inspector.observe.arrival import TorchArrival
 from torch_inspector.observe.place import Places
+from torch_inspector.outcome import outcome_of
 from torch_inspector.pitfalls import all_pitfalls, find_pitfall
 from torch_inspector.session import Observer, Session
 
@@ -129,29 +130,26 @@ class Extension:
         recent.note(run)
         if self._feed is not None:
             self._feed.feed.end(run)
-        if not run.findings and not run.cell.wants_report:
-            return
         with self.session.failures.guard("display"):
-            self.draw(lambda: self._show_run(run))
+            if run.findings or run.cell.wants_report or _became_clean(run):
+                self.draw(lambda: self._show_run(run))
 
     def _show_run(self, run: Run) -> None:
         if self.settings.panel == "off" and not run.cell.wants_report:
             return
-        if run.cell.wants_report:
-            from torch_inspector.views.report import report_card
+        from torch_inspector.notebook.display import message_of
+        from torch_inspector.views.explain import Drawing, run_card
+        from torch_inspector.views.report import report_card
 
-            card = report_card(run, all_pitfalls())
-        else:
-            from torch_inspector.views.explain import run_card
+        drawing = Drawing.of(run, all_pitfalls(), self.settings.docs_url, self.session.failures)
+        card = report_card(drawing) if run.cell.wants_report else run_card(drawing)
+        self.show(card, message_of(card, drawing), live=run.cell.wants_report)
 
-            card = run_card(run, all_pitfalls())
-        self.show(card, run, live=run.cell.wants_report)
-
-    def show(self, card: Card, run: Run | None = None, *, live: bool = False) -> None:
+    def show(self, card: Card, message: dict[str, Any] | None = None, *, live: bool = False) -> None:
         """Puts a card under the cell."""
         from torch_inspector.notebook.display import show_card
 
-        show_card(self.shell, card, run, self.settings.panel, live=live)
+        show_card(self.shell, card, message, self.settings.panel, live=live)
 
     def draw(self, draw: Callable[[], None]) -> None:
         """Draws something without moving the user's random numbers: rich takes some of them when it is imported."""
@@ -209,6 +207,12 @@ class Extension:
         """Runs code as a nested cell and asks for the report of the cell around it."""
         self.session.want_report()
         self.shell.run_cell(code)
+
+
+def _became_clean(run: Run) -> bool:
+    """True once: in the run after the one that last found something in this cell."""
+    outcome = outcome_of(run)
+    return outcome is not None and bool(outcome.fixed)
 
 
 def load(shell: Any) -> None:

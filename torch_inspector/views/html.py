@@ -12,7 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
-from torch_inspector.views.card import SHAPES, Card
+from torch_inspector.views.card import SHAPES, Card, Line
+from torch_inspector.views.picture import bar, box, curve
 
 HERE = Path(__file__).parent
 
@@ -27,7 +28,8 @@ def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(prose=_prose, inline=_inline, bar=_bar)
+    environment.filters.update(prose=_prose, inline=_inline, bar=bar, curve=curve, box=lambda sizes: box(*sizes))
+    environment.tests.update(drawable=all, link=lambda part: isinstance(part, Line) and bool(part.slug))
     style = (HERE / "static" / "style.css").read_text(encoding="utf-8")
     environment.globals.update(shapes=SHAPES, style=Markup(style))  # noqa: S704 - our own file
     return environment.get_template("card.html.j2")
@@ -49,14 +51,6 @@ def _inline(text: str) -> Markup:
     if len(pieces) % 2 == 0:  # one backtick has no partner
         return escape(text)
     return Markup().join(Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(pieces))
-
-
-def _bar(length: int) -> str:
-    """A bar as the address of a picture, which untrusted notebooks show too; `length` in thousandths."""
-    return (
-        "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1000 50' "
-        f"preserveAspectRatio='none'%3E%3Crect width='{int(length)}' height='50' fill='%234c8bf5'/%3E%3C/svg%3E"
-    )
 
 
 @cache

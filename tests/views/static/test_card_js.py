@@ -14,7 +14,7 @@ SCRIPT = STYLE.with_name("card.js")
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="no node")
 # Prose is drawn with fewer elements in script: it reads only paragraphs, headings and code.
-SAME = [card for name, card in CARDS.items() if name not in {"run", "report", "page", "prose"}]
+SAME = [card for name, card in CARDS.items() if name not in {"run", "rerun", "report", "page", "prose"}]
 
 
 def drawn(tmp_path, cards):
