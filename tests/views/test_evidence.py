@@ -13,7 +13,7 @@ def parts(*evidence):
 
 
 def stretched(axis, length):
-    return f"stretched along axis {axis} from 1 to {length}"
+    return f"axis {axis}: 1 → {length}"
 
 
 def shapes(*texts):
@@ -44,8 +44,8 @@ def test_amounts_that_cannot_be_are_no_bars(value):
 def test_boxes_show_the_axis_that_was_stretched():
     (table,) = shapes("(64, 1)", "(64,)", "(64, 64)")
     assert [row[2] for row in table.rows] == [
-        "stretched along axis 1 from 1 to 64",
-        "stretched along axis 0 from 1 to 64",
+        "axis 1: 1 → 64",
+        "axis 0: 1 → 64",
         "",
     ]
     assert table.boxes == ((4, 48, 48, 48), (48, 4, 48, 48), (48, 48, 48, 48))
@@ -59,8 +59,8 @@ def test_boxes_have_about_the_form_of_the_shape():
 def test_axes_before_the_last_two_are_told_in_words():
     (table,) = shapes("(5, 8, 3)", "(7, 1, 8, 3)", "(7, 5, 8, 3)")
     assert [row[2] for row in table.rows][:2] == [
-        "stretched along axis 0 from 1 to 7",
-        "stretched along axis 1 from 1 to 5",
+        "axis 0: 1 → 7",
+        "axis 1: 1 → 5",
     ]
     assert table.boxes[0] == table.boxes[2]
 

@@ -82,8 +82,7 @@ def _stretched(one: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...] 
 def _in_words(axes: tuple[int, ...], whole: tuple[int, ...]) -> str:
     if not axes:
         return ""
-    lengths = " and ".join(f"{axis} from 1 to {shape((whole[axis],))[1:-2]}" for axis in axes)
-    return f"stretched along axis {lengths}"
+    return ", ".join(f"axis {axis}: 1 → {shape((whole[axis],))[1:-2]}" for axis in axes)
 
 
 def _box(one: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int, int, int]:

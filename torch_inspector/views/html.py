@@ -20,11 +20,22 @@ HERE = Path(__file__).parent
 
 def to_html(card: Card) -> str:
     """The card with its style sheet, as one element that can stand anywhere in a page."""
-    return _template().render(card=card)
+    return _template("card.html.j2").render(card=card)
+
+
+def to_page(card: Card) -> str:
+    """The card as a page of its own, which needs no other file."""
+    drawn = Markup(to_html(card))  # noqa: S704 - all texts in it are escaped
+    return _template("page.html.j2").render(card=card, drawn=drawn)
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -32,7 +43,7 @@ def _template() -> Template:
     environment.tests.update(drawable=all, link=lambda part: isinstance(part, Line) and bool(part.slug))
     style = (HERE / "static" / "style.css").read_text(encoding="utf-8")
     environment.globals.update(shapes=SHAPES, style=Markup(style))  # noqa: S704 - our own file
-    return environment.get_template("card.html.j2")
+    return environment
 
 
 def _prose(text: str) -> Markup:

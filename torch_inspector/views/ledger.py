@@ -70,10 +70,16 @@ _NAMES = ("first", "lowest", "highest", "last")
 
 def _losses(finding: Finding, run: Run) -> list[Part]:
     place = _loss_place(finding, run)
+    table = loss_table(run, place) if place is not None else None
+    return [] if table is None else [table]
+
+
+def loss_table(run: Run, place: Place) -> Table | None:
+    """The losses that one line called `backward()` on, as a line; None for fewer than three and for equal ones."""
     losses = [loss for loss in run.trace.losses if loss.place == place][-_MOST_POINTS:]
     finite = [loss for loss in losses if isfinite(loss.value)]
     if len(finite) < _FEWEST_LOSSES or len({loss.value for loss in finite}) == 1:
-        return []
+        return None
     told = [losses[0], min(finite, key=_value), max(finite, key=_value), losses[-1]]
     rows = tuple((name, f"{one.value:.4g}", f"call {count(one.index)}") for name, one in zip(_NAMES, told, strict=True))
     root = next((one.root for one in run.trace.backwards if one.place == place and one.root), "loss")
@@ -81,7 +87,7 @@ def _losses(finding: Finding, run: Run) -> list[Part]:
     steep = min(values) > 0 and max(values) / min(values) > _STEEP
     caption = f"{root}, as far as looked at{', in powers of ten' if steep else ''}"
     heights = [log10(value) for value in values] if steep else [value / 2 for value in values]
-    return [Table(rows, caption=caption, figures=(1,), curve=_points([loss.index for loss in finite], heights))]
+    return Table(rows, caption=caption, figures=(1,), curve=_points([loss.index for loss in finite], heights))
 
 
 def _value(loss: LossFact) -> float:

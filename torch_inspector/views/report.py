@@ -19,6 +19,7 @@ from torch_inspector.views.tables import (
     optimizer_table,
     tensor_table,
 )
+from torch_inspector.views.timeline import timeline_parts, untold_counts
 from torch_inspector.views.words import cell_name, line_name
 
 _LARGEST_COUNT = 10
@@ -31,7 +32,11 @@ def report_card(drawing: Drawing) -> Card:
     found = finding_parts(drawing)
     clean = [] if run.findings else [Line("No findings.")]
     title = f"{cell_name(run)}: report, {tally(run.findings, drawing.known)}"
-    return Card(title, "calm", (*_outcome(run), *clean, *found, *_filled(_run_tables(run)), *_account(run)))
+    return Card(
+        title,
+        "calm",
+        (*_outcome(run), *clean, *found, *timeline_parts(run), *_filled(_run_tables(run)), *_account(run)),
+    )
 
 
 def state_card(snapshot: Snapshot) -> Card:
@@ -82,7 +87,7 @@ def _run_tables(run: Run) -> tuple[Table, ...]:
         graph_table(_new_graphs(run), "New graphs", complete=complete),
         module_table(after.modules, complete=complete),
         optimizer_table(after.optimizers, complete=complete),
-        call_table(run.trace.counts, here),
+        call_table(untold_counts(run), here),
         loader_table(run.trace.loaders, here),
     )
 

@@ -10,6 +10,7 @@ from tests.notebook.feed.samples import FINDING
 from torch_inspector.failures import Failures
 from torch_inspector.notebook.feed import feed as feed_module
 from torch_inspector.notebook.feed.feed import Feed
+from torch_inspector.notebook.feed.sample import now_ms
 
 QUICK_S = 1.5
 
@@ -147,3 +148,16 @@ def test_a_stretch_without_looks_is_marked(monkeypatch):
         sight.torch = took
         wait_for(sent, "sample", count + 2)
         assert any(message["gap"] for message in wait_for(sent, "sample"))
+
+
+def test_memory_of_the_running_cell_can_be_had():
+    began = now_ms()
+    with a_feed() as (feed, sight, sent, _):
+        sight.now = a_cell()
+        feed.begin()
+        wait_for(sent, "sample")
+        moments = feed.moments(began)
+        assert moments
+        assert {moment.device for moment in moments} == {"host"}
+        assert all(0 <= moment.at_s < 60 and moment.nbytes > 0 for moment in moments)
+        assert feed.moments(now_ms() + 60_000) == ()
