@@ -5,8 +5,9 @@ import pytest
 from tests.fakes import a_cell, a_run
 from tests.views.samples import FINDING, HINT, KEPT, PITFALL, RUN
 from torch_inspector.failures import Failures
+from torch_inspector.pitfalls import all_pitfalls
 from torch_inspector.views.card import Card, Code, Details, Line, Prose, Table
-from torch_inspector.views.explain import Drawing, finding_part, list_card, page_card, run_card
+from torch_inspector.views.explain import Drawing, finding_part, list_card, page_card, run_card, why_of
 
 
 def drawn(finding, *, run=RUN, pitfalls=(PITFALL,), **changes):
@@ -33,6 +34,15 @@ def test_reason_is_one_paragraph_and_the_way_to_the_page():
     assert prose.text.startswith("`backward()` *adds*")
     assert prose.text.endswith("for old weights.")
     assert link == Line("%torchcheck explain missing-zero-grad", slug="missing-zero-grad")
+
+
+@pytest.mark.parametrize("pitfall", all_pitfalls(), ids=lambda pitfall: pitfall.slug)
+def test_every_page_gives_a_short_reason_in_whole_sentences(pitfall):
+    why = why_of(pitfall.page)
+    assert 40 <= len(why) <= 500
+    assert why.endswith((".", ".)", "`."))
+    assert why.count("`") % 2 == 0
+    assert "\n" not in why
 
 
 @pytest.mark.parametrize("docs_url", ["https://docs.example/pages", "https://docs.example/pages/"])

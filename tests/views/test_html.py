@@ -126,5 +126,9 @@ def test_page_keeps_code_and_escapes_html():
     assert "<img" not in html
 
 
-def test_style_is_small():
-    assert len(STYLE.read_bytes()) <= 3_500
+def test_style_is_small_and_says_the_same():
+    (style,) = re.findall(r"<style>(.*)</style>", to_html(EVERYTHING))
+    assert len(style.encode()) <= 3_000
+    assert re.sub(r"\s", "", style) == re.sub(r"\s", "", STYLE.read_text(encoding="utf-8"))
+    assert ".ti-card .ti-table thead th,.ti-card .ti-table .ti-short{overflow-wrap:normal;}" in style
+    assert "@container (max-width:30em){" in style

@@ -43,11 +43,6 @@ def test_names_are_the_contract():
                     {"label": "steps", "value": 100, "unit": "count"},
                     {"label": "gradients", "value": 12_900_000, "unit": "bytes"},
                 ],
-                "context": {
-                    "first_line": 2,
-                    "lines": ["loss = criterion(model(features), labels)", "loss.backward()", "optimizer.step()"],
-                },
-                "why": "",
                 "status": "",
                 "change": None,
             }

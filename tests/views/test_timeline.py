@@ -37,13 +37,14 @@ def test_calls_stand_in_order_of_their_first():
         a_mode(order=48, training=False, line=11),
         a_count("backward", 18, line=3),
         a_count("step", 1_800, line=4),
+        a_count("zero_grad", 1_800, line=5),
     ) == (
         ("model.train()", "line 1", "1"),
         ("model(…), train", "line 2", "18"),
         ("loss.backward()", "line 3", "18"),
         ("grad(loss)", "line 7", "1"),
         ("optimizer.step()", "line 4", "1,800"),
-        ("optimizer.zero_grad()", "line 5", "18"),
+        ("optimizer.zero_grad()", "line 5", "1,800"),
         ("model.eval()", "line 11", "2"),
         ("model(…), eval, no grad", "line 12", "3"),
     )
@@ -56,7 +57,7 @@ def test_what_has_no_name_goes_by_its_kind():
 
 def test_many_lines_are_cut_and_counted():
     (table,) = timeline_parts(a_run(*(a_forward(line, order=line) for line in range(1, 31)), after=NAMED))
-    assert (len(table.rows), table.caption) == (20, "What happened, in order of the first call (20 of 30)")
+    assert (len(table.rows), table.caption) == (20, "What happened, in order (20 of 30)")
 
 
 def test_calls_that_stand_there_are_not_told_twice():
@@ -64,7 +65,7 @@ def test_calls_that_stand_there_are_not_told_twice():
     run = a_run(a_step(), *counts, after=NAMED)
     assert untold_counts(run) == [counts[1]]
     captions = [getattr(part, "caption", "") for part in report_card(Drawing.of(run, [])).parts]
-    assert captions.index("What happened, in order of the first call") < captions.index("Calls")
+    assert captions.index("What happened, in order") < captions.index("Calls")
 
 
 def test_losses_of_each_line_are_a_line():

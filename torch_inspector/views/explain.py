@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -27,8 +28,9 @@ _FULL_COUNT = 10
 """Findings that can be opened; a loop that goes wrong can give one per turn."""
 _KIND_COUNT = 10
 _MESSAGE_LIMIT = 200
-# A paragraph of a page is 450 characters in the middle, and 760 at most.
-_WHY_LIMIT = 760
+# As long as the first paragraph of half of all pages; of longer ones the first sentences.
+_WHY_LIMIT = 460
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`*])")
 
 
 @dataclass(frozen=True)
@@ -167,11 +169,17 @@ def _why(finding: Finding, page: Page | None, docs_url: str) -> list[Part]:
 
 
 def why_of(page: Page) -> str:
-    """The first paragraph of the reason: what happens, with numbers."""
+    """The first sentences of the reason: what happens, with numbers."""
     reason = page.sections.get("Why it hurts", "").strip() or page.summary
-    first = reason.split("\n\n")[0]
+    first = " ".join(reason.split("\n\n")[0].split())
     # What a colon announces is on the page only.
-    return clip(f"{first[:-1]}." if first.endswith(":") else first, _WHY_LIMIT)
+    sentences = _SENTENCE.split(f"{first[:-1]}." if first.endswith(":") else first)
+    why = sentences[0]
+    for sentence in sentences[1:]:
+        if len(why) + len(sentence) >= _WHY_LIMIT:
+            break
+        why = f"{why} {sentence}"
+    return clip(why, 2 * _WHY_LIMIT)
 
 
 def page_address(docs_url: str, slug: str) -> str:

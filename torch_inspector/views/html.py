@@ -5,8 +5,11 @@ Headings of pages become paragraphs, because front ends collect real headings of
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markdown_it import MarkdownIt
@@ -16,6 +19,8 @@ from torch_inspector.views.card import SHAPES, Card, Line
 from torch_inspector.views.picture import bar, box, curve
 
 HERE = Path(__file__).parent
+# Blanks around signs that end what stands before them; the one before a colon or a parenthesis can have a meaning.
+_LOOSE = re.compile(r" ?([{};,]) ?|(?<=:) ")
 
 
 def to_html(card: Card) -> str:
@@ -39,11 +44,23 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(prose=_prose, inline=_inline, bar=bar, curve=curve, box=lambda sizes: box(*sizes))
+    # Addresses of pictures are made of whole numbers and need no escapes.
+    pictures: dict[str, Callable[[Any], str]] = {"bar": bar, "curve": curve, "box": lambda sizes: box(*sizes)}
+    drawn = {name: _unescaped(picture) for name, picture in pictures.items()}
+    environment.filters.update(prose=_prose, inline=_inline, **drawn)
     environment.tests.update(drawable=all, link=lambda part: isinstance(part, Line) and bool(part.slug))
-    style = (HERE / "static" / "style.css").read_text(encoding="utf-8")
-    environment.globals.update(shapes=SHAPES, style=Markup(style))  # noqa: S704 - our own file
+    environment.globals.update(shapes=SHAPES, style=Markup(_style()))  # noqa: S704 - our own file
     return environment
+
+
+def _unescaped(picture: Callable[[Any], str]) -> Callable[[Any], Markup]:
+    return lambda numbers: Markup(picture(numbers))  # noqa: S704 - see above
+
+
+def _style() -> str:
+    """The style sheet without the blanks that only people need: each card carries it."""
+    text = (HERE / "static" / "style.css").read_text(encoding="utf-8")
+    return _LOOSE.sub(r"\1", " ".join(text.split()))
 
 
 def _prose(text: str) -> Markup:

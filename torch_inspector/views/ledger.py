@@ -11,7 +11,7 @@ from torch_inspector.views.quantity import count, several
 from torch_inspector.views.words import line_name
 
 # The first steps show what goes wrong; later ones repeat it.
-_STEPS = 4
+_STEPS = 3
 # Two values are told by the evidence; a line needs one more.
 _FEWEST_LOSSES = 3
 _MOST_POINTS = 40

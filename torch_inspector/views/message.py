@@ -12,9 +12,8 @@ from torch_inspector.facts import Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.outcome import Change, Fate
 from torch_inspector.views.card import Card
-from torch_inspector.views.context import context_of
 from torch_inspector.views.data import card_data
-from torch_inspector.views.explain import Drawing, page_of, why_of
+from torch_inspector.views.explain import Drawing
 from torch_inspector.views.plain import block, one_line
 from torch_inspector.views.quantity import Number
 from torch_inspector.views.rerun import fate_of, status_of
@@ -59,7 +58,7 @@ def run_message(
         "cell": run.cell.number,
         "duration_s": run.duration_s,
         "findings": [
-            {**_finding(finding, run), **_around(finding, drawing)} for finding in run.findings[:_FINDING_COUNT]
+            {**_finding(finding, run), **_status(finding, drawing)} for finding in run.findings[:_FINDING_COUNT]
         ],
         "finding_count": len(run.findings),
         "fixed": [_fate(fate) for fate in fixed[:_FINDING_COUNT]],
@@ -100,14 +99,10 @@ def _finding(finding: Finding, run: Run) -> dict[str, Any]:
     }
 
 
-def _around(finding: Finding, drawing: Drawing) -> dict[str, Any]:
-    """What the panel shows besides: the lines around it, the reason in short, and what became of it."""
-    code, page = context_of(finding, drawing.run), page_of(drawing.known.get(finding.slug))
+def _status(finding: Finding, drawing: Drawing) -> dict[str, Any]:
+    """What became of it since the last run; the lines around it and the reason are in the card."""
     fate = fate_of(finding, drawing.outcome)
-    lines = None if code is None or not code.first else {"first_line": code.first, "lines": code.text.split("\n")}
     return {
-        "context": lines,
-        "why": why_of(page) if page is not None else "",
         "status": status_of(finding, drawing.outcome),
         "change": _change(fate.change) if fate is not None else None,
     }

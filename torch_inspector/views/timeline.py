@@ -48,7 +48,7 @@ def untold_counts(run: Run) -> list[CountFact]:
 
 
 def _calls(run: Run) -> list[Part]:
-    """What was called, by the first call of each line. There are no bars: later calls are counted and not placed."""
+    """What was called, by the first call of each line. No bars: later calls are counted, but nobody knows when."""
     calls = _in_order(run)
     if not calls:
         return []
@@ -57,7 +57,7 @@ def _calls(run: Run) -> list[Part]:
         for call in calls[:_ROWS]
     )
     of = f" ({_ROWS} of {count(len(calls))})" if len(calls) > _ROWS else ""
-    return [Table(rows, ("call", "where", "times"), f"What happened, in order of the first call{of}", (2,))]
+    return [Table(rows, ("call", "where", "times"), f"What happened, in order{of}", (2,))]
 
 
 def _in_order(run: Run) -> list[Call]:
@@ -71,7 +71,7 @@ def _in_order(run: Run) -> list[Call]:
 
 def _counted(call: Call, run: Run) -> Call:
     """With all calls of the line, of which the first ones were looked at."""
-    if call.kind not in ("backward", "step"):
+    if call.kind not in ("backward", "step", "zero_grad"):
         return call
     return call._replace(times=max(run.trace.count(call.kind, call.place), call.times))
 
