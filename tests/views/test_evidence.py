@@ -67,7 +67,15 @@ def test_axes_before_the_last_two_are_told_in_words():
 
 @pytest.mark.parametrize(
     "texts",
-    [("(8, 2)", "(8, 2)"), ("(3,)", "(8, 2)"), ("(8, 2)",), ("(8, 2)", "(2,)"), ("( )", "(x, 1)"), ("()", "()")],
+    [
+        ("(32, 5)", "(32,)", "(32, 32)"),
+        ("(8, 2)", "(8, 2)"),
+        ("(3,)", "(8, 2)"),
+        ("(8, 2)",),
+        ("(8, 2)", "(2,)"),
+        ("( )", "(x, 1)"),
+        ("()", "()"),
+    ],
 )
 def test_shapes_that_were_not_stretched_are_a_plain_table(texts):
     (table,) = shapes(*texts)

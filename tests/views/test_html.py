@@ -112,6 +112,38 @@ def test_severity_is_a_word_and_a_shape():
     assert '<summary><span class="ti-shape" aria-hidden="true">■</span> <strong>error, line 4</strong>: ' in html
 
 
+@pytest.mark.parametrize("name", CARDS)
+def test_pictures_have_a_text_or_say_that_they_need_none(name):
+    pictures = re.findall(r"<img [^>]*>", to_html(CARDS[name]))
+    assert all(' alt="' in picture for picture in pictures)
+
+
+def test_every_finding_can_be_opened_by_keyboard_and_is_named_by_word_and_line():
+    html = to_html(CARDS["rerun"])
+    said = re.findall(r"<summary>(.*)</summary>", html)
+    assert [re.sub(r"<[^>]*>", "", one).split(":")[0] for one in said] == [
+        "■ error, line 2, new",
+        "▲ warning, line 4 of cell 1, still there",
+    ]
+    assert html.count("<details") == html.count("<summary>")
+
+
+def test_guilty_line_is_told_by_a_sign_and_by_weight():
+    assert '<strong class="ti-guilty"><span class="ti-number">→ 2  </span>' in to_html(CARDS["rerun"])
+
+
+def test_numbers_of_lines_are_not_copied():
+    (rule,) = re.findall(r"\.ti-number \{([^}]*)\}", STYLE.read_text(encoding="utf-8"))[:1]
+    assert "user-select: none" in rule
+
+
+def test_link_holds_the_slug_in_its_address():
+    linked = Card("t", "calm", (Line("read", slug="missing-zero-grad"), Line("no link", slug='x" onclick="')))
+    html = to_html(linked)
+    assert html.count("<a ") == 1
+    assert '<a class="ti-doc-link" href="#torch-inspector-missing-zero-grad" data-slug="missing-zero-grad">' in html
+
+
 def test_pairs_of_backticks_are_code():
     html = to_html(EVERYTHING)
     assert "A title with <code>code</code>" in html

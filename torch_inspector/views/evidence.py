@@ -50,12 +50,16 @@ def _bars(facts: Sequence[Evidence]) -> Bars:
 
 
 def _shapes(facts: Sequence[Evidence]) -> Table | None:
-    """The facts as a table with boxes, if some are shapes that were stretched to the last of them; else None."""
+    """The facts as a table with boxes, if their shapes were stretched to the last of them; else None."""
     shapes = [_shape(fact) for fact in facts]
     known = [one for one in shapes if one is not None]
-    if not known or not any(_stretched(one, known[-1]) for one in known[:-1]):
+    if not known:
         return None
     whole = known[-1]
+    axes_of = [_stretched(one, whole) for one in known]
+    # One that does not fit says that this is no broadcast: an index, a reshape.
+    if None in axes_of or not any(axes_of):
+        return None
     told = [() if one is None else _stretched(one, whole) or () for one in shapes]
     rows = tuple(
         (fact.label, amount(fact.value, fact.unit), _in_words(axes, whole))

@@ -56,8 +56,7 @@ def _part(part: Part) -> RenderableType:
     if isinstance(part, Line):
         return _toned(part.text, part.tone, strong=part.strong)
     if isinstance(part, Code):
-        text = Text(_numbered(part) if part.first else part.text, overflow="fold")
-        return text if part.first and not part.caption else _below(part.caption, text)
+        return _numbered(part) if part.first else _below(part.caption, Text(part.text, overflow="fold"))
     if isinstance(part, Table):
         return _table(part)
     if isinstance(part, Bars):
@@ -83,8 +82,13 @@ def _below(caption: str, body: RenderableType) -> RenderableType:
     return Group(Text(f"{caption}:", overflow="fold"), indented) if caption else indented
 
 
-def _numbered(code: Code) -> str:
-    return "\n".join(f"{'→' if guilty else ' '} {number}  {text}" for number, text, guilty in code.numbered())
+def _numbered(code: Code) -> RenderableType:
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for number, text, guilty in code.numbered():
+        grid.add_row(Text(f"{'→' if guilty else ' '} {number}"), Text(text, style="bold" if guilty else ""))
+    return Group(Text(f"{code.caption}:", overflow="fold"), grid) if code.caption else grid
 
 
 def _table(table: Table) -> RenderableType:
