@@ -58,6 +58,11 @@ def test_first_run_and_clean_runs_have_no_outcome():
     assert rerun(a_cell_run(KEPT, source="train()"), a_cell_run()) is None
 
 
+def test_first_finding_of_a_cell_that_was_clean_is_new():
+    outcome = rerun(a_cell_run(), a_cell_run(KEPT))
+    assert (outcome.new, outcome.still, outcome.fixed) == ((KEPT,), (), ())
+
+
 def test_gone_finding_is_fixed_with_the_number_before_and_after():
     held = a_snapshot(a_graph(saved_nbytes=3 << 20))
     outcome = rerun(a_cell_run(KEPT, after=held, number=4), a_cell_run(number=5))

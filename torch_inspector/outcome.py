@@ -50,8 +50,8 @@ class Outcome:
 
 def outcome_of(run: Run) -> Outcome | None:
     """None if the cell has not run before, if nothing was or is found, and if the runs cannot be compared."""
-    if not any(past.findings for past in run.earlier):
-        return None
+    if not run.findings and not any(past.findings for past in run.earlier):
+        return None  # most cells: nothing to compare
     last = _last_of(run)
     if last is None or not (last.findings or run.findings):
         return None
