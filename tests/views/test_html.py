@@ -118,6 +118,11 @@ def test_pictures_have_a_text_or_say_that_they_need_none(name):
     assert all(' alt="' in picture for picture in pictures)
 
 
+@pytest.mark.parametrize("name", CARDS)
+def test_every_column_has_a_name(name):
+    assert not re.search(r"<th[^>]*></th>", to_html(CARDS[name]))
+
+
 def test_every_finding_can_be_opened_by_keyboard_and_is_named_by_word_and_line():
     html = to_html(CARDS["rerun"])
     said = re.findall(r"<summary>(.*)</summary>", html)

@@ -108,7 +108,7 @@ def list_card(pitfalls: Iterable[Pitfall], muted: Collection[str] = ()) -> Card:
     rows = tuple((p.slug, p.severity, _what(p), "muted" if p.slug in muted else "") for p in pitfalls)
     title = f"torch_inspector: {several(len(rows), 'pitfall')}"
     hint = Line("To read about one: %torchcheck explain NAME")
-    return Card(title, "calm", (Table(rows, ("name", "severity", "what it sees", "")), hint))
+    return Card(title, "calm", (Table(rows, ("name", "severity", "what it sees", "state")), hint))
 
 
 def finding_parts(drawing: Drawing) -> tuple[Part, ...]:

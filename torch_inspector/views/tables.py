@@ -53,7 +53,7 @@ def graph_table(graphs: Iterable[GraphFact], what: str, *, complete: bool = True
     )
     return Table(
         rows,
-        ("held by", "tensors", "nodes", "activations", ""),
+        ("held by", "tensors", "nodes", "activations", "state"),
         _caption(what, len(ordered), complete=complete),
         (1, 2, 3),
     )

@@ -45,7 +45,13 @@ def test_script_and_html_draw_the_same(tmp_path):
 
 @needs_node
 def test_script_draws_prose_and_hostile_text(tmp_path):
-    cards = [CARDS["page"], CARDS["prose"], *(card for text in HOSTILE.values() for card in hostile_cards(text))]
+    cards = [
+        CARDS["page"],
+        CARDS["prose"],
+        CARDS["rerun"],
+        CARDS["report"],
+        *(card for text in HOSTILE.values() for card in hostile_cards(text)),
+    ]
     result = drawn(tmp_path, [card_data(card) for card in cards])
     assert all(mine["isCard"] for mine in result["cards"])
     assert "<p ti-head> Why it hurts" in shown(result["cards"][0]["seen"])
