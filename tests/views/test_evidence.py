@@ -91,3 +91,39 @@ def test_what_is_no_shape_stands_beside_without_a_box():
 def test_more_than_twelve_things_are_cut():
     (table,) = parts(*(Evidence(str(number), number) for number in range(50)))
     assert len(table.rows) == 12
+
+
+def course(*values, unit="count"):
+    """The parts of values at calls 1, 2, 4, …"""
+    return parts(*(Evidence(f"graph nodes at call {2**n}", value, unit) for n, value in enumerate(values)))
+
+
+def test_one_quantity_at_rising_calls_is_a_line():
+    assert course(10, 20, 30, 40) == [
+        Table(
+            (("call 1", "10"), ("call 8", "40")),
+            caption="graph nodes",
+            figures=(1,),
+            curve=((0, 250), (142, 500), (428, 750), (1_000, 1_000)),
+        )
+    ]
+    (table,) = course(1 << 20, 1 << 21, 1 << 22, 1 << 23, unit="bytes")
+    assert table.rows == (("call 1", "1.00 MB"), ("call 8", "8.00 MB"))
+
+
+@pytest.mark.parametrize("values", [(10, 20, 30), (10, 20, "many", 40), (10, 20, 0, 40)])
+def test_few_or_odd_values_are_no_line(values):
+    (table,) = course(*values)
+    assert not table.curve
+    assert len(table.rows) == len(values)
+
+
+def test_calls_that_do_not_rise_are_no_line():
+    (table,) = parts(*(Evidence(f"x at call {n}", 5) for n in (3, 2, 4, 5)))
+    assert not table.curve
+
+
+def test_what_stands_beside_a_line_stays():
+    table, line = parts(Evidence("calls", 40), *(Evidence(f"x at call {n}", n) for n in range(1, 6)))
+    assert table == Table((("calls", "40"),))
+    assert line.curve

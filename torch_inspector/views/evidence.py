@@ -11,6 +11,9 @@ from torch_inspector.views.quantity import amount, shape
 
 _COUNT = 12
 _SHAPE = re.compile(r"\((\d{1,15}(?:, \d{1,15}){0,7}),?\)")
+_NUMBERED = re.compile(r"(.+ at call) \d{1,9}")
+# Fewer values are read as fast as a line.
+_SERIES = 4
 # One amount is compared with nothing.
 _BARS = 2
 _PER_MILLE = 1_000
@@ -25,6 +28,8 @@ _STEEPEST = 3
 def evidence_parts(finding: Finding) -> list[Part]:
     """All of it, at most twelve things, in the order in which the check gave them."""
     facts = finding.evidence[:_COUNT]
+    series = _series(facts)
+    facts = tuple(fact for fact in facts if fact not in series)
     weighed = [fact for fact in facts if fact.unit == "bytes" and _weight(fact) > 0]
     weighed = weighed if len(weighed) >= _BARS else []
     parts: list[Part] = []
@@ -33,6 +38,8 @@ def evidence_parts(finding: Finding) -> list[Part]:
         parts.append(_shapes(rest) or Table(tuple((fact.label, amount(fact.value, fact.unit)) for fact in rest)))
     if weighed:
         parts.append(_bars(weighed))
+    if series:
+        parts.append(_course(series))
     return parts
 
 
@@ -44,6 +51,36 @@ def _bars(facts: Sequence[Evidence]) -> Bars:
     widest = max(map(_weight, facts))
     lengths = tuple(int(min(max(_PER_MILLE * _weight(fact) / widest, 0), _PER_MILLE)) for fact in facts)
     return Bars(tuple((fact.label, amount(fact.value, "bytes")) for fact in facts), lengths)
+
+
+# series ------------------------------------------------------------------------
+
+
+def _series(facts: Sequence[Evidence]) -> list[Evidence]:
+    """One quantity at rising calls, `graph nodes at call 1`, `… at call 8`; empty for fewer than four values."""
+    stems: dict[tuple[str, str], list[Evidence]] = {}
+    for fact in facts:
+        met = _NUMBERED.fullmatch(fact.label[:200])
+        if met is not None and _weight(fact) > 0:
+            stems.setdefault((met[1], fact.unit), []).append(fact)
+    longest = max(stems.values(), key=len, default=[])
+    calls = list(map(_call, longest))
+    return longest if len(longest) >= _SERIES and calls == sorted(set(calls)) else []
+
+
+def _call(fact: Evidence) -> int:
+    return int(fact.label.rpartition(" ")[2])
+
+
+def _course(series: Sequence[Evidence]) -> Table:
+    """The first and the last of them, with a line through all, from 0 on."""
+    first, last = series[0], series[-1]
+    across, up = _call(last) - _call(first), max(map(_weight, series))
+    points = tuple(
+        (_PER_MILLE * (_call(fact) - _call(first)) // across, int(_PER_MILLE * _weight(fact) / up)) for fact in series
+    )
+    rows = tuple((f"call {_call(fact)}", amount(fact.value, fact.unit)) for fact in (first, last))
+    return Table(rows, caption=first.label.rpartition(" at call")[0], figures=(1,), curve=points)
 
 
 # shapes ------------------------------------------------------------------------
