@@ -94,6 +94,24 @@ def test_found_again_is_still_there_with_what_changed():
     assert not outcome.fixed
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [(100, 104, False), (100, 110, True), (0, 1, True), (float("nan"), float("nan"), False), (0.0, 0.0, False)],
+)
+def test_noise_is_no_change(before, after, changed):
+    old, now = (replace(KEPT, evidence=(Evidence("took", value, "s"),)) for value in (before, after))
+    fate = rerun(a_cell_run(old), a_cell_run(now)).still[0]
+    assert (fate.change is not None) is changed
+
+
+def test_bytes_and_counts_are_told_before_times():
+    old, now = (
+        replace(KEPT, evidence=(Evidence("took", n, "s"), Evidence("steps", n, "count"), Evidence("held", n, "bytes")))
+        for n in (1, 2)
+    )
+    assert rerun(a_cell_run(old), a_cell_run(now)).still[0].change.label == "held"
+
+
 def test_renamed_variable_is_the_same_finding():
     outcome = rerun(a_cell_run(KEPT), a_cell_run(replace(KEPT, subject="history", code="history.append(loss)")))
     assert [fate.finding.subject for fate in outcome.still] == ["history"]

@@ -122,14 +122,20 @@ def _agree(one: Finding, other: Finding, fields: tuple[str, ...]) -> bool:
 
 
 def _changed(old: Finding, now: Finding) -> Change | None:
-    """The first number of the evidence that is another one now, bytes before anything else."""
+    """The first number of the evidence that is clearly another one now; bytes and counts before anything else."""
     before = {(one.label, one.unit): number for one, number in _numbers(old)}
     changes = [
         Change(one.label, before[one.label, one.unit], number, one.unit)
         for one, number in _numbers(now)
-        if before.get((one.label, one.unit), number) != number and not one.label.endswith(" line")
+        if _differs(before.get((one.label, one.unit), number), number) and not one.label.endswith(" line")
     ]
-    return next((change for change in changes if change.unit == "bytes"), changes[0] if changes else None)
+    ranks = ("bytes", "count")
+    return min(changes, key=lambda one: ranks.index(one.unit) if one.unit in ranks else len(ranks), default=None)
+
+
+def _differs(before: float, after: float) -> bool:
+    """True for more than a twentieth, the noise of a time; never for what is not a number."""
+    return 20 * abs(after - before) > max(abs(before), abs(after))
 
 
 def _numbers(finding: Finding) -> Iterator[tuple[Evidence, int | float]]:

@@ -365,6 +365,11 @@ def test_one_slug_is_enough(notebook):
     assert SLUG not in notebook.shell.complete(None, text, len(text))[1]
 
 
+def test_terminal_waits_behind_options_too(notebook):
+    check = notebook.shell.check_complete
+    assert check("%%torchcheck --json a\nx = 1\n") == check("%%time --no-raise-error\nx = 1\n")
+
+
 @pytest.mark.parametrize("text", ["%%{}\n", "%%{}\nx = 1\n", "%%{}\nfor i in range(3):\n    i\n", "%%{}\nx = 1\n\n"])
 def test_terminal_waits_for_the_cell_as_with_any_cell_magic(notebook, text):
     check = notebook.shell.check_complete
