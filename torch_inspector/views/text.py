@@ -125,7 +125,9 @@ def _bars(bars: Bars) -> RenderableType:
 
 def _details(details: Details) -> RenderableType:
     if details.tone != "calm":
-        summary = _toned(details.summary, details.tone)
+        # Where nothing can be opened, the name says what to ask `%torchcheck explain` for.
+        name = f" [{details.slug}]" if details.slug and not details.open else ""
+        summary = _toned(details.summary + name, details.tone)
         summary.stylize("bold", 0, len(details.lead) + 2)
         return Group("", _stack(summary, *map(_part, details.parts)), "") if details.open else summary
     if details.more:
