@@ -149,7 +149,8 @@ class Extension:
 
         if self._feed is not None and run.cell.wants_report:
             began_ms = now_ms() - round(1000 * (run.duration_s + run.inspection_s))
-            run = replace(run, moments=self._feed.feed.moments(began_ms))
+            looks = self._feed.feed.moments(began_ms)
+            run = replace(run, moments=tuple(look for look in looks if look.at_s <= run.duration_s))
         drawing = Drawing.of(run, all_pitfalls(), self.settings.docs_url, self.session.failures)
         card = report_card(drawing) if run.cell.wants_report else run_card(drawing)
         message = message_of(card, drawing)
