@@ -12,10 +12,22 @@ import torch_inspector
 ROOT = Path(torch_inspector.__file__).parent
 LEVELS = {
     *("account", "facts", "findings", "page", "pitfall", "pitfalls", "observe"),
-    *("session", "recent", "views", "notebook", "watching", "asking"),
+    *("outcome", "session", "recent", "views", "notebook", "watching", "asking"),
 }
 OURS = LEVELS | {"__init__"}
-DRAWING = {"account", "facts", "findings", "pitfall", "page", "views", "rich", "jinja2", "markupsafe", "markdown_it"}
+DRAWING = {
+    "account",
+    "facts",
+    "findings",
+    "outcome",
+    "pitfall",
+    "page",
+    "views",
+    "rich",
+    "jinja2",
+    "markupsafe",
+    "markdown_it",
+}
 
 # File or folder: what it may import, of ours and of others. A file's own line beats its folder's; `failures` and the
 # standard library are free to all; `types:x` is x for annotations only.
@@ -25,6 +37,7 @@ MAY_IMPORT = {
     "account.py": set(),
     "page.py": set(),
     "failures.py": set(),
+    "outcome.py": {"facts", "findings"},
     "pitfall.py": {"facts", "findings", "page"},
     "pitfalls": {"account", "facts", "findings", "pitfall"},
     "observe": {"account", "facts", "observe", "torch", "psutil"},

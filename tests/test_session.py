@@ -292,6 +292,15 @@ def test_comment_of_this_cell_does_not_reach_lines_of_another():
 # failures ----------------------------------------------------------------------
 
 
+def test_what_was_not_judged_is_no_clean_bill():
+    mute, loud = replace(finds(Finding("x")), slug="mute"), replace(finds(Finding("x", line=1)), slug="loud")
+    failing = a_pitfall(lambda _run: 1 / 0, slug="failing")
+    session, _ = a_session(mute, loud, failing, replace(finds(), slug="clean"), settings=Settings(frozenset({"mute"})))
+    assert one(session).unjudged == {"mute", "failing"}
+    run = one(session, SOURCE.replace("one()", "one()  # torchcheck: ignore[loud]"), number=2)
+    assert run.unjudged == {"mute", "failing", "loud"}
+
+
 def a_failing_check(error):
     """A check that finds something and then fails."""
 

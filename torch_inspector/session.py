@@ -148,7 +148,7 @@ class Session:
         if cell is None:
             return ()
         run = Run(cell, self._before, trace, earlier=tuple(self.runs)[-_EARLIER:], min_nbytes=self.settings.min_nbytes)
-        return tuple(self._judge(run, [pitfall for pitfall in self.pitfalls() if pitfall.early]))
+        return self._judged(run, [pitfall for pitfall in self.pitfalls() if pitfall.early]).findings
 
     def abandon(self) -> None:
         """Stops watching and forgets the running cell."""
@@ -182,12 +182,15 @@ class Session:
         if cell.wants_report or (fact is not None and fact.shortage is not None):
             with self.failures.guard("account"):
                 run = replace(run, account=self.account(_ACCOUNT_S))
-        return replace(run, findings=tuple(self._judge(run, self.pitfalls())))
+        return self._judged(run, self.pitfalls())
 
-    def _judge(self, run: Run, pitfalls: Iterable[Pitfall]) -> list[Finding]:
+    def _judged(self, run: Run, pitfalls: Iterable[Pitfall]) -> Run:
+        """The run with its findings, and with the pitfalls that cannot be said to have none."""
         found: list[tuple[Pitfall, list[Finding]]] = []
         muted, failures = self.settings.muted, self.failures
+        silent: set[str] = set()
         for pitfall in pitfalls:
+            silent.add(pitfall.slug)
             if pitfall.slug in muted or failures.gave_up(pitfall.slug):
                 continue
             # A hundred of them after each cell: without the objects of a `with`.
@@ -199,7 +202,10 @@ class Session:
             else:
                 if findings:
                     found.append((pitfall, findings))
-        return self._stamped(found, run.cell) if found else []
+                else:
+                    silent.discard(pitfall.slug)
+        kept = self._stamped(found, run.cell) if found else []
+        return replace(run, findings=tuple(kept), unjudged=frozenset(silent) - {finding.slug for finding in kept})
 
     def _stamped(self, found: list[tuple[Pitfall, list[Finding]]], cell: Cell) -> list[Finding]:
         """The findings with what the checks left open, less those that the user or a better finding rules out."""

@@ -12,6 +12,9 @@ from torch_inspector.notebook import display
 from torch_inspector.views.card import Card, Line
 
 CARD = Card("a title", "calm", (Line("a line"),))
+KEEPING = "for _ in range(4):\n    loss = model(x).sum()\n    loss.backward()\n    {}.append(loss)"
+LONG = "'k' * 10**6"
+TURNED = "\u05d0\u05d1\u05d2"
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -91,14 +94,23 @@ def test_report_and_magics_answer_under_every_setting(notebook, panel):
 @pytest.mark.parametrize(
     "source",
     [
-        (
-            f"held = {{{HOSTILE!r}: []}}\n"
-            f"for _ in range(4):\n    loss = model(x).sum()\n    loss.backward()\n    held[{HOSTILE!r}].append(loss)"
-        ),
+        f"held = {{{HOSTILE!r}: []}}\n" + KEEPING.format(f"held[{HOSTILE!r}]"),
         f"# {HOSTILE}\n" + LOOP.replace("step()", f"step()  # {HOSTILE}"),
         f"class Net(nn.Linear): pass\nNet.__name__ = {HOSTILE!r}\nNet(3, 1)",
+        f"{TURNED} = []\n" + KEEPING.format(TURNED),
+        f"held = {{{LONG}: []}}\n" + KEEPING.format(f"held[{LONG}]"),
+        f"# {'x' * 10**6}\n" + LOOP + f"# {'y' * 10**6}",
+        f"text = {HOSTILE!r}\nmodel(x.to('meta'))  # \u202e {HOSTILE} \x1b[2J",
     ],
-    ids=["key of a dictionary", "comment", "name of a class"],
+    ids=[
+        "key of a dictionary",
+        "comment",
+        "name of a class",
+        "letters of the right",
+        "long key",
+        "long lines",
+        "error",
+    ],
 )
 @pytest.mark.parametrize("head", ["", "%%torchcheck\n"])
 def test_hostile_names_are_escaped(notebook, head, source):
@@ -107,7 +119,8 @@ def test_hostile_names_are_escaped(notebook, head, source):
     assert run.findings
     (bundle,) = notebook.published
     assert "<script" not in bundle["text/html"]
-    json.dumps(bundle[RUN_MIME])
+    assert not set("\u202e\x1b\u200f") & set("".join(bundle[mime] for mime in ("text/html", "text/plain")))
+    assert len(json.dumps(bundle).encode()) < 60_000
 
 
 def test_terminal_gets_text_only():

@@ -1,5 +1,6 @@
 """The words of `%torchcheck`, the report of `%%torchcheck`, comments that silence, and completion."""
 
+import json
 import sys
 import traceback
 
@@ -17,6 +18,7 @@ from tests.notebook.samples import (
     as_function,
     found,
     in_step,
+    line_of,
     texts,
     typed,
 )
@@ -223,6 +225,35 @@ def test_words_behind_the_report_are_told_and_ignored(notebook):
     in_step(notebook)
 
 
+@pytest.mark.parametrize("head", ["%%torchcheck {}\n", "%%time\n%%torchcheck {}\n", "%%torchcheck {}\n%%time\n"])
+def test_report_is_written(notebook, head, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = head.format("--json run.json --html 'my run.html'") + LOOP
+    run = notebook.run(source)
+    assert found(run) == [(SLUG, 2, line_of(source))]
+    report, told = texts(notebook)
+    assert "report" in report
+    assert [line.partition(":")[0] for line in told.split("\n")] == ["run.json", "my run.html"]
+    message = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert (message["version"], message["findings"][0]["slug"]) == (1, SLUG)
+    assert message["card"]["title"] in (tmp_path / "my run.html").read_text(encoding="utf-8")
+    in_step(notebook)
+
+
+def test_report_that_cannot_be_written_is_told_and_shown(notebook, tmp_path):
+    notebook.run(f"%%torchcheck --json {tmp_path}\nresult = 6 * 7")
+    report, told = texts(notebook)
+    assert "report" in report
+    assert told == f"{tmp_path} was not written: it is a folder"
+    assert notebook.shell.user_ns["result"] == 42
+
+
+def test_awaiting_cell_is_written(notebook, tmp_path):
+    notebook.run(f"%%torchcheck --json {tmp_path / 'a'}\nimport asyncio\nawait asyncio.sleep(0)")
+    assert notebook.errors[-1] is None
+    assert (tmp_path / "a").exists()
+
+
 def test_help_of_the_magic(notebook):
     notebook.run("%torchcheck?")
     assert notebook.errors[-1] is None
@@ -301,6 +332,9 @@ def test_comment_on_the_line_of_an_earlier_cell_silences(notebook):
         ("%torchcheck unmute ", SLUGS),
         ("torchcheck unm", ["unmute"]),
         ("%torchcheck fai", ["failures"]),
+        ("%%torchcheck --", ["--json", "--html"]),
+        ("%%torchcheck --h", ["--html"]),
+        ("%%torchcheck --json a.json --", ["--html"]),
     ],
 )
 def test_completion(notebook, text, expected):
@@ -329,6 +363,11 @@ def test_completion_as_front_ends_ask_for_it(notebook, text, after):
 def test_one_slug_is_enough(notebook):
     text = f"%torchcheck mute {SLUG} "
     assert SLUG not in notebook.shell.complete(None, text, len(text))[1]
+
+
+def test_terminal_waits_behind_options_too(notebook):
+    check = notebook.shell.check_complete
+    assert check("%%torchcheck --json a\nx = 1\n") == check("%%time --no-raise-error\nx = 1\n")
 
 
 @pytest.mark.parametrize("text", ["%%{}\n", "%%{}\nx = 1\n", "%%{}\nfor i in range(3):\n    i\n", "%%{}\nx = 1\n\n"])

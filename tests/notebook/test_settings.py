@@ -48,6 +48,22 @@ def test_time_budget(notebook):
     assert notebook.extension.session.settings.time_budget_s == 0.007
 
 
+def test_docs_url_makes_links_lead_to_the_web(notebook):
+    notebook.run(LOOP)
+    assert f'href="#torch-inspector-{SLUG}"' in notebook.published[-1]["text/html"]
+    typed(notebook, "%config TorchInspector.docs_url = ' https://docs.example/pages/ '")
+    notebook.run(LOOP)
+    address = f"https://docs.example/pages/{SLUG}.html#torch-inspector-{SLUG}"
+    assert f'<a class="ti-doc-link" href="{address}"' in notebook.published[-1]["text/html"]
+
+
+@pytest.mark.parametrize("value", ["javascript:alert(1)", "docs.example", "https://", 'https://x/"><b>', "file:///x"])
+def test_docs_url_has_to_be_an_address(notebook, value, caplog):
+    typed(notebook, f"%config TorchInspector.docs_url = {value!r}")
+    assert "docs_url has to begin with https://" in caplog.text
+    assert notebook.extension.settings.docs_url == ""
+
+
 @pytest.mark.parametrize(
     "line",
     ["min_bytes = -1", "min_bytes = 'many'", "panel = 'sparkling'", "time_budget_ms = 0", "muted = [3]", "muted = 5"],

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.fakes import (
+    a_backward,
     a_cell,
     a_count,
     a_graph,
@@ -15,13 +16,15 @@ from tests.fakes import (
     a_module,
     a_place,
     a_run,
+    a_step,
     a_tensor,
     an_optimizer,
 )
+from torch_inspector.facts import LossFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import Pitfall
 from torch_inspector.views.card import Bars, Card, Code, Details, Line, Prose, Table
-from torch_inspector.views.explain import list_card, page_card, run_card
+from torch_inspector.views.explain import Drawing, list_card, page_card, run_card
 from torch_inspector.views.report import report_card, state_card
 from torch_inspector.views.text import to_text
 
@@ -72,6 +75,43 @@ RUN = a_run(
     inspection_s=0.004,
     findings=FINDINGS,
 )
+STRETCHED = Finding(
+    "`mse_loss` stretches (64, 1) and (64,) to (64, 64): each prediction meets all 64 targets.",
+    subject="loss",
+    fix="mse_loss(pred.squeeze(1), target)",
+    line=2,
+    evidence=(
+        Evidence("pred", "(64, 1)"),
+        Evidence("target", "(64,)"),
+        Evidence("stretched to", "(64, 64)"),
+        Evidence("graph", "MseLossBackward0"),
+        Evidence("loss of call 1", 2.31),
+    ),
+    severity="error",
+    slug="loss-broadcast",
+    code="loss = criterion(model(features), labels)",
+)
+HEAVY = replace(
+    KEPT,
+    cell=1,
+    line=4,
+    code="optimizer.step()",
+    evidence=(
+        Evidence("activations", 3 << 30, "bytes"),
+        Evidence("the tensors", 1 << 28, "bytes"),
+        Evidence("steps", 3),
+    ),
+)
+LAST_TIME = replace(HEAVY, evidence=(Evidence("activations", 5 << 30, "bytes"),))
+RERUN = a_run(
+    a_backward(),
+    a_step(),
+    a_step(index=2, kept_gradients=True),
+    *(LossFact(n, a_place(3), n + 1, value) for n, value in enumerate((2.31, 1.8, 1.9, 4.2, float("inf")))),
+    cell=a_cell(number=6),
+    earlier=(a_run(cell=a_cell(number=4), findings=(LAST_TIME, HINT)),),
+    findings=(STRETCHED, HEAVY),
+)
 EVERYTHING = Card(
     "A title with `code`",
     "warning",
@@ -92,9 +132,11 @@ PROSE = Card(
     "Prose", "calm", (Prose("## Head\n\nA `word`, <b>bold</b>.\n\n```python\nx = 1\n```\n\n![i](https://x/y.png)"),)
 )
 CARDS = {
-    "run": run_card(RUN, [PITFALL]),
-    "quiet": report_card(a_run(cell=a_cell(number=6)), [PITFALL]),
-    "report": report_card(RUN, [PITFALL]),
+    "run": run_card(Drawing.of(RUN, [PITFALL])),
+    "rerun": run_card(Drawing.of(RERUN, [])),
+    "clean": run_card(Drawing.of(replace(RERUN, findings=()), [])),
+    "quiet": report_card(Drawing.of(a_run(cell=a_cell(number=6)), [PITFALL])),
+    "report": report_card(Drawing.of(RUN, [PITFALL])),
     "state": state_card(replace(RUN.after, complete=False)),
     "page": page_card(PITFALL),
     "list": list_card([PITFALL, replace(PITFALL, slug="another", severity="hint")], {"another"}),
@@ -128,7 +170,10 @@ def hostile_run(text):
         a_holder(text, kind=text, dtype=text, device=text),
     )
     counts = (a_count(text, name=text, place=a_place(function=text)), a_loader(None, kind=text))
-    return a_run(*counts, after=after, findings=(finding, finding, finding, finding))
+    told = a_run(cell=a_cell(text, number=1), findings=(replace(finding, evidence=(Evidence(text, 1, text),)),))
+    now = replace(finding, evidence=(Evidence(text, 2, text), Evidence(text, "(2, 1)"), Evidence(text, "(2, 2)")))
+    found = (now, finding, finding, finding, replace(finding, slug="other"))
+    return a_run(*counts, source=text, after=after, findings=found, earlier=(told,))
 
 
 def hostile_cards(text):
@@ -142,7 +187,7 @@ def hostile_cards(text):
         Bars(((text, text),), (500,), text),
     )
     parts = Card(text, "hint", (*made, Details(text, made, text), Details(text, made), Card(text, "calm", made)), text)
-    return run_card(run, []), report_card(run, []), state_card(run.after), parts
+    return run_card(Drawing.of(run, [])), report_card(Drawing.of(run, [])), state_card(run.after), parts
 
 
 if __name__ == "__main__":

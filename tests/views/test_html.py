@@ -38,12 +38,17 @@ TAGS = {
     "ul",
 }
 ATTRIBUTES = {"class", "role", "aria-label", "aria-hidden", "scope", "href", "start", "title"}
-ATTRIBUTES |= {"alt", "width", "height", "src"}
+ATTRIBUTES |= {"alt", "width", "height", "src", "open", "data-slug"}
 VOID = {"br", "hr", "img"}
-BAR = re.compile(
-    r"data:image/svg\+xml,%3Csvg xmlns='http://www\.w3\.org/2000/svg' viewBox='0 0 1000 50' "
-    r"preserveAspectRatio='none'%3E%3Crect width='\d+' height='50' fill='%234c8bf5'/%3E%3C/svg%3E"
+SHAPE = (
+    r"%3C(?:rect(?: (?:width|height)='\d+'| fill='(?:none|%234c8bf5)'| stroke='%234c8bf5'| stroke-dasharray='3 2')*"
+    r"|polyline points='[\d, ]+' fill='none' stroke='%234c8bf5' stroke-width='2')/%3E"
 )
+PICTURE = re.compile(
+    r"data:image/svg\+xml,%3Csvg xmlns='http://www\.w3\.org/2000/svg' viewBox='[-\d ]+'"
+    rf"(?: preserveAspectRatio='none')?%3E(?:{SHAPE})+%3C/svg%3E"
+)
+LINK = re.compile(r"(?:https://[\w./-]*)?#torch-inspector-[a-z0-9-]+")
 
 
 class Outline(HTMLParser):
@@ -58,8 +63,9 @@ class Outline(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.bad += [tag] if tag not in TAGS else []
         self.bad += [f"{name}={value}" for name, value in attrs if name not in ATTRIBUTES]
-        self.bad += [value for name, value in attrs if name == "href" and not value.startswith("https://")]
-        self.bad += [value for name, value in attrs if name == "src" and not BAR.fullmatch(value)]
+        hrefs = [value for name, value in attrs if name == "href"]
+        self.bad += [value for value in hrefs if not value.startswith("https://") and not LINK.fullmatch(value)]
+        self.bad += [value for name, value in attrs if name == "src" and not PICTURE.fullmatch(value)]
         self.open += [] if tag in VOID else [tag]
         self.seen.append(f"<{tag} {dict(attrs).get('class') or ''}>")
 
@@ -102,7 +108,45 @@ def test_region_is_named_with_its_cell():
 
 
 def test_severity_is_a_word_and_a_shape():
-    assert '<span class="ti-shape" aria-hidden="true">■</span> error: Gradients' in to_html(CARDS["run"])
+    html = to_html(CARDS["run"])
+    assert '<summary><span class="ti-shape" aria-hidden="true">■</span> <strong>error, line 4</strong>: ' in html
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_pictures_have_a_text_or_say_that_they_need_none(name):
+    pictures = re.findall(r"<img [^>]*>", to_html(CARDS[name]))
+    assert all(' alt="' in picture for picture in pictures)
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_every_column_has_a_name(name):
+    assert not re.search(r"<th[^>]*></th>", to_html(CARDS[name]))
+
+
+def test_every_finding_can_be_opened_by_keyboard_and_is_named_by_word_and_line():
+    html = to_html(CARDS["rerun"])
+    said = re.findall(r"<summary>(.*)</summary>", html)
+    assert [re.sub(r"<[^>]*>", "", one).split(":")[0] for one in said] == [
+        "■ error, line 2, new",
+        "▲ warning, line 4 of cell 1, still there",
+    ]
+    assert html.count("<details") == html.count("<summary>")
+
+
+def test_guilty_line_is_told_by_a_sign_and_by_weight():
+    assert '<strong class="ti-guilty"><span class="ti-number">→ 2  </span>' in to_html(CARDS["rerun"])
+
+
+def test_numbers_of_lines_are_not_copied():
+    (rule,) = re.findall(r"\.ti-number \{([^}]*)\}", STYLE.read_text(encoding="utf-8"))[:1]
+    assert "user-select: none" in rule
+
+
+def test_link_holds_the_slug_in_its_address():
+    linked = Card("t", "calm", (Line("read", slug="missing-zero-grad"), Line("no link", slug='x" onclick="')))
+    html = to_html(linked)
+    assert html.count("<a ") == 1
+    assert '<a class="ti-doc-link" href="#torch-inspector-missing-zero-grad" data-slug="missing-zero-grad">' in html
 
 
 def test_pairs_of_backticks_are_code():
@@ -119,5 +163,9 @@ def test_page_keeps_code_and_escapes_html():
     assert "<img" not in html
 
 
-def test_style_is_small():
-    assert len(STYLE.read_bytes()) <= 2_500
+def test_style_is_small_and_says_the_same():
+    (style,) = re.findall(r"<style>(.*)</style>", to_html(EVERYTHING))
+    assert len(style.encode()) <= 3_000
+    assert re.sub(r"\s", "", style) == re.sub(r"\s", "", STYLE.read_text(encoding="utf-8"))
+    assert ".ti-card .ti-table thead th,.ti-card .ti-table .ti-short{overflow-wrap:normal;}" in style
+    assert "@container (max-width:30em){" in style

@@ -27,6 +27,7 @@ def test_names_are_the_contract():
         "cell": 5,
         "duration_s": 12.5,
         "finding_count": 1,
+        "fixed": [],
         "model_id": "m",
         "findings": [
             {
@@ -42,6 +43,8 @@ def test_names_are_the_contract():
                     {"label": "steps", "value": 100, "unit": "count"},
                     {"label": "gradients", "value": 12_900_000, "unit": "bytes"},
                 ],
+                "status": "",
+                "change": None,
             }
         ],
     }

@@ -5,7 +5,7 @@ from rich.cells import cell_len
 
 from tests.views.samples import CARDS, EVERYTHING, EXPECTED, HOSTILE, hostile_cards
 from tests.views.test_plain import ANY_TEXT
-from torch_inspector.views.card import Card, Line
+from torch_inspector.views.card import Card, Code, Line
 from torch_inspector.views.text import to_text
 
 
@@ -27,6 +27,15 @@ def test_hostile_text_fits_and_moves_no_cursor(text):
         drawn.encode()
         assert max(map(cell_len, drawn.split("\n"))) <= 80
         assert all(character == "\n" or character.isprintable() for character in drawn)
+
+
+def test_long_lines_of_code_go_on_below_their_text():
+    card = Card("t", "calm", (Code("x = 1\n" + "long_name = " * 8, first=9, guilty=10),))
+    assert to_text(card, 40).split("\n")[1:4] == [
+        "     9  x = 1",
+        "  → 10  long_name = long_name =",
+        "        long_name = long_name =",
+    ]
 
 
 def test_rich_markup_is_only_text():

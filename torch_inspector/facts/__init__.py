@@ -52,7 +52,7 @@ from torch_inspector.facts.place import Cell, LayerCounts, Place, Shape
 from torch_inspector.facts.run import Run
 from torch_inspector.facts.schedules import ClipFact, ScalerFact, ScheduleFact
 from torch_inspector.facts.snapshot import Snapshot
-from torch_inspector.facts.tensors import MemoryFact, PinFact, TensorFact
+from torch_inspector.facts.tensors import MemoryFact, MomentFact, PinFact, TensorFact
 from torch_inspector.facts.text import (
     CallFact,
     CopyFact,
@@ -111,6 +111,7 @@ __all__ = [
     "MentionFact",
     "ModeFact",
     "ModuleFact",
+    "MomentFact",
     "NamedFact",
     "NormsFact",
     "OperandFact",

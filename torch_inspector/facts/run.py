@@ -13,6 +13,7 @@ from torch_inspector.facts.graphs import BackwardFact, CutFact, PatternFact
 from torch_inspector.facts.optimizers import StepFact
 from torch_inspector.facts.place import Cell, Place
 from torch_inspector.facts.snapshot import Snapshot
+from torch_inspector.facts.tensors import MomentFact
 from torch_inspector.facts.text import ExpressionFact
 from torch_inspector.facts.trace import Trace
 from torch_inspector.facts.values import LossFact, SeriesFact
@@ -61,6 +62,11 @@ class Run:
     account: MemoryReport | None = None
     """Who holds all memory; only where the cell ran out of it or asked for the report. Earlier runs have none."""
     findings: tuple[Finding, ...] = ()
+    unjudged: frozenset[str] = frozenset()
+    """Pitfalls without findings of which nobody knows: muted, failed, silenced by a comment, or told by another one."""
+
+    moments: tuple[MomentFact, ...] = ()
+    """Memory while the cell ran; only where somebody looked at it in between and the report was asked for."""
 
     def backward_before(self) -> BackwardFact | None:
         """The backward call before the one that failed: the one on the same graph, or else the latest."""

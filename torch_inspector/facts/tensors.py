@@ -54,3 +54,12 @@ class MemoryFact(NamedTuple):
     """Highest `allocated_nbytes` so far, as the process or torch counts it."""
     free_nbytes: int | None = None
     total_nbytes: int | None = None
+
+
+class MomentFact(NamedTuple):
+    """Memory in use at one moment of a cell."""
+
+    at_s: float
+    """Seconds since the cell began."""
+    device: str
+    nbytes: int

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from IPython.core.inputtransformer2 import leading_indent
 
 from torch_inspector.facts import Cell
+from torch_inspector.notebook.options import ReportFiles, report_files
 
 REPORT = "%%torchcheck"
 
@@ -25,7 +27,7 @@ def make_cell(raw: str, code: str, number: int | None, cell_id: str | None) -> C
     head = _magic_lines(lines, first)
     wants_report = any(asks_for_report(lines[i]) for i in head)
     dropped = 0
-    if head and lines[first].strip() == REPORT:
+    if head and _is_taken_out(lines[first]):
         following = first + 1 + _blank_lines(lines[first + 1 :])
         dropped = following - first if following in head else 0
     return Cell(number, cell_id, raw, code, first + dropped, _body_offset(lines, head), wants_report)
@@ -53,13 +55,39 @@ def asks_for_report(line: str) -> bool:
     return line.split(maxsplit=1)[:1] == [REPORT]
 
 
+def files_of(source: str) -> ReportFiles:
+    """The files that the report of a cell goes to; none if its words are not understood."""
+    lines = source.splitlines()
+    for at in _magic_lines(lines, _blank_lines(lines)):
+        if asks_for_report(lines[at]):
+            with contextlib.suppress(ValueError):
+                return report_files(_words(lines[at]))
+    return ReportFiles()
+
+
+def _is_taken_out(line: str) -> bool:
+    """True for a `%%torchcheck` line without words, or with words that are understood."""
+    if not asks_for_report(line):
+        return False
+    try:
+        report_files(_words(line))
+    except ValueError:
+        return False
+    return True
+
+
+def _words(line: str) -> str:
+    """What stands behind the magic."""
+    return "".join(line.split(maxsplit=1)[1:])
+
+
 def take_out_report(lines: list[str]) -> list[str]:
     """Input transformer: turns `%%torchcheck` into a comment, so that the cell runs as if it were not there.
 
     Await, magics, errors and line numbers are then IPython's own. Before another cell magic the line is dropped,
-    because that magic has to come first. With words behind it the line stays, and the magic answers.
+    because that magic has to come first. With words that are not understood the line stays, and the magic answers.
     """
-    if not lines or lines[0].strip() != REPORT:
+    if not lines or not _is_taken_out(lines[0]):
         return lines
     blank = 1 + _blank_lines(lines[1:])
     if _drops_first_line(lines):

@@ -9,13 +9,13 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from torch_inspector.facts import Run
 from torch_inspector.views.bundle import to_bundle
 from torch_inspector.views.message import run_message
 from torch_inspector.views.text import to_text
 
 if TYPE_CHECKING:
     from torch_inspector.views.card import Card
+    from torch_inspector.views.explain import Drawing
 
 # One per process: a saved notebook can tell whether its panels belong to the kernel that is running.
 SESSION = uuid.uuid4().hex
@@ -23,13 +23,13 @@ VIEW_MIME = "application/vnd.jupyter.widget-view+json"
 _WIDEST = 120
 
 
-def show_card(shell: Any, card: Card, run: Run | None, panel: str, *, live: bool = False) -> None:
+def show_card(shell: Any, card: Card, message: dict[str, Any] | None, panel: str, *, live: bool = False) -> None:
     """Publishes a card under the running cell.
 
     Args:
         shell: The IPython shell.
         card: What to show.
-        run: The run that it is about; its findings go into the data of the bundle.
+        message: The run that it is about, as `message_of` makes it; None for cards that are about none.
         panel: The setting `TorchInspector.panel`.
         live: True to make it a widget where a front end can hold one.
     """
@@ -38,14 +38,19 @@ def show_card(shell: Any, card: Card, run: Run | None, panel: str, *, live: bool
         return
     widget = _widget(card) if panel == "widget" or (live and panel == "auto" and can_hold_widgets(shell)) else None
     model_id = widget.model_id if widget is not None else None
-    if run is None:
+    if message is None:
         bundle = to_bundle(card, {})
         bundle = {mime: bundle[mime] for mime in ("text/plain", "text/html")}
     else:
-        bundle = to_bundle(card, run_message(run, session=SESSION, model_id=model_id, card=card))
+        bundle = to_bundle(card, {**message, "model_id": model_id})
     if model_id is not None and (panel == "widget" or shows_only_views()):
         bundle[VIEW_MIME] = {"version_major": 2, "version_minor": 0, "model_id": model_id}
     shell.display_pub.publish(bundle, {})
+
+
+def message_of(card: Card, drawing: Drawing) -> dict[str, Any]:
+    """A run as data, with the card that shows it."""
+    return run_message(drawing.run, session=SESSION, card=card, drawing=drawing)
 
 
 def has_front_end(shell: Any) -> bool:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from traitlets import TraitError
 
 from torch_inspector import asking, recent
 from torch_inspector.facts import Run
-from torch_inspector.notebook.cells import take_out_report
+from torch_inspector.notebook.cells import files_of, take_out_report
 from torch_inspector.notebook.events import CellEvents
 from torch_inspector.notebook.feed.opening import OpenFeed, open_feed
+from torch_inspector.notebook.feed.sample import now_ms
 from torch_inspector.notebook.magics import Torchcheck, line_completer
+from torch_inspector.notebook.options import ReportFiles
 from torch_inspector.notebook.settings import TorchInspector
 from torch_inspector.observe.arrival import TorchArrival
 from torch_inspector.observe.place import Places
+from torch_inspector.outcome import outcome_of
 from torch_inspector.pitfalls import all_pitfalls, find_pitfall
 from torch_inspector.session import Observer, Session
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from torch_inspector.views.card import Card
 
 _MAGIC = "torchcheck"
+_KEYS = (f"%{_MAGIC}", f"%%{_MAGIC}")
 _OLDEST_TORCH = (2, 4)
 _loaded: dict[int, Extension] = {}
 
@@ -61,7 +66,8 @@ class Extension:
         self.shell.configurables.append(self.settings)
         self.shell.register_magic_function(self._torchcheck, "line_cell", _MAGIC)
         self.shell.input_transformers_cleanup.append(take_out_report)
-        self.shell.set_hook("complete_command", line_completer(self._torchcheck), str_key=f"%{_MAGIC}")
+        for key in _KEYS:
+            self.shell.set_hook("complete_command", line_completer(self._torchcheck), str_key=key)
         self._arrival.install()
         self.events.start()
         if self.settings.sidebar:
@@ -81,7 +87,8 @@ class Extension:
             self.shell.input_transformers_cleanup.remove(take_out_report)
         for kind in ("line", "cell"):
             self.shell.magics_manager.magics[kind].pop(_MAGIC, None)
-        self.shell.strdispatchers["complete_command"].strs.pop(f"%{_MAGIC}", None)
+        for key in _KEYS:
+            self.shell.strdispatchers["complete_command"].strs.pop(key, None)
         if self.settings in self.shell.configurables:
             self.shell.configurables.remove(self.settings)
 
@@ -129,29 +136,39 @@ class Extension:
         recent.note(run)
         if self._feed is not None:
             self._feed.feed.end(run)
-        if not run.findings and not run.cell.wants_report:
-            return
         with self.session.failures.guard("display"):
-            self.draw(lambda: self._show_run(run))
+            if run.findings or run.cell.wants_report or _became_clean(run):
+                self.draw(lambda: self._show_run(run))
 
     def _show_run(self, run: Run) -> None:
         if self.settings.panel == "off" and not run.cell.wants_report:
             return
+        from torch_inspector.notebook.display import message_of
+        from torch_inspector.views.explain import Drawing, run_card
+        from torch_inspector.views.report import report_card
+
+        if self._feed is not None and run.cell.wants_report:
+            began_ms = now_ms() - round(1000 * (run.duration_s + run.inspection_s))
+            looks = self._feed.feed.moments(began_ms)
+            run = replace(run, moments=tuple(look for look in looks if look.at_s <= run.duration_s))
+        drawing = Drawing.of(run, all_pitfalls(), self.settings.docs_url, self.session.failures)
+        card = report_card(drawing) if run.cell.wants_report else run_card(drawing)
+        message = message_of(card, drawing)
+        self.show(card, message, live=run.cell.wants_report)
         if run.cell.wants_report:
-            from torch_inspector.views.report import report_card
+            self._write(files_of(run.cell.source), card, message)
 
-            card = report_card(run, all_pitfalls())
-        else:
-            from torch_inspector.views.explain import run_card
+    def _write(self, files: ReportFiles, card: Card, message: dict[str, Any]) -> None:
+        if any(files):
+            from torch_inspector.notebook.writing import write_report
 
-            card = run_card(run, all_pitfalls())
-        self.show(card, run, live=run.cell.wants_report)
+            self.say("\n".join(write_report(files, card, message)))
 
-    def show(self, card: Card, run: Run | None = None, *, live: bool = False) -> None:
+    def show(self, card: Card, message: dict[str, Any] | None = None, *, live: bool = False) -> None:
         """Puts a card under the cell."""
         from torch_inspector.notebook.display import show_card
 
-        show_card(self.shell, card, run, self.settings.panel, live=live)
+        show_card(self.shell, card, message, self.settings.panel, live=live)
 
     def draw(self, draw: Callable[[], None]) -> None:
         """Draws something without moving the user's random numbers: rich takes some of them when it is imported."""
@@ -209,6 +226,12 @@ class Extension:
         """Runs code as a nested cell and asks for the report of the cell around it."""
         self.session.want_report()
         self.shell.run_cell(code)
+
+
+def _became_clean(run: Run) -> bool:
+    """True once: in the run after the one that last found something in this cell."""
+    outcome = outcome_of(run)
+    return outcome is not None and bool(outcome.fixed)
 
 
 def load(shell: Any) -> None:

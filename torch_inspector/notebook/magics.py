@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.notebook.asked import Asked
+from torch_inspector.notebook.options import OPTIONS, report_files
 from torch_inspector.pitfalls import all_pitfalls, find_pitfall
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 HELP = """\
 %torchcheck                  what holds now: memory, modules, optimizers, graphs
-%%torchcheck                 run this cell and show the full report, also when nothing is wrong
+%%torchcheck                 run this cell and show the full report, also when nothing is wrong; --json FILE and
+                             --html FILE write it, too
 %torchcheck memory           who holds the memory, by name; --since 12: made after cell 12
 %torchcheck holders NAME     everything that keeps a tensor or module alive; a number picks from the last table
 %torchcheck free             what the notebook holds on to; --yes lets go of it
@@ -54,8 +56,10 @@ class Torchcheck:
         """
         word, *rest = line.split() or [""]
         if cell is not None:
-            if line.strip():
-                self._extension.say(f"%%torchcheck takes no words; {line.strip()[:40]!r} is ignored")
+            try:
+                report_files(line)
+            except ValueError as error:
+                self._extension.say(f"%%torchcheck: {error}")
             self._extension.run_with_report(cell)
         elif not word:
             self._extension.show_state()
@@ -67,6 +71,8 @@ class Torchcheck:
     def complete(self, line: str) -> list[str]:
         """What may follow in a `%torchcheck` line."""
         words = line.split()[1:]
+        if line.startswith("%%"):
+            return [option for option in OPTIONS if option not in words[:-1]] if _awaits_option(line) else []
         finished = words if line.endswith(" ") else words[:-1]
         if not finished:
             return list(self.words)
@@ -126,6 +132,13 @@ class Torchcheck:
 
     def _help(self, _rest: list[str]) -> None:
         self._extension.say(HELP)
+
+
+def _awaits_option(line: str) -> bool:
+    """True unless the word before is an option, behind which a file is named."""
+    words = line.split()
+    before = words[-1] if line.endswith(" ") else words[-2] if len(words) > 1 else ""
+    return before not in OPTIONS
 
 
 def line_completer(torchcheck: Torchcheck) -> Callable[[Any, Any], list[str]]:

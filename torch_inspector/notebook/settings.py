@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from traitlets import Bool, Enum, Int, Set, Unicode, observe
+from traitlets import Bool, Enum, Int, Set, TraitError, Unicode, observe, validate
 from traitlets.config import Configurable
 
 from torch_inspector.session import Settings
+from torch_inspector.views.card import ADDRESS
 
 
 class TorchInspector(Configurable):
@@ -23,6 +24,9 @@ class TorchInspector(Configurable):
     sidebar = Bool(True, help="Whether JupyterLab's sidebar is kept informed; read when the extension is loaded.").tag(
         config=True
     )
+    docs_url = Unicode(
+        "", help="Where the pages of pitfalls are on the web, https://…; links lead to NAME.html there. Empty: nowhere."
+    ).tag(config=True)
     time_budget_ms = Int(
         20, min=1, help="Milliseconds per cell that looking may take, or 5 % of the cell if that is more."
     ).tag(config=True)
@@ -31,6 +35,13 @@ class TorchInspector(Configurable):
         self._settings = settings
         super().__init__(**kwargs)
         self._apply()
+
+    @validate("docs_url")
+    def _is_address(self, proposal: Any) -> str:
+        address = str(proposal["value"]).strip()
+        if address and ADDRESS.fullmatch(address) is None:
+            raise TraitError(f"docs_url has to begin with https:// or http:// and hold no spaces, not {address[:60]!r}")
+        return address
 
     @observe("muted", "min_bytes", "time_budget_ms")
     def _changed(self, _change: object) -> None:

@@ -6,8 +6,9 @@ unseen characters. It holds no markup of any view's language either, so each vie
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from torch_inspector.views.plain import block, one_line
@@ -18,12 +19,19 @@ SHAPES: dict[Tone, str] = {"error": "■", "warning": "▲", "hint": "●", "cal
 
 # Long enough for a sentence with names and numbers, short enough for a panel under a cell.
 _TITLE_LIMIT = 160
+_SUMMARY_LIMIT = 400
 _LINE_LIMIT = 600
 _CELL_LIMIT = 120
 _CODE_LIMIT = 2_000
 # Pages have 80 lines of at most 120 characters.
 _PROSE_LIMIT = 20_000
 _PROSE_LINES = 400
+# Fields that came after the first version: data leaves them out where they say nothing, as older readers expect it.
+_LATER = {"later": True}
+# Names of our own pages.
+_SLUG = re.compile(r"[a-z0-9-]{1,80}")
+ADDRESS = re.compile(r"https?://[\w.~:/@!$&()*+,;=%-]{1,400}", re.ASCII)
+"""What may stand in the address of a link: a place that the user has configured."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +42,15 @@ class Line:
     text: str
     tone: Tone = "calm"
     strong: bool = False
+    slug: str = field(default="", metadata=_LATER)
+    """The pitfall whose page the line leads to, where a view can follow it."""
+    address: str = field(default="", metadata=_LATER)
+    """Where that page is on the web; empty if it is nowhere."""
 
     def __post_init__(self) -> None:
         _hold(self, "text", one_line(self.text, _LINE_LIMIT))
+        _hold(self, "slug", self.slug if _SLUG.fullmatch(self.slug) else "")
+        _hold(self, "address", self.address if ADDRESS.fullmatch(self.address) else "")
 
 
 @dataclass(frozen=True)
@@ -48,11 +62,21 @@ class Code:
     language: str = "python"
     caption: str = ""
     """What stands above it: `line 3`, `Fix`."""
+    first: int = field(default=0, metadata=_LATER)
+    """Number of the first line; 0 for code without numbers."""
+    guilty: int = field(default=0, metadata=_LATER)
+    """Number of the line that is meant."""
 
     def __post_init__(self) -> None:
         _hold(self, "text", block(self.text, _CODE_LIMIT))
         _hold(self, "language", one_line(self.language, _CELL_LIMIT))
         _hold(self, "caption", one_line(self.caption, _TITLE_LIMIT))
+
+    def numbered(self) -> list[tuple[str, str, bool]]:
+        """Each line with its number as wide as the widest, and whether it is the one that is meant."""
+        lines = self.text.split("\n")
+        width = len(str(self.first + len(lines) - 1))
+        return [(f"{n:{width}}", line, n == self.guilty) for n, line in enumerate(lines, self.first)]
 
 
 @dataclass(frozen=True)
@@ -66,11 +90,17 @@ class Table:
     caption: str = ""
     figures: tuple[int, ...] = ()
     """Columns that hold numbers, by position; they are drawn flush right."""
+    boxes: tuple[tuple[int, int, int, int], ...] = field(default=(), metadata=_LATER)
+    """A picture per row: width and height of a box, and of the one that it was stretched to."""
+    curve: tuple[tuple[int, int], ...] = field(default=(), metadata=_LATER)
+    """A picture of the whole: points in thousandths of its width and of its height, upwards."""
 
     def __post_init__(self) -> None:
         _hold(self, "rows", tuple(_cells(row) for row in self.rows))
         _hold(self, "columns", _cells(self.columns))
         _hold(self, "caption", one_line(self.caption, _TITLE_LIMIT))
+        _hold(self, "boxes", tuple((*map(_thousandths, box),) for box in self.boxes))
+        _hold(self, "curve", tuple((*map(_thousandths, point),) for point in self.curve))
 
 
 @dataclass(frozen=True)
@@ -86,7 +116,7 @@ class Bars:
 
     def __post_init__(self) -> None:
         _hold(self, "rows", tuple(_cells(row) for row in self.rows))
-        _hold(self, "lengths", tuple(min(max(int(length), 0), 1_000) for length in self.lengths))
+        _hold(self, "lengths", tuple(map(_thousandths, self.lengths)))
         _hold(self, "caption", one_line(self.caption, _TITLE_LIMIT))
 
 
@@ -110,10 +140,19 @@ class Details:
     parts: tuple[Part, ...]
     more: str = ""
     """What to type to read more. A view that cannot fold draws this in place of the parts; empty: it draws them."""
+    tone: Tone = field(default="calm", metadata=_LATER)
+    """Of a finding its severity. A view that cannot fold draws a closed finding as its summary alone."""
+    open: bool = field(default=False, metadata=_LATER)
+    slug: str = field(default="", metadata=_LATER)
+    """The pitfall that it is about, if it is a finding."""
+    lead: str = field(default="", metadata=_LATER)
+    """How the summary begins: severity and line, which are drawn strong."""
 
     def __post_init__(self) -> None:
-        _hold(self, "summary", one_line(self.summary, _TITLE_LIMIT))
+        _hold(self, "summary", one_line(self.summary, _SUMMARY_LIMIT))
         _hold(self, "more", one_line(self.more, _TITLE_LIMIT))
+        _hold(self, "slug", one_line(self.slug, _CELL_LIMIT))
+        _hold(self, "lead", self.lead if self.summary.startswith(self.lead) else "")
 
 
 @dataclass(frozen=True)
@@ -133,6 +172,10 @@ class Card:
 
 
 Part = Line | Code | Table | Bars | Prose | Details | Card
+
+
+def _thousandths(length: int) -> int:
+    return min(max(int(length), 0), 1_000)
 
 
 def _cells(texts: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from torch_inspector.views.card import Part
 
 def card_data(part: Part) -> dict[str, Any]:
     """The card or part; every text in it can be encoded in UTF-8."""
-    return {"kind": part.kind, **{field.name: _value(getattr(part, field.name)) for field in fields(part)}}
+    held = ((field, getattr(part, field.name)) for field in fields(part))
+    said = {field.name: _value(value) for field, value in held if not field.metadata or value != field.default}
+    return {"kind": part.kind, **said}
 
 
 def _value(value: Any) -> Any:

@@ -2,52 +2,88 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from torch_inspector.facts import Run
+from torch_inspector.failures import Failures
 from torch_inspector.findings import SEVERITIES, Finding, Severity
+from torch_inspector.outcome import Outcome, outcome_of
 from torch_inspector.page import Page
 from torch_inspector.pitfall import Pitfall
 from torch_inspector.views.card import Card, Code, Details, Line, Part, Prose, Table, Tone
+from torch_inspector.views.context import context_of
+from torch_inspector.views.evidence import evidence_parts
+from torch_inspector.views.ledger import ledger_parts
 from torch_inspector.views.plain import clip
-from torch_inspector.views.quantity import amount, count, several
+from torch_inspector.views.quantity import count, several
+from torch_inspector.views.rerun import change_line, clean_card, fixed_lines, status_of
+from torch_inspector.views.words import cell_name, line_name
 
-FULL_COUNT = 3
-"""Findings that a card under a cell shows in full; more would push the next cell off the screen."""
+OPEN_COUNT = 3
+"""Findings that are open; more would push the next cell off the screen."""
+_FULL_COUNT = 10
+"""Findings that can be opened; a loop that goes wrong can give one per turn."""
 _KIND_COUNT = 10
-_EVIDENCE_COUNT = 12
 _MESSAGE_LIMIT = 200
-_WHY_LIMIT = 1_500
+# As long as the first paragraph of half of all pages; of longer ones the first sentences.
+_WHY_LIMIT = 460
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`*])")
 
 
-def finding_card(finding: Finding, pitfall: Pitfall | None, *, cell: int | None = None) -> Card:
-    """One finding in full.
+@dataclass(frozen=True)
+class Drawing:
+    """What findings are drawn with."""
+
+    run: Run
+    known: Mapping[str, Pitfall]
+    """Pitfalls by slug."""
+    outcome: Outcome | None = None
+    docs_url: str = ""
+    """Where the pages are on the web; empty if they are not."""
+    failures: Failures = field(default_factory=Failures)
+
+    @classmethod
+    def of(cls, run: Run, pitfalls: Iterable[Pitfall], docs_url: str = "", failures: Failures | None = None) -> Drawing:
+        """The drawing of a run, with what became of the last findings of its cell."""
+        failures = failures or Failures()
+        outcome: Outcome | None = None
+        with failures.guard("outcome"):
+            outcome = outcome_of(run)
+        return cls(run, {pitfall.slug: pitfall for pitfall in pitfalls}, outcome, docs_url, failures)
+
+
+def finding_part(finding: Finding, drawing: Drawing, *, is_open: bool = False) -> Details:
+    """One finding: its line, and under it all that is known.
 
     Args:
         finding: As the session stamped it.
-        pitfall: The pitfall of its slug; None if it is not known any more.
-        cell: Number of the cell under which the card appears; lines of other cells are then named with theirs.
+        drawing: The run that found it, and what it is drawn with.
+        is_open: Show it unfolded.
     """
-    severity, page = severity_of(finding, pitfall), _page(pitfall)
-    name = page.title if page else clip(finding.slug, _MESSAGE_LIMIT) or "finding"
-    parts = (
-        Line(finding.message),
-        *_place(finding, cell),
-        *_evidence(finding),
-        *([Code(finding.fix, caption="Fix")] if finding.fix else []),
-        *_why(finding, page),
+    pitfall = drawing.known.get(finding.slug)
+    severity = severity_of(finding, pitfall)
+    parts: tuple[Part, ...] = ()
+    # What cannot be drawn costs its own finding the details, and no other finding anything.
+    with drawing.failures.guard("finding"):
+        parts = _inside(finding, drawing, pitfall)
+    where = line_name(finding.line, finding.cell, drawing.run.cell.number)
+    lead = ", ".join(filter(None, (severity, where, status_of(finding, drawing.outcome))))
+    return Details(
+        f"{lead}: {finding.message}", parts, tone=severity, open=is_open, slug=finding.slug, lead=clip(lead, 80)
     )
-    return Card(f"{severity}: {name}", severity, parts, slug=finding.slug)
 
 
-def run_card(run: Run, pitfalls: Iterable[Pitfall]) -> Card:
-    """What appears under a cell: its gravest findings in full, a line for each other kind."""
-    known = {pitfall.slug: pitfall for pitfall in pitfalls}
-    ordered = in_order(run.findings, known)
-    title = f"{cell_name(run)}: {tally(ordered, known)}"
-    tone: Tone = severity_of(ordered[0], known.get(ordered[0].slug)) if ordered else "calm"
-    return Card(title, tone, finding_parts(run, known, full_count=FULL_COUNT))
+def run_card(drawing: Drawing) -> Card:
+    """What appears under a cell: a line for each finding, the gravest open; or that the cell became clean."""
+    run = drawing.run
+    if not run.findings:
+        return clean_card(run, drawing.outcome) or Card(f"{cell_name(run)}: no findings", "calm", ())
+    ordered = in_order(run.findings, drawing.known)
+    tone: Tone = severity_of(ordered[0], drawing.known.get(ordered[0].slug))
+    return Card(f"{cell_name(run)}: {tally(ordered, drawing.known)}", tone, finding_parts(drawing))
 
 
 def page_card(pitfall: Pitfall) -> Card:
@@ -72,15 +108,21 @@ def list_card(pitfalls: Iterable[Pitfall], muted: Collection[str] = ()) -> Card:
     rows = tuple((p.slug, p.severity, _what(p), "muted" if p.slug in muted else "") for p in pitfalls)
     title = f"torch_inspector: {several(len(rows), 'pitfall')}"
     hint = Line("To read about one: %torchcheck explain NAME")
-    return Card(title, "calm", (Table(rows, ("name", "severity", "what it sees", "")), hint))
+    return Card(title, "calm", (Table(rows, ("name", "severity", "what it sees", "state")), hint))
 
 
-def finding_parts(run: Run, known: Mapping[str, Pitfall], *, full_count: int) -> tuple[Part, ...]:
-    """The findings of a run: the first ones in full, then a line for each kind among the others."""
-    ordered = in_order(run.findings, known)
-    full, rest = ordered[:full_count], ordered[full_count:]
-    cards = (finding_card(finding, known.get(finding.slug), cell=run.cell.number) for finding in full)
-    return (*cards, *_others(rest, known))
+def finding_parts(drawing: Drawing) -> tuple[Part, ...]:
+    """What was fixed, then the findings of a run: the first ones open, more closed, the rest as a line per kind."""
+    ordered = in_order(drawing.run.findings, drawing.known)
+    first, closed, rest = ordered[:OPEN_COUNT], ordered[OPEN_COUNT:_FULL_COUNT], ordered[_FULL_COUNT:]
+    left = len(closed) + len(rest)
+    return (
+        *fixed_lines(drawing.outcome),
+        *(finding_part(finding, drawing, is_open=True) for finding in first),
+        *([Line(f"and {count(left)} more", strong=True)] if left else []),
+        *(finding_part(finding, drawing) for finding in closed),
+        *_kinds(rest, drawing.known),
+    )
 
 
 def severity_of(finding: Finding, pitfall: Pitfall | None) -> Severity:
@@ -105,45 +147,54 @@ def tally(findings: Collection[Finding], known: Mapping[str, Pitfall]) -> str:
     return ", ".join(counts) or "no findings"
 
 
-def cell_name(run: Run) -> str:
-    """What to call the run in a title."""
-    return "torch_inspector" if run.cell.number is None else f"torch_inspector, cell {run.cell.number}"
+def _inside(finding: Finding, drawing: Drawing, pitfall: Pitfall | None) -> tuple[Part, ...]:
+    code = context_of(finding, drawing.run)
+    return (
+        *change_line(finding, drawing.outcome),
+        *([code] if code is not None else []),
+        *evidence_parts(finding),
+        *ledger_parts(finding, drawing.run),
+        *([Code(finding.fix, caption="Fix")] if finding.fix else []),
+        *_why(finding, page_of(pitfall), drawing.docs_url),
+    )
 
 
-def line_name(line: int | None, cell: int | None, here: int | None) -> str:
-    """A line as seen from the cell `here`: `line 3`, `line 3 of cell 2`; empty if nothing is known."""
-    other = f"cell {cell}" if cell is not None and cell != here else ""
-    return " of ".join(filter(None, ("" if line is None else f"line {line}", other)))
-
-
-def _place(finding: Finding, cell: int | None) -> list[Part]:
-    name = line_name(finding.line, finding.cell, cell)
-    if finding.code.strip():
-        return [Code(finding.code.strip(), caption=name)]
-    return [Line(name)] if name else []
-
-
-def _evidence(finding: Finding) -> list[Part]:
-    rows = tuple((fact.label, amount(fact.value, fact.unit)) for fact in finding.evidence[:_EVIDENCE_COUNT])
-    return [Table(rows)] if rows else []
-
-
-def _why(finding: Finding, page: Page | None) -> list[Part]:
+def _why(finding: Finding, page: Page | None, docs_url: str) -> list[Part]:
+    """The reason in short, folded away, with the way to the page."""
     if page is None:
         return []
-    why = Prose(clip(page.sections.get("Why it hurts", page.summary), _WHY_LIMIT))
-    return [Details("Why it hurts", (why,), more=f"%torchcheck explain {finding.slug}")]
+    command = f"%torchcheck explain {finding.slug}"
+    link = Line(command, slug=finding.slug, address=page_address(docs_url, finding.slug))
+    return [Details("Why it hurts", (Prose(why_of(page)), link), more=command)]
 
 
-def _others(findings: list[Finding], known: Mapping[str, Pitfall]) -> list[Part]:
+def why_of(page: Page) -> str:
+    """The first sentences of the reason: what happens, with numbers."""
+    reason = page.sections.get("Why it hurts", "").strip() or page.summary
+    first = " ".join(reason.split("\n\n")[0].split())
+    # What a colon announces is on the page only.
+    sentences = _SENTENCE.split(f"{first[:-1]}." if first.endswith(":") else first)
+    why = sentences[0]
+    for sentence in sentences[1:]:
+        if len(why) + len(sentence) >= _WHY_LIMIT:
+            break
+        why = f"{why} {sentence}"
+    return clip(why, 2 * _WHY_LIMIT)
+
+
+def page_address(docs_url: str, slug: str) -> str:
+    """Where the page is on the web; empty if no place is configured."""
+    return f"{docs_url.rstrip('/')}/{slug}.html" if docs_url else ""
+
+
+def _kinds(findings: list[Finding], known: Mapping[str, Pitfall]) -> list[Part]:
     if not findings:
         return []
     by_kind = {slug: list(group) for slug, group in groupby(sorted(findings, key=_slug), key=_slug)}
     kinds = sorted(by_kind.values(), key=lambda group: findings.index(group[0]))
     lines = [_kind_line(group, known) for group in kinds[:_KIND_COUNT]]
     left = len(kinds) - len(lines)
-    end = [Line(f"and {several(left, 'more kind')}")] if left else []
-    return [Card(several(len(findings), "more finding"), "calm", (*lines, *end))]
+    return [*lines, *([Line(f"and {several(left, 'more kind')}")] if left else [])]
 
 
 def _kind_line(group: list[Finding], known: Mapping[str, Pitfall]) -> Line:
@@ -158,8 +209,8 @@ def _slug(finding: Finding) -> str:
     return finding.slug
 
 
-def _page(pitfall: Pitfall | None) -> Page | None:
-    # A finding is worth showing without its page too.
+def page_of(pitfall: Pitfall | None) -> Page | None:
+    """Its page; None if it cannot be read, as a finding is worth showing without one."""
     try:
         return pitfall.page if pitfall else None
     except (OSError, ValueError):
@@ -167,5 +218,5 @@ def _page(pitfall: Pitfall | None) -> Page | None:
 
 
 def _what(pitfall: Pitfall) -> str:
-    page = _page(pitfall)
+    page = page_of(pitfall)
     return page.summary.partition(". ")[0].removesuffix(".") or page.title if page else ""

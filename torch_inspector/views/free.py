@@ -24,7 +24,9 @@ def plan_card(rows: Sequence[tuple[str, int, str, bool]], proposals: Sequence[tu
             (what, size(nbytes), why, "" if asked else "with --traceback") for what, nbytes, why, asked in rows
         )
         parts.append(
-            Table(table, ("what", "frees", "why it is safe", ""), "Held by the notebook, not by your variables", (1,))
+            Table(
+                table, ("what", "frees", "why it is safe", "how"), "Held by the notebook, not by your variables", (1,)
+            )
         )
         parts.append(Line("`%torchcheck free --yes` lets go of it."))
     else:

@@ -5,32 +5,62 @@ Headings of pages become paragraphs, because front ends collect real headings of
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
-from torch_inspector.views.card import SHAPES, Card
+from torch_inspector.views.card import SHAPES, Card, Line
+from torch_inspector.views.picture import bar, box, curve
 
 HERE = Path(__file__).parent
+# Blanks around signs that end what stands before them; the one before a colon or a parenthesis can have a meaning.
+_LOOSE = re.compile(r" ?([{};,]) ?|(?<=:) ")
 
 
 def to_html(card: Card) -> str:
     """The card with its style sheet, as one element that can stand anywhere in a page."""
-    return _template().render(card=card)
+    return _template("card.html.j2").render(card=card)
+
+
+def to_page(card: Card) -> str:
+    """The card as a page of its own, which needs no other file."""
+    drawn = Markup(to_html(card))  # noqa: S704 - all texts in it are escaped
+    return _template("page.html.j2").render(card=card, drawn=drawn)
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(prose=_prose, inline=_inline, bar=_bar)
-    style = (HERE / "static" / "style.css").read_text(encoding="utf-8")
-    environment.globals.update(shapes=SHAPES, style=Markup(style))  # noqa: S704 - our own file
-    return environment.get_template("card.html.j2")
+    # Addresses of pictures are made of whole numbers and need no escapes.
+    pictures: dict[str, Callable[[Any], str]] = {"bar": bar, "curve": curve, "box": lambda sizes: box(*sizes)}
+    drawn = {name: _unescaped(picture) for name, picture in pictures.items()}
+    environment.filters.update(prose=_prose, inline=_inline, **drawn)
+    environment.tests.update(drawable=all, link=lambda part: isinstance(part, Line) and bool(part.slug))
+    environment.globals.update(shapes=SHAPES, style=Markup(_style()))  # noqa: S704 - our own file
+    return environment
+
+
+def _unescaped(picture: Callable[[Any], str]) -> Callable[[Any], Markup]:
+    return lambda numbers: Markup(picture(numbers))  # noqa: S704 - see above
+
+
+def _style() -> str:
+    """The style sheet without the blanks that only people need: each card carries it."""
+    text = (HERE / "static" / "style.css").read_text(encoding="utf-8")
+    return _LOOSE.sub(r"\1", " ".join(text.split()))
 
 
 def _prose(text: str) -> Markup:
@@ -49,14 +79,6 @@ def _inline(text: str) -> Markup:
     if len(pieces) % 2 == 0:  # one backtick has no partner
         return escape(text)
     return Markup().join(Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(pieces))
-
-
-def _bar(length: int) -> str:
-    """A bar as the address of a picture, which untrusted notebooks show too; `length` in thousandths."""
-    return (
-        "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1000 50' "
-        f"preserveAspectRatio='none'%3E%3Crect width='{int(length)}' height='50' fill='%234c8bf5'/%3E%3C/svg%3E"
-    )
 
 
 @cache

@@ -112,7 +112,7 @@ def _table(groups: list[Group], cells: Mapping[str, int], row_count: int) -> Tab
         for n, g in enumerate(groups[:row_count], 1)
     )
     caption = "Largest holders" if len(groups) <= row_count else f"Largest holders ({row_count} of {len(groups)})"
-    return Table(rows, ("", "held by", "kind", "size", "made in cell", "remark"), caption, (3,))
+    return Table(rows, ("no.", "held by", "kind", "size", "made in cell", "remark"), caption, (3,))
 
 
 def _cell(group: Group, cells: Mapping[str, int]) -> str:

@@ -10,10 +10,13 @@ from typing import Any
 
 from torch_inspector.facts import Run
 from torch_inspector.findings import Evidence, Finding
+from torch_inspector.outcome import Change, Fate
 from torch_inspector.views.card import Card
 from torch_inspector.views.data import card_data
+from torch_inspector.views.explain import Drawing
 from torch_inspector.views.plain import block, one_line
 from torch_inspector.views.quantity import Number
+from torch_inspector.views.rerun import fate_of, status_of
 
 RUN_MIME = "application/vnd.torch-inspector.run+json"
 VERSION = 1
@@ -30,7 +33,14 @@ _TEXT_LIMIT = 20_000
 _LARGEST_INT = 2**53
 
 
-def run_message(run: Run, *, session: str, model_id: str | None = None, card: Card | None = None) -> dict[str, Any]:
+def run_message(
+    run: Run,
+    *,
+    session: str,
+    model_id: str | None = None,
+    card: Card | None = None,
+    drawing: Drawing | None = None,
+) -> dict[str, Any]:
     """The run's findings and, if given, its card as plain data.
 
     Args:
@@ -38,14 +48,20 @@ def run_message(run: Run, *, session: str, model_id: str | None = None, card: Ca
         session: Identifies the kernel session that made the run.
         model_id: Of the live widget that shows the same card, if there is one.
         card: What a front end should draw.
+        drawing: What the card was drawn with; without it, reasons and what became of the last findings stay empty.
     """
+    drawing = drawing or Drawing(run, {})
+    fixed = drawing.outcome.fixed if drawing.outcome is not None else ()
     message = {
         "version": VERSION,
         "session": session,
         "cell": run.cell.number,
         "duration_s": run.duration_s,
-        "findings": [_finding(finding, run) for finding in run.findings[:_FINDING_COUNT]],
+        "findings": [
+            {**_finding(finding, run), **_status(finding, drawing)} for finding in run.findings[:_FINDING_COUNT]
+        ],
         "finding_count": len(run.findings),
+        "fixed": [_fate(fate) for fate in fixed[:_FINDING_COUNT]],
         "model_id": model_id,
         "card": card_data(card) if card else None,
     }
@@ -81,6 +97,31 @@ def _finding(finding: Finding, run: Run) -> dict[str, Any]:
         "code": block(finding.code, _CODE_LIMIT),
         "evidence": [_evidence(evidence) for evidence in finding.evidence[:_EVIDENCE_COUNT]],
     }
+
+
+def _status(finding: Finding, drawing: Drawing) -> dict[str, Any]:
+    """What became of it since the last run; the lines around it and the reason are in the card."""
+    fate = fate_of(finding, drawing.outcome)
+    return {
+        "status": status_of(finding, drawing.outcome),
+        "change": _change(fate.change) if fate is not None else None,
+    }
+
+
+def _fate(fate: Fate) -> dict[str, Any]:
+    finding = fate.finding
+    return {
+        "slug": one_line(finding.slug, _NAME_LIMIT),
+        "subject": one_line(finding.subject, _NAME_LIMIT),
+        "change": _change(fate.change),
+    }
+
+
+def _change(change: Change | None) -> dict[str, Any] | None:
+    if change is None:
+        return None
+    label, unit = (one_line(text, _NAME_LIMIT) for text in (change.label, change.unit))
+    return {"label": label, "before": change.before, "after": change.after, "unit": unit}
 
 
 def _evidence(evidence: Evidence) -> dict[str, Any]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from torch_inspector.facts import GraphFact, Run, Snapshot, TensorFact
-from torch_inspector.pitfall import Pitfall
 from torch_inspector.views.card import Card, Line, Part, Table
-from torch_inspector.views.explain import cell_name, finding_parts, line_name, tally
+from torch_inspector.views.explain import Drawing, finding_parts, tally
 from torch_inspector.views.memory import account_parts
 from torch_inspector.views.plain import clip
 from torch_inspector.views.quantity import seconds, several
@@ -22,20 +19,23 @@ from torch_inspector.views.tables import (
     optimizer_table,
     tensor_table,
 )
+from torch_inspector.views.timeline import timeline_parts, untold_counts
+from torch_inspector.views.words import cell_name, line_name
 
-# A report is asked for, so it may be long; but a loop that goes wrong can give a finding per turn.
-_FULL_COUNT = 10
 _LARGEST_COUNT = 10
 _MESSAGE_LIMIT = 300
 
 
-def report_card(run: Run, pitfalls: Iterable[Pitfall]) -> Card:
+def report_card(drawing: Drawing) -> Card:
     """Everything that was seen of one cell, also when nothing is wrong."""
-    known = {pitfall.slug: pitfall for pitfall in pitfalls}
-    found = finding_parts(run, known, full_count=_FULL_COUNT)
-    title = f"{cell_name(run)}: report, {tally(run.findings, known)}"
+    run = drawing.run
+    found = finding_parts(drawing)
+    clean = [] if run.findings else [Line("No findings.")]
+    title = f"{cell_name(run)}: report, {tally(run.findings, drawing.known)}"
     return Card(
-        title, "calm", (*_outcome(run), *(found or [Line("No findings.")]), *_filled(_run_tables(run)), *_account(run))
+        title,
+        "calm",
+        (*_outcome(run), *clean, *found, *timeline_parts(run), *_filled(_run_tables(run)), *_account(run)),
     )
 
 
@@ -87,7 +87,7 @@ def _run_tables(run: Run) -> tuple[Table, ...]:
         graph_table(_new_graphs(run), "New graphs", complete=complete),
         module_table(after.modules, complete=complete),
         optimizer_table(after.optimizers, complete=complete),
-        call_table(run.trace.counts, here),
+        call_table(untold_counts(run), here),
         loader_table(run.trace.loaders, here),
     )
 

@@ -18,9 +18,9 @@ from torch_inspector.facts import (
     TensorFact,
 )
 from torch_inspector.views.card import Table
-from torch_inspector.views.explain import line_name
 from torch_inspector.views.plain import clip
 from torch_inspector.views.quantity import count, shape, size
+from torch_inspector.views.words import line_name
 
 ROW_COUNT = 20
 """Rows of one table; the caption says how many there are in all."""
@@ -53,7 +53,7 @@ def graph_table(graphs: Iterable[GraphFact], what: str, *, complete: bool = True
     )
     return Table(
         rows,
-        ("held by", "tensors", "nodes", "activations", ""),
+        ("held by", "tensors", "nodes", "activations", "state"),
         _caption(what, len(ordered), complete=complete),
         (1, 2, 3),
     )

@@ -20,6 +20,7 @@ _MIN_WIDTH = 20
 _NAME_WIDTH = 34
 # Columns of the longest bar.
 _BAR_WIDTH = 24
+_BLOCKS = "▁▂▃▄▅▆▇█"
 _BLANKS = re.compile(r"\n{3,}")
 
 
@@ -45,8 +46,8 @@ def to_text(card: Card, width: int = 80, *, colour: bool = False) -> str:
         _environ={},
     )
     console.print(_card(card))
-    lines = (line.rstrip(" ") for line in out.getvalue().strip("\n").split("\n"))
-    return _BLANKS.sub("\n\n", "\n".join(lines)) + "\n"
+    lines = (line.rstrip(" ") for line in out.getvalue().split("\n"))
+    return _BLANKS.sub("\n\n", "\n".join(lines).strip("\n")) + "\n"
 
 
 def _part(part: Part) -> RenderableType:
@@ -55,7 +56,7 @@ def _part(part: Part) -> RenderableType:
     if isinstance(part, Line):
         return _toned(part.text, part.tone, strong=part.strong)
     if isinstance(part, Code):
-        return _below(part.caption, Text(part.text, overflow="fold"))
+        return _numbered(part) if part.first else _below(part.caption, Text(part.text, overflow="fold"))
     if isinstance(part, Table):
         return _table(part)
     if isinstance(part, Bars):
@@ -81,6 +82,15 @@ def _below(caption: str, body: RenderableType) -> RenderableType:
     return Group(Text(f"{caption}:", overflow="fold"), indented) if caption else indented
 
 
+def _numbered(code: Code) -> RenderableType:
+    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for number, text, guilty in code.numbered():
+        grid.add_row(Text(f"{'→' if guilty else ' '} {number}"), Text(text, style="bold" if guilty else ""))
+    return Group(Text(f"{code.caption}:", overflow="fold"), grid) if code.caption else grid
+
+
 def _table(table: Table) -> RenderableType:
     grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(table.columns), header_style="dim")
     width = max((len(row) for row in (*table.rows, table.columns)), default=0)
@@ -92,7 +102,15 @@ def _table(table: Table) -> RenderableType:
         grid.add_column(Text(header), justify=justify, overflow="ellipsis" if whole else "fold", no_wrap=whole)
     for row in table.rows:
         grid.add_row(*map(Text, row))
-    return Group("", Text(table.caption, style="bold"), Padding(grid, (0, 0, 0, 2))) if table.caption else grid
+    if not table.caption:
+        return grid
+    course = [Padding(Text(_course(table)), (0, 0, 0, 2))] if table.curve else []
+    return Group("", Text(table.caption, style="bold"), *course, Padding(grid, (0, 0, 0, 2)))
+
+
+def _course(table: Table) -> str:
+    """The curve of a table as one line of blocks, as high as its points."""
+    return "".join(_BLOCKS[height * (len(_BLOCKS) - 1) // 1_000] for _, height in table.curve)
 
 
 def _bars(bars: Bars) -> RenderableType:
@@ -106,6 +124,12 @@ def _bars(bars: Bars) -> RenderableType:
 
 
 def _details(details: Details) -> RenderableType:
+    if details.tone != "calm":
+        # Where nothing can be opened, the name says what to ask `%torchcheck explain` for.
+        name = f" [{details.slug}]" if details.slug and not details.open else ""
+        summary = _toned(details.summary + name, details.tone)
+        summary.stylize("bold", 0, len(details.lead) + 2)
+        return Group("", _stack(summary, *map(_part, details.parts)), "") if details.open else summary
     if details.more:
         return Text(f"{details.summary}: {details.more}", overflow="fold")
     return _stack(Text(details.summary, style="bold"), *map(_part, details.parts))

@@ -10,6 +10,7 @@ from tests.notebook.feed.samples import FINDING
 from torch_inspector.failures import Failures
 from torch_inspector.notebook.feed import feed as feed_module
 from torch_inspector.notebook.feed.feed import Feed
+from torch_inspector.notebook.feed.sample import now_ms
 from torch_inspector.notebook.feed.wishes import Wishes
 
 QUICK_S = 1.5
@@ -184,3 +185,16 @@ def test_the_interval_is_the_users():
         count = len(wait_for(sent, "sample"))
         wait_for(sent, "sample", count + 4)
         assert time.monotonic() - begun < 4 * 0.45
+
+
+def test_memory_of_the_running_cell_can_be_had():
+    began = now_ms()
+    with a_feed() as (feed, sight, sent, _):
+        sight.now = a_cell()
+        feed.begin()
+        wait_for(sent, "sample")
+        moments = feed.moments(began)
+        assert moments
+        assert {moment.device for moment in moments} == {"host"}
+        assert all(0 <= moment.at_s < 60 and moment.nbytes > 0 for moment in moments)
+        assert feed.moments(now_ms() + 60_000) == ()

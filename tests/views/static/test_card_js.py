@@ -14,7 +14,7 @@ SCRIPT = STYLE.with_name("card.js")
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="no node")
 # Prose is drawn with fewer elements in script: it reads only paragraphs, headings and code.
-SAME = [card for name, card in CARDS.items() if name not in {"run", "report", "page", "prose"}]
+SAME = [card for name, card in CARDS.items() if name not in {"run", "rerun", "report", "page", "prose"}]
 
 
 def drawn(tmp_path, cards):
@@ -45,7 +45,13 @@ def test_script_and_html_draw_the_same(tmp_path):
 
 @needs_node
 def test_script_draws_prose_and_hostile_text(tmp_path):
-    cards = [CARDS["page"], CARDS["prose"], *(card for text in HOSTILE.values() for card in hostile_cards(text))]
+    cards = [
+        CARDS["page"],
+        CARDS["prose"],
+        CARDS["rerun"],
+        CARDS["report"],
+        *(card for text in HOSTILE.values() for card in hostile_cards(text)),
+    ]
     result = drawn(tmp_path, [card_data(card) for card in cards])
     assert all(mine["isCard"] for mine in result["cards"])
     assert "<p ti-head> Why it hurts" in shown(result["cards"][0]["seen"])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
-from torch_inspector.facts import Cell, Run
+from torch_inspector.facts import Cell, MomentFact, Run
 from torch_inspector.failures import Failures
 from torch_inspector.findings import Finding
 from torch_inspector.notebook.feed.cadence import CHANGED_NBYTES, Cadence
@@ -118,6 +118,17 @@ class Feed:
         """Something that was asked for is there."""
         self._outbox.append(envelope(self.run, op, now_ms(), **fields))
         self._wake.set()
+
+    # read by other threads -------------------------------------------------------
+
+    def moments(self, began_ms: int) -> tuple[MomentFact, ...]:
+        """Memory since a moment, as far as it was looked at."""
+        samples = [sample for sample in list(self._record.timeline.samples) if sample.at_ms >= began_ms]
+        return tuple(
+            MomentFact((sample.at_ms - began_ms) / 1000, device, nbytes)
+            for sample in samples
+            for device, nbytes in sample.bytes_by_device().items()
+        )
 
     # the thread -----------------------------------------------------------------
 
