@@ -1,8 +1,8 @@
 """What autograd nodes keep for backward, read without running anything of the user's.
 
-From torch 2.10 on, what was saved shows itself. Older ones only unpack it, and that runs the hooks that were given for
-it: checkpoints compute again, offloaded tensors come back. So there the nodes that were made under hooks are known by
-their numbers, and left unread.
+The newest releases show what was saved (2.13 does, 2.9 does not). Older ones only unpack it, and that runs the hooks
+that were given for it: checkpoints compute again, offloaded tensors come back. So there the nodes that were made under
+hooks are known by their numbers, and left unread.
 """
 
 from __future__ import annotations
