@@ -8,7 +8,7 @@ from torch import nn
 
 from torch_inspector.facts import Place
 from torch_inspector.observe.keys import Keys
-from torch_inspector.observe.ledger import Ledger, parameters_of
+from torch_inspector.observe.ledger import Ledger, parameters_of, some_values
 
 HERE, THERE = Place(1, 3), Place(1, 9)
 FEATURES = torch.randn(8, 3)
@@ -211,3 +211,18 @@ def test_parameters_behind_a_property_are_not_asked_for():
             raise AssertionError
 
     assert parameters_of(Wrapped()) == []
+
+
+def test_values_are_not_read_where_there_are_none_to_read():
+    seen = []
+
+    def loss(value):
+        seen.append(some_values(value))
+        return value.sum()
+
+    torch.func.grad(loss)(torch.ones(3))
+    emptied = torch.ones(3)
+    emptied.untyped_storage().resize_(0)
+    assert seen == [None]
+    assert some_values(emptied) is None
+    assert some_values(torch.ones(3)) == (1.0, 1.0, 1.0)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import Place
-from torch_inspector.observe import kinds
+from torch_inspector.observe import kinds, private
 
 Mark = tuple[int, int] | None
 """Address and version of one gradient; None if there is none."""
@@ -39,6 +39,10 @@ Values = tuple[float, ...] | None
 def some_values(tensor: torch.Tensor) -> Values:
     """A few values of a tensor on the CPU, the same ones each time; None for other tensors. About 8 µs."""
     if not tensor.is_cpu or tensor.layout != torch.strided or not tensor.is_contiguous() or not tensor.numel():
+        return None
+    # Wrapped by `torch.func` it has no storage of its own, and one that was resized to zero must not be read.
+    storage = private.storage_of(tensor)
+    if storage is None or storage[1] < tensor.numel() * tensor.element_size():
         return None
     with torch.no_grad():
         flat = tensor.detach().view(-1)
