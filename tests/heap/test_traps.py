@@ -234,6 +234,28 @@ def test_a_deep_nest_has_a_name():
     assert path.startswith("nest[0][0]")
 
 
+@pytest.mark.parametrize("first", ["storage", "tensor"])
+def test_a_cycle_is_one_whether_its_tensor_or_its_storage_was_known_to_python_first(first):
+    done = in_a_process(f"""
+        import gc, torch
+        from torch_inspector.observe.heap.explain import Roots, explain
+        gc.disable()
+        class C: pass
+        def make():
+            c = C()
+            if {first!r} == "storage":
+                storage = torch.UntypedStorage(28_000)
+                c.data = torch.empty(0).set_(storage)
+            else:
+                c.data = torch.randn(7_000)
+            c.me = c
+            c.data.untyped_storage()
+        make()
+        print({{row.kind for row in explain(Roots({{}}), 10.0).rows if row.nbytes == 28_000}})
+    """)
+    assert done.stdout.strip() == "{'cycle'}", done.stderr[-500:]
+
+
 def test_a_cycle_that_a_variable_leads_to_is_no_cycle():
     holder: dict[str, object] = {"data": torch.randn(2_000)}
     holder["self"] = holder

@@ -183,7 +183,8 @@ class Look:
 
     def _count_rest(self) -> None:
         """Counts what no root leads to: cycles, and what C++ holds."""
-        for thing in self._census():
+        # A storage is held by its tensors, which Python does not see: they come first.
+        for thing in sorted(self._census(), key=lambda one: not kinds.is_a(one, torch.Tensor)):
             _count(self.account, thing, REST)
         rest = Found()
         holders = (piece.holder for piece in self.account.pieces.values() if piece.phase == REST)
