@@ -29,7 +29,7 @@ def test_saved_tensors_run_no_hook():
     weight = torch.ones(3, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(lambda value: value, unpack):
         out = (weight * weight).exp()
-    assert [type(one) for one in values(out.grad_fn)] in ([], [torch.Tensor])
+    assert [type(one) for one in values(out.grad_fn)] == [torch.Tensor] * saved.shows_itself
     assert unpacked == []
     assert values((weight * weight).exp().grad_fn)
 
@@ -66,9 +66,15 @@ def test_freed_values_of_a_custom_function_are_nothing():
 
 
 def test_lists_of_saved_tensors_are_seen_one_by_one():
-    weights = [torch.ones(2, requires_grad=True) for _ in range(3)]
-    out = torch.linalg.multi_dot([torch.ones(2, 2) * w for w in weights])
-    assert all(one is None or isinstance(one, torch.Tensor) for one in values(out.grad_fn))
+    out = torch.ones(2, 3, requires_grad=True)[torch.tensor([0]), torch.tensor([1])]
+    assert [one.tolist() for one in values(out.grad_fn)] == [[0], [1]]
+
+
+def test_hooks_that_were_refused_hide_nothing():
+    with torch.autograd.graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
+        torch.autograd.graph.saved_tensors_hooks(lambda value: value, lambda value: value).__enter__()
+    weight = torch.ones(3, requires_grad=True)
+    assert values((weight * weight).grad_fn)
 
 
 @pytest.mark.skipif(saved.shows_itself, reason="this torch shows what was saved: nothing is unpacked")

@@ -92,9 +92,14 @@ class HookedBlocks:
 
     def _wrap_enter(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(*args: Any, **kwargs: Any) -> Any:
+            try:
+                result = original(*args, **kwargs)
+            except BaseException as error:  # where hooks are forbidden, none are set
+                unframe(error)
+                raise
             if not torch.compiler.is_dynamo_compiling():
                 self.begin()
-            return original(*args, **kwargs)
+            return result
 
         return enter
 
@@ -102,7 +107,11 @@ class HookedBlocks:
         def leave(*args: Any, **kwargs: Any) -> Any:
             if not torch.compiler.is_dynamo_compiling():
                 self.end()
-            return original(*args, **kwargs)
+            try:
+                return original(*args, **kwargs)
+            except BaseException as error:
+                unframe(error)
+                raise
 
         return leave
 
