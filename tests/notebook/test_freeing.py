@@ -39,6 +39,14 @@ def test_one_output_of_several(notebook):
     assert second() is None
 
 
+def test_what_else_hangs_on_the_shell_is_no_output(notebook):
+    notebook.shell.user_ns_hidden["cache"] = torch.randn(400, 300)
+    report = asking.memory(shell=notebook.shell)
+    assert [row.kind for row in report.rows if row.nbytes == 480_000] == ["IPython"]
+    assert {item.word for item in plan(report)} == set()
+    notebook.shell.user_ns_hidden.pop("cache")
+
+
 def test_cycles_leave_outputs_and_the_exception(notebook):
     notebook.run("def step():\n    hidden = torch.randn(700, 300)\n    raise ValueError('no')\nstep()")
     notebook.run("torch.randn(400, 300)")

@@ -32,7 +32,7 @@ class Item(NamedTuple):
 
 def plan(report: MemoryReport) -> list[Item]:
     """What would be let go of, with the bytes that this would free at most."""
-    outputs, failed, cycles = (_sum(report.holding([kind])) for kind in ("IPython", "exception", "cycle"))
+    outputs, failed, cycles = (_sum(_rows_for(report, word)) for word in ("outputs", "exception", "cycles"))
     cached = sum(
         max((one.reserved_nbytes or 0) - (one.allocated_nbytes or 0), 0) for one in report.totals if one.reserved_nbytes
     )
@@ -78,7 +78,7 @@ def let_go(shell: Any, report: MemoryReport, *, traceback: bool) -> None:
         report: The account that was shown.
         traceback: True to drop the last exception too; `%debug` has nothing to look at then.
     """
-    _drop_outputs(shell, report.holding(["IPython"]))
+    _drop_outputs(shell, _rows_for(report, "outputs"))
     if traceback:
         _drop_exception(shell)
     gc.collect()
@@ -98,7 +98,7 @@ def let_go_of(shell: Any, report: MemoryReport, word: str, path: str = "") -> in
         Bytes that torch's allocators gave back to their devices; 0 for every other item.
     """
     if word == "outputs":
-        _drop_outputs(shell, [row for row in report.holding(["IPython"]) if path in ("", row.path)])
+        _drop_outputs(shell, [row for row in _rows_for(report, "outputs") if path in ("", row.path)])
     elif word == "exception":
         _drop_exception(shell)
     if word != "cache":
@@ -169,6 +169,11 @@ def _backends() -> list[Any]:
     torch = sys.modules.get("torch")
     found = [getattr(torch, name, None) for name in ("cuda", "xpu")]
     return [one for one in found if one is not None and getattr(one, "is_initialized", bool)()]
+
+
+def _rows_for(report: MemoryReport, word: str) -> list[MemoryRow]:
+    """The rows that an item of the plan lets go of: what else hangs on the shell is nobody's output."""
+    return [row for row in report.rows if word_for(row) == word]
 
 
 def _sum(rows: Iterable[MemoryRow]) -> int:
