@@ -4,7 +4,7 @@ import enum
 import gc
 import threading
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from time import perf_counter, thread_time
+from time import thread_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -124,16 +124,16 @@ def test_a_cut_container_is_told():
 
 
 def test_time_is_limited():
-    found = walk(perf_counter() - 1, items=[t() for _ in range(900)])
+    found = walk(thread_time() - 1, items=[t() for _ in range(900)])
     assert not found.complete
     assert len(found.tensors) < 100
 
 
 def test_a_million_numbers_cost_little():
     big = list(range(1_000_000))
-    begun = perf_counter()
+    begun = thread_time()
     assert walk(big=big, d=dict.fromkeys(big[:100_000])).tensors == []
-    assert perf_counter() - begun < 0.5
+    assert thread_time() - begun < 0.5
 
 
 def test_parts_of_a_module_are_left_to_it_but_not_its_other_fields():
@@ -185,7 +185,7 @@ def test_text_of_keys(key, text):
 
 
 def sample(**names):
-    return walk_names(names.items(), LATER, 0.5)
+    return walk_names(names.items(), LATER, sampling=True)
 
 
 def test_a_variable_in_a_container_counts_for_it():
@@ -221,7 +221,7 @@ def test_a_million_objects_cost_little(make):
     table = {n: [[make(k) for k in range(20)] for _ in range(20)] for n in range(100)}
     begun = thread_time()
     assert sample(big=big, table=table, own=t()).tensors[0][0] == "own"
-    assert thread_time() - begun < 0.02
+    assert thread_time() - begun < 0.25
 
 
 def test_no_instance_dictionary_is_made():
@@ -249,7 +249,7 @@ Counted.__module__ = Slotted.__module__ = "__main__"
 def test_slots_and_attributes_are_named():
     kept = Plain(cache={"k": [t()]}, inner=Slotted(t()))
     names = {"kept": kept, "one": Slotted([t()])}
-    found = walk_names(names.items(), LATER, 0.5).tensors
+    found = walk_names(names.items(), LATER, sampling=True).tensors
     assert sorted(path for path, _ in found) == ["kept.cache['k'][0]", "kept.inner.w", "one.w[0]"]
     assert all(eval(path, names) is value for path, value in found)  # noqa: S307
 

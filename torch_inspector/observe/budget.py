@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from time import perf_counter, thread_time
 
-# On a machine where other programs run, a look takes longer than the time that it is charged.
-_PATIENCE = 2.0
-
 
 class Budget:
     """Seconds that may be spent on looking, in pieces.
@@ -33,9 +30,9 @@ class Budget:
         self.spent_s += thread_time() - begun
 
     def deadline(self) -> float:
-        """The `perf_counter()` time at which a look that begins now has to stop."""
+        """The `thread_time()` time at which a look that begins now has to stop."""
         left_s = max(self._least_s, self._share_s()) - self.spent_s
-        return perf_counter() + _PATIENCE * left_s
+        return thread_time() + left_s
 
     def _share_s(self) -> float:
         return self._share_ratio * (perf_counter() - self._start)

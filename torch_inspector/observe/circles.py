@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterable
-from time import perf_counter, thread_time
+from time import thread_time
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -68,7 +68,7 @@ class Circles:
         found: dict[str, CircleFact] = {}
         for key in waiting:
             thing = self._keys.live(key)
-            inside = storages_of(walk_paths([("", thing)], perf_counter() + _LOOK_S))
+            inside = storages_of(walk_paths([("", thing)], thread_time() + _LOOK_S))
             nbytes = sum(n for storage, n in inside.items() if storage not in held)
             held |= inside.keys()
             kind = kinds.class_name(thing)

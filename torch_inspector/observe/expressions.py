@@ -181,10 +181,13 @@ def found(reading: Reading, judges: Judges) -> Iterator[ExpressionFact]:
         return
     for scope in _scopes(reading, tree):
         for node, statement in candidates(scope.node):
+            wanted = judges.get(type(node))
+            if not wanted:
+                continue
             if thread_time() > reading.deadline:
                 return
             scope.names = _at(scope, statement)
-            for judge in judges.get(type(node), ()):
+            for judge in wanted:
                 yield from judge(scope, node, statement)
 
 

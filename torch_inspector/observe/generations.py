@@ -11,7 +11,6 @@ import gc
 import re
 import sys
 from collections.abc import Mapping
-from time import perf_counter
 from typing import Any
 
 from torch_inspector.facts import ElderFact
@@ -22,7 +21,7 @@ from torch_inspector.observe.namespace import Names, hidden
 from torch_inspector.observe.reach import Reach
 
 # Processor and wall time for the search, which is rare.
-_PROOF_S, _PROOF_WALL_S = 0.020, 0.25
+_PROOF_S = 0.020
 # Less is not worth it.
 _SMALL_NBYTES = 64 << 10
 _LOOP = re.compile(r"^[ \t]*(async +)?(for|while)\b", re.MULTILINE)
@@ -105,13 +104,13 @@ def _fact(
 
 def _holder(wanted: set[int], variables: Mapping[str, Any], history: Mapping[Any, Any]) -> str | None:
     """The variable that leads to some storages, empty if none does; None if the notebook does, or it is not known."""
-    reach, deadline, count = Reach(wanted, (history, variables), _PROOF_S), perf_counter() + _PROOF_WALL_S, len(wanted)
-    reach.search(notebooks_own(variables, history), deadline)
+    reach, count = Reach(wanted, (history, variables), _PROOF_S), len(wanted)
+    reach.search(notebooks_own(variables, history))
     if not reach.complete or len(reach.wanted) < count:
         return None
     for name, value in list(variables.items()):
         if not hidden(name):
-            reach.search([value], deadline)
+            reach.search([value])
             if len(reach.wanted) < count:
                 return str(name)
     return "" if reach.complete else None

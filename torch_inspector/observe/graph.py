@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from time import perf_counter
+from time import thread_time
 from typing import Any, NamedTuple
 
 import torch
@@ -109,7 +109,7 @@ class GraphReader:
 
         Args:
             roots: Values of `grad_fn`.
-            deadline: `perf_counter()` time at which to stop.
+            deadline: `thread_time()` time at which to stop.
             limit: Most nodes to read.
 
         Returns:
@@ -124,7 +124,7 @@ class GraphReader:
         ends = stack[-_ROOTS:]
         lowest = walk.lowest = private.node_number(stack[-1]) - private.deep_walk_limit()
         while stack:
-            if len(walk.nodes) >= limit or (len(walk.nodes) % _CLOCK_EVERY == 0 and perf_counter() > deadline):
+            if len(walk.nodes) >= limit or (len(walk.nodes) % _CLOCK_EVERY == 0 and thread_time() > deadline):
                 walk.complete = False
                 break
             self._visit(stack.pop(), walk, stack, lowest)

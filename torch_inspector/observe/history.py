@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # Processor time to find out whether anything else holds a result. It is spent once, and again when the number of
 # references to a result has changed.
 _PROOF_S = 0.020
-# Wall time for the same, for machines on which other programs run.
-_PROOF_WALL_S = 0.25
+# The same for reading graphs.
+_GRAPHS_S = 0.25
 # Elements of a result that are looked at first.
 _ELEMENTS = 1_000
 
@@ -136,7 +136,7 @@ class OutputHistory:
             history: IPython's `Out`.
             variables: The user's namespace.
             user: What the walk of the variables found.
-            deadline: `perf_counter()` time at which to stop.
+            deadline: `thread_time()` time at which to stop.
         """
         results = list(_results(history, deadline))
         marks = [result.mark() for result in results]
@@ -153,7 +153,7 @@ class OutputHistory:
         if not results:
             return ()
         held = _paths_of_storages(user)
-        deadline = perf_counter() + _PROOF_WALL_S
+        deadline = thread_time() + _GRAPHS_S
         for result in results:
             result.storages = storages_of(result.names)
             self._note_names(result, held)
@@ -195,7 +195,7 @@ class OutputHistory:
                 return set()
             alone = alone - walk.storages.keys()
         reach = Reach(alone, (history, variables), _PROOF_S)
-        reach.search((value for name, value in list(variables.items()) if not hidden(name)), deadline)
+        reach.search(value for name, value in list(variables.items()) if not hidden(name))
         return reach.wanted if reach.complete else set()
 
     def _fact(self, result: _Result, alone: set[int]) -> HolderFact:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.place import Places
 
 # Time for the hooks of called models, which is all or nothing, and for whether anything else leads to a pile.
-_LOOK_S, _PROOF_S, _PROOF_WALL_S = 0.004, 0.020, 0.25
+_LOOK_S, _PROOF_S = 0.004, 0.020
 # A pile of less, or of fewer, is not worth a search for other holders.
 _SMALL_NBYTES, _FEW = 64 << 10, 4
 _CLOCK_EVERY = 32
@@ -93,11 +93,11 @@ class Hooks:
     def _held(self, user: Names, called: frozenset[int]) -> list[_Held]:
         """Containers that hooks of the user's modules know, each with these hooks; none if time ran out."""
         found: dict[int, _Held] = {}
-        deadline = perf_counter() + _LOOK_S
+        deadline = thread_time() + _LOOK_S
         modules = [(path, module, self._keys.of(module)) for path, module in user.modules]
         own = [one for one in modules if one[2] in called] or modules
         for hook in chain.from_iterable(_hooks(*one) for one in own):
-            if perf_counter() > deadline:
+            if thread_time() > deadline:
                 return []
             for root in roots_of(hook.function) if hook is not None else ():
                 found.setdefault(id(root.value), _Held(root)).hooks.append(hook)  # type: ignore[arg-type]
@@ -136,8 +136,7 @@ class Hooks:
         if key not in self._alone:
             registries = [hook.registry for hook in held.hooks]
             reach = Reach(set(pile.storages), (history, variables, *registries), _PROOF_S)
-            values = (value for name, value in list(variables.items()) if not hidden(name))
-            reach.search(values, perf_counter() + _PROOF_WALL_S)
+            reach.search(value for name, value in list(variables.items()) if not hidden(name))
             self._alone[key] = reach.complete and len(reach.wanted) == len(pile.storages)
         return self._alone[key]
 

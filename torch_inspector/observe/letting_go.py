@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import thread_time
 from types import FunctionType, GeneratorType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.keys import Keys
 
 # Time for what is deleted, and for the search, which is rare.
-_LOOK_S, _PROOF_S, _PROOF_WALL_S = 0.003, 0.020, 0.25
+_LOOK_S, _PROOF_S = 0.003, 0.020
 # Less is not worth the search.
 _SMALL_NBYTES = 64 << 10
 # Deletions of one cell, and graphs that are read for one.
@@ -76,7 +76,7 @@ class LettingGo:
         """Notes what the variables that a cell is going to delete lead to."""
         self._text, self._targets = deletions(code), []
         if self._text is not None:
-            deadline = perf_counter() + _LOOK_S
+            deadline = thread_time() + _LOOK_S
             for deletion in self._text.found[:_TARGETS]:
                 self._targets.extend(self._target(deletion, variables, deadline))
 
@@ -128,13 +128,12 @@ class LettingGo:
             _claim(holders, left, _Holder(path, how, kind, held))
         if left and sum(target.storages[key] for key in left) >= _SMALL_NBYTES:
             own.wanted = set(left)
-            deadline = perf_counter() + _PROOF_WALL_S
-            own.search(notebooks_own(variables, history), deadline)
+            own.search(notebooks_own(variables, history))
             left = set(own.wanted)
             for name, value in list(variables.items()):
                 if not hidden(name) and own.wanted:
                     before = set(own.wanted)
-                    own.search([value], deadline)
+                    own.search([value])
                     _claim(holders, left, _Holder(str(name), _how(value), kinds.class_name(value), before - own.wanted))
         sizes = {path: sum(target.storages[key] for key in one.storages) for path, one in holders.items()}
         path = max(sizes, key=lambda one: sizes[one], default="")
@@ -144,7 +143,7 @@ class LettingGo:
         """Variables with history, with what their graphs hold; the newest first."""
         made = [(path, node) for path, tensor in user.tensors if (node := node_of(tensor)) is not None]
         for path, node in made[-_GRAPHS:]:
-            walk = self._reader.walk([node], perf_counter() + _LOOK_S)
+            walk = self._reader.walk([node], thread_time() + _LOOK_S)
             if walk is not None:
                 spent = not walk.live_count
                 yield path, "spent graph" if spent else "graph", "Tensor", walk.storages.keys() | walk.leaf_storages

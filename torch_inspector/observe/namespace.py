@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import compress
-from time import perf_counter, thread_time
+from time import thread_time
 from typing import Any
 
 import torch
@@ -58,25 +59,29 @@ class Names:
 
 def hidden(name: object) -> bool:
     """True for names that IPython keeps for itself."""
-    if type(name) is not str or name in _IPYTHONS:
-        return True
-    return name[:1] == "_" and _HISTORY.match(name) is not None
+    return type(name) is not str or (name[:1] == "_" and _is_history(name)) or name in _IPYTHONS
 
 
-def walk_names(names: Iterable[tuple[Any, Any]], deadline: float, cpu_s: float | None = None) -> Names:
+# Long notebooks have thousands of such names, the same after every cell.
+@lru_cache(maxsize=8_192)
+def _is_history(name: str) -> bool:
+    return _HISTORY.match(name) is not None
+
+
+def walk_names(names: Iterable[tuple[Any, Any]], deadline: float, *, sampling: bool = False) -> Names:
     """Finds what a set of variables leads to, breadth first, so that short paths win.
 
     Args:
         names: Names and values.
-        deadline: `perf_counter()` time at which to stop.
-        cpu_s: Processor time for a walk that samples; None for one that looks into everything.
+        deadline: `thread_time()` time at which to stop.
+        sampling: True for a walk that looks into samples, False for one that looks into everything.
     """
-    return _Search(deadline, cpu_s, path_of_name).run(names)
+    return _Search(deadline, path_of_name, sampling=sampling).run(names)
 
 
-def walk_paths(paths: Iterable[tuple[str, Any]], deadline: float, cpu_s: float | None = None) -> Names:
-    """The same for objects that have a path already."""
-    return _Search(deadline, cpu_s, str).run(paths)
+def walk_paths(paths: Iterable[tuple[str, Any]], deadline: float) -> Names:
+    """The same for objects that have a path already; looks into everything."""
+    return _Search(deadline, str, sampling=False).run(paths)
 
 
 class _Spot:
@@ -121,9 +126,8 @@ class _Spot:
 class _Search:
     """One walk."""
 
-    def __init__(self, deadline: float, cpu_s: float | None, root_path: Callable[[Any], str]) -> None:
-        self._deadline, self._sampling, self._root_path = deadline, cpu_s is not None, root_path
-        self._cpu_deadline = float("inf") if cpu_s is None else thread_time() + cpu_s
+    def __init__(self, deadline: float, root_path: Callable[[Any], str], *, sampling: bool) -> None:
+        self._deadline, self._root_path, self._sampling = deadline, root_path, sampling
         self._sorts: dict[int, str] = dict.fromkeys(sorts.ATOMS, "skip")
         self._skip = set(sorts.ATOMS)
         self._things: set[int] = set()
@@ -158,10 +162,10 @@ class _Search:
                 self.found.groups[id(group.container)] = group
 
     def _stop(self) -> bool:
-        if self._count % _CLOCK_EVERY == 0:
-            late = perf_counter() > self._deadline or thread_time() > self._cpu_deadline
-            if late or (self._sampling and self._barren > _BARREN):
-                self._over, self.found.complete = True, False
+        if self._count % _CLOCK_EVERY == 0 and (
+            thread_time() > self._deadline or (self._sampling and self._barren > _BARREN)
+        ):
+            self._over, self.found.complete = True, False
         self._count += 1
         return self._over
 

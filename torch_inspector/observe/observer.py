@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import torch
@@ -241,7 +241,7 @@ class TorchObserver:
         """What holds now."""
         called = self._forwards.called()
         look = Look(
-            names, history, perf_counter() + budget_s, self._nodes_before, full, called, cell.code, cell.line_offset
+            names, history, thread_time() + budget_s, self._nodes_before, full, called, cell.code, cell.line_offset
         )
         taken = self._snapshots.take(look, cell.number)
         graphs, pins = taken.graphs, taken.pins

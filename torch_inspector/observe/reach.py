@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from time import perf_counter, thread_time
+from time import thread_time
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -49,20 +49,19 @@ class Reach:
         self._gradients = gradients_readable()
         self._seen: set[int] = {id(thing) for thing in without}
         self._sorts: dict[int, str] = dict.fromkeys(_NOTHING, "skip")
-        self._cpu_deadline = thread_time() + cpu_s
+        self._deadline = thread_time() + cpu_s
 
-    def search(self, roots: Iterable[Any], deadline: float) -> None:
+    def search(self, roots: Iterable[Any]) -> None:
         """Follows all references from the roots, until everything wanted is found.
 
         Args:
             roots: The values of the user's variables.
-            deadline: `perf_counter()` time at which to stop.
         """
         level = self._new(list(roots))
         while level and self.wanted:
             following: list[Any] = []
             for start in range(0, len(level), _CHUNK):
-                if thread_time() > self._cpu_deadline or perf_counter() > deadline:
+                if thread_time() > self._deadline:
                     self.complete = False
                     return
                 following += self._new(gc.get_referents(*level[start : start + _CHUNK]))

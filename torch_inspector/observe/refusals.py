@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -129,7 +129,7 @@ class _Look:
 
     def _with_graph(self, fact: RefusalFact, seen: list[tuple[Scene, Seen]]) -> RefusalFact:
         nodes = [root.grad_fn for root in self.roots if root.grad_fn is not None]
-        walk = self.reader.walk(nodes, perf_counter() + _PATIENCE_S)
+        walk = self.reader.walk(nodes, thread_time() + _PATIENCE_S)
         if walk is None:
             return fact
         border = self._border(fact.number)
@@ -178,7 +178,7 @@ class _Look:
         """True if a tensor beside the loss, such as the state for the next step, comes from the same old nodes."""
         if _number(tensor) < 0:
             return False
-        walk = self.reader.walk([tensor.grad_fn], perf_counter() + _PATIENCE_S / 4, _FEW)
+        walk = self.reader.walk([tensor.grad_fn], thread_time() + _PATIENCE_S / 4, _FEW)
         return walk is not None and not crossed.isdisjoint(walk.numbers)
 
     def _kept_attributes(self) -> frozenset[str]:

@@ -77,7 +77,7 @@ class RetainedGraphs:
             names: What the user's variables lead to.
             held: Gives storages that variables hold anyway; their bytes do not count as the graph's.
             since: Number of the first autograd node of this cell.
-            deadline: `perf_counter()` time at which to stop.
+            deadline: `thread_time()` time at which to stop.
         """
         found = sorted(_kept(names), key=_Kept.newest, reverse=True)[:_GROUPS]
         numbers: dict[str, set[int]] = {}

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 # Facts of one kind per snapshot; the rest is counted as "at least".
 _TENSORS = 500
 _MODULES = 200
-# The walk of the variables after a cell: processor time that it may always take, and wall time beyond the deadline
-# that it may lose to other programs.
+# The walk of the variables after a cell may always take so long.
 _WALK_S = 0.002
-_WALK_WALL_S = 0.1
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
 _BUDGET_S = 0.020
 _PARTS = (
@@ -77,6 +75,7 @@ class Look:
     history: Mapping[Any, Any]
     """IPython's `Out`; empty elsewhere."""
     deadline: float
+    """The `thread_time()` time at which to stop: what a look costs is the same on a busy machine."""
     since: int = 0
     """Number of the first autograd node of the cell."""
     full: bool = False
@@ -137,9 +136,8 @@ class Snapshots:
     def _walk(self, look: Look) -> namespace.Names:
         if look.full:
             return namespace.walk_names(_visible(look.names), look.deadline)
-        budget_s = look.deadline - perf_counter()
-        cpu_s = max(_WALK_S, budget_s - _BUDGET_S)
-        return namespace.walk_names(_visible(look.names), look.deadline + _WALK_WALL_S, cpu_s)
+        deadline = max(thread_time() + _WALK_S, look.deadline - _BUDGET_S)
+        return namespace.walk_names(_visible(look.names), deadline, sampling=True)
 
     def _take(self, look: Look, cell: int | None) -> Snapshot:
         names = self._walk(look)
@@ -236,7 +234,7 @@ class Snapshots:
     def _holders(self, names: namespace.Names, look: Look) -> tuple[Any, ...]:
         if not look.history:
             return ()
-        return self._history.facts(look.history, look.names, names, look.deadline + _WALK_WALL_S)
+        return self._history.facts(look.history, look.names, names, look.deadline)
 
     def _traceback_facts(self, names: namespace.Names, look: Look, cell: int | None) -> tuple[Any, ...]:
         if self._tracebacks is None:

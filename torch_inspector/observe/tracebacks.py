@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LAST = "sys.last_value"
 # Time to look for exceptions in variables, then, for each exception that is new, into its frames, and for whether
 # anything else holds what is there.
-_SEARCH_S, _FRAMES_S, _PROOF_S, _PROOF_WALL_S = 0.0003, 0.010, 0.020, 0.25
+_SEARCH_S, _FRAMES_S, _PROOF_S, _GRAPHS_S = 0.0005, 0.010, 0.020, 0.25
 # Exceptions of one cell that are looked into.
 _NEW = 16
 # Less is not worth the search for other holders.
@@ -116,7 +116,7 @@ class Tracebacks:
         if not self._handling:
             return []
         shown = [(name, value) for name, value in dict(variables).items() if not hidden(name)]
-        return exceptions_in(shown, perf_counter() + _SEARCH_S)
+        return exceptions_in(shown, thread_time() + _SEARCH_S)
 
     def _raised_by(self, error: BaseException) -> int | None:
         """The cell whose execution raised an exception: that of the outermost frame which runs a known one."""
@@ -132,7 +132,7 @@ class Tracebacks:
 
     def _look(self, new: list[_Kept], roots: _Roots) -> dict[int, TracebackFact]:
         """What only the frames of some exceptions keep; what several share counts for the first."""
-        deadline = perf_counter() + _FRAMES_S
+        deadline = thread_time() + _FRAMES_S
         seen = set(storages_of(roots.user))
         found = {one.key: self._locals(one.error, seen, deadline) for one in new}
         candidates = {key: n for each in found.values() for local in each for key, n in local.storages().items()}
@@ -144,7 +144,7 @@ class Tracebacks:
         found: list[_Local] = []
         frames = sorted(frames_of(error), key=lambda passed: self._places.file_of(passed.frame) is None)
         for passed in frames:
-            if perf_counter() < deadline and _has_locals(passed):
+            if thread_time() < deadline and _has_locals(passed):
                 found += self._in_frame(passed, seen, deadline)
         self._read_graphs(found, seen, deadline)
         return found
@@ -178,14 +178,14 @@ class Tracebacks:
 
     def _alone(self, candidates: Mapping[int, int], roots: _Roots) -> set[int]:
         """Those of some storages that nothing of the user's leads to, none of them if that could not be found out."""
-        deadline = perf_counter() + _PROOF_WALL_S
+        deadline = thread_time() + _GRAPHS_S
         nodes = [node for _, tensor in roots.user.tensors if (node := node_of(tensor)) is not None]
         walk = self._reader.walk(nodes, deadline) if nodes else None
         if nodes and (walk is None or not walk.complete):
             return set()
         alone = candidates.keys() - (walk.storages.keys() if walk is not None else ())
         reach = Reach(alone, (roots.history, roots.variables, *roots.left_out()), _PROOF_S)
-        reach.search(roots.values(), deadline)
+        reach.search(roots.values())
         return reach.wanted if reach.complete else set()
 
 

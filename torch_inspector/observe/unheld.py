@@ -6,7 +6,7 @@ Holds no tensor. Whether somebody changes them by hand is told by version counte
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import perf_counter, thread_time
+from time import thread_time
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,7 +34,7 @@ _TWICE = 2
 # Optimizers of one cell whose modules are noted when they are made.
 _MADE = 20
 # Frames of the user, wall time that other programs may take, and processor time, for the search of names.
-_FRAMES, _SEARCH_S, _SEARCH_CPU_S = 4, 0.100, 0.002
+_FRAMES, _SEARCH_S = 4, 0.002
 _NAMES_KEPT = 8
 # Searches for one optimizer in one cell; a second one only where the first has found nothing.
 _SEARCHES = 2
@@ -244,15 +244,15 @@ def _modules_in(frame: FrameType) -> list[Any]:
 
 def _names_around(recorder: Recorder, frame: FrameType) -> Iterator[Names]:
     """What the variables of the user's frames lead to, from the innermost frame outwards, then the notebook's own."""
-    deadline, here = perf_counter() + _SEARCH_S, recorder.places.user_frame(frame)
+    here = recorder.places.user_frame(frame)
     for _ in range(_FRAMES):
         if here is None:
             return
         with locals_of(here) as values:
             variables = [(name, value) for name, value in list(values.items()) if not hidden(name)]
-        yield walk_names(variables, deadline, _SEARCH_CPU_S)
+        yield walk_names(variables, thread_time() + _SEARCH_S, sampling=True)
         if here.f_code.co_name != "<module>" and here.f_back is None:
             return
         outer, here = here, recorder.places.user_frame(here.f_back)
     variables = [(name, value) for name, value in list(outer.f_globals.items()) if not hidden(name)]
-    yield walk_names(variables, deadline, _SEARCH_CPU_S)
+    yield walk_names(variables, thread_time() + _SEARCH_S, sampling=True)

@@ -7,8 +7,10 @@ once at the end of a cell. Nothing here waits for a device.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from time import perf_counter
+from functools import lru_cache
+from time import thread_time
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +89,7 @@ class ValueWatch:
         """The operation that made a loss not finite, from what its graph has saved."""
         if self._reader is None or root.grad_fn is None:
             return None
-        walk = self._reader.walk([root.grad_fn], perf_counter() + _GRAPH_S)
+        walk = self._reader.walk([root.grad_fn], thread_time() + _GRAPH_S)
         return origins.origin(walk) if walk is not None else None
 
     def after(self, place: Place, index: int) -> None:
@@ -226,7 +228,8 @@ def _is_mask(fact: ExtremeFact) -> bool:
 
 def _lists_of(names: Mapping[str, Any], code: str) -> Iterator[tuple[str, list[Any]]]:
     """Lists of numbers in variables, in dictionaries, and in attributes of the user's own objects."""
-    for name, value in [pair for pair in dict(names).items() if type(pair[0]) is str and pair[0] in code][:_LISTS]:
+    words = _words(code)
+    for name, value in [pair for pair in dict(names).items() if type(pair[0]) is str and pair[0] in words][:_LISTS]:
         if type(value) is list:
             yield name, value
         elif type(value) is dict:
@@ -234,6 +237,11 @@ def _lists_of(names: Mapping[str, Any], code: str) -> Iterator[tuple[str, list[A
         elif kinds.module_of(type(value)) == "__main__":
             fields = list(kinds.fields_of(value).items())[:_LISTS]
             yield from ((f"{name}.{key}", one) for key, one in fields if _is_list(key, one))
+
+
+@lru_cache(maxsize=8)
+def _words(code: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[^\W\d]\w*", code))
 
 
 def _is_list(key: Any, value: Any) -> bool:
