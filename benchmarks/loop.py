@@ -45,6 +45,10 @@ loader = DataLoader(TensorDataset(torch.randn(3200, 20), torch.randint(0, 10, (3
 """
 
 
+# Steps of the cell before each that is timed; a multiple of the length of an epoch.
+_FIRST_STEPS = 100
+
+
 @dataclass(frozen=True)
 class _Load:
     """One loop: what the table calls it, the cell that makes its names, the cell that is timed, and how often."""
@@ -78,8 +82,8 @@ def run() -> Iterator[Row]:
 
 
 def _measure(notebook: Notebook, load: _Load) -> Row:
-    code = load.cell.format(steps=load.steps)
-    pairs = paired(lambda watched: notebook.time(code, watched=watched), load.pairs)
+    code, first = load.cell.format(steps=load.steps), load.cell.format(steps=_FIRST_STEPS)
+    pairs = paired(lambda watched: notebook.time(code, watched=watched, first=first), load.pairs)
     step_us = 1e6 * sorted(pair.without.wall_s for pair in pairs)[len(pairs) // 2] / load.steps
     return ratio_row("loop", f"{load.what} of {step_us:.0f} µs", pairs, load.allowed)
 
