@@ -91,7 +91,8 @@ class BackwardWatch:
                 site.count += 1
                 if not site.count & _UNMARKED:
                     mark()
-                    self._look_again(site, (args, kwargs))
+                    if site.growing:
+                        self._look_again(site, (args, kwargs))
             elif _get_ident() != attention.thread:
                 attention.in_other_thread()
                 return original(*args, **kwargs)
