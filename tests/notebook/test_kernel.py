@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+from tests.notebook.nudge import Nudge
 from tests.notebook.samples import GOOD_LOOP, LOOP, MIMES, RUN_MIME, SETUP, SLUG, as_function, line_of
 from torch_inspector.notebook.display import VIEW_MIME
 
@@ -54,6 +55,7 @@ class Kernel:
 
     def __init__(self):
         self._manager, self._client = start_new_kernel(kernel_name="python3", extra_arguments=["--log-level=ERROR"])
+        self._nudge = Nudge(self._manager)
         self.count = 0
 
     def run(self, source, *, stdin=False, interrupt_s=None):
@@ -80,6 +82,7 @@ class Kernel:
 
     def stop(self):
         """Ends it."""
+        self._nudge.stop()
         self._client.stop_channels()
         self._manager.shutdown_kernel(now=True)
 

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+from tests.notebook.nudge import Nudge
 from tests.notebook.samples import LOOP, SETUP, SLUG
 from torch_inspector.notebook.feed import messages
 from torch_inspector.notebook.feed.channel import COMM_ID, TARGET
@@ -21,6 +22,7 @@ class FrontEnd:
 
     def __init__(self):
         self._manager, self.client = start_new_kernel(kernel_name="python3", extra_arguments=["--log-level=ERROR"])
+        self._nudge = Nudge(self._manager)
         self.heard = []
         self.other = []
 
@@ -37,6 +39,16 @@ class FrontEnd:
         """The next message of one kind."""
         return self.hear(lambda message: message["op"] == op, within)
 
+    def hear_text(self, kind, within=20.0):
+        """The text of the next output of one kind."""
+        count, end = len(self.other), time.monotonic() + within
+        while time.monotonic() < end:
+            self._next(end)
+            for one, content in self.other[count:]:
+                if one == kind:
+                    return content["data"]["text/plain"]
+        raise AssertionError(f"no {kind}; the last were {self.other[-3:]}")
+
     def pause(self, within):
         """All that is heard in so many seconds."""
         count, end = len(self.heard), time.monotonic() + within
@@ -51,6 +63,7 @@ class FrontEnd:
 
     def stop(self):
         """Ends the kernel."""
+        self._nudge.stop()
         self.client.stop_channels()
         self._manager.shutdown_kernel(now=True)
 
@@ -130,9 +143,7 @@ def test_unload_ends_it_and_load_begins_anew(front_end):
     front_end.hear_op("bye")
     assert front_end.client.comm_info(target_name=TARGET, reply=True, timeout=20)["content"]["comms"] == {}
     front_end.client.execute("import threading; [t.name for t in threading.enumerate() if 'torch_inspector' in t.name]")
-    front_end.pause(1)
-    (text,) = [content["data"]["text/plain"] for kind, content in front_end.other[-6:] if kind == "execute_result"]
-    assert text == "[]"
+    assert front_end.hear_text("execute_result") == "[]"
     front_end.client.execute("%load_ext torch_inspector")
     assert front_end.hear_op("sample")["run"] != run
 
@@ -152,7 +163,5 @@ def test_setting_keeps_it_from_starting(front_end):
 
 def test_nothing_was_printed_and_nothing_went_wrong(front_end):
     front_end.client.execute("%torchcheck failures")
-    front_end.pause(1)
-    texts = [content["data"]["text/plain"] for kind, content in front_end.other if kind == "display_data"]
-    assert texts[-1] == "nothing went wrong inside torch_inspector"
+    assert front_end.hear_text("display_data") == "nothing went wrong inside torch_inspector"
     assert [content for kind, content in front_end.other if kind in ("stream", "error")] == []
