@@ -39,7 +39,7 @@ TAGS = {
     "ul",
 }
 ATTRIBUTES = {"class", "role", "aria-label", "aria-hidden", "href", "start", "title"}
-ATTRIBUTES |= {"alt", "width", "height", "src", "open"}
+ATTRIBUTES |= {"alt", "width", "height", "src", "open", "style"}
 VOID = {"br", "hr", "img"}
 SHAPE = (
     r"%3C(?:rect(?: (?:width|height)='\d+'| fill='(?:none|%234c8bf5)'| stroke='%234c8bf5'| stroke-dasharray='3 2')*"

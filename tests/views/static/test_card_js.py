@@ -91,7 +91,6 @@ def test_script_draws_prose_and_hostile_text(tmp_path):
     for mine in result["cards"]:
         assert {tag[1:].rstrip(">").split()[0] for tag in mine["tags"]} <= TAGS
         assert set(mine["names"]) <= ATTRIBUTES
-        }
         links = [tag for tag in mine["tags"] if tag.startswith(("<a ", "<img "))]
         assert all(tag.startswith(("<a class=ti-doc-link href=#torch-inspector-", "<img alt=")) for tag in links)
 

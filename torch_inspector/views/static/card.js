@@ -117,7 +117,7 @@ function picture(className, alt, width, height, view, inside) {
 
 function bar(length) {
   const src = "data:image/gif;base64,R0lGODdhAQABAIAAAEyL9QAAACwAAAAAAQABAAACAkQBADs=";
-  return withAttributes(node("img", ""), { alt: "", width: Math.ceil((length * 140) / FULL), height: 10, src });
+  return withAttributes(node("img", ""), { alt: "", width: Math.ceil((length * 140) / FULL), height: 10, style: "height:10px", src });
 }
 
 function box([width, height, wholeWidth, wholeHeight]) {
@@ -135,9 +135,9 @@ function curve(points) {
 
 // parts ----------------------------------------------------------------------------------------------------------------
 
-function line({ text, tone, strong, slug, address }) {
+function line({ text, tone, strong, slug, address }, { places = true }) {
   if (!SLUG.test(slug)) return [node("p", strong ? "ti-strong" : "", ...toned(tone, text))];
-  const href = `${ADDRESS.test(address) ? address : ""}#torch-inspector-${slug}`;
+  const href = `${places && ADDRESS.test(address) ? address : ""}#torch-inspector-${slug}`;
   return [node("p", "", withAttributes(node("a", "ti-doc-link", text), { href }))];
 }
 
@@ -278,8 +278,8 @@ const body = (card, options) => [node("p", "ti-title", ...toned(card.tone, card.
 /**
  * Replaces what is in `el` by the card, or by a sentence if `card` is none.
  *
- * Options: `copy` gives code that has a caption a button; `found` gets the inside of each finding that can be opened,
- * with the name of its pitfall, in the order of the card.
+ * Options: `copy` gives code that has a caption a button; `places: false` has links lead nowhere else; `found` gets the
+ * inside of each finding that can be opened, with the name of its pitfall, in the order of the card.
  */
 export function draw(el, card, options = {}) {
   if (!isCard(card)) {
