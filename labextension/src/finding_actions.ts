@@ -18,6 +18,8 @@ export class FindingActions {
   private readonly feed;
   /** What an answer is awaited to. */
   private awaited: Request | null = null;
+  /** True until the account comes that follows what was freed. */
+  private awaitsSum = false;
 
   constructor(
     place: HTMLElement,
@@ -220,7 +222,6 @@ export class FindingActions {
   private tellFreeable({ free }: Account): void {
     const { trans } = this.actions;
     if (this.awaitsSum) {
-      // The account that follows what came free.
       this.awaitsSum = false;
       return;
     }
@@ -228,7 +229,7 @@ export class FindingActions {
       el(
         'div',
         { className: 'ti-Freeable', data: { tiItem: item } },
-        el('span', { text: `${what}: ${size(bytes)} – ${why}` }),
+        el('span', { text: `${what}: ${size(bytes)}. ${why.replaceAll('`', '')}.` }),
         button(trans.__('free …'), trans.__('Asks first'), () => {
           this.actions.free({ item, path: '' });
         })
@@ -237,8 +238,6 @@ export class FindingActions {
     const none = trans.__('The notebook itself holds no memory: your own variables do.');
     this.say(rows.length > 0 ? '' : none, ...rows);
   }
-
-  private awaitsSum = false;
 
   private tellFreed(bytes: number): void {
     const { trans } = this.actions;
