@@ -19,9 +19,10 @@ export function addRenderers(
   actions: Actions
 ): void {
   // Consoles, previews and new views of an output show the card as it is.
-  rendermime.addFactory(factory(null, actions), RANK);
+  rendermime.addFactory(factory(null, actions, rendermime), RANK);
   const add = (panel: NotebookPanel): void => {
-    panel.content.rendermime.addFactory(factory(subjects.of(panel), actions), RANK);
+    const own = panel.content.rendermime;
+    own.addFactory(factory(subjects.of(panel), actions, own), RANK);
   };
   notebooks.forEach(add);
   notebooks.widgetAdded.connect((_, panel) => {
@@ -29,11 +30,15 @@ export function addRenderers(
   });
 }
 
-function factory(subject: Subject | null, actions: Actions): IRenderMime.IRendererFactory {
+function factory(
+  subject: Subject | null,
+  actions: Actions,
+  rendermime: IRenderMimeRegistry
+): IRenderMime.IRendererFactory {
   // Safe, so untrusted notebooks are drawn too: everything in a card becomes text.
   return {
     safe: true,
     mimeTypes: [RUN_MIME],
-    createRenderer: () => new RunRenderer(subject, actions)
+    createRenderer: () => new RunRenderer(subject, actions, rendermime)
   };
 }

@@ -3,18 +3,16 @@
  * about its findings is there only as long as the kernel that made it is the one that is connected.
  */
 
-import type { IRenderMime } from '@jupyterlab/rendermime';
-import { Widget } from '@lumino/widgets';
+import { MimeModel } from '@jupyterlab/rendermime';
+import type { IRenderMime, IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { draw, isCard } from '../../torch_inspector/views/static/card.js';
 import type { Actions } from './actions.js';
-import { el } from './el.js';
 import { FindingActions } from './finding_actions.js';
 import { RUN_MIME, readRun } from './saved_run.js';
 import type { SavedRun } from './saved_run.js';
 import type { Subject } from './subject.js';
-
-const TEXT = 'text/plain';
 
 export class RunRenderer extends Widget implements IRenderMime.IRenderer {
   private run: SavedRun | null = null;
@@ -22,13 +20,20 @@ export class RunRenderer extends Widget implements IRenderMime.IRenderer {
   /** The inside of each finding that can be opened. */
   private places: HTMLElement[] = [];
   private shown: FindingActions[] = [];
+  /** What is drawn in place of a card. */
+  private readonly others = new PanelLayout();
 
-  /** `subject` is the notebook that it stands in; null elsewhere, where nothing can be done. */
+  /**
+   * `subject` is the notebook that it stands in, null elsewhere, where nothing can be done; `rendermime` draws the other
+   * forms of an output that holds no card of this version.
+   */
   constructor(
     private readonly subject: Subject | null,
-    private readonly actions: Actions
+    private readonly actions: Actions,
+    private readonly rendermime: IRenderMimeRegistry
   ) {
     super();
+    this.layout = this.others;
     this.addClass('ti-Run');
     subject?.changed.connect(this.decide, this);
   }
@@ -39,20 +44,31 @@ export class RunRenderer extends Widget implements IRenderMime.IRenderer {
     super.dispose();
   }
 
-  renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+  async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     this.clear();
+    for (const old of [...this.others.widgets]) {
+      old.dispose();
+    }
     this.trusted = model.trusted;
     this.run = readRun(model.data[RUN_MIME]);
     this.places = [];
     if (this.run && isCard(this.run.card)) {
       this.drawCard(this.run);
     } else {
-      // Of another version, or no card: its words are there all the same.
-      const words = model.data[TEXT];
-      this.node.replaceChildren(el('pre', { text: typeof words === 'string' ? words : '' }));
+      await this.drawOther(model);
     }
     this.decide();
-    return Promise.resolve();
+  }
+
+  /** Draws the output as if there were no card in it. */
+  private async drawOther({ data, trusted }: IRenderMime.IMimeModel): Promise<void> {
+    const others = Object.fromEntries(Object.entries(data).filter(([mime]) => mime !== RUN_MIME));
+    const mime = this.rendermime.preferredMimeType(others, trusted ? 'any' : 'ensure');
+    if (mime !== undefined) {
+      const drawn = this.rendermime.createRenderer(mime);
+      this.others.addWidget(drawn);
+      await drawn.renderModel(new MimeModel({ data: others, trusted }));
+    }
   }
 
   private drawCard({ card, findings }: SavedRun): void {
