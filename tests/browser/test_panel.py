@@ -63,7 +63,7 @@ class Panel:
         IMAGES.mkdir(parents=True, exist_ok=True)
         size = self.page.viewport_size
         height = int(self.node.bounding_box()["height"])
-        self.page.set_viewport_size({"width": 1200, "height": max(height + 400, 600)})
+        self.page.set_viewport_size({"width": size["width"], "height": max(height + 400, 600)})
         self.node.scroll_into_view_if_needed()
         self.node.screenshot(path=IMAGES / f"panel-{name}.png")
         self.page.set_viewport_size(size)
