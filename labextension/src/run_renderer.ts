@@ -17,8 +17,8 @@ import type { Subject } from './subject.js';
 export class RunRenderer extends Widget implements IRenderMime.IRenderer {
   private run: SavedRun | null = null;
   private trusted = false;
-  /** The inside of each finding that can be opened. */
-  private places: HTMLElement[] = [];
+  /** The inside of each finding; null where nothing can be put. */
+  private places: (HTMLElement | null)[] = [];
   private shown: FindingActions[] = [];
   /** What is drawn in place of a card. */
   private readonly others = new PanelLayout();
@@ -76,9 +76,8 @@ export class RunRenderer extends Widget implements IRenderMime.IRenderer {
       copy: true,
       places: this.trusted,
       found: (inside, slug) => {
-        if (findings[this.places.length]?.slug === slug) {
-          this.places.push(inside);
-        }
+        const same = findings[this.places.length]?.slug === slug;
+        this.places.push(same ? inside : null);
       }
     });
   }
@@ -97,7 +96,7 @@ export class RunRenderer extends Widget implements IRenderMime.IRenderer {
       const { run, subject, actions } = this;
       this.shown = this.places.flatMap((place, index) => {
         const found = run.findings[index];
-        return found ? [new FindingActions(place, found, run, subject, actions)] : [];
+        return found && place ? [new FindingActions(place, found, run, subject, actions)] : [];
       });
     }
     this.node.dataset['tiState'] = this.shown.length > 0 ? 'live' : 'static';

@@ -123,6 +123,16 @@ def copies(lab, panel):
     lab.page.evaluate("() => navigator.clipboard.writeText('')")
     copy.press("Enter")
     lab.page.wait_for_function("async () => (await navigator.clipboard.readText()).startsWith('optimizer')")
+    # Pages that are not served safely have no clipboard of this kind.
+    lab.page.evaluate("() => navigator.clipboard.writeText('')")
+    lab.page.evaluate(
+        "() => { Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true}); }"
+    )
+    copy.click()
+    said.get_by_text("copied").wait_for()
+    assert copy.evaluate("one => one === document.activeElement")
+    lab.page.evaluate("() => { delete navigator.clipboard; }")
+    assert lab.page.evaluate("() => navigator.clipboard.readText()").startswith("optimizer.zero_grad()")
 
 
 def jumps(lab):

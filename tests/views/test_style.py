@@ -40,6 +40,13 @@ def test_with_everything_there_the_whole_sheet_is_used():
     assert re.sub(r"[\s;]", "", style_for(html)) == re.sub(r"[\s;]", "", text)
 
 
+def test_what_holds_for_narrow_panels_comes_last_and_only_where_it_says_something():
+    assert style_for('<div class="ti-card"><td>').endswith(
+        "@container (max-width:30em){.ti-card :is(th,td){font-size:.85em;padding-right:6px}}"
+    )
+    assert "@container" not in style_for('<p class="ti-hint">')
+
+
 def test_rules_about_what_is_not_there_are_left_out():
     assert style_for('<div class="ti-card ti-hint"><p>') == style_for('<p class="ti-hint ti-card">')
     style = style_for('<div class="ti-card ti-hint"><p>')

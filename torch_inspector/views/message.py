@@ -58,7 +58,7 @@ def run_message(
         "version": VERSION,
         "session": session,
         "cell": run.cell.number,
-        "duration_s": run.duration_s,
+        "duration_s": round(run.duration_s, 6),
         "findings": [{**_finding(finding, run), **_status(finding, drawing)} for finding in found],
         "finding_count": len(run.findings),
         "fixed": [_fate(fate) for fate in fixed[:_FINDING_COUNT]],

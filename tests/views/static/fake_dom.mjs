@@ -36,7 +36,7 @@ const { default: widget, draw, isCard } = await import(pathToFileURL(process.arg
 function drawn(card) {
   const el = createElement("main");
   const found = [];
-  draw(el, card, { found: (inside, slug) => found.push([inside.className, slug]) });
+  draw(el, card, { found: (inside, slug) => found.push([inside?.className ?? null, slug]) });
   const there = el.children.flatMap(all);
   const tags = there.map((one) => outline(one)[0]);
   const names = [...new Set(there.flatMap((one) => Object.keys(one.attributes)))];

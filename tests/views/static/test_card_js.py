@@ -81,6 +81,13 @@ def test_script_draws_what_a_bundle_holds(tmp_path):
 
 
 @needs_node
+def test_findings_that_cannot_be_opened_are_counted_too(tmp_path):
+    inside = Details("error: a", (Line("x"),), tone="error", slug="a")
+    card = card_data(Card("t", "error", (inside, Details("error: b", (), tone="error", slug="b"), inside)))
+    assert drawn(tmp_path, [card, card])["cards"][0]["found"] == [["ti-inside", "a"], [None, "b"], ["ti-inside", "a"]]
+
+
+@needs_node
 def test_script_draws_prose_and_hostile_text(tmp_path):
     cards = [CARDS["page"], CARDS["prose"], *(card for text in HOSTILE.values() for card in hostile_cards(text))]
     result = drawn(tmp_path, [card_data(card) for card in cards])

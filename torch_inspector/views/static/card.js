@@ -11,8 +11,6 @@ const FULL = 1000;
 const SLUG = /^[a-z0-9-]{1,80}$/;
 const ADDRESS = /^https?:\/\/[\w.~:/@!$&()*+,;=%-]{1,400}$/;
 
-// checks ---------------------------------------------------------------------------------------------------------------
-
 const isText = (x) => typeof x === "string";
 const isTexts = (x) => Array.isArray(x) && x.length <= COUNT && x.every(isText);
 const isTone = (x) => isText(x) && Object.hasOwn(SHAPES, x);
@@ -78,8 +76,6 @@ function read(part) {
   return made;
 }
 
-// elements -------------------------------------------------------------------------------------------------------------
-
 function node(tag, className, ...children) {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -132,8 +128,6 @@ function curve(points) {
   const line = `%3Cpolyline points='${placed.join(" ")}' fill='none' stroke='%234c8bf5' stroke-width='2'/%3E`;
   return picture("ti-curve", "drawn as a line", 240, 60, "0 0 240 60", line);
 }
-
-// parts ----------------------------------------------------------------------------------------------------------------
 
 function line({ text, tone, strong, slug, address }, { places = true }) {
   if (!SLUG.test(slug)) return [node("p", strong ? "ti-strong" : "", ...toned(tone, text))];
@@ -254,7 +248,10 @@ function finding(part, options) {
   const lead = part.summary.startsWith(part.lead) ? part.lead : "";
   const said = [...shape(part.tone), node("strong", "", ...(lead ? [lead] : [])), ...inline(part.summary.slice(lead.length))];
   const className = `ti-finding ti-${part.tone}`;
-  if (!part.parts.length) return node("p", className, ...said);
+  if (!part.parts.length) {
+    options.found?.(null, part.slug);
+    return node("p", className, ...said);
+  }
   const inside = node("div", "ti-inside", ...drawn(part.parts, options));
   const made = node("details", className, node("summary", "", ...said), inside);
   if (part.open) made.setAttribute("open", "");
@@ -279,7 +276,7 @@ const body = (card, options) => [node("p", "ti-title", ...toned(card.tone, card.
  * Replaces what is in `el` by the card, or by a sentence if `card` is none.
  *
  * Options: `copy` gives code that has a caption a button; `places: false` has links lead nowhere else; `found` gets the
- * inside of each finding that can be opened, with the name of its pitfall, in the order of the card.
+ * inside of each finding, or null of one that cannot be opened, with the name of its pitfall, in the order of the card.
  */
 export function draw(el, card, options = {}) {
   if (!isCard(card)) {
