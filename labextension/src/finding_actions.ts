@@ -14,6 +14,7 @@ import type { Subject, Target } from './subject.js';
 export class FindingActions {
   private readonly said = el('div', { className: 'ti-Answer' });
   private readonly node: HTMLElement;
+  private readonly mutes: HTMLElement;
   private readonly choices: HTMLElement;
   private readonly feed;
   /** What an answer is awaited to. */
@@ -32,7 +33,8 @@ export class FindingActions {
     this.feed = subject.feed;
     this.said.setAttribute('role', 'status');
     this.choices = el('div', { className: 'ti-Choices' }, ...this.scopes());
-    this.choices.hidden = true;
+    this.mutes = this.opener();
+    this.choose(false);
     const row = el('div', { className: 'ti-Row' }, ...this.buttons());
     this.node = el('div', { className: 'ti-Actions' }, row, this.choices, this.said);
     this.node.setAttribute('role', 'group');
@@ -66,7 +68,7 @@ export class FindingActions {
     const held = heldName(this.found);
     return [
       meant,
-      this.opener(),
+      this.mutes,
       ...this.way(),
       ...(held ? [this.holders(held)] : []),
       ...(isAboutMemory(this.found) ? [this.free()] : []),
@@ -79,12 +81,14 @@ export class FindingActions {
   /** Opens the choice of how far the silence goes. */
   private opener(): HTMLElement {
     const { trans } = this.actions;
-    const made = button(trans.__('Mute …'), trans.__('Choose where to be silent about it'), () => {
-      this.choices.hidden = !this.choices.hidden;
-      made.setAttribute('aria-expanded', String(!this.choices.hidden));
+    return button(trans.__('Mute …'), trans.__('Choose where to be silent about it'), () => {
+      this.choose(this.choices.hidden);
     });
-    made.setAttribute('aria-expanded', 'false');
-    return made;
+  }
+
+  private choose(open: boolean): void {
+    this.choices.hidden = !open;
+    this.mutes.setAttribute('aria-expanded', String(open));
   }
 
   private scopes(): HTMLElement[] {
@@ -196,7 +200,7 @@ export class FindingActions {
 
   private tellMuted(message: Muted): void {
     const { trans } = this.actions;
-    this.choices.hidden = true;
+    this.choose(false);
     const undo = button(trans.__('Undo'), trans.__('Report it again'), () => {
       this.mute(message.scope, false);
     });
