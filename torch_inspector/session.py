@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch_inspector.account import MemoryReport
 from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Run, Snapshot, Trace
@@ -56,11 +56,22 @@ class Observer(Protocol):
         """What is known of an exception."""
 
 
+class Meant(NamedTuple):
+    """A place at which a pitfall stays silent, because the user has said so in the panel."""
+
+    slug: str
+    cell: str
+    """The front end's id of the cell, or else its text."""
+    line: str = ""
+    """The text of the line, so that it counts until that is edited; empty for the whole cell."""
+
+
 @dataclass
 class Settings:
     """What the user can set."""
 
     muted: frozenset[str] = frozenset()
+    meant: frozenset[Meant] = frozenset()
     min_nbytes: int = 1 << 20
     time_budget_s: float = 0.020
 
@@ -216,8 +227,17 @@ class Session:
         for pitfall, findings in found:
             with self.failures.guard(pitfall.slug):
                 stamped = [_stamp(finding, pitfall, cell, sources) for finding in findings]
-                kept.extend([one for one in stamped if not _is_ignored(one, cell, ignored)][:_PER_PITFALL])
+                told = [one for one in stamped if not _is_ignored(one, cell, ignored) and not self._is_meant(one, cell)]
+                kept.extend(told[:_PER_PITFALL])
         return self._without_repeats(kept) if len(kept) > 1 else kept
+
+    def _is_meant(self, finding: Finding, cell: Cell) -> bool:
+        if not self.settings.meant:
+            return False
+        there = next((run.cell for run in reversed(self.runs) if run.cell.number == finding.cell), cell)
+        there = cell if finding.cell == cell.number else there
+        places = (Meant(finding.slug, cell_key(cell)), Meant(finding.slug, cell_key(there), finding.code.strip()))
+        return not self.settings.meant.isdisjoint(places)
 
     def _without_repeats(self, findings: list[Finding]) -> list[Finding]:
         """The findings less those that another one of the same line says better."""
@@ -228,6 +248,11 @@ class Session:
             for one in findings
             if not any((slug, one.cell, one.line) in told for slug in yielding.get(one.slug, ()))
         ]
+
+
+def cell_key(cell: Cell) -> str:
+    """What a cell is known by when it runs again."""
+    return cell.id or cell.source
 
 
 def _stamp(finding: Finding, pitfall: Pitfall, cell: Cell, sources: Mapping[int | None, str]) -> Finding:

@@ -6,7 +6,7 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
 import { COMM_ID, TARGET, VERSION, readMessage } from './message.js';
-import type { Request } from './message.js';
+import type { Message, Request } from './message.js';
 import { Malformed } from './read.js';
 import { KernelRecord } from './record.js';
 import type { Part } from './record.js';
@@ -23,6 +23,7 @@ export class KernelFeed {
   isDisposed = false;
   private _presence: Presence = 'unknown';
   private readonly _changed = new Signal<this, Part[]>(this);
+  private readonly _answered = new Signal<this, Message>(this);
 
   constructor(
     readonly kernel: Kernel.IKernelConnection,
@@ -39,6 +40,11 @@ export class KernelFeed {
 
   get changed(): ISignal<this, Part[]> {
     return this._changed;
+  }
+
+  /** A message of the load of the extension that is listened to. */
+  get answered(): ISignal<this, Message> {
+    return this._answered;
   }
 
   get presence(): Presence {
@@ -137,6 +143,9 @@ export class KernelFeed {
       }
       if (parts.length > 0) {
         this._changed.emit(parts);
+      }
+      if (read?.run === this.record.run) {
+        this._answered.emit(read);
       }
     } catch (error) {
       this.notice = error instanceof Malformed ? error.message : 'a message could not be read';

@@ -106,7 +106,7 @@ function buttons(row: AccountRow, actions: Actions): HTMLButtonElement[] {
 }
 
 /** What keeps it alive, each with the line that lets go of it there. */
-function kept(holders: Holders, actions: Actions): HTMLElement {
+export function kept(holders: Holders, actions: Actions): HTMLElement {
   const { trans } = actions;
   const made = el('ul', { className: 'ti-Holders' });
   if (holders.gone) {

@@ -1,4 +1,4 @@
-/** Puts the sidebar, its commands and its status item into JupyterLab and Notebook 7. */
+/** Puts the sidebar, its commands, its status item and the panels under cells into JupyterLab and Notebook 7. */
 
 import { ILayoutRestorer } from '@jupyterlab/application';
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
@@ -16,6 +16,7 @@ import { catchLinks } from './doc_links.js';
 import { icon } from './icon.js';
 import { Pages } from './pages.js';
 import { InspectorPanel } from './panel.js';
+import { addRenderers } from './renderers.js';
 import { followSettings } from './settings.js';
 import { SubjectActions } from './subject_actions.js';
 import { Subjects } from './subjects.js';
@@ -56,6 +57,7 @@ function activate(
   const trans = (translator ?? nullTranslator).load('torch_inspector');
   const subjects = new Subjects(notebooks, consoles);
   const actions = new SubjectActions(trans, subjects, new Pages(app, rendermime), app.commands);
+  addRenderers(rendermime, notebooks, subjects, actions);
   const panel = new InspectorPanel(actions);
   panel.title.icon = icon;
   panel.title.caption = trans.__('torch_inspector');

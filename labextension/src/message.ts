@@ -104,6 +104,8 @@ const state = fields({
 
 const freeItem = oneOf('outputs', 'cycles', 'cache', 'exception');
 
+const scope = oneOf('line', 'cell', 'notebook', 'always');
+
 const accountRow = fields({
   path: text(),
   kind: text(),
@@ -150,6 +152,15 @@ const BODIES = {
   }),
   freed: fields({ item: freeItem, path: text(), bytes: whole }),
   refused: fields({ ask: oneOf('account', 'holders', 'free') }),
+  muted: fields({
+    slug: text(),
+    scope,
+    cell: orNull(whole),
+    line: orNull(whole),
+    on: flag,
+    path: text(),
+    error: text()
+  }),
   bye: fields({})
 };
 
@@ -175,12 +186,24 @@ export type AccountRow = Read<typeof accountRow>;
 export type Holders = Bodies['holders'];
 export type FreeItem = Read<typeof freeItem>;
 export type Freed = Bodies['freed'];
+export type Muted = Bodies['muted'];
+/** How far the silence about a pitfall goes. */
+export type Scope = Read<typeof scope>;
 
 /** What the sidebar asks for. */
 export type Request =
   | { v: typeof VERSION; ask: 'hello' | 'account' }
   | { v: typeof VERSION; ask: 'holders'; path: string }
   | { v: typeof VERSION; ask: 'free'; item: FreeItem; path: string }
+  | {
+      v: typeof VERSION;
+      ask: 'mute';
+      slug: string;
+      scope: Scope;
+      cell: number | null;
+      line: number | null;
+      on: boolean;
+    }
   | ({ v: typeof VERSION; ask: 'settings' } & Wishes);
 
 /**

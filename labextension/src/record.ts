@@ -168,6 +168,8 @@ export class KernelRecord {
         this.holders = message;
         this.refused = false;
         return ['account'];
+      case 'muted':
+        return [];
       case 'refused':
         this.refused = true;
         return ['account'];

@@ -64,9 +64,7 @@ export class Subject {
       return false;
     }
     const notebook = this.panel.content;
-    const index = notebook.widgets.findIndex(({ model }) =>
-      target.id === null ? numberOf(model) === target.number : model.id === target.id
-    );
+    const index = notebook.widgets.findIndex(({ model }) => isTarget(model, target));
     if (index < 0) {
       return false;
     }
@@ -76,6 +74,27 @@ export class Subject {
       editor.setCursorPosition({ line: target.line - 1, column: 0 });
     }
     void notebook.scrollToItem(index, 'smart').catch(() => undefined);
+    return true;
+  }
+
+  /** The id of the cell that holds a node of the page; null if none does. */
+  cellAround(node: Node): string | null {
+    const cells = this.panel instanceof NotebookPanel ? this.panel.content.widgets : [];
+    return cells.find(cell => cell.node.contains(node))?.model.id ?? null;
+  }
+
+  /** Writes a comment behind a line that silences a pitfall there; false if the line says something else now. */
+  annotate(target: Target, code: string, slug: string): boolean {
+    const cells = this.panel instanceof NotebookPanel ? this.panel.content.widgets : [];
+    const model = cells.find(cell => isTarget(cell.model, target))?.model.sharedModel;
+    const lines = model?.source.split('\n') ?? [];
+    const index = (target.line ?? 0) - 1;
+    const line = lines[index];
+    if (!model || line?.trim() !== code) {
+      return false;
+    }
+    lines[index] = `${line.trimEnd()}  # torchcheck: ignore[${slug}]`;
+    model.setSource(lines.join('\n'));
     return true;
   }
 
@@ -91,6 +110,10 @@ export class Subject {
     });
     this._changed.emit(['all']);
   }
+}
+
+function isTarget(model: { id: string }, target: Target): boolean {
+  return target.id === null ? numberOf(model) === target.number : model.id === target.id;
 }
 
 function numberOf(model: object): number | null {

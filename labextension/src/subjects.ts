@@ -17,8 +17,8 @@ export class Subjects {
 
   constructor(notebooks: INotebookTracker, consoles: IConsoleTracker | null) {
     for (const tracker of [notebooks, ...(consoles ? [consoles] : [])]) {
-      tracker.forEach(panel => this.add(panel));
-      tracker.widgetAdded.connect((_, panel) => this.add(panel));
+      tracker.forEach(panel => this.of(panel));
+      tracker.widgetAdded.connect((_, panel) => this.of(panel));
       tracker.currentChanged.connect((_, panel) => {
         this.choose(panel);
       });
@@ -39,7 +39,8 @@ export class Subjects {
     }
   }
 
-  private add(panel: NotebookPanel | ConsolePanel): Subject {
+  /** The subject of a notebook or console. */
+  of(panel: NotebookPanel | ConsolePanel): Subject {
     const known = this.all.get(panel);
     if (known) {
       return known;
@@ -56,7 +57,7 @@ export class Subjects {
   }
 
   private choose(panel: NotebookPanel | ConsolePanel | null): void {
-    const next = panel && !panel.isDisposed ? this.add(panel) : null;
+    const next = panel && !panel.isDisposed ? this.of(panel) : null;
     if (next !== this.current) {
       this.current = next;
       this._changed.emit(next);

@@ -15,6 +15,7 @@ _NOT_OURS = (
     "reading 'last_modified'",
     "Menu entry",
     "Comm not found",
+    "restore the debugger state",
 )
 
 # The notebook in front; none has the focus when a page has just been opened.

@@ -21,6 +21,9 @@ APP = os.environ.get("TORCH_INSPECTOR_APP", "lab")
 SINGLE = APP == "notebook"
 # Another environment's Python, for another JupyterLab and another kernel than those of the environment that tests.
 PYTHON = os.environ.get("TORCH_INSPECTOR_PYTHON", sys.executable)
+if sys.executable != PYTHON:
+    # Older ones take cells that are out of sight out of the page.
+    SETTINGS["@jupyterlab/notebook-extension/tracker.jupyterlab-settings"] = {"windowingMode": "none"}
 
 
 class Server:

@@ -109,12 +109,26 @@ HTML = f'<div class="ti-card"><img src="data:," onerror="window.hacked=1"><scrip
 RUN_MIME = "application/vnd.torch-inspector.run+json"
 
 
+def a_hostile_card():
+    """A card of the right form, in which every text is markup."""
+    link = {"kind": "line", "text": NAME, "slug": SLUG, "address": "javascript:window.hacked=1"}
+    table = {"kind": "table", "rows": [[NAME, NAME]], "columns": [NAME, NAME], "caption": NAME}
+    fix = {"kind": "code", "text": NAME, "caption": NAME}
+    inside = [
+        {"kind": "prose", "text": f"## {NAME}\n\n{NAME}"},
+        {"kind": "bars", "rows": [[NAME, NAME]], "lengths": [9]},
+    ]
+    finding = {"kind": "details", "summary": NAME, "tone": "error", "open": True, "parts": [fix, table, *inside, link]}
+    return {"kind": "card", "title": NAME, "tone": "error", "parts": [finding]}
+
+
 def a_hostile_file():
     """A notebook as text, because no library would write one like it."""
     runs = [
         {"version": 1, "findings": {"__proto__": {"device": 1}}, "card": NAME, "model_id": {"a": 1}},
         {"version": "1", "findings": [[[NAME]]] * 1000, "card": {"parts": ["x" * 500_000]}},
         json.loads('{"__proto__": {"device": "hacked"}, "constructor": {"prototype": {"device": "hacked"}}}'),
+        {"version": 1, "session": NAME, "cell": 1, "findings": [], "card": json.dumps(a_hostile_card())},
     ]
     outputs = [
         {"output_type": "display_data", "metadata": {}, "data": {RUN_MIME: run, "text/html": HTML, "text/plain": NAME}}
@@ -134,6 +148,10 @@ def test_a_notebook_file(lab):
     (lab.server.work / "file.ipynb").write_text(a_hostile_file(), encoding="utf-8")
     lab.open("file.ipynb")
     lab.wait_state("absent")
+    card = lab.page.locator(".ti-Run[data-ti-state=static] .ti-finding")
+    assert card.locator("summary").inner_text().endswith(NAME)
+    assert card.locator("a").get_attribute("href") == f"#torch-inspector-{SLUG}"
+    assert card.locator("img").count() == 1
     links = lab.page.locator(".jp-OutputArea-output a.ti-doc-link")
     for word in ("unknown", "prototype"):
         links.get_by_text(word).first.click()

@@ -1,6 +1,7 @@
 """Real kernels, real terminals, real notebooks: what arrives at a front end."""
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -330,7 +331,7 @@ def test_exported_page_keeps_the_card(executed):
 
 def test_report_of_a_slow_cell_shows_memory_over_its_time(kernel):
     (bundle,) = kernel.run("%%torchcheck\nimport time\nfor _ in range(25):\n    time.sleep(0.1)").bundles()
-    (table,) = [part for part in bundle[RUN_MIME]["card"]["parts"] if part.get("curve")]
+    (table,) = [part for part in json.loads(bundle[RUN_MIME]["card"])["parts"] if part.get("curve")]
     assert re.fullmatch(r"host memory over 2\.\d\d s", table["caption"])
     assert 3 <= len(table["curve"]) <= 10
     assert max(across for across, _ in table["curve"]) <= 1_000

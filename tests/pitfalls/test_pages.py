@@ -1,5 +1,8 @@
 """Every page is run under every pitfall: marks are found, and nothing else is."""
 
+import json
+
+import nbformat
 import pytest
 import torch
 
@@ -13,6 +16,9 @@ IDS = [pitfall.slug for pitfall in PITFALLS]
 ON_CUDA = f"{MARK} on cuda"
 # The design asks for 30 to 80 lines; the formatter adds a blank line after the imports of each block.
 LONGEST, SHORTEST = 95, 30
+RUN_MIME = "application/vnd.torch-inspector.run+json"
+# Bytes that a notebook file may hold per finding: of the three forms themselves, and as the file lays them out.
+FORMS, LAID_OUT = 8_000, 9_200
 
 
 def marked(blocks):
@@ -21,11 +27,18 @@ def marked(blocks):
 
 
 def found_in(blocks):
-    """Findings of the blocks, run as the cells of one notebook."""
+    """Findings of the blocks, run as the cells of one notebook; with what the cells raised and published."""
     with a_notebook() as notebook:
         for block in blocks:
             notebook.run(block)
-        return notebook.findings(), notebook.errors
+        return notebook.findings(), notebook.errors, notebook.published
+
+
+def in_a_file(*bundles):
+    """How many bytes a notebook has with these outputs."""
+    outputs = [nbformat.v4.new_output("display_data", data=bundle) for bundle in bundles]
+    cell = nbformat.v4.new_code_cell(id="a", outputs=outputs)
+    return len(nbformat.writes(nbformat.v4.new_notebook(cells=[cell])).encode())
 
 
 @pytest.mark.parametrize("pitfall", PITFALLS, ids=IDS)
@@ -34,9 +47,16 @@ def test_bad_examples_are_found_at_their_line(pitfall):
     assert marked(blocks), "the page marks no line"
     if any(ON_CUDA in block for block in blocks) and not torch.cuda.is_available():
         pytest.skip("the example needs CUDA")
-    found, _ = found_in(blocks)
+    found, _, published = found_in(blocks)
     assert [(cell, line) for cell, slug, line, _ in found if slug == pitfall.slug] == marked(blocks)
     assert {slug for _, slug, _, _ in found} == {pitfall.slug}, "another pitfall was found as well"
+    for bundle in published:
+        # A report of `%%torchcheck` holds tables besides its findings.
+        if RUN_MIME in bundle and ": report," not in bundle["text/plain"]:
+            count = max(bundle[RUN_MIME]["finding_count"], 1)
+            forms = [json.dumps(form, ensure_ascii=False) for form in bundle.values()]
+            assert len("".join(forms).encode()) <= FORMS * count
+            assert in_a_file(bundle) - in_a_file() <= LAID_OUT * count
 
 
 @pytest.mark.parametrize("heading", ["Good", "Not flagged"])
@@ -44,7 +64,7 @@ def test_bad_examples_are_found_at_their_line(pitfall):
 def test_good_examples_are_silent_under_every_pitfall(pitfall, heading):
     blocks = pitfall.page.blocks(heading)
     assert blocks or heading == "Not flagged"
-    found, errors = found_in(blocks)
+    found, errors, _ = found_in(blocks)
     assert found == []
     assert [error for error in errors if error is not None] == []
 

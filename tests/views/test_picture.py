@@ -1,11 +1,12 @@
 import xml.etree.ElementTree as ET
+from base64 import b64decode
 from urllib.parse import unquote
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.test_contrast import contrast
-from torch_inspector.views.picture import COLOUR, CURVE_SIZE, bar, box, curve
+from torch_inspector.views.picture import BAR_WIDTH, COLOUR, CURVE_SIZE, DOT, bar, box, curve
 
 PART = st.integers(0, 1_000)
 
@@ -38,8 +39,14 @@ def test_box_stands_inside_the_one_that_it_was_stretched_to():
     assert (own.attrib["width"], own.attrib["height"]) == ("4", "48")
 
 
-def test_bar_has_its_length():
-    assert svg(bar(250))[0].attrib["width"] == "250"
+def test_bar_has_its_length_and_what_is_there_is_seen():
+    assert [bar(length) for length in (0, 1, 500, 1_000)] == [0, 1, BAR_WIDTH // 2, BAR_WIDTH]
+
+
+def test_dot_of_bars_is_one_pixel_in_the_colour_of_pictures():
+    data = b64decode(DOT.removeprefix("data:image/gif;base64,"))
+    assert data.startswith(b"GIF87a\x01\x00\x01\x00")
+    assert bytes.fromhex(COLOUR.removeprefix("#")) in data
 
 
 def test_pictures_are_seen_on_white_and_black():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch_inspector.views.card import Card
     from torch_inspector.views.explain import Drawing
 
-# One per process: a saved notebook can tell whether its panels belong to the kernel that is running.
+# Of kernels that no sidebar can talk to, one per process.
 SESSION = uuid.uuid4().hex
 VIEW_MIME = "application/vnd.jupyter.widget-view+json"
 _WIDEST = 120
@@ -48,9 +48,16 @@ def show_card(shell: Any, card: Card, message: dict[str, Any] | None, panel: str
     shell.display_pub.publish(bundle, {})
 
 
-def message_of(card: Card, drawing: Drawing) -> dict[str, Any]:
-    """A run as data, with the card that shows it."""
-    return run_message(drawing.run, session=SESSION, card=card, drawing=drawing)
+def message_of(card: Card, drawing: Drawing, session: str = "") -> dict[str, Any]:
+    """A run as data, with the card that shows it.
+
+    Args:
+        card: What a front end should draw.
+        drawing: What the card was drawn with.
+        session: Which load of the extension it comes from, as the messages to the sidebar say it: a saved notebook
+            can tell by it whether its panels belong to the kernel that is running. Empty where there is no feed.
+    """
+    return run_message(drawing.run, session=session or SESSION, card=card, drawing=drawing)
 
 
 def has_front_end(shell: Any) -> bool:

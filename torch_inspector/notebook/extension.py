@@ -17,6 +17,7 @@ from torch_inspector.notebook.events import CellEvents
 from torch_inspector.notebook.feed.opening import OpenFeed, open_feed
 from torch_inspector.notebook.feed.sample import now_ms
 from torch_inspector.notebook.magics import Torchcheck, line_completer
+from torch_inspector.notebook.muting import Muting
 from torch_inspector.notebook.options import ReportFiles
 from torch_inspector.notebook.settings import TorchInspector
 from torch_inspector.observe.arrival import TorchArrival
@@ -56,6 +57,7 @@ class Extension:
         except TraitError as error:
             self.settings = TorchInspector(self.session.settings)
             self.say(f"torch_inspector goes on with its default settings: {error}")
+        self.muting = Muting(self.settings, self.session, shell)
         self.events = CellEvents(shell, self.session, self._places, self._ended)
         self._arrival = TorchArrival(self._torch_arrived)
         self._torchcheck = Torchcheck(self)
@@ -71,7 +73,7 @@ class Extension:
         self._arrival.install()
         self.events.start()
         if self.settings.sidebar:
-            self._feed = open_feed(self.shell, self.session, lambda: self._torch_observer)
+            self._feed = open_feed(self.shell, self.session, lambda: self._torch_observer, self.muting)
 
     def remove(self) -> None:
         """Takes everything out again."""
@@ -153,7 +155,7 @@ class Extension:
             run = replace(run, moments=tuple(look for look in looks if look.at_s <= run.duration_s))
         drawing = Drawing.of(run, all_pitfalls(), self.settings.docs_url, self.session.failures)
         card = report_card(drawing) if run.cell.wants_report else run_card(drawing)
-        message = message_of(card, drawing)
+        message = message_of(card, drawing, self._feed.feed.run if self._feed is not None else "")
         self.show(card, message, live=run.cell.wants_report)
         if run.cell.wants_report:
             self._write(files_of(run.cell.source), card, message)

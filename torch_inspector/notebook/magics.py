@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.notebook.asked import Asked
+from torch_inspector.notebook.muting import Wish
 from torch_inspector.notebook.options import OPTIONS, report_files
 from torch_inspector.pitfalls import all_pitfalls, find_pitfall
 
@@ -22,7 +23,7 @@ HELP = """\
 %torchcheck free             what the notebook holds on to; --yes lets go of it
 %torchcheck list             all pitfalls
 %torchcheck explain NAME     why it hurts, with examples
-%torchcheck mute NAME        be silent about it; unmute NAME undoes that
+%torchcheck mute NAME        be silent about it; --always: in every notebook; unmute NAME undoes both
 %torchcheck off              look at nothing; on begins again
 %torchcheck failures         what went wrong inside torch_inspector itself
 # torchcheck: ignore[NAME]   on a line: silent there; on top of a cell: silent in the whole cell"""
@@ -91,16 +92,18 @@ class Torchcheck:
         self._with_slug("explain", rest, self._extension.show_page)
 
     def _mute(self, rest: list[str]) -> None:
-        def mute(slug: str) -> None:
-            self._extension.settings.muted = self._extension.settings.muted | {slug}
-            self._extension.say(f"{slug} stays silent until `%torchcheck unmute {slug}`")
+        scope = "always" if "--always" in rest else "notebook"
 
-        self._with_slug("mute", rest, mute)
+        def mute(slug: str) -> None:
+            path = self._extension.muting.heed(Wish(slug, scope))
+            where = f", in every notebook: {path} says so," if path else ""
+            self._extension.say(f"{slug} stays silent{where} until `%torchcheck unmute {slug}`")
+
+        self._with_slug("mute", [word for word in rest if word != "--always"], mute)
 
     def _unmute(self, rest: list[str]) -> None:
         def unmute(slug: str) -> None:
-            muted = slug in self._extension.settings.muted
-            self._extension.settings.muted = self._extension.settings.muted - {slug}
+            muted = self._extension.muting.forget(slug)
             self._extension.say(f"{slug} is reported again" if muted else f"{slug} was not muted")
 
         self._with_slug("unmute", rest, unmute)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from torch_inspector.views.plain import block, one_line
@@ -26,8 +26,6 @@ _CODE_LIMIT = 2_000
 # Pages have 80 lines of at most 120 characters.
 _PROSE_LIMIT = 20_000
 _PROSE_LINES = 400
-# Fields that came after the first version: data leaves them out where they say nothing, as older readers expect it.
-_LATER = {"later": True}
 # Names of our own pages.
 _SLUG = re.compile(r"[a-z0-9-]{1,80}")
 ADDRESS = re.compile(r"https?://[\w.~:/@!$&()*+,;=%-]{1,400}", re.ASCII)
@@ -42,9 +40,9 @@ class Line:
     text: str
     tone: Tone = "calm"
     strong: bool = False
-    slug: str = field(default="", metadata=_LATER)
+    slug: str = ""
     """The pitfall whose page the line leads to, where a view can follow it."""
-    address: str = field(default="", metadata=_LATER)
+    address: str = ""
     """Where that page is on the web; empty if it is nowhere."""
 
     def __post_init__(self) -> None:
@@ -62,9 +60,9 @@ class Code:
     language: str = "python"
     caption: str = ""
     """What stands above it: `line 3`, `Fix`."""
-    first: int = field(default=0, metadata=_LATER)
+    first: int = 0
     """Number of the first line; 0 for code without numbers."""
-    guilty: int = field(default=0, metadata=_LATER)
+    guilty: int = 0
     """Number of the line that is meant."""
 
     def __post_init__(self) -> None:
@@ -90,9 +88,9 @@ class Table:
     caption: str = ""
     figures: tuple[int, ...] = ()
     """Columns that hold numbers, by position; they are drawn flush right."""
-    boxes: tuple[tuple[int, int, int, int], ...] = field(default=(), metadata=_LATER)
+    boxes: tuple[tuple[int, int, int, int], ...] = ()
     """A picture per row: width and height of a box, and of the one that it was stretched to."""
-    curve: tuple[tuple[int, int], ...] = field(default=(), metadata=_LATER)
+    curve: tuple[tuple[int, int], ...] = ()
     """A picture of the whole: points in thousandths of its width and of its height, upwards."""
 
     def __post_init__(self) -> None:
@@ -140,12 +138,12 @@ class Details:
     parts: tuple[Part, ...]
     more: str = ""
     """What to type to read more. A view that cannot fold draws this in place of the parts; empty: it draws them."""
-    tone: Tone = field(default="calm", metadata=_LATER)
+    tone: Tone = "calm"
     """Of a finding its severity. A view that cannot fold draws a closed finding as its summary alone."""
-    open: bool = field(default=False, metadata=_LATER)
-    slug: str = field(default="", metadata=_LATER)
+    open: bool = False
+    slug: str = ""
     """The pitfall that it is about, if it is a finding."""
-    lead: str = field(default="", metadata=_LATER)
+    lead: str = ""
     """How the summary begins: severity and line, which are drawn strong."""
 
     def __post_init__(self) -> None:

@@ -28,8 +28,8 @@ _FULL_COUNT = 10
 """Findings that can be opened; a loop that goes wrong can give one per turn."""
 _KIND_COUNT = 10
 _MESSAGE_LIMIT = 200
-# As long as the first paragraph of half of all pages; of longer ones the first sentences.
-_WHY_LIMIT = 460
+# Two or three sentences: the page, which says the rest, is a click away, and the file holds these twice.
+_WHY_LIMIT = 340
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`*])")
 
 

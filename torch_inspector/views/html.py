@@ -16,16 +16,21 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
 from torch_inspector.views.card import SHAPES, Card, Line
-from torch_inspector.views.picture import bar, box, curve
+from torch_inspector.views.picture import DOT, bar, box, curve
+from torch_inspector.views.style import style_for
 
 HERE = Path(__file__).parent
-# Blanks around signs that end what stands before them; the one before a colon or a parenthesis can have a meaning.
-_LOOSE = re.compile(r" ?([{};,]) ?|(?<=:) ")
+# Values of attributes that need no quotes; in texts they are escaped.
+_QUOTES = re.compile(r'(?<= )([a-z-]+)="([\w/.:#-]*\w)"')
+# What stands between two tags only for those who read the template; in code, ends of lines have a meaning.
+_BETWEEN = re.compile(r"(<pre>.*?</pre>)|(?<=>)\n+(?=<)", re.DOTALL)
 
 
 def to_html(card: Card) -> str:
     """The card with its style sheet, as one element that can stand anywhere in a page."""
-    return _template("card.html.j2").render(card=card)
+    drawn = _BETWEEN.sub(r"\1", _template("card.html.j2").render(card=card)).strip()
+    head, body = _QUOTES.sub(r"\1=\2", drawn).split(">", 1)
+    return f"{head}><style>{style_for(drawn)}</style>{body}"
 
 
 def to_page(card: Card) -> str:
@@ -45,22 +50,16 @@ def _environment() -> Environment:
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     # Addresses of pictures are made of whole numbers and need no escapes.
-    pictures: dict[str, Callable[[Any], str]] = {"bar": bar, "curve": curve, "box": lambda sizes: box(*sizes)}
+    pictures: dict[str, Callable[[Any], str]] = {"curve": curve, "box": lambda sizes: box(*sizes)}
     drawn = {name: _unescaped(picture) for name, picture in pictures.items()}
     environment.filters.update(prose=_prose, inline=_inline, **drawn)
     environment.tests.update(drawable=all, link=lambda part: isinstance(part, Line) and bool(part.slug))
-    environment.globals.update(shapes=SHAPES, style=Markup(_style()))  # noqa: S704 - our own file
+    environment.globals.update(shapes=SHAPES, dot=Markup(DOT), bar=bar)  # noqa: S704 - our own
     return environment
 
 
 def _unescaped(picture: Callable[[Any], str]) -> Callable[[Any], Markup]:
     return lambda numbers: Markup(picture(numbers))  # noqa: S704 - see above
-
-
-def _style() -> str:
-    """The style sheet without the blanks that only people need: each card carries it."""
-    text = (HERE / "static" / "style.css").read_text(encoding="utf-8")
-    return _LOOSE.sub(r"\1", " ".join(text.split()))
 
 
 def _prose(text: str) -> Markup:

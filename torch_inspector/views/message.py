@@ -13,7 +13,7 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.outcome import Change, Fate
 from torch_inspector.views.card import Card
 from torch_inspector.views.data import card_data
-from torch_inspector.views.explain import Drawing
+from torch_inspector.views.explain import Drawing, in_order
 from torch_inspector.views.plain import block, one_line
 from torch_inspector.views.quantity import Number
 from torch_inspector.views.rerun import fate_of, status_of
@@ -52,14 +52,14 @@ def run_message(
     """
     drawing = drawing or Drawing(run, {})
     fixed = drawing.outcome.fixed if drawing.outcome is not None else ()
+    # The k-th of them is the k-th that the card can open.
+    found = in_order(run.findings, drawing.known)[:_FINDING_COUNT]
     message = {
         "version": VERSION,
         "session": session,
         "cell": run.cell.number,
-        "duration_s": run.duration_s,
-        "findings": [
-            {**_finding(finding, run), **_status(finding, drawing)} for finding in run.findings[:_FINDING_COUNT]
-        ],
+        "duration_s": round(run.duration_s, 6),
+        "findings": [{**_finding(finding, run), **_status(finding, drawing)} for finding in found],
         "finding_count": len(run.findings),
         "fixed": [_fate(fate) for fate in fixed[:_FINDING_COUNT]],
         "model_id": model_id,

@@ -15,6 +15,7 @@ from torch_inspector.findings import Finding
 from torch_inspector.notebook.feed import messages
 from torch_inspector.notebook.feed.record import Record
 from torch_inspector.notebook.feed.sample import Sample
+from torch_inspector.notebook.muting import Wish
 
 FOLDER = Path(__file__).resolve().parents[2] / "messages"
 RUN = "0123456789abcdef" * 2
@@ -68,6 +69,8 @@ def all_messages() -> dict[str, messages.Message]:
         ),
         "holders_gone": made("holders", **messages.holders("x", None)),
         "hostile": made("account", **messages.account(MemoryReport(rows=(MemoryRow(HOSTILE, HOSTILE, HOSTILE, 1),)))),
+        "muted": made("muted", **messages.muted(Wish("missing-zero-grad", "line", 1, 4), "", "")),
+        "muted_always": made("muted", **messages.muted(Wish("missing-zero-grad", "always"), "/x/config.json", "")),
         "refused": made("refused", ask="account"),
         "bye": made("bye"),
     }

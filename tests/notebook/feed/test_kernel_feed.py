@@ -9,7 +9,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 
 from tests.notebook.nudge import Nudge
-from tests.notebook.samples import LOOP, SETUP, SLUG
+from tests.notebook.samples import LOOP, RUN_MIME, SETUP, SLUG
 from torch_inspector.notebook.feed import messages
 from torch_inspector.notebook.feed.channel import COMM_ID, TARGET
 
@@ -103,6 +103,9 @@ def test_a_comm_is_listed_that_nobody_opened(front_end):
 
 
 def test_a_long_cell_is_told_while_it_runs(front_end):
+    # A busy machine takes seconds for it, in which there are no steps to judge.
+    front_end.client.execute("import torch")
+    front_end.hear_op("cell", within=60)
     front_end.client.execute(SLOW_LOOP)
     front_end.hear(lambda message: message["op"] == "sample" and message["cell"] and message["cell"]["steps"] > 3)
     early = front_end.hear(lambda message: message["op"] == "sample" and message["findings"])
@@ -130,6 +133,25 @@ def test_account_on_request(front_end):
     assert "model.weight" in [row["path"] for row in rows]
     front_end.ask(ask="holders", path="model.weight")
     assert front_end.hear_op("holders")["rows"]
+
+
+def test_a_card_names_the_load_that_it_comes_from_and_is_muted_by_what_it_holds(front_end):
+    front_end.client.execute(LOOP)
+    ended = front_end.hear_op("cell")
+    front_end.pause(0.5)  # the card follows
+    (run, *_) = [content["data"][RUN_MIME] for kind, content in reversed(front_end.other) if kind == "display_data"]
+    assert (run["session"], run["cell"]) == (ended["run"], ended["cell"]["number"])
+    (finding,) = run["findings"]
+    place = {name: finding[name] for name in ("slug", "cell", "line")}
+    front_end.ask(ask="mute", scope="cell", **place)
+    told = front_end.hear_op("muted")
+    assert (told["slug"], told["scope"], told["on"], told["error"]) == (SLUG, "cell", True, "")
+    front_end.client.execute(LOOP)
+    assert front_end.hear_op("cell")["cell"]["findings"] == []
+    front_end.ask(ask="mute", scope="cell", on=False, **place)
+    front_end.hear_op("muted")
+    front_end.client.execute(LOOP)
+    assert [one["slug"] for one in front_end.hear_op("cell")["cell"]["findings"]] == [SLUG]
 
 
 def test_nothing_is_sent_while_nothing_happens(front_end):

@@ -1,6 +1,8 @@
 """Requests come from outside: what is not understood gets no answer, and nothing in it is run."""
 
 import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -56,8 +58,23 @@ def looks(monkeypatch):
     return asked
 
 
+class Muting:
+    """Writes down what is to be silent; refuses one name."""
+
+    def __init__(self, feed):
+        self.feed = feed
+
+    def heed(self, wish):
+        if wish.slug == "unknown":
+            raise ValueError("no pitfall is called 'unknown'")
+        self.feed.answers.append(("wish", tuple(wish)))
+        return "file" if wish.scope == "always" else ""
+
+
 def ask(feed, data, *, busy=False):
-    Requests(feed, None, lambda: busy, Snapshot).take(data)
+    shell = SimpleNamespace(user_ns={"name": [1]})
+    muting: Any = Muting(feed)
+    Requests(feed, shell, lambda: busy, Snapshot, muting).take(data)
 
 
 def test_hello_is_answered_with_history_also_while_a_cell_runs(feed):
@@ -93,6 +110,33 @@ def test_settings_are_heard_also_while_a_cell_runs_and_kept_within_bounds(feed):
     ]
 
 
+MUTE = {"v": 1, "ask": "mute", "slug": "missing-zero-grad", "scope": "line", "cell": 3, "line": 4}
+
+
+def test_mute_is_heard_also_while_a_cell_runs_and_told_to_all(feed):
+    ask(feed, MUTE, busy=True)
+    ask(feed, {**MUTE, "scope": "always", "on": False})
+    ask(feed, {**MUTE, "slug": "unknown"})
+    said = {"slug": "missing-zero-grad", "scope": "line", "cell": 3, "line": 4, "on": True, "path": "", "error": ""}
+    assert feed.answers == [
+        ("wish", ("missing-zero-grad", "line", 3, 4, True)),
+        ("muted", said),
+        ("wish", ("missing-zero-grad", "always", 3, 4, False)),
+        ("muted", {**said, "scope": "always", "on": False, "path": "file"}),
+        ("muted", {**said, "slug": "unknown", "error": "no pitfall is called 'unknown'"}),
+    ]
+
+
+def test_what_no_row_of_the_account_names_is_looked_up_by_its_name_alone(feed, monkeypatch):
+    found = []
+    monkeypatch.setattr(asking, "holders_of_row", lambda *_: None)
+    monkeypatch.setattr(asking, "holders_of", lambda thing, path, *_: found.append((thing, path)))
+    for path in ("name", "name[0]", "missing", "__import__('os')"):
+        ask(feed, {"v": 1, "ask": "holders", "path": path})
+    assert found == [([1], "name")]
+    assert [fields["gone"] for _, fields in feed.answers] == [True] * 4
+
+
 @pytest.mark.parametrize("word", ["account", "holders", "free"])
 def test_no_look_while_a_cell_runs_or_in_another_thread(feed, looks, word):
     data = {"v": 1, "ask": word, "path": "x", "item": "outputs"}
@@ -113,7 +157,10 @@ def test_no_look_while_a_cell_runs_or_in_another_thread(feed, looks, word):
         {"v": 1, "ask": "free"}, {"v": 1, "ask": "free", "item": "x"}, {"v": 1, "ask": "free", "item": {}},
         {"v": 1, "ask": "free", "item": "outputs", "path": 1}, {"v": 1, "ask": "settings"},
         {**SETTINGS, "sampling": 1}, {**SETTINGS, "interval_s": "1"}, {**SETTINGS, "interval_s": float("nan")},
-        {**SETTINGS, "findings": None}, {**SETTINGS, "history": 1.5},
+        {**SETTINGS, "findings": None}, {**SETTINGS, "history": 1.5}, {"v": 1, "ask": "mute"},
+        {**MUTE, "slug": 1}, {**MUTE, "slug": "x" * 1000}, {**MUTE, "scope": "everywhere"}, {**MUTE, "scope": ["line"]},
+        {**MUTE, "cell": "3"}, {**MUTE, "cell": True}, {**MUTE, "line": -1}, {**MUTE, "line": 10**30},
+        {**MUTE, "on": 1},
     ],
 )  # fmt: skip
 def test_strange_requests_get_no_answer(feed, looks, data):

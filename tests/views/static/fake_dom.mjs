@@ -4,29 +4,43 @@ import { pathToFileURL } from "node:url";
 
 function createElement(tag) {
   const attributes = {};
+  const listeners = {};
   let children = [];
   return {
     tag,
     className: "",
     attributes,
+    listeners,
     get children() {
       return children;
     },
     append: (...more) => void children.push(...more),
     replaceChildren: (...others) => void (children = others),
     setAttribute: (name, value) => void (attributes[name] = value),
+    addEventListener: (name, call) => void (listeners[name] = call),
   };
 }
 
-const outline = (x) => (typeof x === "string" ? [x] : [`<${x.tag} ${x.className}>`, ...x.children.flatMap(outline)]);
+function outline(x) {
+  if (typeof x === "string") return [x];
+  const named = { ...(x.className ? { class: x.className } : {}), ...x.attributes };
+  const words = Object.entries(named).map(([name, value]) => `${name}=${value}`).sort();
+  return [`${[`<${x.tag}`, ...words].join(" ")}>`, ...x.children.flatMap(outline)];
+}
+
+const all = (x) => (typeof x === "string" ? [] : [x, ...x.children.flatMap(all)]);
 
 globalThis.document = { createElement };
 const { default: widget, draw, isCard } = await import(pathToFileURL(process.argv[2]).href);
 
 function drawn(card) {
   const el = createElement("main");
-  draw(el, card);
-  return { isCard: isCard(card), seen: el.children.flatMap(outline), attributes: el.children[0].attributes };
+  const found = [];
+  draw(el, card, { found: (inside, slug) => found.push([inside?.className ?? null, slug]) });
+  const there = el.children.flatMap(all);
+  const tags = there.map((one) => outline(one)[0]);
+  const names = [...new Set(there.flatMap((one) => Object.keys(one.attributes)))];
+  return { isCard: isCard(card), seen: el.children.flatMap(outline), tags, names, found };
 }
 
 function followed(first, second) {
@@ -41,5 +55,25 @@ function followed(first, second) {
   return { seen: el.children.flatMap(outline), left: listeners.size };
 }
 
+// What every button that copies has copied, and what stands beside it before and after.
+async function copied(card) {
+  const el = createElement("main");
+  const texts = [];
+  Object.defineProperty(globalThis, "navigator", {
+    value: { clipboard: { writeText: async (text) => void texts.push(text) } },
+    configurable: true,
+  });
+  draw(el, card, { copy: true });
+  const there = el.children.flatMap(all);
+  const buttons = there.filter((one) => one.tag === "button");
+  const places = there.filter((one) => one.attributes.role === "status");
+  for (const button of buttons) button.listeners.click();
+  const before = places.map((one) => one.children.length);
+  await new Promise((resolve) => setTimeout(resolve));
+  const names = buttons.map((one) => [one.attributes.type, one.attributes["aria-label"]]);
+  return { texts, names, before, said: places.flatMap((one) => one.children) };
+}
+
 const cards = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify({ cards: cards.map(drawn), followed: followed(cards[0], cards[1]) }));
+const result = { cards: cards.map(drawn), followed: followed(cards[0], cards[1]), copied: await copied(cards[0]) };
+console.log(JSON.stringify({ ...result, polluted: {}.title ?? null }));

@@ -2,19 +2,27 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.views.samples import CARDS, HERE, HOSTILE, hostile_cards
-from tests.views.test_html import STYLE, Outline
+from tests.views.test_bundle import bundle_of, ten_findings
+from tests.views.test_html import ATTRIBUTES, TAGS, Outline
+from torch_inspector.pitfalls import all_pitfalls
+from torch_inspector.views.card import Card, Code, Details, Line
 from torch_inspector.views.data import card_data
+from torch_inspector.views.explain import Drawing, finding_part, run_card
 from torch_inspector.views.html import to_html
+from torch_inspector.views.message import RUN_MIME
+from torch_inspector.views.style import FILE as STYLE
 
 SCRIPT = STYLE.with_name("card.js")
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="no node")
-# Prose is drawn with fewer elements in script: it reads only paragraphs, headings and code.
-SAME = [card for name, card in CARDS.items() if name not in {"run", "rerun", "report", "page", "prose"}]
+# Whole pages are drawn with fewer elements in script: it reads only paragraphs, headings and code.
+SAME = [card for name, card in CARDS.items() if name not in {"page", "prose"}]
 
 
 def drawn(tmp_path, cards):
@@ -30,38 +38,84 @@ def drawn(tmp_path, cards):
 
 def shown(outline):
     """The outline with neighbouring texts joined and spaces made one."""
-    joined = " ".join(piece if re.fullmatch(r"<\w+ .*>", piece) else piece.strip() for piece in outline)
-    return " ".join(joined.split())
+    return " ".join(" ".join(outline).split())
+
+
+def in_html(card):
+    """The same of the HTML, without its style sheet."""
+    return shown([piece for piece in Outline(to_html(card)).seen if piece != "<style>"])
+
+
+def reasons():
+    """A card for each pitfall, with the reason out of its page."""
+    run, _ = ten_findings()
+    known = Drawing.of(run, all_pitfalls())
+    first = replace(run.findings[0], evidence=())
+    for pitfall in all_pitfalls():
+        yield Card("t", "error", (finding_part(replace(first, slug=pitfall.slug), known),))
 
 
 @needs_node
 def test_script_and_html_draw_the_same(tmp_path):
-    result = drawn(tmp_path, [card_data(card) for card in SAME])
-    for card, mine in zip(SAME, result["cards"], strict=True):
+    cards = [*SAME, run_card(Drawing.of(*ten_findings()))]
+    for card, mine in zip(cards, drawn(tmp_path, [card_data(card) for card in cards])["cards"], strict=True):
         assert mine["isCard"]
-        assert shown(mine["seen"]) == shown([piece for piece in Outline(to_html(card)).seen if piece != "<style >"])
-        assert mine["attributes"] == {"role": "region", "aria-label": card.title}
+        assert shown(mine["seen"]) == in_html(card)
+
+
+@needs_node
+def test_script_and_html_draw_the_reasons_of_all_pages_the_same(tmp_path):
+    cards = list(reasons())
+    assert len(cards) > 100
+    for card, mine in zip(cards, drawn(tmp_path, [card_data(card) for card in cards])["cards"], strict=True):
+        assert shown(mine["seen"]) == in_html(card)
+
+
+@needs_node
+def test_script_draws_what_a_bundle_holds(tmp_path):
+    run, pitfalls = ten_findings()
+    data = json.loads(bundle_of(run, pitfalls)[RUN_MIME]["card"])
+    (mine, _) = drawn(tmp_path, [data, data])["cards"]
+    assert shown(mine["seen"]) == in_html(run_card(Drawing.of(run, pitfalls)))
+    assert mine["found"] == [["ti-inside", part["slug"]] for part in data["parts"] if part["kind"] == "details"]
+
+
+@needs_node
+def test_findings_that_cannot_be_opened_are_counted_too(tmp_path):
+    inside = Details("error: a", (Line("x"),), tone="error", slug="a")
+    card = card_data(Card("t", "error", (inside, Details("error: b", (), tone="error", slug="b"), inside)))
+    assert drawn(tmp_path, [card, card])["cards"][0]["found"] == [["ti-inside", "a"], [None, "b"], ["ti-inside", "a"]]
 
 
 @needs_node
 def test_script_draws_prose_and_hostile_text(tmp_path):
-    cards = [
-        CARDS["page"],
-        CARDS["prose"],
-        CARDS["rerun"],
-        CARDS["report"],
-        *(card for text in HOSTILE.values() for card in hostile_cards(text)),
-    ]
+    cards = [CARDS["page"], CARDS["prose"], *(card for text in HOSTILE.values() for card in hostile_cards(text))]
     result = drawn(tmp_path, [card_data(card) for card in cards])
     assert all(mine["isCard"] for mine in result["cards"])
-    assert "<p ti-head> Why it hurts" in shown(result["cards"][0]["seen"])
+    assert "<p class=ti-head> Why it hurts" in shown(result["cards"][0]["seen"])
     assert "<b>bold</b>" in shown(result["cards"][1]["seen"])
+    # Markup in a text would be an element of its own; links and pictures come from numbers and slugs alone.
+    for mine in result["cards"]:
+        assert {tag[1:].rstrip(">").split()[0] for tag in mine["tags"]} <= TAGS
+        assert set(mine["names"]) <= ATTRIBUTES
+        links = [tag for tag in mine["tags"] if tag.startswith(("<a ", "<img "))]
+        assert all(tag.startswith(("<a class=ti-doc-link href=#torch-inspector-", "<img alt=")) for tag in links)
 
 
 @needs_node
 def test_script_follows_the_card(tmp_path):
     result = drawn(tmp_path, [card_data(CARDS["run"]), card_data(CARDS["state"])])
     assert result["followed"] == {"seen": result["cards"][1]["seen"], "left": 0}
+
+
+@needs_node
+def test_code_to_take_along_can_be_copied_and_says_so(tmp_path):
+    inside = Details("error: x", (Code("old()", first=3, guilty=3), Code("new()", caption="Fix")), tone="error")
+    card = card_data(Card("t", "error", (inside, Code("plain"), Code("del x", caption="These lines"))))
+    done = drawn(tmp_path, [card, card])["copied"]
+    assert done["texts"] == ["new()", "del x"]
+    assert done["names"] == [["button", "copy: Fix"], ["button", "copy: These lines"]]
+    assert (done["before"], done["said"]) == ([0, 0], ["copied", "copied"])
 
 
 @needs_node
@@ -82,7 +136,79 @@ def test_script_refuses_what_is_no_card(tmp_path, at):
     ]
     for mine in drawn(tmp_path, bad)["cards"]:
         assert not mine["isCard"] or at == "title"
-        assert mine["isCard"] or mine["seen"] == ["<p >", "This card cannot be drawn."]
+        assert mine["isCard"] or mine["seen"] == ["<p>", "This card cannot be drawn."]
+
+
+STRANGE: list[Any] = [
+    None,
+    -1,
+    1e300,
+    0.5,
+    True,
+    "constructor",
+    "__proto__",
+    "x" * 100_000,
+    [],
+    [None] * 2_000,
+    [[[[]]]],
+    {},
+]
+FIELDS = {
+    "line": ("text", "tone", "strong", "slug", "address"),
+    "code": ("text", "caption", "first", "guilty"),
+    "table": ("rows", "columns", "caption", "figures", "boxes", "curve"),
+    "bars": ("rows", "lengths", "caption"),
+    "details": ("summary", "parts", "more", "tone", "open", "slug", "lead"),
+    "prose": ("text",),
+}
+PARTS: dict[str, dict[str, Any]] = {
+    "line": {"text": "x"},
+    "code": {"text": "x", "first": 1, "guilty": 1},
+    "table": {"rows": [["a", "1"]], "boxes": [[1, 2, 3, 4]], "curve": [[0, 0], [1000, 1000]]},
+    "bars": {"rows": [["a", "1"]], "lengths": [500]},
+    "details": {"summary": "error: x", "tone": "error", "lead": "error", "parts": [{"kind": "line", "text": "y"}]},
+    "prose": {"text": "x"},
+}
+
+
+@needs_node
+def test_strange_fields_are_refused_or_drawn_and_nothing_runs(tmp_path):
+    polluted = json.loads('{"__proto__": {"title": "x", "tone": "error", "parts": []}, "kind": "card"}')
+    changed = [
+        (kind, name, {**PARTS[kind], "kind": kind, name: value})
+        for kind, names in FIELDS.items()
+        for name in names
+        for value in STRANGE
+    ]
+    good = [("", "", {**fields, "kind": kind}) for kind, fields in PARTS.items()]
+    cards = [{"kind": "card", "title": "t", "tone": "hint", "parts": [part]} for _, _, part in (*changed, *good)]
+    result = drawn(tmp_path, [*cards, polluted])
+    assert result["polluted"] is None
+    *mine, last = result["cards"]
+    assert not last["isCard"]
+    addresses = re.findall(r" (?:href|src)=(\S+)", " ".join(piece for one in mine for piece in one["seen"]))
+    assert all(re.match(r"#torch-inspector-[a-z0-9-]+>?$|data:image/", one) for one in addresses)
+    # What is right is drawn, and of each field at least one strange value is refused.
+    assert all(one["isCard"] for one in mine[len(changed) :])
+    refused = {(kind, name) for (kind, name, _), one in zip(changed, mine, strict=False) if not one["isCard"]}
+    assert refused == {(kind, name) for kind, names in FIELDS.items() for name in names}
+
+
+@needs_node
+def test_links_lead_to_pages_and_configured_places_only(tmp_path):
+    places = {
+        "": "#torch-inspector-missing-zero-grad",
+        "https://docs.example/x.html": "https://docs.example/x.html#torch-inspector-missing-zero-grad",
+        "javascript:alert(1)": "#torch-inspector-missing-zero-grad",
+        "https://x/\"onclick='": "#torch-inspector-missing-zero-grad",
+        "data:text/html,x": "#torch-inspector-missing-zero-grad",
+    }
+    line = card_data(Line("read", slug="missing-zero-grad"))
+    cards = [
+        {"kind": "card", "title": "t", "tone": "calm", "parts": [{**line, "address": address}]} for address in places
+    ]
+    for mine, address in zip(drawn(tmp_path, cards)["cards"], places.values(), strict=True):
+        assert f"<a class=ti-doc-link href={address}>" in mine["seen"]
 
 
 def test_script_makes_no_markup():

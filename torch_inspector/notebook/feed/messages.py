@@ -16,6 +16,7 @@ from torch_inspector.facts import Cell, LayerCounts, MemoryFact, ModuleFact, Opt
 from torch_inspector.findings import Finding
 from torch_inspector.notebook.feed.sample import Sample
 from torch_inspector.notebook.freeing import Item, plan, word_for
+from torch_inspector.notebook.muting import Wish
 from torch_inspector.views.message import run_message
 from torch_inspector.views.plain import one_line
 
@@ -122,6 +123,19 @@ def holders(path: str, report: HoldersReport | None) -> Message:
     """Everything that keeps one row of the account alive; no rows if it is gone."""
     rows = () if report is None else report.rows[:_ROW_COUNT]
     return {"path": _name(path), "rows": [_holder(row) for row in rows], "gone": report is None}
+
+
+def muted(wish: Wish, path: str, error: str) -> Message:
+    """What is silent now, and the file that says so for other notebooks; or why it is not."""
+    return {
+        "slug": _name(wish.slug),
+        "scope": wish.scope,
+        "cell": wish.cell,
+        "line": wish.line,
+        "on": wish.on,
+        "path": _name(path),
+        "error": _name(error),
+    }
 
 
 def freed(item: str, path: str, nbytes: int) -> Message:

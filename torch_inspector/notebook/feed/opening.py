@@ -12,6 +12,7 @@ from torch_inspector.notebook.feed.sight import SessionSight
 
 if TYPE_CHECKING:
     from torch_inspector.notebook.feed.channel import Channel
+    from torch_inspector.notebook.muting import Muting
     from torch_inspector.observe.observer import TorchObserver
     from torch_inspector.session import Session
 
@@ -21,14 +22,16 @@ _EVENT = "pre_run_cell"
 class OpenFeed:
     """A running feed with its channel and its place among the shell's events."""
 
-    def __init__(self, shell: Any, session: Session, observer: Callable[[], TorchObserver | None]) -> None:
+    def __init__(
+        self, shell: Any, session: Session, observer: Callable[[], TorchObserver | None], muting: Muting
+    ) -> None:
         from torch_inspector.notebook.feed.channel import Channel
 
         self._shell = shell
         self._session = session
         self._channel: Channel = Channel(shell.kernel, self._asked)
         self.feed = Feed(self._channel.send, SessionSight(session, observer), session.failures)
-        self._requests = Requests(self.feed, shell, lambda: session.cell is not None, self._latest)
+        self._requests = Requests(self.feed, shell, lambda: session.cell is not None, self._latest, muting)
         self._channel.register()
         shell.events.register(_EVENT, self.feed.begin)
         self.feed.start()
@@ -48,11 +51,13 @@ class OpenFeed:
             self._requests.take(data)
 
 
-def open_feed(shell: Any, session: Session, observer: Callable[[], TorchObserver | None]) -> OpenFeed | None:
+def open_feed(
+    shell: Any, session: Session, observer: Callable[[], TorchObserver | None], muting: Muting
+) -> OpenFeed | None:
     """The feed, or None in a terminal and in kernels that are not ipykernel's."""
     kernel = getattr(shell, "kernel", None)
     if getattr(kernel, "session", None) is None or getattr(kernel, "iopub_socket", None) is None:
         return None
     with session.failures.guard("feed"):
-        return OpenFeed(shell, session, observer)
+        return OpenFeed(shell, session, observer, muting)
     return None

@@ -15,12 +15,16 @@ from torch_inspector.facts import Snapshot
 from torch_inspector.notebook import freeing
 from torch_inspector.notebook.feed import messages
 from torch_inspector.notebook.feed.wishes import read_wishes
+from torch_inspector.notebook.muting import SCOPES, Wish
 
 if TYPE_CHECKING:
     from torch_inspector.notebook.feed.feed import Feed
+    from torch_inspector.notebook.muting import Muting
 
 _BUDGET_S = 3.0
 _LONGEST_PATH = 2000
+_LONGEST_SLUG = 200
+_LARGEST = 2**53
 _ITEMS = ("outputs", "cycles", "cache", "exception")
 
 
@@ -32,19 +36,24 @@ class Requests:
         shell: The IPython shell.
         is_busy: True while a cell runs. Its objects change under a look, so there is none then.
         latest: What held after the latest cell.
+        muting: Has pitfalls stay silent.
     """
 
-    def __init__(self, feed: Feed, shell: Any, is_busy: Callable[[], bool], latest: Callable[[], Snapshot]) -> None:
+    def __init__(
+        self, feed: Feed, shell: Any, is_busy: Callable[[], bool], latest: Callable[[], Snapshot], muting: Muting
+    ) -> None:
         self._feed = feed
         self._shell = shell
         self._is_busy = is_busy
         self._latest = latest
+        self._muting = muting
         self._known: dict[str, Callable[[Any], None]] = {
             "hello": lambda _: feed.greet(),
             "account": self._account,
             "holders": self._holders,
             "free": self._free,
             "settings": self._settings,
+            "mute": self._mute,
         }
 
     def take(self, data: Any) -> None:
@@ -65,6 +74,8 @@ class Requests:
         if type(path) is not str or len(path) > _LONGEST_PATH or self._refused("holders"):
             return
         report = asking.holders_of_row(path, _BUDGET_S, self._shell)
+        if report is None and path in self._shell.user_ns:
+            report = asking.holders_of(self._shell.user_ns[path], path, _BUDGET_S, self._shell)
         self._feed.answer("holders", **messages.holders(path, report))
 
     def _free(self, data: Any) -> None:
@@ -84,6 +95,18 @@ class Requests:
         if wishes is not None:
             self._feed.wish(wishes)
 
+    def _mute(self, data: Any) -> None:
+        """Touches settings only, so it does not wait for the end of a cell."""
+        wish = _read_wish(data)
+        if wish is None:
+            return
+        path = error = ""
+        try:
+            path = self._muting.heed(wish)
+        except ValueError as refused:
+            error = str(refused)
+        self._feed.answer("muted", **messages.muted(wish, path, error))
+
     def _tell(self, report: MemoryReport) -> None:
         self._feed.answer("account", **messages.account(report, self._latest()))
 
@@ -94,6 +117,21 @@ class Requests:
             self._feed.answer("refused", ask=word)
             return True
         return False
+
+
+def _read_wish(data: dict[str, Any]) -> Wish | None:
+    """What is to be silent where; None if the request does not say it in the right form."""
+    slug, scope, on = data.get("slug"), data.get("scope"), data.get("on", True)
+    cell, line = data.get("cell"), data.get("line")
+    if type(slug) is not str or len(slug) > _LONGEST_SLUG or type(scope) is not str or scope not in SCOPES:
+        return None
+    if type(on) is not bool or not _is_number(cell) or not _is_number(line):
+        return None
+    return Wish(slug, scope, cell, line, on)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (type(value) is int and 0 <= value <= _LARGEST)
 
 
 def _nbytes(report: MemoryReport) -> int:

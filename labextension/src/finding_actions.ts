@@ -1,0 +1,259 @@
+/** What can be done about one finding, as a row of buttons under it and a place for the answer. */
+
+import type { Actions } from './actions.js';
+import { button, el } from './el.js';
+import { kept } from './holder_row.js';
+import { VERSION } from './message.js';
+import type { Account, Message, Muted, Request, Scope } from './message.js';
+import { saidOf } from './muted_words.js';
+import { size } from './quantity.js';
+import { heldName, isAboutMemory } from './saved_run.js';
+import type { Found, SavedRun } from './saved_run.js';
+import type { Subject, Target } from './subject.js';
+
+export class FindingActions {
+  private readonly said = el('div', { className: 'ti-Answer' });
+  private readonly node: HTMLElement;
+  private readonly mutes: HTMLElement;
+  private readonly choices: HTMLElement;
+  private readonly feed;
+  /** What an answer is awaited to. */
+  private awaited: Request | null = null;
+  /** True until the account comes that follows what was freed. */
+  private awaitsSum = false;
+
+  constructor(
+    place: HTMLElement,
+    private readonly found: Found,
+    private readonly run: SavedRun,
+    private readonly subject: Subject,
+    private readonly actions: Actions
+  ) {
+    const { trans } = actions;
+    this.feed = subject.feed;
+    this.said.setAttribute('role', 'status');
+    this.choices = el('div', { className: 'ti-Choices' }, ...this.scopes());
+    this.mutes = this.opener();
+    this.choose(false);
+    const row = el('div', { className: 'ti-Row' }, ...this.buttons());
+    this.node = el('div', { className: 'ti-Actions' }, row, this.choices, this.said);
+    this.node.setAttribute('role', 'group');
+    this.node.setAttribute('aria-label', trans.__('actions: %1', this.where));
+    place.append(this.node);
+    this.feed?.answered.connect(this.take, this);
+  }
+
+  dispose(): void {
+    this.feed?.answered.disconnect(this.take, this);
+    this.node.remove();
+  }
+
+  private get where(): string {
+    const { slug, line } = this.found;
+    return line === null ? slug : `${slug}, line ${line}`;
+  }
+
+  // what is offered -----------------------------------------------------------
+
+  private buttons(): HTMLElement[] {
+    const { trans } = this.actions;
+    const { line, slug } = this.found;
+    const meant = button(
+      trans.__('I meant this'),
+      trans.__('Be silent about it here; nothing is written into your code'),
+      () => {
+        this.mute(line === null ? 'cell' : 'line', true);
+      }
+    );
+    const held = heldName(this.found);
+    return [
+      meant,
+      this.mutes,
+      ...this.way(),
+      ...(held ? [this.holders(held)] : []),
+      ...(isAboutMemory(this.found) ? [this.free()] : []),
+      button(trans.__('Read more'), trans.__('Open the page of this pitfall'), () => {
+        this.actions.openPage(slug);
+      })
+    ];
+  }
+
+  /** Opens the choice of how far the silence goes. */
+  private opener(): HTMLElement {
+    const { trans } = this.actions;
+    return button(trans.__('Mute …'), trans.__('Choose where to be silent about it'), () => {
+      this.choose(this.choices.hidden);
+    });
+  }
+
+  private choose(open: boolean): void {
+    this.choices.hidden = !open;
+    this.mutes.setAttribute('aria-expanded', String(open));
+  }
+
+  private scopes(): HTMLElement[] {
+    const { trans } = this.actions;
+    const words: [Scope, string][] = [
+      ['cell', trans.__('in this cell')],
+      ['notebook', trans.__('in this notebook')],
+      ['always', trans.__('always')]
+    ];
+    return words.map(([scope, text]) =>
+      button(text, trans.__('Be silent about %1', this.found.slug), () => {
+        this.mute(scope, true);
+      })
+    );
+  }
+
+  private way(): HTMLElement[] {
+    const { trans } = this.actions;
+    const { cell, line } = this.found;
+    const other = cell !== null && cell !== this.run.cell;
+    if (line === null && !other) {
+      return [];
+    }
+    const text = other ? trans.__('Go to cell %1', cell) : trans.__('Go to line %1', String(line));
+    return [
+      button(text, trans.__('Show it in its cell'), () => {
+        if (!this.subject.jump(this.target())) {
+          this.say(trans.__('This cell is not in the notebook any more.'));
+        }
+      })
+    ];
+  }
+
+  private holders(path: string): HTMLElement {
+    const { trans } = this.actions;
+    return button(trans.__('Show holders'), trans.__('What keeps %1 alive', path), () => {
+      this.ask({ v: VERSION, ask: 'holders', path });
+    });
+  }
+
+  private free(): HTMLElement {
+    const { trans } = this.actions;
+    return button(
+      trans.__('Free memory …'),
+      trans.__('Look for what the notebook itself holds; asks before it lets go'),
+      () => {
+        this.ask({ v: VERSION, ask: 'account' });
+      }
+    );
+  }
+
+  // asking --------------------------------------------------------------------
+
+  private mute(scope: Scope, on: boolean): void {
+    const { slug, cell, line } = this.found;
+    const there = scope === 'cell' ? this.run.cell : cell;
+    this.ask({ v: VERSION, ask: 'mute', slug, scope, cell: there, line, on });
+  }
+
+  private ask(request: Request): void {
+    const { trans } = this.actions;
+    this.awaited = request;
+    this.feed?.ask(request);
+    const busy = this.feed?.kernel.status === 'busy';
+    this.say(busy ? trans.__('A cell is running: the answer comes when it has ended.') : '');
+  }
+
+  /** The cell that holds the line: the one of this card, or another one by its number. */
+  private target(): Target {
+    const { cell, line } = this.found;
+    const own = cell === null || cell === this.run.cell ? this.subject.cellAround(this.node) : null;
+    const known = this.feed?.record.cells.find(one => one.number === cell)?.id ?? null;
+    return { id: own ?? known, number: cell, line };
+  }
+
+  // answers -------------------------------------------------------------------
+
+  private take(_: unknown, message: Message): void {
+    const { awaited, actions } = this;
+    if (!awaited) {
+      return;
+    }
+    if (message.op === 'muted' && awaited.ask === 'mute' && this.isAbout(message)) {
+      this.tellMuted(message);
+    } else if (
+      message.op === 'holders' &&
+      awaited.ask === 'holders' &&
+      message.path === awaited.path.slice(0, 200)
+    ) {
+      this.say('', kept(message, actions));
+    } else if (message.op === 'account' && awaited.ask === 'account') {
+      this.tellFreeable(message);
+    } else if (message.op === 'freed' && awaited.ask === 'account') {
+      this.tellFreed(message.bytes);
+    } else if (message.op === 'refused' && message.ask === awaited.ask) {
+      this.say(actions.trans.__('A cell is running: ask again when it has ended.'));
+    }
+  }
+
+  private isAbout({ slug, scope, line }: Muted): boolean {
+    const { awaited } = this;
+    return (
+      awaited?.ask === 'mute' &&
+      slug === awaited.slug &&
+      scope === awaited.scope &&
+      line === awaited.line
+    );
+  }
+
+  private tellMuted(message: Muted): void {
+    const { trans } = this.actions;
+    this.choose(false);
+    const undo = button(trans.__('Undo'), trans.__('Report it again'), () => {
+      this.mute(message.scope, false);
+    });
+    const write = button(
+      trans.__('Write it into the line'),
+      trans.__('Adds # torchcheck: ignore[%1]', this.found.slug),
+      () => {
+        this.say(
+          this.subject.annotate(this.target(), this.found.code, this.found.slug)
+            ? trans.__('The comment is in the line.')
+            : trans.__('The line is another one now: nothing was written.')
+        );
+      }
+    );
+    const more = message.on && !message.error ? [undo] : [];
+    this.say(
+      saidOf(message, trans),
+      ...more,
+      ...(more.length > 0 && message.scope === 'line' ? [write] : [])
+    );
+  }
+
+  private tellFreeable({ free }: Account): void {
+    const { trans } = this.actions;
+    if (this.awaitsSum) {
+      this.awaitsSum = false;
+      return;
+    }
+    const rows = free.map(({ item, what, bytes, why }) =>
+      el(
+        'div',
+        { className: 'ti-Freeable', data: { tiItem: item } },
+        el('span', { text: `${what}: ${size(bytes)}. ${why.replaceAll('`', '')}.` }),
+        button(trans.__('free …'), trans.__('Asks first'), () => {
+          this.actions.free({ item, path: '' });
+        })
+      )
+    );
+    const none = trans.__('The notebook itself holds no memory: your own variables do.');
+    this.say(rows.length > 0 ? '' : none, ...rows);
+  }
+
+  private tellFreed(bytes: number): void {
+    const { trans } = this.actions;
+    this.awaitsSum = true;
+    this.say(
+      bytes > 0
+        ? trans.__('%1 came free.', size(bytes))
+        : trans.__('Nothing came free: something else holds it still.')
+    );
+  }
+
+  private say(text: string, ...more: HTMLElement[]): void {
+    this.said.replaceChildren(...(text ? [el('span', { text })] : []), ...more);
+  }
+}

@@ -1,0 +1,66 @@
+/** A run as an output holds it: written by a kernel, or by anybody who could write the file. */
+
+import { Malformed, fields, finite, list, orNull, text, whole } from './read.js';
+import type { Read } from './read.js';
+
+export const RUN_MIME = 'application/vnd.torch-inspector.run+json';
+const VERSION = 1;
+// More than any card that a kernel makes.
+const LONGEST_CARD = 1_000_000;
+const FINDINGS = 50;
+const CODE = 2000;
+const DEVICE = /^(?:cpu|cuda|mps|xpu|host)(?::\d+)?$/;
+
+const place = fields({
+  slug: text(),
+  cell: orNull(whole),
+  line: orNull(whole),
+  subject: text(),
+  code: text(CODE),
+  evidence: list(fields({ unit: text() }), FINDINGS)
+});
+
+const head = fields({
+  version: finite,
+  session: text(64),
+  cell: orNull(whole),
+  findings: list(place, FINDINGS),
+  card: text(LONGEST_CARD)
+});
+
+/** What a card needs to act on one of its findings. */
+export type Found = Read<typeof place>;
+
+export interface SavedRun {
+  /** Which load of the extension made it. */
+  session: string;
+  cell: number | null;
+  /** In the order of the card. */
+  findings: Found[];
+  card: unknown;
+}
+
+/** Reads it; null for what is none, or of another version. */
+export function readRun(data: unknown): SavedRun | null {
+  try {
+    const { version, session, cell, findings, card } = head(data, 'run');
+    return version === VERSION
+      ? { session, cell, findings, card: JSON.parse(card) as unknown }
+      : null;
+  } catch (error) {
+    if (error instanceof Malformed || error instanceof SyntaxError) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+/** True if the finding is about memory. */
+export function isAboutMemory({ evidence }: Found): boolean {
+  return evidence.some(({ unit }) => unit === 'bytes');
+}
+
+/** What holds memory, by name; empty if the finding names nothing that somebody could hold. */
+export function heldName(found: Found): string {
+  return isAboutMemory(found) && !DEVICE.test(found.subject) ? found.subject : '';
+}
