@@ -13,6 +13,8 @@ import type { Part } from './record.js';
 import { DEFAULTS, isSame } from './wishes.js';
 import type { Wishes } from './wishes.js';
 
+const WAKE_MS = 2000;
+
 /** Whether the kernel has the inspector loaded: not known before it has answered. */
 export type Presence = 'unknown' | 'absent' | 'live';
 
@@ -103,7 +105,7 @@ export class KernelFeed {
   /** Looks whether the inspector is there, and asks for the history if so. */
   private async greet(): Promise<void> {
     try {
-      const reply = await this.kernel.requestCommInfo({ target_name: TARGET });
+      const reply = await this.awake(this.kernel.requestCommInfo({ target_name: TARGET }));
       if (this.isDisposed || reply.content.status !== 'ok') {
         return;
       }
@@ -114,8 +116,29 @@ export class KernelFeed {
         this.ask({ v: VERSION, ask: 'hello' });
       }
       this._changed.emit(['all']);
+      if (there) {
+        // What comes after the question is answered after it.
+        await this.awake(this.kernel.requestCommInfo({ target_name: TARGET }));
+      }
     } catch {
       // The kernel went away before it answered; a status will tell.
+    }
+  }
+
+  /**
+   * Waits for an answer, and asks an idle kernel again if it takes long. Since version 7 ipykernel can miss a request
+   * that comes while it replies to another one, until the next one comes (its issue 1554).
+   */
+  private async awake<T>(answer: Promise<T>): Promise<T> {
+    const timer = setInterval(() => {
+      if (!this.isDisposed && this.kernel.status === 'idle') {
+        this.kernel.requestKernelInfo().catch(() => undefined);
+      }
+    }, WAKE_MS);
+    try {
+      return await answer;
+    } finally {
+      clearInterval(timer);
     }
   }
 

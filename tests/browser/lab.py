@@ -23,10 +23,37 @@ _CURRENT = (
     "[window.jupyterapp.shell.currentWidget, ...window.jupyterapp.shell.widgets('main')]"
     ".find(one => one?.sessionContext)"
 )
+# Since version 7 ipykernel can miss a request that comes while it replies to another one, until the next one comes.
+_WAKE = """
+    const wake = () => {
+        const kernel = context?.session?.kernel;
+        if (kernel?.connectionStatus === 'connected' && kernel.status !== 'busy') {
+            kernel.requestKernelInfo().catch(() => undefined);
+        }
+    };
+"""
 _READY = f"""() => {{
     const context = ({_CURRENT})?.sessionContext;
     const kernel = context?.session?.kernel;
-    return context?.isReady && kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
+    {_WAKE}
+    const now = performance.now();
+    if (now - (window.tiWaiting ?? now) > 5000) {{
+        wake();
+        window.tiWaiting = now;
+    }}
+    const ready = context?.isReady && kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
+    window.tiWaiting = ready ? undefined : window.tiWaiting ?? now;
+    return ready;
+}}"""
+_RUN = f"""async ([index, wait]) => {{
+    const panel = {_CURRENT};
+    const context = panel.sessionContext;
+    {_WAKE}
+    panel.content.activeCellIndex = index;
+    const done = window.jupyterapp.commands.execute('notebook:run-cell');
+    const timer = setInterval(wake, 5000);
+    void done.finally(() => clearInterval(timer));
+    if (wait) {{ await done; }}
 }}"""
 
 
@@ -96,12 +123,7 @@ class Lab:
             self._run(index, wait=True)
 
     def _run(self, index, *, wait):
-        self.page.evaluate(
-            f"async ([index, wait]) => {{ ({_CURRENT}).content.activeCellIndex = index;"
-            " const done = window.jupyterapp.commands.execute('notebook:run-cell');"
-            " if (wait) { await done; } }",
-            [index, wait],
-        )
+        self.page.evaluate(_RUN, [index, wait])
 
     def is_busy(self):
         """True while the kernel of the notebook in front runs something."""
