@@ -172,3 +172,5 @@ class RepeatedFact(NamedTuple):
     """What does so there: `[nn.Linear(8, 8)] * 4`."""
     in_call: bool = True
     """True if the layer is made in that expression; False if a variable is repeated."""
+    entry_count: int = 0
+    """Entries with parameters, where there are others among them; 0 where all are this layer."""
