@@ -149,3 +149,5 @@ class LoadFact(NamedTuple):
     """True if the code does something with what the call returns."""
     itself: bool = False
     """True if the tensors given are the module's own, and optimizer steps had changed them since they were taken."""
+    own_count: int = 0
+    """Keys whose tensors are the module's own, unchanged: for these nothing was loaded."""
