@@ -61,9 +61,7 @@ QUIET = {
     "picked, one of four": PICKED.format(
         "own.update(known); model.load_state_dict(own)", "{'0.bias': source['0.bias']}"
     ),
-    "picked, in place": PICKED.format(
-        "for k in own: own[k].mul_(0.5)\n    model.load_state_dict(own)", "{}"
-    ),
+    "picked, in place": PICKED.format("for k in own: own[k].mul_(0.5)\n    model.load_state_dict(own)", "{}"),
     "averaged": (
         "own = net.state_dict()\nif 'x' in own: own.update({})\n"
         "net.load_state_dict({k: 0.9 * v + 0.1 * source[k] for k, v in own.items()})"

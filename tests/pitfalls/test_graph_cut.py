@@ -129,7 +129,8 @@ def test_values_that_are_meant_to_have_none(code):
     ],
 )
 def test_a_loss_that_ends_at_a_copy_of_what_the_model_gave(copy, kind):
-    cell = f"for _ in range(3):\n    out = {copy}\n    loss = out.square().mean()\n    net_opt.zero_grad(); loss.backward(); net_opt.step()"
+    step = "net_opt.zero_grad(); loss.backward(); net_opt.step()"
+    cell = f"for _ in range(3):\n    out = {copy}\n    loss = out.square().mean()\n    {step}"
     (finding,) = [f for f in findings_in(START, cell) if f.severity == "error"]
     assert (finding.slug, finding.line, finding.subject) == ("graph-cut", 2, "loss")
     assert "reaches no parameter of `net`" in finding.message

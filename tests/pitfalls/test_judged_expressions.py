@@ -82,7 +82,7 @@ heads = Heads()
 loss = heads(steps).mean()
 loss.backward()""",
     "as many steps as heads": "steps = torch.randn(2, 4, 32)\nheads = steps.view(2, 4, 4, 8)",
-    "windows": "steps = torch.randn(2, 64, 32)\nparts = steps.view(2, 4, 16, 32)",
+    "windows of steps": "steps = torch.randn(2, 64, 32)\nparts = steps.view(2, 4, 16, 32)",
     "permuted": "images = raw.permute(0, 3, 1, 2)\nturned = x.t()",
     "heads": "h = x.view(60, 5, 2)\nback = h.transpose(0, 1).reshape(5, 60, 2)",
     "merged": "flat = raw.view(2, -1)\nrows = raw.reshape(-1, 3)\nagain = rows.view(raw.shape)",
@@ -113,7 +113,9 @@ WRAPS = {
 }
 WRAPS_SILENT = {
     "another value than the default": "def brighter(t, times=2):\n    return t * times\nz = brighter(mask, times=1)",
-    "a default that may be another": "how = {'times': 1}\ndef brighter(t, times=2):\n    return t * times\nz = brighter(one, **how)",
+    "a default that may be another": (
+        "how = {'times': 1}\ndef brighter(t, times=2):\n    return t * times\nz = brighter(one, **how)"
+    ),
     "converted": "d = one.float() - two.float()\ne = one.int() - two.int()",
     "masks": "o = 1 - mask\np = mask * 255\nb = mask + mask\nk = one * mask",
     "one side wide": "d = one - two.long()\nf = one * 0.5",

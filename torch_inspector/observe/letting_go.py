@@ -124,7 +124,7 @@ class LettingGo:
     def _objects(self, variables: Mapping[str, Any], code: str) -> Iterator[tuple[int, str]]:
         """Objects of the notebook's own classes whose variables the cell gives another value."""
         for name in assigned(code)[:_TARGETS]:
-            value = variables.get(name)
+            value: Any = variables.get(name)
             if sorts.sort_of(type(value)) == "object" and type(value).__weakrefoffset__ and kinds.fields_of(value):
                 yield self._keys.of(value), name
 

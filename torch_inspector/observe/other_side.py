@@ -92,7 +92,11 @@ class Reader:
         if scope is None:
             return []
         names = Names(stack.enter_context(locals_of(frame)), frame.f_globals)
-        return list(pairs_in(scope, names, operation, lambda code: None if any(code is one for one in live) else self._tree(code)))
+        return list(
+            pairs_in(
+                scope, names, operation, lambda code: None if any(code is one for one in live) else self._tree(code)
+            )
+        )
 
     def _judge(self, pairs: list[Pair], stretch: Stretch) -> str | None:
         """The operand of the one pair that explains what the graph holds, if no other pair could."""

@@ -40,8 +40,8 @@ def _of_its_own(run: Run, load: LoadFact) -> Finding:
     name = run.module_path(load.module) or load.name or load.kind
     return Finding(
         message=(
-            f"`load_state_dict()` gave `{name}` its own values for all {load.state_count} keys: the state was taken from "
-            "it, and no key of the checkpoint is among its keys."
+            f"`load_state_dict()` gave `{name}` its own values for all {load.state_count} keys: "
+            "the state was taken from it, and no key of the checkpoint is among its keys."
         ),
         subject=name,
         fix=f"print(checkpoint.keys() - {name}.state_dict().keys())  # rename those, then load with strict=True",
