@@ -67,6 +67,8 @@ class AttributeFact(NamedTuple):
     """True if the code of the class may move it."""
     place: Place = Place()
     """The line that sets it."""
+    element: str = ""
+    """`[0]` or `['a']` where the attribute is a plain container of tensors, and this is the first of them."""
 
 
 class DiscardFact(NamedTuple):
