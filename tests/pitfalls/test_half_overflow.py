@@ -20,7 +20,7 @@ def test_a_mask_that_leaves_nothing_of_a_row():
 @pytest.mark.parametrize(
     "cell",
     [
-        "bias = torch.zeros(4, 4)\nbias[0, 0] = -1e9\nscores = scores + bias.half()\nweights = torch.softmax(scores, -1)",
+        "pad[:] = 0\npad[0, 0] = -1e9\nscores = scores + pad.half()\nweights = torch.softmax(scores, -1)",
         "scores = scores.masked_fill(pad.bool(), float('-inf'))\nweights = torch.softmax(scores, -1)",
         "scores = scores + (pad * -1e4).half()\nweights = torch.softmax(scores, -1)",
     ],

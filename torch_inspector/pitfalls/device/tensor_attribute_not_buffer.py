@@ -34,8 +34,8 @@ def _left_behind(one: AttributeFact) -> Finding:
     return Finding(
         message=(
             f"`{one.path}` is on {one.device}, the parameters of `{one.owner}` are on {where}: "
-            f"a plain {'container of tensors' if one.element else 'tensor attribute'} is not moved with the module and is "
-            "not in its state_dict()."
+            f"a plain {'container of tensors' if one.element else 'tensor attribute'} is not moved with the module "
+            "and is not in its state_dict()."
         ),
         subject=one.path,
         fix=_buffer(one),

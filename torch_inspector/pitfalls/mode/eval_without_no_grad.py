@@ -75,7 +75,9 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
     kept = _kept(run)
     megabytes = _graph_nbytes(call, run) / 2**20
     mode = "" if call.training else " per call in eval mode"
-    held = f"; {', '.join(f'`{path}`' for path in kept[:3])} still holds it" if kept else ""
+    held = (
+        f"; {', '.join(f'`{path}`' for path in kept[:3])} still hold{'s' if len(kept) == 1 else ''} it" if kept else ""
+    )
     return Finding(
         message=(f"`{name}` recorded a graph of {megabytes:.1f} MB{mode}, and no backward call used it{held}."),
         subject=kept[0] if kept else name,

@@ -12,7 +12,7 @@ from torch_inspector.pitfall import pitfall
 _LARGEST = 65_504
 # Infinities that are written down are meant: masks, limits.
 _MEANT = re.compile(r"\binf\b|\binfty?\b|\bInf\b|isinf|masked_fill")
-# A number that float16 does not hold, as in a mask of -1e9: negative infinity alone is often meant, NaN after it is not.
+# A number that float16 does not hold, as in a mask of -1e9: minus infinity alone is often meant, NaN after it is not.
 _BEYOND = re.compile(r"\b\d+(\.\d*)?e\+?([5-9]|\d\d)\b", re.IGNORECASE)
 
 
