@@ -49,6 +49,7 @@ def test_they_are_a_hint(net, slug, read):
         "out = {}(x)\nprint(out.shape)",
         "out = {}(x)\nloss = nn.functional.cross_entropy(out, y)\nprint(out.argmax(1)[:3])",
         "out = {}(x)\nguess = out.argmax(1)\nnn.functional.cross_entropy(out, y).backward()",
+        "out = {}(x)\neach = nn.functional.cross_entropy(out, y, reduction='none')\nworst = each.topk(8).indices",
         "out = {}(x)  # out.argmax(1) comes later",
     ],
 )

@@ -67,3 +67,20 @@ for _ in range(4):
     (finding,) = found(cell.format("pass"))
     assert finding.line == 5
     assert not found(cell.format(f"kept.append({read})"))
+
+
+def test_a_hook_may_have_read_them():
+    cell = """\
+seen = []
+handle = body.weight.register_hook(lambda g: seen.append(g.norm()))
+for _ in range(4):
+    one(body(x)).mean().backward()
+    opt.zero_grad()
+    two(body(x)).square().mean().backward()
+    opt.step()
+handle.remove()"""
+    assert not found(cell)
+    (finding,) = found(
+        cell.replace("handle = body.weight.register_hook(lambda g: seen.append(g.norm()))", "pass")[:-16]
+    )
+    assert finding.line == 5

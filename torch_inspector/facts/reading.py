@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _READS = re.compile(
     r"\.(detach|argmax|numpy|tolist|topk)\(|torch\.(argmax|topk)\(|\.data\b|(\.|torch\.)(max|round)\(|[<>]=? *0?\.\d"
 )
+# Somebody has a loss in mind, which may be differentiated in a later cell.
+_LOSSES = re.compile(r"loss|criterion|cross_entropy|nll|objective|backward|autograd", re.IGNORECASE)
 
 
 def only_reads_outputs(run: Run) -> bool:
@@ -20,5 +22,7 @@ def only_reads_outputs(run: Run) -> bool:
     if run.error is not None or trace.steps or trace.backwards or trace.count("step") or trace.count("backward"):
         return False
     kept = [graph for graph in run.after.graphs if graph.newest_nodes and not graph.spent]
-    lines = (line.partition("#")[0] for line in run.cell.code.splitlines())
-    return bool(kept) and not any(graph.scalar for graph in kept) and any(map(_READS.search, lines))
+    if not kept or any(graph.scalar for graph in kept):
+        return False
+    code = "\n".join(line.partition("#")[0] for line in run.cell.code.splitlines())
+    return _READS.search(code) is not None and _LOSSES.search(code) is None

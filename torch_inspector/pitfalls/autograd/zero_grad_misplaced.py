@@ -11,8 +11,10 @@ from torch_inspector.pitfall import pitfall
 
 # A gradient may be thrown away once (a bad batch); twice within a step, or in two steps, is how the loop is built.
 _OFTEN = 2
-# Somebody reads gradients, or writes some of his own: then what was cleared may have been used before.
-_READS = re.compile(r"\.grad\b(?!\s*=\s*None\b|\s+is\b|(\.data|\.detach\(\))?\.(zero_|detach_)\(|\()")
+# Somebody reads gradients, by a hook too, or writes some of his own: then what was cleared may have been used before.
+_READS = re.compile(
+    r"\bregister_\w*hook\(|\.grad\b(?!\s*=\s*None\b|\s+is\b|(\.data|\.detach\(\))?\.(zero_|detach_)\(|\()"
+)
 
 
 @pitfall(severity="error", early=True)
