@@ -73,12 +73,21 @@ def findings(source):
         return [(f.slug, f.line, f.severity) for f in notebook.runs[-1].findings if f.slug in slugs]
 
 
+MICRO = """accumulation_steps = 4
+x, y = data[0]
+for it in range(3):
+    for micro_step in range(accumulation_steps):
+        {loss}.backward()
+    opt.step()
+    opt.zero_grad()
+"""
 FOUND = {
     "cross entropy": (loop(), ("accumulation-unscaled", 5, "warning")),
     "a mean by hand": (
         loop(loss="(net(x) - F.one_hot(y, 2)).pow(2).mean()"),
         ("accumulation-unscaled", 5, "warning"),
     ),
+    "parts in a loop": (MICRO.format(loss=MEAN), ("accumulation-unscaled", 5, "warning")),
     "Adam": (loop(step="adam.step()"), ("accumulation-unscaled", 5, "hint")),
     "a trainer": (TRAINER, ("accumulation-unscaled", 8, "warning")),
     "leftovers": (loop(before="loss = loss / 4; ", rest="[:10]"), ("accumulation-remainder", 7, "hint")),
@@ -87,6 +96,7 @@ FOUND = {
 QUIET = {
     "divided": loop(before="loss = loss / 4; "),
     "divided at once": loop(loss=f"{MEAN} / 4"),
+    "parts in a loop, divided": MICRO.format(loss=f"({MEAN} / accumulation_steps)"),
     "weighted": loop(loss=f"0.25 * {MEAN}"),
     "a sum": loop(loss="F.cross_entropy(net(x), y, reduction='sum')"),
     "divided later": loop(step="[p.grad.div_(4) for p in net.parameters()]; opt.step()"),

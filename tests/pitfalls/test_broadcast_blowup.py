@@ -21,6 +21,12 @@ FOUND = {
     "a product": "((a[:, None] * b[None]).sum(-1).softmax(1) ** 2).mean().backward()",
     "largest": "d = (a[:, None] + b).exp().amax(dim=1).sum(1)",
     "in a function": "def far(x, y):\n    t = ((x[:, None] - y) ** 2).sum(-1)\n    t.mean().backward()\nfar(a, b)",
+    "no history": "d = ((a.detach()[:, None] - b.detach()) ** 2).sum(-1)",
+    "no gradients": "with torch.no_grad():\n    diff = a.unsqueeze(1) - b[None]\n    d = torch.norm(diff, dim=2)",
+    "one side without history": "c = b.detach()\nd = ((a.unsqueeze(1) - c) ** 2).sum(dim=2)\nd.mean().backward()",
+    "a function without gradients": (
+        "@torch.no_grad()\ndef far(x, y):\n    return (x[:, None] - y).abs().sum(-1)\nd = far(a, b)"
+    ),
     "with a constant factor": "w = torch.randn(1, 300, 64)\nd = (a[:, None] * w).sum(-1)",
 }
 SILENT = {
@@ -34,7 +40,11 @@ SILENT = {
     "few": "d = ((a[:2, None] - torch.cat([b] * 120)) ** 2).sum(-1)",
     "one side is large already": "t = a.repeat(300, 1, 1)\nd = (t - a).pow(2).sum(-1)",
     "a constant of unknown size": "d = (a - torch.randn(300, 200, 64)).pow(2).sum(-1)",
-    "no history": "d = ((a.detach()[:, None] - b.detach()) ** 2).sum(-1)",
+    "made once, read twice": (
+        "with torch.no_grad():\n    t = (a[:, None] - b) ** 2\n    d = t.sum(-1)\n    e = t.amax(-1)"
+    ),
+    "no history, one side is large already": "t = torch.randn(300, 200, 64)\nd = (t - t[0]).pow(2).sum(-1)",
+    "no history, all terms": "with torch.no_grad():\n    d = ((a[:, None] - b) ** 2).mean()",
     "a bias": "t = torch.randn(300, 200, 64, requires_grad=True)\n(t + a[0]).relu().sum(-1).mean().backward()",
 }
 
@@ -76,3 +86,8 @@ def test_the_first_variable_is_named_and_bytes_decide():
     assert list(check(a_run(a_backward(witness=a_witness(table)), min_nbytes=1 << 30))) == []
     (finding,) = check(a_run(a_backward(witness=a_witness(table._replace(nbytes=9 << 20)))))
     assert (finding.line, finding.severity) == (2, "hint")
+
+
+def test_a_function_is_told_once():
+    function = "def far(x, y):\n    return ((x[:, None] - y) ** 2).sum(-1)"
+    assert len(found(function, "d = far(a.detach(), b.detach())", "d = far(a.detach(), b.detach())")) == 1

@@ -35,7 +35,17 @@ try:
 except RuntimeError:
     pass
 """
+PICKED = """
+def load(model, state):
+    own = model.state_dict()
+    known = {{k: v for k, v in state.items() if k in own}}
+    {}
+load(net, {})
+"""
+RENAMED = "{'module.' + k: v for k, v in source.items()}"
 FOUND = {
+    "picked, none known": (PICKED.format("own.update(known); model.load_state_dict(own)", RENAMED), 5, "error"),
+    "picked, another dict": (PICKED.format("model.load_state_dict({**own, **known})", RENAMED), 5, "error"),
     "a prefix": (PREFIXED + "net.load_state_dict(state, strict=False)", 2, "error"),
     "by place": ("net.load_state_dict({'model.' + k: v for k, v in source.items()}, False);", 1, "error"),
     "in a function": (RESTORE, 3, "error"),
@@ -44,6 +54,19 @@ FOUND = {
     "one of four": (SOME, 3, "warning"),
 }
 QUIET = {
+    "picked, all known": PICKED.format("own.update(known); model.load_state_dict(own)", "source"),
+    "picked, a body": PICKED.format(
+        "own.update(known); model.load_state_dict(own)", "{k: v for k, v in source.items() if k[0] == '0'}"
+    ),
+    "picked, one of four": PICKED.format(
+        "own.update(known); model.load_state_dict(own)", "{'0.bias': source['0.bias']}"
+    ),
+    "picked, in place": PICKED.format("for k in own: own[k].mul_(0.5)\n    model.load_state_dict(own)", "{}"),
+    "averaged": (
+        "own = net.state_dict()\nif 'x' in own: own.update({})\n"
+        "net.load_state_dict({k: 0.9 * v + 0.1 * source[k] for k, v in own.items()})"
+    ),
+    "moved within": "own = net.state_dict()\nown['0.bias'].zero_()\nnet.load_state_dict(own)",
     "all": "net.load_state_dict(source)",
     "all, not strict": "net.load_state_dict(source, strict=False);",
     "a new head": NEW_HEAD,

@@ -62,6 +62,8 @@ def found(*cells):
         ("tree = Tree()", "print(1)\ntree = None", "tree", 2),
         ("tree = Tree()", "tree = nn.Linear(2, 2)", "tree", 1),
         ("trainer = Trainer()", "del trainer", "trainer", 1),
+        ("trainer = Trainer()", "trainer = Trainer()", "trainer", 1),
+        ("trainer = Trainer()", "steps = 3\nif steps:\n    trainer = [steps]", "trainer", 3),
         ("trainer = Trainer()\ntrainer.model = Tree()", "trainer.model = None", "trainer.model", 1),
         ("net = nn.Linear(1000, 1000)\nnet.say = net.extra_repr", "del net", "net", 1),
         ("net = Plain()\nnet.leaf.register_forward_hook(lambda *a, n=net: None);", "net = Plain()", "net", 1),
@@ -91,6 +93,9 @@ def test_it_is_said_once_and_louder_with_empty_cache():
     "cells",
     [
         ["net = Plain()", "del net"],
+        ["trainer = Trainer()\ntrainer.callback = None", "trainer = Trainer()"],
+        ["trainer = Trainer()", "first = trainer\ntrainer = Trainer()"],
+        ["trainer = Trainer()", "def make():\n    trainer = 1\n    return trainer\nnumber = make()"],
         ["tree = Tree()", "del tree\ngc.collect();"],
         ["tree = Tree()", "kept['tree'] = tree", "del tree"],
         ["tree = Tree()", "score = functools.partial(print, tree)", "del tree"],

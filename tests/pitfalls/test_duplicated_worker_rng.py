@@ -29,6 +29,9 @@ class Jittered(Rows):
 class Fixed(Rows):
     def __getitem__(self, i):
         return i + self.order
+class Global(Rows):
+    def __getitem__(self, i):
+        return i + shared.random()
 class Apart(Rows):
     def __getitem__(self, i):
         info = torch.utils.data.get_worker_info()
@@ -53,9 +56,18 @@ FOUND = {
     "in a transform": "begin(Jittered(transform=Noise()))",
     "in a subset": "begin(Subset(Drawn(random.Random(7)), [0, 1, 2, 3]))",
     "a stream": "begin(Stream())",
+    "a variable of the notebook": "shared = np.random.default_rng(7)\nbegin(Global())",
+    "a variable in a transform": (
+        "shared = random.Random(7)\ndef jitter(i): return i + shared.random()\nbegin(Jittered(transform=jitter))"
+    ),
     "global seeds do not help": "begin(Drawn(random.Random(7)), worker_init_fn=seed_global)",
 }
 QUIET = {
+    "a variable that is prepared": (
+        "shared = random.Random(7)\ndef anew(worker):\n    global shared\n    shared = random.Random(worker)\n"
+        "begin(Global(), worker_init_fn=anew)"
+    ),
+    "an attribute of the same name": "order = random.Random(7)\nbegin(Fixed())",
     "one worker": "begin(Drawn(random.Random(7)), workers=1)",
     "no workers": "for batch in DataLoader(Drawn(random.Random(7)), batch_size=2):\n    pass",
     "only when made": "begin(Fixed(random.Random(7)))",

@@ -76,7 +76,13 @@ QUIET = {
     "polynomial": "lr_scheduler.PolynomialLR(opt, total_iters=EPOCHS * len(loader), power=2)",
     "cyclic": "lr_scheduler.CyclicLR(opt, 0.01, 0.1, step_size_up=10)",
 }
+MILESTONES = (
+    "s = lr_scheduler.MultiStepLR(opt, {}, gamma=0.5)\nfor e in range({}):\n    for x, y in small:\n"
+    "        update(x)\n        s.step()"
+)
+SMALL = "small = list(loader)[:8]\n"
 ALSO_FOUND = {
+    "milestones beyond an epoch": (SMALL + MILESTONES.format("[10, 20]", 25), 6, "s"),
     "a trainer": (TRAINER, 9, "self.schedule"),
     "plateau": (
         (
@@ -96,6 +102,8 @@ ALSO_FOUND = {
     ),
 }
 ALSO_QUIET = {
+    "milestones of all batches": SMALL + MILESTONES.format("[60, 150]", 25),
+    "early milestones": SMALL + MILESTONES.format("[4, 10]", 25),
     "once per epoch": (
         "s = lr_scheduler.StepLR(opt, 1)\nfor e in range(5):\n    for x, y in loader:\n        update(x)\n    s.step()"
     ),

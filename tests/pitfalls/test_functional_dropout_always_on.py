@@ -78,6 +78,8 @@ FOUND = {
         [net("return F.dropout(self.out(x), .5)"), TRAIN, "with torch.no_grad():\n    y = net(rows)"],
         [(7, "warning")],
     ),
+    "a layer made in the pass": ([net("return nn.Dropout(0.5)(self.out(x))"), ASK], [(7, "error")]),
+    "a variable for it": ([net("thin = nn.Dropout(0.5); return self.out(thin(x))"), ASK], [(7, "error")]),
     "same cell": ([net("return F.dropout(self.out(x), .5)") + "y = net.eval()(rows)"], [(7, "error")]),
 }
 QUIET = {
@@ -104,6 +106,16 @@ QUIET = {
     "a branch that is not taken": [
         net("return self.out(F.dropout(x, .5) if self.noisy else x)"),
         "net.noisy = False",
+        ASK,
+    ],
+    "a layer made in the pass and told": [net("return nn.Dropout(0.5).train(self.training)(self.out(x))"), ASK],
+    "a layer made in a pass only where it trains": [
+        net("return nn.Dropout(0.5)(self.out(x)) if self.training else self.out(x)"),
+        ASK,
+    ],
+    "a layer that is kept": [
+        net("if not hasattr(self, 'thin'): self.thin = nn.Dropout(0.5)\n        return self.thin(self.out(x))"),
+        TRAIN,
         ASK,
     ],
     "off by default": [net("return F.alpha_dropout(self.out(x), .5)"), ASK],

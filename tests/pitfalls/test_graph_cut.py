@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SLUG = "graph-cut"
 START = """\
@@ -118,3 +118,30 @@ def test_a_part_without_gradient(cells, part, line):
 )
 def test_values_that_are_meant_to_have_none(code):
     assert found(code) == []
+
+
+@pytest.mark.parametrize(
+    ("copy", "kind"),
+    [
+        ("torch.tensor(net(x), requires_grad=True)", "makes a new tensor"),
+        ("net(x).detach().requires_grad_()", "without their history"),
+        ("torch.tensor([p.sum() for p in net(x)], requires_grad=True)", "makes a new tensor"),
+    ],
+)
+def test_a_loss_that_ends_at_a_copy_of_what_the_model_gave(copy, kind):
+    step = "net_opt.zero_grad(); loss.backward(); net_opt.step()"
+    cell = f"for _ in range(3):\n    out = {copy}\n    loss = out.square().mean()\n    {step}"
+    (finding,) = [f for f in findings_in(START, cell) if f.severity == "error"]
+    assert (finding.slug, finding.line, finding.subject) == ("graph-cut", 2, "loss")
+    assert "reaches no parameter of `net`" in finding.message
+    assert kind in finding.message
+
+
+def test_an_optimizer_of_another_model_beside_a_detached_one_is_told_as_such():
+    cell = """\
+for _ in range(3):
+    out = head(body(x).detach())
+    net_opt.zero_grad(); F.mse_loss(out, y).backward(); net_opt.step()
+    (net(x).detach() - 1).square()"""
+    (finding,) = [f for f in findings_in(START, cell) if f.severity == "error"]
+    assert finding.slug == "optimizer-of-another-model"

@@ -22,6 +22,33 @@ VIEW = {
     "names": ("batch, height, width, channels = raw.shape\nimages = raw.view(batch, channels, height, width)", 2),
     "numbers": ("images = raw.reshape(2, 3, 8, 6)", 1),
     "the same name": ("raw = raw.view(2, 3, 8, 6)", 1),
+    "an array": ("a = raw.numpy()\nimages = torch.from_numpy(a).view(-1, 3, 8, 6)", 2),
+    "heads": (
+        """class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.count = nn.Linear(32, 32), 4
+    def forward(self, x):
+        n, t, c = x.size()
+        return self.q(x).view(n, self.count, t, c // self.count)
+steps = torch.randn(2, 10, 32)
+heads = Heads()
+scores = heads(steps).softmax(-1)""",
+        7,
+    ),
+    "heads on the way to a loss": (
+        """class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.count = nn.Linear(32, 32), 4
+    def forward(self, x):
+        q = self.q(x).view(-1, self.count, x.shape[1], 8).tanh()
+        return q.mean()
+heads = Heads()
+loss = heads(torch.randn(2, 10, 32))
+loss.backward()""",
+        6,
+    ),
     "a function": ("def front(t):\n    n, h, w, c = t.shape\n    return t.reshape(n, c, h, w)\nz = front(raw)", 3),
     "sizes of the tensor": ("t = x.view(x.shape[1], x.shape[0])", 1),
     "size()": ("t = x.reshape(x.size(1), x.size(0))", 1),
@@ -43,6 +70,19 @@ loss.backward()""",
     ),
 }
 VIEW_SILENT = {
+    "heads in their place": """class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.count = nn.Linear(32, 32), 4
+    def forward(self, x):
+        n, t, c = x.size()
+        return self.q(x).view(n, t, self.count, c // self.count).transpose(1, 2)
+steps = torch.randn(2, 10, 32)
+heads = Heads()
+loss = heads(steps).mean()
+loss.backward()""",
+    "as many steps as heads": "steps = torch.randn(2, 4, 32)\nheads = steps.view(2, 4, 4, 8)",
+    "windows of steps": "steps = torch.randn(2, 64, 32)\nparts = steps.view(2, 4, 16, 32)",
     "permuted": "images = raw.permute(0, 3, 1, 2)\nturned = x.t()",
     "heads": "h = x.view(60, 5, 2)\nback = h.transpose(0, 1).reshape(5, 60, 2)",
     "merged": "flat = raw.view(2, -1)\nrows = raw.reshape(-1, 3)\nagain = rows.view(raw.shape)",
@@ -61,6 +101,7 @@ VIEW_SILENT = {
     "numpy": "import numpy as np\na = np.zeros((3, 4)).reshape(2, 6)",
 }
 WRAPS = {
+    "a default": ("def brighter(t, times=2):\n    return t * times\nz = brighter(one)", 2),
     "a difference": ("change = one - two", 1),
     "a function": ("def mse(a, b):\n    return ((a - b) ** 2).float().mean()\ne = mse(one, two)", 2),
     "brighter": ("bright = one + 100", 1),
@@ -71,6 +112,10 @@ WRAPS = {
     "16 bits": ("wave = torch.arange(0, 30000, 100, dtype=torch.int16)\npower = wave * wave", 2),
 }
 WRAPS_SILENT = {
+    "another value than the default": "def brighter(t, times=2):\n    return t * times\nz = brighter(mask, times=1)",
+    "a default that may be another": (
+        "how = {'times': 1}\ndef brighter(t, times=2):\n    return t * times\nz = brighter(one, **how)"
+    ),
     "converted": "d = one.float() - two.float()\ne = one.int() - two.int()",
     "masks": "o = 1 - mask\np = mask * 255\nb = mask + mask\nk = one * mask",
     "one side wide": "d = one - two.long()\nf = one * 0.5",
@@ -81,6 +126,7 @@ WRAPS_SILENT = {
     "counts": "hits = (one > 3).to(torch.uint8)\ntotal = hits - hits",
 }
 LOST = {
+    "a list given to a function": ("def put(t, rows):\n    t[rows][0] = 3\nput(grid, [0, 2])", 2),
     "a mask": ("grid[grid > 5][0] = 9", 1),
     "a named mask": ("grid[good][1] = 2", 1),
     "a list": ("grid[[0, 1]][0] = 1", 1),

@@ -40,6 +40,13 @@ def test_what_holds_the_one_before_is_named(code, holder):
     assert "3.8 MB" in finding.message
 
 
+def test_a_class_that_the_cell_makes_anew_too():
+    cell = WATCHING.replace("self.last = 1", "return None") + "\nnet = Watching()"
+    (finding,) = found(START, cell, "say = net.extra_repr", cell)
+    assert (finding.subject, finding.line) == ("net", 8)
+    assert "`say` leads to it" in finding.message
+
+
 def test_a_circle_is_held_by_no_variable():
     gc.collect()
     gc.disable()

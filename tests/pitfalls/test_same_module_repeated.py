@@ -5,7 +5,7 @@ import pytest
 from tests.cells import findings_in
 
 SLUG = "same-module-repeated"
-START = "import copy, itertools\nimport torch\nfrom torch import nn\nx = torch.randn(4, 8)"
+START = "import copy, itertools\nimport torch\nfrom torch import nn\nx, act = torch.randn(4, 8), nn.ReLU()"
 STACK = """\
 class Stack(nn.Module):
     def __init__(self, depth=3, width=8):
@@ -81,3 +81,31 @@ def test_it_is_said_once():
 )
 def test_what_is_several_layers_or_meant_to_be_one(filling):
     assert found(STACK.format(filling) + "\nstack = Stack()", "stack(x)") == []
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "one = nn.Sequential(nn.Linear(8, 8), act)\nnet = nn.Sequential(*[one for _ in range(3)], nn.Linear(8, 1))",
+        "one = nn.Linear(8, 8)\nparts = [one, nn.ReLU()] * 3\nnet = nn.Sequential(*parts, nn.Linear(8, 1))",
+        "net = nn.Sequential(nn.Linear(8, 8), *[nn.Linear(8, 8)] * 3)",
+    ],
+)
+def test_other_layers_beside_it(cell):
+    (finding,) = found(cell)
+    assert finding.subject == "net"
+    assert "3 of the 4 layers of `net` are one and the same" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # Written out, beside text that multiplies something else.
+        "width = 8\nwidths = [width] * 3\nstep = nn.Linear(8, 8)\nnet = nn.Sequential(step, nn.Linear(8, 8), step)",
+        # One learned activation between layers of their own.
+        "act = nn.PReLU()\nnet = nn.Sequential(*[m for _ in range(3) for m in (nn.Linear(8, 8), act)])",
+        "act = nn.PReLU()\nacts = [act] * 3\nnet = nn.Sequential(nn.Linear(8, 8), act, nn.Linear(8, 8), act)",
+    ],
+)
+def test_shared_beside_others_on_purpose(cell):
+    assert not found(cell)

@@ -41,9 +41,14 @@ FOUND = {
     "keepdim": (TRAIN.format(probs="e = torch.exp(out); p = e / e.sum(1, keepdim=True)", loss=CE),),
     "unsqueezed": (TRAIN.format(probs="e = out.exp(); p = e / e.sum(dim=-1).unsqueeze(1)", loss=CE),),
     "guarded": (TRAIN.format(probs="e = out.exp(); p = e / (e.sum(1, keepdim=True) + 1e-9)", loss=CE),),
+    "of a logarithm": (TRAIN.format(probs="p = F.log_softmax(out, -1).exp()", loss=CE),),
     "shifted, in a model": (CLASS, TRAIN.format(probs="p = out", loss="nn.CrossEntropyLoss()(p, y)")),
 }
 QUIET = {
+    "entropy beside it": TRAIN.format(
+        probs="p = out; log_p = F.log_softmax(out, 1)", loss=CE + " - 0.1 * (log_p.exp() * log_p).sum(1).mean()"
+    ),
+    "of a logarithm over the other axis": TRAIN.format(probs="p = F.log_softmax(out, 0).exp()", loss=CE),
     "its logarithm": TRAIN.format(probs="e = out.exp(); p = e / e.sum(1, keepdim=True)", loss="F.nll_loss(p.log(), y)"),
     "attention": TRAIN.format(probs="s = out @ out.T; e = s.exp(); p = (e / e.sum(1, keepdim=True)) @ out", loss=CE),
     "divided by another sum": TRAIN.format(probs="e = out.exp(); p = e / out.exp().sum(0, keepdim=True)", loss=CE),

@@ -57,9 +57,19 @@ FOUND = {
     "moved away": ([net(), "net.to('meta');"], (6, "warning")),
     "as a part": ([net(), "whole = nn.Sequential(net)\ndel net\nwhole = whole.to('meta')"], (6, "warning")),
     "to be learned": ([net(LEARNED), FIT], (6, "warning")),
+    "a list": ([net("[torch.ones(4), torch.zeros(4)]", "self.const[0]"), "net.to('meta');"], (6, "warning")),
+    "a dict": ([net("{'a': torch.ones(4)}", "self.const['a']"), "net.to('meta');"], (6, "warning")),
+    "a list to be learned": ([net(f"[{LEARNED}]", "self.const[0]"), FIT], (6, "warning")),
     "an index": ([net("torch.arange(4)"), "net.to('meta');"], (6, "hint")),
 }
 QUIET = {
+    "a list of others": [net("[torch.ones(4), 2]", "self.const[1]"), "net.to('meta');"],
+    "a record": [
+        net("[torch.ones(4)]", "self.const[0]").replace(
+            "        return", "        self.const.append(x)\n        return"
+        ),
+        "net.to('meta');",
+    ],
     "same device": [net(), "y = net(x)"],
     "moved in forward": [net(use="self.const.to(x.device)"), "net.to('meta');"],
     "a number": [net("torch.tensor(2.0)"), "net.to('meta');"],

@@ -53,3 +53,10 @@ def test_views_of_what_is_there_anyway(code):
 
 def test_it_is_said_once():
     assert len(found("import torch", "x = torch.randn(1000, 1000)[0]", "y = 1")) == 1
+
+
+def test_small_storages_where_small_ones_are_asked_for():
+    cells = ("import torch", "x = torch.randn(16, 200, 64)[:, 0]")
+    (finding,) = findings_in(*cells, slug=SLUG, min_bytes=0)
+    assert (finding.subject, finding.severity) == ("x", "hint")
+    assert not found(*cells)

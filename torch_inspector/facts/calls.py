@@ -8,14 +8,16 @@ from torch_inspector.facts.place import Place
 
 
 class GeneratorFact(NamedTuple):
-    """A generator of random numbers that a data set holds and draws from."""
+    """A generator of random numbers that a data set draws from, and that workers copy."""
 
     path: str
     """The attribute: `rng`, `transform.rng`."""
     kind: str
     """`numpy.random.Generator`"""
     owner: str
-    """Class whose attribute it is."""
+    """Class whose attribute it is, or whose code draws from it."""
+    is_global: bool = False
+    """True for a variable of the notebook."""
 
 
 class LoaderFact(NamedTuple):

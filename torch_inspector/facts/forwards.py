@@ -30,7 +30,7 @@ class CallerFact(NamedTuple):
 
 
 class DropoutFact(NamedTuple):
-    """A call of `F.dropout`, or one of its kind, that is not told the mode, in the code that a module runs."""
+    """A call of `F.dropout`, or one of its kind, that does not know the mode, in the code that a module runs."""
 
     place: Place
     kind: str
@@ -39,6 +39,8 @@ class DropoutFact(NamedTuple):
     """The function as written: `F.dropout`."""
     text: str
     """The whole call as written."""
+    is_layer: bool = False
+    """True for a layer `nn.Dropout(…)` that is made in the pass; the text makes it."""
 
 
 class NormsFact(NamedTuple):
@@ -147,3 +149,5 @@ class LoadFact(NamedTuple):
     """True if the code does something with what the call returns."""
     itself: bool = False
     """True if the tensors given are the module's own, and optimizer steps had changed them since they were taken."""
+    own_count: int = 0
+    """Keys whose tensors are the module's own, unchanged: for these nothing was loaded."""

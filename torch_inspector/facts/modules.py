@@ -67,6 +67,8 @@ class AttributeFact(NamedTuple):
     """True if the code of the class may move it."""
     place: Place = Place()
     """The line that sets it."""
+    element: str = ""
+    """`[0]` or `['a']` where the attribute is a plain container of tensors, and this is the first of them."""
 
 
 class DiscardFact(NamedTuple):
@@ -172,3 +174,5 @@ class RepeatedFact(NamedTuple):
     """What does so there: `[nn.Linear(8, 8)] * 4`."""
     in_call: bool = True
     """True if the layer is made in that expression; False if a variable is repeated."""
+    entry_count: int = 0
+    """Entries with parameters, where there are others among them; 0 where all are this layer."""

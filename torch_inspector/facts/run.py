@@ -125,6 +125,21 @@ class Run:
             cuts = [cut for cut in self.trace.cuts if cut.keys and cut.keys <= own - reached - switched]
             yield from ((cut, steps) for cut in cuts[:1])
 
+    def cut_models(self) -> Iterator[tuple[CutFact, StepFact]]:
+        """Models that were called, and that a cut keeps from a loss of which nothing reaches their optimizer.
+
+        With each the first such step. Where the loss reaches other modules, the optimizer may be the wrong one.
+        """
+        cuts = [cut for cut in self.trace.cuts if cut.keys and not cut.optional]
+        if not cuts:
+            return
+        owned = frozenset[int]().union(*(module.parameter_keys for module in self.after.modules))
+        for steps in self.steps_by_optimizer().values():
+            step = next((one for one in steps if one.unreached and not one.leaf_keys & owned), None)
+            cut = next((one for one in cuts if step is not None and one.keys <= step.parameter_keys), None)
+            if step is not None and cut is not None:
+                yield cut, step
+
     def part_path(self, cut: CutFact) -> str:
         """What the user can type to get the part that a cut keeps from learning: `net.blocks[0]`."""
         steps = (f"[{one}]" if one.isdigit() else f".{one}" for one in cut.part.split(".") if one)

@@ -75,6 +75,8 @@ class ExpressionFact(NamedTuple):
     """Part of the elements that it is about, 0 to 1; 0 if that is not known."""
     sure: bool = True
     """False if the text alone says so."""
+    nbytes: int = 0
+    """Of what it makes on the way; 0 where that does not matter."""
 
 
 class RebindFact(NamedTuple):

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 # Modules looked at after one cell, and facts made of them.
 _LAYERS, _FACTS = 2_000, 32
+# Entries of a container that are looked at.
+_ENTRIES = 32
 # Names in the code of a class that can move a tensor to where it is needed.
 _MOVES = frozenset(["to", "cuda", "type_as", "new_tensor", "_apply"])
+_FILLS = frozenset(["append", "extend", "insert", "update", "clear", "pop", "setdefault"])
 _MOVING_METHODS = ("to", "_apply", "cuda")
 
 
@@ -55,20 +58,24 @@ class Attributes:
         return tuple(found)
 
     def _of(self, path: str, module: Any, prefix: str, layer: Any, stepped: frozenset[int]) -> Iterator[AttributeFact]:
-        tensors = [(key, one) for key, one in list(kinds.fields_of(layer).items()) if _is_plain_tensor(key, one)]
+        fields = [(key, one) for key, one in list(kinds.fields_of(layer).items()) if type(key) is str]
+        tensors = [(key, where, tensor) for key, one in fields for where, tensor in _tensors_in(one)]
         if not tensors:
             return
         methods = kinds.methods_of(type(layer))
         made = next((m for m in methods if m.co_name == "__init__"), None)
         parameters = [p for _, p in layers.walk_parameters(module)]
-        for key, tensor in tensors:
+        for key, where, tensor in tensors:
             if made is None or key not in made.co_names or not _is_read(methods, key):
                 continue
+            if where and (kinds.is_a(tensor, torch.nn.Parameter) or _is_filled(methods, key)):
+                continue
             yield AttributeFact(
-                path=f"{path}.{prefix}.{key}" if prefix else f"{path}.{key}",
+                path=f"{path}.{prefix}.{key}{where}" if prefix else f"{path}.{key}{where}",
                 owner=path,
                 kind=kinds.class_name(layer),
                 name=key,
+                element=where,
                 shape=tuple(tensor.shape),
                 dtype=str(tensor.dtype).removeprefix("torch."),
                 device=str(tensor.device),
@@ -102,12 +109,26 @@ def _device_of(module: Any) -> str:
     return str(first.device) if first is not None else ""
 
 
-def _is_plain_tensor(key: Any, value: Any) -> bool:
-    return type(key) is str and kinds.is_a(value, torch.Tensor)
+def _tensors_in(value: Any) -> list[tuple[str, Any]]:
+    """The tensor itself, or the first entry of a plain container of nothing but tensors, with its index as typed."""
+    if kinds.is_a(value, torch.Tensor):
+        return [("", value)]
+    if type(value) is dict:
+        entries = [(f"[{key!r}]", one) for key, one in value.items() if type(key) in (str, int)]
+    elif type(value) in (list, tuple):
+        entries = [(f"[{number}]", one) for number, one in enumerate(value[:_ENTRIES])]
+    else:
+        return []
+    return entries[:1] if entries and all(kinds.is_a(one, torch.Tensor) for _, one in entries[:_ENTRIES]) else []
 
 
 def _is_read(methods: list[CodeType], key: str) -> bool:
     return any(key in names_of(code) for code in methods if code.co_name != "__init__")
+
+
+def _is_filled(methods: list[CodeType], key: str) -> bool:
+    """True if a method names a container and something that changes what is in it: a record, no constants."""
+    return any(key in names_of(code) and _FILLS & names_of(code) for code in methods if code.co_name != "__init__")
 
 
 def _is_moved(methods: list[CodeType], key: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.observe.source import parse
@@ -57,6 +58,15 @@ def deletions(code: str) -> Deletions | None:
     assigned, made = _assigned(tree), max((node.lineno for node in nodes if _makes(node)), default=0)
     found = tuple(one._replace(settled=made < one.line and one.parts[0] not in assigned) for one in deleted)
     return Deletions(found, any(_name_of(node) in _COLLECTS for node in nodes), _is_alone(tree))
+
+
+@lru_cache(maxsize=32)
+def assigned(code: str) -> list[str]:
+    """Variables to which the cell gives a value by statements `x = …` of its own, in order."""
+    tree = parse(code) if "=" in code else None
+    statements = _statements(tree.body) if tree is not None else ()
+    targets = (target for one in statements if isinstance(one, ast.Assign) for target in one.targets)
+    return list(dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name)))
 
 
 def _name_of(node: ast.AST) -> str:

@@ -1,4 +1,7 @@
-"""Calls of `F.dropout` that are not told the mode, in the code of a module: they drop in eval mode too."""
+"""Calls of `F.dropout` that are not told the mode, in the code of a module: they drop in eval mode too.
+
+So do layers `nn.Dropout` that the code makes while it runs.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
 # `alpha_dropout` and its like are off unless they are told otherwise.
 _NAMES = ("dropout", "dropout1d", "dropout2d", "dropout3d")
 _DROPS = tuple(f for f in (functional.__dict__.get(name) for name in _NAMES) if f is not None)
+# Layers that know their mode, if a module has them; made anew in a pass they are in train mode.
+_LAYERS = (torch.nn.Dropout, torch.nn.Dropout1d, torch.nn.Dropout2d, torch.nn.Dropout3d, torch.nn.AlphaDropout)
+# Names in code that sets or asks for a mode.
+_MODES = frozenset(("training", "train", "eval"))
 # The third argument is `training`, whoever gives it.
 _TRAINING_AT = 2
 # Functions of the user that are followed from one `forward`, and classes looked at in one module.
@@ -87,12 +94,30 @@ def _plain(thing: Any) -> FunctionType | None:
 def _calls_in(function: FunctionType, kind: str, places: Places) -> Iterator[DropoutFact]:
     file = places.file_of_code(function.__code__)
     node = _node_of(function.__code__, file)
-    if file is None or node is None or not any("drop" in name for name in _words(function)):
+    if file is None or node is None or not any("drop" in name.lower() for name in _words(function)):
         return
+    local = _local_layers(node, function)
     for call, tests in _calls_under(node):
-        if _is_drop(call, function) and not _is_told(call) and not any("training" in ast.unparse(t) for t in tests):
-            place = places.place_in(file, function.__code__, call.lineno)
+        if any("training" in ast.unparse(t) for t in tests):
+            continue
+        place = places.place_in(file, function.__code__, call.lineno)
+        if _is_drop(call, function) and not _is_told(call):
             yield DropoutFact(place, kind, ast.unparse(call.func), ast.unparse(call))
+        made = local.get(dotted(call.func)) if local else None
+        made = call.func if made is None and _makes_layer(call.func, function) else made
+        if isinstance(made, ast.Call) and not _MODES & set(names_of(function.__code__)):
+            yield DropoutFact(place, kind, ast.unparse(made.func), ast.unparse(made), is_layer=True)
+
+
+def _local_layers(node: ast.AST, function: FunctionType) -> dict[str, ast.expr]:
+    """Variables of a function that it gives a dropout layer made in it: no module knows of those."""
+    found = (n for n in ast.walk(node) if isinstance(n, ast.Assign) and _makes_layer(n.value, function))
+    return {one.targets[0].id: one.value for one in found if isinstance(one.targets[0], ast.Name)}
+
+
+def _makes_layer(node: ast.expr, function: FunctionType) -> bool:
+    """True for `nn.Dropout(0.5)`."""
+    return isinstance(node, ast.Call) and _is_one_of(_named(node.func, function), _LAYERS)
 
 
 def _words(function: FunctionType) -> tuple[str, ...]:
@@ -128,12 +153,19 @@ def _calls_under(node: ast.AST) -> Iterator[tuple[ast.Call, tuple[ast.expr, ...]
 def _is_drop(call: ast.Call, function: FunctionType) -> bool:
     """True if the name that is called stands for one of torch's functions."""
     first, *rest = dotted(call.func).split(".")
-    thing = dict.get(function.__globals__, first)
-    for part in rest:
-        thing = kinds.fields_of(thing).get(part) if thing is not None else None
+    thing = _named(call.func, function)
     if thing is None and first not in function.__globals__:
         return bool(rest) and rest[-1] in _NAMES and (first == "F" or "functional" in rest)
     return _is_one_of(thing, _DROPS)
+
+
+def _named(node: ast.expr, function: FunctionType) -> Any:
+    """What a dotted name stands for among the globals of a function; None if it is not known."""
+    first, *rest = dotted(node).split(".")
+    thing = dict.get(function.__globals__, first)
+    for part in rest:
+        thing = kinds.fields_of(thing).get(part) if thing is not None else None
+    return thing
 
 
 def _is_one_of(thing: Any, several: tuple[Any, ...]) -> bool:

@@ -33,7 +33,7 @@ class Generations:
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
-        self._named: dict[str, tuple[int, int]] = {}
+        self._named: dict[str, tuple[int, str]] = {}
 
     def facts(
         self, user: Names, variables: Mapping[str, Any], history: Mapping[Any, Any], code: str = ""
@@ -55,12 +55,12 @@ class Generations:
         found = (_fact(path, things, held, variables, history) for path, things in elders.items())
         return tuple(fact for fact in found if fact is not None)
 
-    def _now(self, user: Names) -> dict[str, tuple[int, int]]:
-        """Number of the module and address of its class, for each plain variable."""
+    def _now(self, user: Names) -> dict[str, tuple[int, str]]:
+        """Number of the module and name of its class, for each plain variable: a class may be made anew as well."""
         plain = ((path, module) for path, module in user.modules if path.isidentifier())
-        return {path: (self._keys.of(module), id(type(module))) for path, module in plain}
+        return {path: (self._keys.of(module), _name_of_class(module)) for path, module in plain}
 
-    def _elders(self, path: str, before: tuple[int, int] | None, code: str, user: Names) -> dict[int, Any]:
+    def _elders(self, path: str, before: tuple[int, str] | None, code: str, user: Names) -> dict[int, Any]:
         """Living modules of the class of a variable's module that it named before or may have named, by number."""
         key, kind = self._named[path]
         if before is not None and before[0] == key:
@@ -75,6 +75,10 @@ class Generations:
             return {-n: one for n, one in enumerate(_instances(type(now)), 1) if id(one) not in known}
         elder = self._keys.live(before[0]) if before is not None and before[1] == kind else None
         return {before[0]: elder} if before is not None and elder is not None else {}
+
+
+def _name_of_class(module: Any) -> str:
+    return f"{kinds.module_of(type(module))}.{kinds.class_name(module)}"
 
 
 def _makes_in_loop(path: str, code: str) -> bool:

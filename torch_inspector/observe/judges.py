@@ -12,12 +12,13 @@ from torch_inspector.observe.expressions import Judges
 from torch_inspector.observe.picks import picks
 from torch_inspector.observe.remainders import remainders
 from torch_inspector.observe.reshapes import reshapes
+from torch_inspector.observe.tabled import tabled
 from torch_inspector.observe.wraps import wraps
 
 JUDGES: Judges = {
     ast.BinOp: (crossings, wraps),
     ast.Compare: (crossings,),
-    ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns),
+    ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns, tabled),
     ast.Assign: (lost,),
     ast.AugAssign: (lost,),
     ast.For: (remainders,),

@@ -47,9 +47,14 @@ def class_fields(kind: type[Any]) -> Any:
 
 def methods_of(kind: type[Any]) -> list[CodeType]:
     """Code of the methods of a class and of those that it inherits from outside torch."""
+    return [function.__code__ for function in functions_of(kind)]
+
+
+def functions_of(kind: type[Any]) -> list[FunctionType]:
+    """The methods themselves."""
     bases = [base for base in mro_of(kind) if module_of(base).partition(".")[0] not in ("torch", "builtins")]
     values = (value for base in bases for value in list(class_fields(base).values()))
-    return [value.__code__ for value in values if type(value) is FunctionType]
+    return [value for value in values if type(value) is FunctionType]
 
 
 def fields_of(thing: object) -> dict[str, Any]:

@@ -168,13 +168,20 @@ class OptimizerRecord:
 
     def _note_discarded(self, now: list[Mark], trail: int) -> None:
         """Counts a backward call whose gradients are gone although no step, and no hand, has used them."""
-        if not self.backward_count or self.used or self.backward_trail != trail:
+        if not self.backward_count or self.used or not (self.backward_trail == trail or self._reaches_own_only()):
             return
         by_call = self.cleared_at is not None and now == self.clear_marks
         gone = by_call or (bool(now) and not any(now))
         if gone and self.weights() == self.weight_versions:
             self.discarded_count += 1
             self.discarded_at = self.cleared_at
+
+    def _reaches_own_only(self) -> bool:
+        """True if all backward calls since the last step, this one too, reach nothing but its own parameters.
+
+        A call from another line may have been made for something else: the gradient of an input, another network.
+        """
+        return self.leaves_complete and self.leaf_keys <= self.keys()
 
     def end_backward(self, place: Place, trail: int) -> None:
         """Notes a backward call if it changed a gradient."""

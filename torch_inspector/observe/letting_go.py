@@ -17,7 +17,7 @@ import torch
 
 from torch_inspector.facts import DeletionFact
 from torch_inspector.observe import kinds, layers, sorts
-from torch_inspector.observe.deletions import Deletion, Deletions, deletions
+from torch_inspector.observe.deletions import Deletion, Deletions, assigned, deletions
 from torch_inspector.observe.generations import notebooks_own
 from torch_inspector.observe.history import module_tensors, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.namespace import Names, hidden, walk_paths
@@ -34,6 +34,8 @@ _LOOK_S, _PROOF_S = 0.003, 0.020
 _SMALL_NBYTES = 64 << 10
 # Deletions of one cell, and graphs that are read for one.
 _TARGETS, _GRAPHS = 12, 8
+# Entries of a container among which functions are looked for.
+_FEW = 16
 _FUNCTIONS = (FunctionType, MethodType, functools.partial, GeneratorType)
 
 
@@ -71,10 +73,12 @@ class LettingGo:
         self._reader = reader
         self._text: Deletions | None = None
         self._targets: list[_Target] = []
+        self._replaced: list[tuple[int, str]] = []
 
     def foresee(self, variables: Mapping[str, Any], code: str) -> None:
         """Notes what the variables that a cell is going to delete lead to."""
         self._text, self._targets = deletions(code), []
+        self._replaced = list(self._objects(variables, code))
         if self._text is not None:
             deadline = thread_time() + _LOOK_S
             for deletion in self._text.found[:_TARGETS]:
@@ -115,7 +119,14 @@ class LettingGo:
 
     def deleted(self) -> list[tuple[int, str]]:
         """Keys and paths of what the cell lets go of; asked before `facts`."""
-        return [(target.key, target.path) for target in self._targets if target.key]
+        return [*self._replaced, *((target.key, target.path) for target in self._targets if target.key)]
+
+    def _objects(self, variables: Mapping[str, Any], code: str) -> Iterator[tuple[int, str]]:
+        """Objects of the notebook's own classes whose variables the cell gives another value."""
+        for name in assigned(code)[:_TARGETS]:
+            value: Any = variables.get(name)
+            if sorts.sort_of(type(value)) == "object" and type(value).__weakrefoffset__ and kinds.fields_of(value):
+                yield self._keys.of(value), name
 
     def _search(
         self, target: _Target, user: Names, variables: Mapping[str, Any], history: Mapping[Any, Any]
@@ -190,7 +201,8 @@ def _storages_below(module: Any) -> list[tuple[int, int]]:
 
 def _how(value: Any) -> str:
     """What leads to it that the walk of the variables does not go through."""
-    if type(value) in _FUNCTIONS:
+    inside = [*dict.values(value)] if type(value) is dict else value if type(value) in (list, tuple) else [value]
+    if any(type(one) in _FUNCTIONS for one in inside[:_FEW]):
         return "function"
     if kinds.is_a(value, torch.optim.lr_scheduler.LRScheduler):
         return "schedule"

@@ -77,9 +77,11 @@ class ModeWatch:
         def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
             recorder = None if _is_compiling() else self._recorder
             state, itself = args[0] if args else kwargs.get("state_dict"), False
+            own_count = 0
             if recorder is not None:
                 with recorder.failures.guard("load_state_dict"), private.unseen():
                     itself = self.states.gives_back_itself(recorder, module, state)
+                    own_count = self.states.own_count(recorder, module, state)
             try:
                 result = original(module, *args, **kwargs)
             except BaseException as error:
@@ -90,7 +92,7 @@ class ModeWatch:
                 self._note_load(recorder, module, state, frame)
                 strict = (args[1] if len(args) > 1 else kwargs.get("strict", True)) is not False
                 with recorder.failures.guard("load_state_dict"), private.unseen():
-                    self.states.note_load(recorder, module, Given(state, strict, itself), result, frame)
+                    self.states.note_load(recorder, module, Given(state, strict, itself, own_count), result, frame)
             return result
 
         return load_state_dict

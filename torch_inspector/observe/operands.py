@@ -14,11 +14,14 @@ from torch import nn
 
 from torch_inspector.facts import Shape
 from torch_inspector.observe.kinds import class_fields, fields_of, is_a, mro_of
-from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, made_by, shape_of, together
+from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, made_by, of_array, shape_of, together
+from torch_inspector.observe.source import dotted
 
 _DICTS = (dict, OrderedDict, defaultdict)
 # Entries of a dictionary that are compared with a key one by one, so that no `__eq__` of the user runs.
 _ENTRIES = 200
+# Functions of torch that make a tensor of an array.
+_COPIES = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
 # Expressions inside expressions, and names that stand for expressions.
 _DEPTH = 12
 
@@ -141,6 +144,7 @@ _COUNTS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b if b else 0,
 }
 
 
@@ -166,13 +170,38 @@ def _read_sign(names: Names, node: ast.UnaryOp) -> Any:
 def _read_call(names: Names, node: ast.Call) -> Any:
     """The few methods that say what shape they make, also in their form `torch.abs(x)`."""
     if type(node.func) is not ast.Attribute or node.keywords:
-        return UNKNOWN
+        return _read_length(names, node)
+    if node.func.attr == "size" and len(node.args) <= 1:
+        return _read_size(names, node.func.value, node.args)
+    layer = names.value(node.func) if len(node.args) == 1 else UNKNOWN
+    if type(layer) is nn.Linear:
+        shape = shape_of(names.value(node.args[0]))
+        return Sized((*shape[:-1], layer.out_features)) if shape else UNKNOWN
     owner, arguments = names.value(node.func.value), list(node.args)
     if is_a(owner, ModuleType):
         if not arguments or attribute(owner, "__name__") not in ("torch", "torch.nn.functional"):
             return UNKNOWN
         owner = names.value(arguments.pop(0))
+        if node.func.attr in _COPIES and not arguments:
+            return of_array(owner)
     return made_by(node.func.attr, owner, [names.value(a) for a in arguments])
+
+
+def _read_size(names: Names, owner: ast.expr, axes: list[ast.expr]) -> Any:
+    """`x.size()` and `x.size(1)`."""
+    shape = shape_of(names.value(owner))
+    if shape is None or not axes:
+        return UNKNOWN if shape is None else shape
+    axis = names.value(axes[0])
+    return shape[axis] if type(axis) is int and -len(shape) <= axis < len(shape) else UNKNOWN
+
+
+def _read_length(names: Names, node: ast.Call) -> Any:
+    """`len(x)` of a tensor."""
+    if dotted(node.func) != "len" or len(node.args) != 1:
+        return UNKNOWN
+    shape = shape_of(names.value(node.args[0]))
+    return shape[0] if shape else UNKNOWN
 
 
 def _read_constant(_: Names, node: ast.Constant) -> Any:

@@ -47,7 +47,9 @@ class Reader:
         """How the user's code writes the operand that was stretched against the known one; None if not sure."""
         with ExitStack() as stack:
             frames = list(self._frames())
-            pairs = [pair for frame in frames for pair in self._pairs(frame, stretch.operation, stack)]
+            live = [frame.f_code for frame in frames]
+            looks = [self._pairs(frame, stretch.operation, stack, live[:i]) for i, frame in enumerate(frames)]
+            pairs = [pair for look in looks for pair in look]
             found = self._judge(pairs, stretch)
         if found is None and not pairs and stretch.operation.endswith("_loss") and self._warned(frames, stretch):
             return ""
@@ -83,13 +85,18 @@ class Reader:
         file = self._places.file_of(cast("FrameType", _Called(code)))
         return file.tree if file is not None else None
 
-    def _pairs(self, frame: FrameType, operation: str, stack: ExitStack) -> list[Pair]:
+    def _pairs(self, frame: FrameType, operation: str, stack: ExitStack, live: list[CodeType]) -> list[Pair]:
+        """Pairs in the code of a frame; what it has called and is running still is looked at with its own values."""
         tree = self._tree(frame.f_code)
         scope = scope_of(tree, frame.f_code) if tree is not None else None
         if scope is None:
             return []
         names = Names(stack.enter_context(locals_of(frame)), frame.f_globals)
-        return list(pairs_in(scope, names, operation, self._tree))
+        return list(
+            pairs_in(
+                scope, names, operation, lambda code: None if any(code is one for one in live) else self._tree(code)
+            )
+        )
 
     def _judge(self, pairs: list[Pair], stretch: Stretch) -> str | None:
         """The operand of the one pair that explains what the graph holds, if no other pair could."""

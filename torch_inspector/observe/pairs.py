@@ -119,7 +119,7 @@ def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.
     tree = tree_of(function.__code__)
     found = definition(tree, function.__code__) if tree is not None else None
     if found is not None:
-        values = {**_closed_over(function), **_parameters(node, names, function.__code__, owner)}
+        values = {**_closed_over(function), **_parameters(node, names, function, owner)}
         stored = {n.id for n in own_expressions(found) if type(n) is ast.Name and type(n.ctx) is ast.Store}
         given = _given(found)
         for name in stored & values.keys():  # a parameter that is given another value
@@ -176,9 +176,12 @@ def _closed_over(function: FunctionType) -> dict[str, Any]:
     return values
 
 
-def _parameters(node: ast.Call, names: Names, code: CodeType, owner: Any) -> dict[str, Any]:
+def _parameters(node: ast.Call, names: Names, function: FunctionType, owner: Any) -> dict[str, Any]:
+    code = function.__code__
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     values: dict[str, Any] = dict.fromkeys(parameters, UNKNOWN)
+    if not any(k.arg is None for k in node.keywords) and not any(type(a) is ast.Starred for a in node.args):
+        values.update(_defaults(function))
     positional = list(parameters[: code.co_argcount])
     if owner is not UNKNOWN and positional:
         values[positional.pop(0)] = owner if owner is not None else UNKNOWN
@@ -188,6 +191,14 @@ def _parameters(node: ast.Call, names: Names, code: CodeType, owner: Any) -> dic
         values[name] = names.value(argument)
     values.update((k.arg, names.value(k.value)) for k in node.keywords if k.arg in values)
     return values
+
+
+def _defaults(function: FunctionType) -> dict[str, Any]:
+    """Plain values that parameters have unless a call gives others."""
+    code, own = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(own) : code.co_argcount]
+    values = {**dict(zip(names, own, strict=True)), **(function.__kwdefaults__ or {})}
+    return {name: value for name, value in values.items() if type(value) in (int, float, bool, str)}
 
 
 def _given(scope: ast.AST) -> dict[str, ast.expr]:

@@ -28,7 +28,9 @@ def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) 
     found: list[PatternFact] = []
     kinds = [type(node).__name__ for node in walk.nodes.values()]
     softmaxes = kinds.count("SoftmaxBackward0") if walk.complete else 0
-    exponentials = "ExpBackward0" in kinds and "DivBackward0" in kinds
+    # A softmax by hand divides; that of a logarithm needs a second log-softmax above it.
+    several = kinds.count("LogSoftmaxBackward0") > 1
+    exponentials = "ExpBackward0" in kinds and ("DivBackward0" in kinds or several)
     for node, kind in zip(walk.nodes.values(), kinds, strict=True):
         if kind == "LogSoftmaxBackward0" and ("SoftmaxBackward0" in kinds or exponentials):
             found.extend(softmax_below(node, softmaxes))

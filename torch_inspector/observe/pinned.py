@@ -22,7 +22,7 @@ from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.place import CodeFile
 
 # Times that the storage must be larger than what is shown of it, and bytes below which it is not worth a look.
-_TIMES, _LEAST = 10, 1 << 20
+_TIMES, _LEAST = 10, 64 << 10
 # Storages looked at in one cell.
 _MOST = 16
 _ANY_LINE = 1 << 31

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,14 +77,20 @@ def _lists_of(module: Any, sort: str) -> Iterator[tuple[str, str, list[Any]]]:
 
 
 def _fact(path: str, container: str, parts: list[Any]) -> RepeatedFact | None:
-    """A list of which every entry with parameters is one and the same; activations may stand between them."""
+    """The first entry with parameters that stands there more than once, activations left out."""
     if len(set(map(id, parts))) == len(parts):
         return None
     owning = [part for part in parts if _numbers_in(part)]
-    if len(owning) < 2 or any(part is not owning[0] for part in owning):  # noqa: PLR2004  (once is not repeated)
+    counts = Counter(map(id, owning))
+    first = next((part for part in owning if counts[id(part)] > 1 and not kinds.is_a(part, nn.PReLU)), None)
+    if first is None:
         return None
-    kind, numbers = kinds.class_name(owning[0]), _numbers_in(owning[0])
-    return RepeatedFact(path, container, len(owning), kind, numbers, Place(), "")
+    count, kind, numbers = counts[id(first)], kinds.class_name(first), _numbers_in(first)
+    return RepeatedFact(path, container, count, kind, numbers, Place(), "", entry_count=_others(counts, len(owning)))
+
+
+def _others(counts: Counter[int], every: int) -> int:
+    return every if len(counts) > 1 else 0
 
 
 def _numbers_in(part: Any) -> int:
@@ -103,12 +110,19 @@ def with_texts(facts: Iterable[RepeatedFact], files: list[CodeFile]) -> tuple[Re
 
 def _placed(fact: RepeatedFact, found: list[tuple[CodeFile, Repetition]]) -> RepeatedFact | None:
     """The fact with the first expression that can give out such a layer; one that names its class comes first."""
-    fitting = [(file, one) for file, one in found if one.kinds is None or fact.layer_kind in one.kinds]
+    fitting = [(file, one) for file, one in found if _fits(fact, one)]
     fitting.sort(key=lambda entry: entry[1].kinds is None)
     for file, one in fitting:
         place = Place(file.cell, one.line + file.offset)
         return fact._replace(place=place, text=one.text, in_call=one.in_call)
     return None
+
+
+def _fits(fact: RepeatedFact, one: Repetition) -> bool:
+    """Where other layers stand beside it, it may have been written out: the text must name its class, in a list."""
+    if fact.entry_count and (one.kinds is None or not one.text.startswith(("[", "("))):
+        return False
+    return one.kinds is None or fact.layer_kind in one.kinds
 
 
 def repetitions(tree: ast.Module) -> list[Repetition]:

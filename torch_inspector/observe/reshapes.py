@@ -30,6 +30,15 @@ def is_shuffled(before: Shape, after: Shape, axes: int = _AXES) -> bool:
     return len(one) == len(two) >= axes and one != two and sorted(one) == sorted(two)
 
 
+def is_regrouped(before: Shape, after: Shape) -> bool:
+    """True for (batch, time, features) cut into (batch, heads, time, size): each head gets a part of the time."""
+    if len(before) != 3 or len(after) != 4 or before[0] != after[0] or before[1] != after[2]:  # noqa: PLR2004
+        return False
+    _, time, features = before
+    _, heads, _, size = after
+    return heads * size == features and min(heads, size, time) > 1 and time not in (heads, features)
+
+
 def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """A tensor that the text brings to its own sizes in another order."""
     source, sizes = _parts(node)
@@ -42,6 +51,8 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
     if shape is not None and after is not None and is_shuffled(shape, after, least):
         text = ast.unparse(source)
         yield scope.fact(SHUFFLED, node, statement, names=(text,), shapes=(shape, after), detail=_order(shape, after))
+    elif shape is not None and after is not None and is_regrouped(shape, after):
+        yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after))
     elif after is None and _swaps(scope, source, sizes):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
 
@@ -109,10 +120,14 @@ def shuffled(walk: Walk) -> Iterator[PatternFact]:
     for kind in _NODES:
         for node in walk.by_kind.get(kind, ()):
             before, after = _input_shape(node), private.output_shape(node)
-            if before is None or after is None or not is_shuffled(before, after):
+            if before is None or after is None:
                 continue
+            if is_regrouped(before, after):
+                yield PatternFact(SHUFFLED, (kind, _maker(node)), (before, after))
             # Attention cuts (time, batch, features) into (time, batch * heads, size), which may be the same sizes.
-            if len(before) >= _MANY or before[0] != after[0]:
+            elif not is_shuffled(before, after):
+                continue
+            elif len(before) >= _MANY or before[0] != after[0]:
                 yield PatternFact(SHUFFLED, (kind, _maker(node)), (before, after))
 
 
@@ -125,4 +140,6 @@ def _input_shape(node: Node) -> Shape | None:
 
 def _maker(node: Node) -> str:
     parent = parents_of(node)[0]
+    if type(parent).__name__ in _NODES:  # as `nn.Linear` brings its result to the shape of its input
+        parent = parents_of(parent)[0]
     return type(parent).__name__ if parent is not None else ""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 
 from torch_inspector.facts import Shape
-from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.kinds import class_name, is_a, module_of
 
 
 class Unknown:
@@ -43,6 +43,15 @@ def shape_of(value: Any) -> Shape | None:
         return tuple(int(n) for n in value.shape)
     except Exception:  # noqa: BLE001
         return None
+
+
+def of_array(value: Any) -> Any:
+    """What torch makes of a tensor or of an array of NumPy's own class."""
+    kind = type(value)
+    if class_name(value) == "ndarray" and module_of(kind) == "numpy":
+        return Sized(tuple(int(n) for n in value.shape))
+    shape = shape_of(value) if is_tensor(value) or kind is Sized else None
+    return Sized(shape) if shape is not None else UNKNOWN
 
 
 def together(one: Shape, two: Shape) -> Any:

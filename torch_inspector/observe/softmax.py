@@ -92,8 +92,14 @@ def softmax_below(node: Node, softmaxes: int) -> Iterator[PatternFact]:
 
 
 def by_hand(node: Node) -> bool:
-    """True for `e / e.sum(1, keepdim=True)` with `e = x.exp()`, which is a softmax."""
-    return _total_of(node) is not None
+    """True for `e / e.sum(1, keepdim=True)` with `e = x.exp()`, and for `log_softmax(x).exp()`: each is a softmax."""
+    return _total_of(node) is not None or _logarithm_of(node) is not None
+
+
+def _logarithm_of(node: Node) -> Node | None:
+    """The log-softmax of which a node is the exponential; None if it is of anything else."""
+    parent = parents_of(node)[0] if type(node).__name__ == "ExpBackward0" else None
+    return parent if type(parent).__name__ == "LogSoftmaxBackward0" else None
 
 
 def _total_of(node: Node) -> Node | None:
@@ -143,7 +149,7 @@ def axis_of(node: Node) -> int | None:
     """Axis of a softmax node, counted from the front."""
     shape = private.output_shape(node)
     total = _total_of(node)
-    axis = int(node._saved_dim if total is None else total._saved_dim[0])
+    axis = int((_logarithm_of(node) or node)._saved_dim if total is None else total._saved_dim[0])
     axis = axis - 2**64 if axis >= 2**63 else axis
     return axis % len(shape) if shape else None
 

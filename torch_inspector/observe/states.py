@@ -30,6 +30,8 @@ _is_compiling = torch.compiler.is_dynamo_compiling
 _PROBES = 8
 # Calls remembered, groups of tensors compared with them, loads noted in one cell.
 _TAKEN, _GROUPS, _LOADS = 256, 200, 32
+# Entries of one state dict that are looked at.
+_ENTRIES = 2_000
 _INDEX = re.compile(r"\[[^\[\]]*\]$")
 
 
@@ -52,6 +54,7 @@ class Given(NamedTuple):
     strict: bool
     itself: bool
     """True if the state is the module's own."""
+    own_count: int = 0
 
 
 class StateWatch:
@@ -147,9 +150,18 @@ class StateWatch:
         shared = bool(given) and all(address in own for address in given)
         return shared and taken.version < _version(module) and taken.steps < self._all_steps()
 
+    def own_count(self, recorder: Recorder, module: Any, state: Any) -> int:
+        """Entries, before a load, that are the module's own tensors, as they were when its state was asked for."""
+        taken = self._latest.get(recorder.keys.of(module)) if self._latest else None
+        if taken is None or not kinds.is_a(state, dict) or taken.version != _version(module):
+            return 0
+        own = _storages(module)
+        given = (one for one in islice(dict.values(state), _ENTRIES) if kinds.is_a(one, torch.Tensor))
+        return sum((found := private.storage_of(one)) is not None and found[0] in own for one in given)
+
     def note_load(self, recorder: Recorder, module: Any, given: Given, result: Any, frame: FrameType) -> None:
         """Notes how many keys a load has matched."""
-        state, strict, itself = given
+        state, strict, itself, own_count = given
         if len(self.loads) >= _LOADS or not kinds.is_a(state, dict):
             return
         missing, unexpected = list(_keys_of(result))
@@ -168,6 +180,7 @@ class StateWatch:
                 unexpected=tuple(unexpected),
                 used=user is not None and not _is_alone(recorder, user),
                 itself=itself,
+                own_count=own_count,
             )
         )
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from torch_inspector.facts import BackwardFact, CountFact, Place, StepFact, WindowFact
 from torch_inspector.observe.place import CodeFile
 
+# Names of loops over the parts of one batch.
+_MICRO = re.compile(r"accum|micro|grad_acc", re.IGNORECASE)
 # Two windows are how the loop is built.
 _WINDOWS = 2
 
@@ -18,7 +21,7 @@ def windows(
     counts: Iterable[CountFact],
     files: Iterable[CodeFile],
 ) -> Iterator[WindowFact]:
-    """Every optimizer whose steps come each after several backward calls of one line, and under a modulo test."""
+    """Every optimizer whose steps come each after several backward calls of one line, by a modulo test or a loop."""
     if not any(step.backward_count > 1 for step in steps):
         return
     counts, files = tuple(counts), tuple(files)
@@ -53,16 +56,24 @@ def _fact(steps: list[StepFact], at: Place, counts: tuple[CountFact, ...]) -> Wi
 
 
 def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bool:
-    """True if the step is under a test with a modulo, and the backward call is not."""
+    """True if the step is under a test with a modulo, or the backward call in a loop that says what it is for."""
     if step.line is None or backward.line is None or (step.cell, step.function) != (backward.cell, backward.function):
         return False
     file = next((file for file in files if file.cell == step.cell and file.tree is not None), None)
     if file is None or file.tree is None:
         return False
     here, there = step.line - file.offset, backward.line - file.offset
+    if any(_holds(loop, there) and not _holds(loop, here) for loop in _micro_loops(file.tree)):
+        return True
     tests = [node for node in ast.walk(file.tree) if isinstance(node, ast.If) and _holds(node, here)]
     return any(isinstance(part, ast.Mod) for test in tests if not _holds(test, there) for part in ast.walk(test.test))
 
 
-def _holds(node: ast.If, line: int) -> bool:
+def _micro_loops(tree: ast.Module) -> list[ast.For]:
+    """Loops such as `for micro_step in range(accumulation_steps):`."""
+    loops = (node for node in ast.walk(tree) if isinstance(node, ast.For))
+    return [loop for loop in loops if _MICRO.search(f"{ast.unparse(loop.target)} {ast.unparse(loop.iter)}")]
+
+
+def _holds(node: ast.If | ast.For, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)

@@ -1,9 +1,10 @@
-"""Generators of random numbers that a data set carries into each of its loader's workers."""
+"""Generators of random numbers that a data set carries, or reaches, in each of its loader's workers."""
 
 from __future__ import annotations
 
 import random
-from types import FunctionType
+from dis import get_instructions
+from types import CodeType, FunctionType
 from typing import Any
 
 import torch
@@ -15,24 +16,54 @@ from torch_inspector.observe.naming import names_of
 # Fields of one object, and generators in one data set.
 _FIELDS, _MOST = 64, 8
 _NUMPY = ("Generator", "RandomState")
+# Methods that run before the workers are made.
+_BEFORE = ("__init__", "__setstate__")
 # Code that names one of these tells workers apart itself.
 _TELLS_APART = frozenset(["get_worker_info", "initial_seed", "SeedSequence"])
 
 
 def generators_in(loader: Any) -> tuple[GeneratorFact, ...]:
-    """Generators that the data set, or what it holds, draws from in other methods than `__init__`."""
+    """Generators that the data set, or what it holds, draws from: its own, and variables of the notebook."""
     settings = kinds.fields_of(loader)
     dataset = settings.get("dataset")
     found: list[GeneratorFact] = []
     holders = [("", dataset)]
-    holders += [(name, part) for name, part in _fields(dataset) if kinds.fields_of(part)]
+    holders += [(name, p) for name, p in _fields(dataset) if kinds.fields_of(p) or type(p) is FunctionType]
     for prefix, holder in holders:
         for name, thing in _fields(holder):
             kind = _generator_kind(thing)
             if kind and len(found) < _MOST and _draws(holder, name) and not _reseeds(settings, name):
                 path = f"{prefix}.{name}" if prefix else name
                 found.append(GeneratorFact(path, kind, kinds.class_name(holder)))
+        for name, kind in _globals_drawn_from(holder):
+            if len(found) < _MOST and not _reseeds(settings, name):
+                found.append(GeneratorFact(name, kind, _called(holder), is_global=True))
     return tuple(found)
+
+
+def _called(holder: Any) -> str:
+    return str(holder.__name__) if type(holder) is FunctionType else kinds.class_name(holder)
+
+
+def _globals_drawn_from(holder: Any) -> list[tuple[str, str]]:
+    """Generators among the notebook's variables that methods of an object, or a function, name."""
+    functions = [holder] if type(holder) is FunctionType else kinds.functions_of(type(holder))
+    running = [one for one in functions if one.__name__ not in _BEFORE and one.__module__ == "__main__"]
+    if any(_TELLS_APART & names_of(one.__code__) for one in running):
+        return []
+    found = {
+        name: kind
+        for one in running
+        for name in names_of(one.__code__)
+        if (kind := _generator_kind(dict.get(one.__globals__, name))) and _reads_global(one.__code__, name)
+    }
+    return list(found.items())
+
+
+def _reads_global(code: CodeType, name: str) -> bool:
+    """True if code reads a variable of the notebook, and not just an attribute of that name."""
+    inner = any(_reads_global(part, name) for part in code.co_consts if type(part) is CodeType)
+    return inner or any(one.opname == "LOAD_GLOBAL" and one.argval == name for one in get_instructions(code))
 
 
 def _fields(thing: Any) -> list[tuple[str, Any]]:
@@ -54,7 +85,7 @@ def _generator_kind(thing: Any) -> str:
 
 def _draws(holder: Any, name: str) -> bool:
     """True if a method that workers run names the generator, and none looks at which worker it is in."""
-    codes = [code for code in kinds.methods_of(type(holder)) if code.co_name not in ("__init__", "__setstate__")]
+    codes = [code for code in kinds.methods_of(type(holder)) if code.co_name not in _BEFORE]
     if any(_TELLS_APART & names_of(code) for code in codes):
         return False
     return any(name in names_of(code) for code in codes)

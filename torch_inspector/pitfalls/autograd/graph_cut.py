@@ -43,7 +43,7 @@ def check(run: Run) -> Iterator[Finding]:
     if made is not None and _is_cut_off(run, made):
         yield _finding(made.root or "loss", run.trace.cuts, _called(run), made.place)
     elif made is None:
-        yield from _cut_parts(run)
+        yield from _ends_at_copies(run) or _cut_parts(run)
 
 
 def _called(run: Run) -> list[ForwardFact]:
@@ -93,6 +93,34 @@ def _how(cut: CutFact | None, calls: list[ForwardFact]) -> str:
     if without is not None:
         return f"the model was called in line {without.place.line} with gradients switched off"
     return "what the model returned had a history, and it was lost on the way"
+
+
+def _ends_at_copies(run: Run) -> list[Finding]:
+    """Losses whose history ends at a tensor made of the numbers of a model, which the optimizer steps for nothing."""
+    for cut, step in run.cut_models():
+        call = next((one for one in run.trace.backwards if one.witness is not None and one.order < step.order), None)
+        if call is not None:
+            return [_of_whole(run, call, step, cut)]
+    return []
+
+
+def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Finding:
+    name, model, root = run.optimizer_path(step.optimizer) or "optimizer", run.part_path(cut), call.root or "the loss"
+    return Finding(
+        message=(
+            f"`backward()` on `{root}` reaches no parameter of `{model}`: {_HOW[cut.kind].format(cut.text)}. "
+            f"`{name}.step()` found nothing to follow."
+        ),
+        subject=root,
+        fix=_FIXES.get(cut.kind, "leave the values as they are between model and loss"),
+        line=cut.place.line,
+        cell=cut.place.cell,
+        evidence=(
+            Evidence("history lost", cut.text),
+            Evidence("backward at line", call.place.line or 0),
+            Evidence("parameters in the optimizer", step.parameter_count, "count"),
+        ),
+    )
 
 
 def _cut_parts(run: Run) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Place, Run, StepFact
@@ -10,6 +11,10 @@ from torch_inspector.pitfall import pitfall
 
 # A gradient may be thrown away once (a bad batch); twice within a step, or in two steps, is how the loop is built.
 _OFTEN = 2
+# Somebody reads gradients, by a hook too, or writes some of his own: then what was cleared may have been used before.
+_READS = re.compile(
+    r"\bregister_\w*hook\(|\.grad\b(?!\s*=\s*None\b|\s+is\b|(\.data|\.detach\(\))?\.(zero_|detach_)\(|\()"
+)
 
 
 @pitfall(severity="error", early=True)
@@ -23,8 +28,13 @@ def check(run: Run) -> Iterator[Finding]:
             continue  # `step-before-backward` says it
         if empty:
             yield _cleared_before_step(run, key, empty)
-        elif sum(step.discarded_count for step in thrown) >= _OFTEN:
+        elif sum(step.discarded_count for step in thrown) >= _OFTEN and not _reads_gradients(run):
             yield _micro_batches(run, key, thrown)
+
+
+def _reads_gradients(run: Run) -> bool:
+    lines = (line.split("#")[0] for one in (run, *run.earlier) for line in one.cell.source.splitlines())
+    return any(map(_READS.search, lines))
 
 
 def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import LoadFact, Place, Run
@@ -12,16 +13,45 @@ from torch_inspector.pitfall import pitfall
 _MATCHED_RATIO = 0.5
 # The same for the keys of the checkpoint: an adapter brings few keys and all of them are known.
 _KNOWN_RATIO = 0.5
+# What was known is picked out of a checkpoint, and put into the model's own state.
+_PICKED = re.compile(r"\.update\(|\{\s*\*\*|\bif\s+\w+\s+in\b")
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds loads with `strict=False` that matched few keys, where nobody looks at what they return."""
+    """Finds loads that matched few keys: with `strict=False`, or of a state into which nothing was put."""
     said: set[Place] = set()
     for load in run.trace.loads:
         if load.place not in said and not load.strict and not load.used and _is_missed(load):
             said.add(load.place)
             yield _finding(run, load)
+        elif load.place not in said and _gave_its_own(run, load):
+            said.add(load.place)
+            yield _of_its_own(run, load)
+
+
+def _gave_its_own(run: Run, load: LoadFact) -> bool:
+    """True for `own.update({k: v for k, v in checkpoint.items() if k in own})` that brought no key."""
+    nothing = load.own_count == load.state_count > 0
+    return nothing and not load.itself and _PICKED.search(run.source_of(load.place.cell)) is not None
+
+
+def _of_its_own(run: Run, load: LoadFact) -> Finding:
+    name = run.module_path(load.module) or load.name or load.kind
+    return Finding(
+        message=(
+            f"`load_state_dict()` gave `{name}` its own values for all {load.state_count} keys: "
+            "the state was taken from it, and no key of the checkpoint is among its keys."
+        ),
+        subject=name,
+        fix=f"print(checkpoint.keys() - {name}.state_dict().keys())  # rename those, then load with strict=True",
+        line=load.place.line,
+        cell=load.place.cell,
+        evidence=(
+            Evidence("keys of the state dict", load.state_count, "count"),
+            Evidence("of these the module's own tensors", load.own_count, "count"),
+        ),
+    )
 
 
 def _matched(load: LoadFact) -> int:

@@ -14,7 +14,7 @@ _WORKERS = 2
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds loaders with several workers whose data set draws from a generator of its own."""
+    """Finds loaders with several workers whose data set draws from a generator that each of them copies."""
     said: set[tuple[str, str]] = set()
     for loader in run.trace.loaders:
         for generator in loader.generators:
@@ -24,22 +24,27 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _finding(loader: LoaderFact, generator: GeneratorFact) -> Finding:
-    name = generator.path.rpartition(".")[2]
+    name, own = generator.path.rpartition(".")[2], "" if generator.is_global else "self."
     return Finding(
         message=(
-            f"`{generator.owner}` draws from `self.{name}` ({generator.kind}), and each of the {loader.worker_count} "
+            f"`{generator.owner}` draws from `{own}{name}` ({generator.kind}), and each of the {loader.worker_count} "
             "workers has a copy in the same state: they draw the same numbers."
         ),
         subject=name,
-        fix=(
-            f"def prepare(worker):  # worker_init_fn=prepare\n"
-            f"    torch.utils.data.get_worker_info().dataset.{generator.path} = ...(torch.initial_seed())"
-        ),
+        fix=_fix(generator),
         line=loader.place.line,
         cell=loader.place.cell,
         evidence=(
-            Evidence("generator", f"{generator.owner}.{name}: {generator.kind}"),
+            Evidence("generator", f"{name if generator.is_global else f'{generator.owner}.{name}'}: {generator.kind}"),
             Evidence("workers", loader.worker_count, "count"),
             Evidence("batches", loader.batch_count, "count"),
         ),
     )
+
+
+def _fix(generator: GeneratorFact) -> str:
+    if generator.is_global:
+        made = f"    global {generator.path}\n    {generator.path} = ...(torch.initial_seed())"
+    else:
+        made = f"    torch.utils.data.get_worker_info().dataset.{generator.path} = ...(torch.initial_seed())"
+    return f"def prepare(worker):  # worker_init_fn=prepare\n{made}"

@@ -34,10 +34,11 @@ def _left_behind(one: AttributeFact) -> Finding:
     return Finding(
         message=(
             f"`{one.path}` is on {one.device}, the parameters of `{one.owner}` are on {where}: "
-            "a plain tensor attribute is not moved with the module and is not in its state_dict()."
+            f"a plain {'container of tensors' if one.element else 'tensor attribute'} is not moved with the module "
+            "and is not in its state_dict()."
         ),
         subject=one.path,
-        fix=f'self.register_buffer("{one.name}", ...)  # in __init__ of {one.kind}',
+        fix=_buffer(one),
         line=one.place.line,
         cell=one.place.cell,
         # An index on the host may be used on any device.
@@ -51,6 +52,13 @@ def _left_behind(one: AttributeFact) -> Finding:
     )
 
 
+def _buffer(one: AttributeFact) -> str:
+    if one.element:
+        loop = "for i, one in enumerate(...):"
+        return f'{loop}  # in __init__ of {one.kind}\n    self.register_buffer(f"{one.name}_{{i}}", one)'
+    return f'self.register_buffer("{one.name}", ...)  # in __init__ of {one.kind}'
+
+
 def _not_learned(one: AttributeFact) -> Finding:
     return Finding(
         message=(
@@ -58,7 +66,7 @@ def _not_learned(one: AttributeFact) -> Finding:
             "parameters() does not give it, so no optimizer has it."
         ),
         subject=one.path,
-        fix=f"self.{one.name} = nn.Parameter(...)  # in __init__ of {one.kind}",
+        fix=f"self.{one.name} = nn.Parameter{'List' if one.element else ''}(...)  # in __init__ of {one.kind}",
         line=one.place.line,
         cell=one.place.cell,
         evidence=(

@@ -21,21 +21,31 @@ _SHAPES = 4
 def check(run: Run) -> Iterator[Finding]:
     """Finds tables that were broadcast, many times larger than what they came from, and added up right after."""
     seen: set[tuple[Shape, ...]] = set()
-    for name, place, pattern in sorted(_patterns(run), key=lambda each: each[0] == ""):
+    for name, place, pattern in _named_first(run):
         large = pattern.nbytes >= max(_LEAST_TIMES * run.min_nbytes, 1)
         if large and len(pattern.shapes) == _SHAPES and pattern.shapes not in seen:
             seen.add(pattern.shapes)
             yield _finding(name, place, pattern)
 
 
+def _named_first(run: Run) -> list[tuple[str, Place | None, PatternFact]]:
+    return sorted(_patterns(run), key=lambda each: each[0] == "")
+
+
 def _patterns(run: Run) -> Iterator[tuple[str, Place | None, PatternFact]]:
-    """What was found behind kept variables, the one that was made first in front, and behind losses."""
+    """What was found behind kept variables, the one that was made first in front, behind losses, and in the text."""
     for graph in sorted(run.after.graphs, key=lambda graph: graph.key):
         yield from ((graph.path, graph.made_at, p) for p in graph.patterns if p.name == "blown-up")
     for backward in run.trace.patterned:
         patterns = backward.witness.patterns if backward.witness else ()
         new = (p for p in patterns if p.name == "blown-up" and not _is_told(run, p))
         yield from ((backward.root, backward.made_at, p) for p in new)
+    told = {fact.place for past in run.earlier for fact in past.after.expressions if fact.kind == "blown-up"}
+    for fact in run.expressions("blown-up"):
+        if fact.place not in told:
+            how, meeting = fact.names
+            pattern = PatternFact("blown-up", (how, meeting), fact.shapes, (how,), nbytes=fact.nbytes)
+            yield fact.target or fact.text, fact.place, pattern
 
 
 def _is_told(run: Run, pattern: PatternFact) -> bool:

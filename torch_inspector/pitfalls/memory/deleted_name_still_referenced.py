@@ -34,20 +34,26 @@ def check(run: Run) -> Iterator[Finding]:
     pinned = {path for pin in run.after.pins for path in pin.paths}
     for fact in run.after.deleted if run.error is None else ():
         large = fact.held_nbytes >= max(run.min_nbytes, 1) and fact.held_nbytes >= _MOST * fact.nbytes
-        if large and _is_forgotten(fact) and fact.holder not in pinned:
+        if large and _is_forgotten(run, fact) and fact.holder not in pinned:
             yield _finding(fact)
 
 
-def _is_forgotten(fact: DeletionFact) -> bool:
+def _is_forgotten(run: Run, fact: DeletionFact) -> bool:
     if fact.how in _MODULES_ONLY and not fact.is_module:
         return False
     if fact.how in _FORGOTTEN or (fact.how == "graph" and fact.is_module):
         return fact.wants_memory or fact.alone
     # Who puts a tensor into a list of his own knows that it is there; what an object does with it is forgotten.
     known = fact.how == "alias" and not fact.is_module and "." not in fact.holder
-    # A loader is given its data to have it; what NumPy shares is not seen in its name.
-    known = known or (fact.how == "other" and fact.holder_kind != "ndarray")
+    # A loader is given its data to have it, until it has been gone through; what NumPy shares is not seen in its name.
+    known = known or (fact.how == "other" and fact.holder_kind != "ndarray" and not _is_used_loader(run, fact))
     return fact.how in _MEANT and fact.wants_memory and not known
+
+
+def _is_used_loader(run: Run, fact: DeletionFact) -> bool:
+    """True for a loader if the notebook has gone through one of its kind before this cell."""
+    used = (loader for past in run.earlier for loader in past.trace.loaders)
+    return fact.holder_kind.endswith("Loader") and any(loader.kind == fact.holder_kind for loader in used)
 
 
 def _finding(fact: DeletionFact) -> Finding:
@@ -73,6 +79,8 @@ def _finding(fact: DeletionFact) -> Finding:
 def _fix(fact: DeletionFact) -> str:
     if fact.how in ("graph", "spent graph"):
         return f"{fact.holder} = {fact.holder}.detach()  # or del {fact.holder}"
+    if fact.how == "other" and fact.holder_kind.endswith("Loader"):
+        return f"del {fact.holder}  # and its data set, if that has a name"
     if fact.how == "view":
         return f"{fact.holder} = {fact.holder}.clone()  # or del {fact.holder}"
     return f"del {fact.holder}"

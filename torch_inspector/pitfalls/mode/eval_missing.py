@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, ModeFact, Place, Run
+from torch_inspector.facts import ForwardFact, ModeFact, Place, Run, only_reads_outputs
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -131,13 +131,14 @@ def _line_trains_too(call: ForwardFact, run: Run) -> bool:
 
 
 def _result_is_gone(call: ForwardFact, run: Run) -> bool:
-    """True if no backward can follow any more: none came after the call, and no graph is left behind."""
+    """True if no backward will follow: none came after the call, and no graph is left behind that is not just read."""
     if call.followed or run.error is not None or call.hooked:
         return False
     if any(step.order > call.order for step in run.trace.steps):
         return False
     kept = any(graph.newest_nodes and not graph.spent for graph in run.after.graphs) or not run.after.complete
-    return call.output_requires_grad and not call.input_requires_grad and not kept
+    gone = not kept or only_reads_outputs(run)
+    return call.output_requires_grad and not call.input_requires_grad and gone
 
 
 def _is_generator(call: ForwardFact, run: Run) -> bool:

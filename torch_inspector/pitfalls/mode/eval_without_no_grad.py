@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, Place, Run
+from torch_inspector.facts import ForwardFact, Place, Run, only_reads_outputs
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -21,15 +21,17 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds calls in eval mode whose result carries a graph that no backward call reached."""
     said: set[Place] = set()
     for call in run.trace.forwards:
-        if call.place in said or call.graph_nbytes < max(run.min_nbytes, 1):
+        if call.place in said or _graph_nbytes(call, run) < max(run.min_nbytes, 1):
             continue
-        if _records_for_nothing(call) and not _is_for_later(call, run):
+        if _records_for_nothing(call, run) and not _is_for_later(call, run):
             said.add(call.place)
             yield _finding(run, call)
 
 
-def _records_for_nothing(call: ForwardFact) -> bool:
-    if call.training or not call.grad_enabled or not call.output_requires_grad or call.input_requires_grad:
+def _records_for_nothing(call: ForwardFact, run: Run) -> bool:
+    # Of a model without dropout and batch statistics nobody asks the mode: what is done with its outputs tells.
+    predicts = not call.training or (not call.awake and call.trained and only_reads_outputs(run))
+    if not predicts or not call.grad_enabled or not call.output_requires_grad or call.input_requires_grad:
         return False
     return call.reached is False or (call.reached is None and not call.followed)
 
@@ -40,13 +42,20 @@ def _is_for_later(call: ForwardFact, run: Run) -> bool:
     return prepared and (bool(_kept(run)) or not run.after.complete)
 
 
+def _graph_nbytes(call: ForwardFact, run: Run) -> int:
+    """What a call has recorded; in train mode no call is asked, and what is kept of all of them tells."""
+    if not call.training:
+        return call.graph_nbytes
+    return sum(graph.saved_nbytes for graph in run.after.graphs if graph.newest_nodes and not graph.spent)
+
+
 def _kept(run: Run) -> list[str]:
     return [graph.path for graph in run.after.graphs if graph.newest_nodes and not graph.spent]
 
 
 def _is_worth_a_warning(call: ForwardFact, run: Run) -> bool:
     lasting = bool(_kept(run)) or call.count >= _MANY_CALLS or call.graph_nbytes >= _HUGE_NBYTES
-    return lasting and call.graph_nbytes >= _LARGE_NBYTES
+    return lasting and not call.training and call.graph_nbytes >= _LARGE_NBYTES
 
 
 def _statement(call: ForwardFact, run: Run) -> str:
@@ -64,13 +73,13 @@ def _statement(call: ForwardFact, run: Run) -> str:
 def _finding(run: Run, call: ForwardFact) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
     kept = _kept(run)
-    megabytes = call.graph_nbytes / 2**20
-    held = f"; {', '.join(f'`{path}`' for path in kept[:3])} still holds it" if kept else ""
+    megabytes = _graph_nbytes(call, run) / 2**20
+    mode = "" if call.training else " per call in eval mode"
+    held = (
+        f"; {', '.join(f'`{path}`' for path in kept[:3])} still hold{'s' if len(kept) == 1 else ''} it" if kept else ""
+    )
     return Finding(
-        message=(
-            f"`{name}` recorded a graph of {megabytes:.1f} MB per call in eval mode, "
-            f"and no backward call used it{held}."
-        ),
+        message=(f"`{name}` recorded a graph of {megabytes:.1f} MB{mode}, and no backward call used it{held}."),
         subject=kept[0] if kept else name,
         fix=f"with torch.no_grad():\n    {_statement(call, run)}",
         line=call.place.line,
@@ -78,7 +87,7 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
         severity="" if _is_worth_a_warning(call, run) else "hint",
         evidence=(
             Evidence("module", f"{name} ({call.kind})"),
-            Evidence("kept for backward per call", call.graph_nbytes, "bytes"),
+            Evidence(f"kept for backward{' per call' if not call.training else ''}", _graph_nbytes(call, run), "bytes"),
             Evidence("calls from this line", call.count, "count"),
             *(Evidence("held by", path) for path in kept[:3]),
         ),

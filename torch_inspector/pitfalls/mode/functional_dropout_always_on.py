@@ -1,4 +1,4 @@
-"""`F.dropout` that is not told the mode."""
+"""`F.dropout` that is not told the mode, and dropout layers that are made in a pass."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
     mode = "was in train mode without gradients" if call.training else "was in eval mode"
     seen = "and the call drew random numbers" if call.drew else "and nothing tells the function so"
     return Finding(
-        message=f"`{drop.name}` in `{drop.kind}` drops in every mode: `{name}` {mode}, {seen}.",
+        message=f"{_what(drop)} drops in every mode: `{name}` {mode}, {seen}.",
         subject=name,
         fix=_fixed(drop),
         line=drop.place.line,
@@ -65,8 +65,15 @@ def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
     )
 
 
+def _what(drop: DropoutFact) -> str:
+    made = ", made anew in each pass and so always in train mode," if drop.is_layer else ""
+    return f"`{drop.text if drop.is_layer else drop.name}` in `{drop.kind}`{made}"
+
+
 def _fixed(drop: DropoutFact) -> str:
     """The call with the argument that it lacks, where it is written on its own and ends in a bracket."""
+    if drop.is_layer:
+        return f"self.dropout = {drop.text}  # in __init__, where eval() finds it; then call self.dropout"
     if not drop.text.endswith(")") or drop.place.function != "forward":
         return f"hand self.training on to {drop.name}(..., training=...)"
     return f"{drop.text[:-1]}, training=self.training)"

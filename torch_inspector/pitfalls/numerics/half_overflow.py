@@ -12,6 +12,8 @@ from torch_inspector.pitfall import pitfall
 _LARGEST = 65_504
 # Infinities that are written down are meant: masks, limits.
 _MEANT = re.compile(r"\binf\b|\binfty?\b|\bInf\b|isinf|masked_fill")
+# A number that float16 does not hold, as in a mask of -1e9: minus infinity alone is often meant, NaN after it is not.
+_BEYOND = re.compile(r"\b\d+(\.\d*)?e\+?([5-9]|\d\d)\b", re.IGNORECASE)
 
 
 @pitfall(severity="error")
@@ -30,7 +32,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _first_variable(run: Run) -> tuple[int, ExtremeFact] | None:
     """The variable that comes first in the text of the cell, with its line."""
-    places = ((_line_of(run, one.path), one) for one in run.after.extremes if one.inf_count > 0)
+    spoiled = any(one.nan_count for one in run.after.extremes) and _BEYOND.search(run.cell.code) is not None
+    found = (one for one in run.after.extremes if one.inf_count > 0 or (spoiled and one.negative_inf_count > 0))
+    places = ((_line_of(run, one.path), one) for one in found)
     return min(((line, one) for line, one in places if line is not None), key=lambda pair: pair[0], default=None)
 
 

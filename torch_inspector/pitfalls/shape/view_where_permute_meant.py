@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run
+from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -13,7 +13,7 @@ _METHODS = (".view(", ".reshape(")
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds tensors that were re-cut to their own sizes in another order."""
+    """Finds tensors that were re-cut to their own sizes in another order, the last cut into heads or not."""
     facts = run.expressions("shuffled")
     yield from map(_finding, facts)
     if not facts:
@@ -26,11 +26,6 @@ def _finding(fact: ExpressionFact) -> Finding:
     name = fact.names[0] if fact.names else ""
     known = len(fact.shapes) > 1
     sizes = f"{fact.shapes[0]} to {fact.shapes[1]}" if known else "its own sizes to another order"
-    fix = (
-        f"{name}.permute({fact.detail})"
-        if fact.detail
-        else f"{name}.permute(…)  # the axes in the order that is wanted"
-    )
     sides = zip(("before", "after"), fact.shapes, strict=False)
     return Finding(
         message=(
@@ -38,12 +33,25 @@ def _finding(fact: ExpressionFact) -> Finding:
             f"{f' in `{fact.target}`' if fact.target else ''}; swapping axes takes `permute` or `transpose`."
         ),
         subject=fact.target or name,
-        fix=fix,
+        fix=_fix(fact, name),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=tuple(Evidence(label, str(shape)) for label, shape in sides),
         severity="" if fact.sure else "hint",
     )
+
+
+def _fix(fact: ExpressionFact, name: str) -> str:
+    if fact.detail:
+        return f"{name}.permute({fact.detail})"
+    if len(fact.shapes) > 1 and len(fact.shapes[0]) < len(fact.shapes[1]):
+        return name + _view_of(fact.shapes[1])
+    return f"{name}.permute(…)  # the axes in the order that is wanted"
+
+
+def _view_of(heads: Shape) -> str:
+    batch, count, time, size = heads
+    return f".view({batch}, {time}, {count}, {size}).transpose(1, 2)"
 
 
 def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
@@ -59,7 +67,7 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
             "swapping axes takes `permute` or `transpose`."
         ),
         subject=root,
-        fix="# .transpose(0, 1) or .permute(…) in place of .view(…) where axes are swapped",
+        fix=_view_of(after) if len(after) > len(before) else "# .transpose(0, 1) or .permute(…) in place of .view(…)",
         line=only if only is not None else place.line,
         cell=None if only is not None else place.cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),

@@ -94,8 +94,12 @@ def _jumps(fact: ScheduleFact, epochs: int, batches: int) -> str:
 def _milestones(fact: ScheduleFact, epochs: int, batches: int) -> str:
     last = max(fact.milestones, default=0)
     early = 0 < last < batches and (last < epochs or last * _PERIODS <= batches)
-    if not early or fact.count < last or _fell(fact) >= 1:
+    # Milestones in the second half of the epochs are passed where the training has hardly begun.
+    of_epochs = last < epochs <= _PERIODS * last and last * _RESTARTS <= fact.count
+    if not (early or of_epochs) or fact.count < last or _fell(fact) >= 1:
         return ""
+    if not early:
+        return f"all its milestones, up to {last}, were passed after {last} batches"
     return f"all its milestones, up to {last}, lie within the {batches} batches of the first epoch"
 
 

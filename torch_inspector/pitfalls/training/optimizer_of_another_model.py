@@ -18,8 +18,12 @@ _NAMES_SHOWN = 4
 def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers that step parameters of an older model, or of a part that has been replaced."""
     parts = _Parts(run)
+    # Of these the model is the right one, and `graph-cut` says what is wrong.
+    cut_off = {step.optimizer for _, step in run.cut_models()}
     for key, steps in run.steps_by_optimizer().items():
         unreached = [step for step in steps if step.unreached]
+        if unreached and key in cut_off:
+            continue
         if unreached:
             yield _of_another_model(run, key, unreached)
             continue

@@ -11,7 +11,7 @@ from torch_inspector.pitfall import pitfall
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds lists of layers in which every entry is the same object, where the text shows that it was multiplied."""
+    """Finds lists with one layer several times, where the text shows that it was multiplied."""
     told = set()
     for fact in run.after.repeated:
         if fact.place not in told and fact.count > 1:
@@ -23,7 +23,7 @@ def _finding(fact: RepeatedFact) -> Finding:
     a_kind = "parameter" if fact.layer_kind.endswith("Parameter") else f"{fact.layer_kind}"
     return Finding(
         message=(
-            f"the {fact.count} entries of `{fact.path}` are one and the same {a_kind}: `{fact.text}` makes no copies, "
+            f"{_entries(fact)} of `{fact.path}` are one and the same {a_kind}: `{fact.text}` makes no copies, "
             f"so there are {fact.parameter_count:,} parameters to train instead of "
             f"{fact.parameter_count * fact.count:,}."
         ),
@@ -39,6 +39,10 @@ def _finding(fact: RepeatedFact) -> Finding:
             Evidence("numbers in its parameters", fact.parameter_count, "count"),
         ),
     )
+
+
+def _entries(fact: RepeatedFact) -> str:
+    return f"{fact.count} of the {fact.entry_count} layers" if fact.entry_count else f"the {fact.count} entries"
 
 
 def _fix(fact: RepeatedFact) -> str:

@@ -1,0 +1,29 @@
+"""Numbers beyond float16: a mask of -1e9 that becomes minus infinity, and masks that are meant to be."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = "import torch\nscores = torch.zeros(4, 4).half()\npad = torch.ones(4, 4)\npad[1:, 0] = 0"
+
+
+def found(cell):
+    return findings_in(SETUP, cell, slug="half-overflow", fails=False)
+
+
+def test_a_mask_that_leaves_nothing_of_a_row():
+    (finding,) = found("scores = scores + (pad * -1e9).half()\nweights = torch.softmax(scores, -1)")
+    assert (finding.line, finding.subject, finding.severity) == (1, "scores", "error")
+    assert "`weights` 4 nan" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "pad[:] = 0\npad[0, 0] = -1e9\nscores = scores + pad.half()\nweights = torch.softmax(scores, -1)",
+        "scores = scores.masked_fill(pad.bool(), float('-inf'))\nweights = torch.softmax(scores, -1)",
+        "scores = scores + (pad * -1e4).half()\nweights = torch.softmax(scores, -1)",
+    ],
+)
+def test_masks_that_do_what_they_are_for(cell):
+    assert not found(cell)

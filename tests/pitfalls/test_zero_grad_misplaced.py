@@ -1,0 +1,86 @@
+"""Gradients cleared too early: between two losses of one step, and what uses them before they are cleared."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(8, 4)
+body, one, two = nn.Linear(4, 4), nn.Linear(4, 1), nn.Linear(4, 1)
+opt = torch.optim.SGD([*body.parameters(), *one.parameters(), *two.parameters()], lr=0.1)"""
+
+
+def found(*cells):
+    return findings_in(SETUP, *cells, slug="zero-grad-misplaced", fails=False)
+
+
+def test_between_two_losses_of_one_step():
+    (finding,) = found(
+        """\
+for _ in range(4):
+    z = body(x)
+    opt.zero_grad()
+    one(z).square().mean().backward(retain_graph=True)
+    opt.zero_grad()
+    two(z).square().mean().backward()
+    opt.step()"""
+    )
+    assert (finding.line, finding.subject, finding.severity) == (5, "opt", "error")
+    assert "called after 2 backward calls" in finding.message
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        # The gradient of the input is what the first pass is for.
+        "attacked = x.clone().requires_grad_(); one(body(attacked)).mean().backward()",
+        # Another network learns from it.
+        "one(body(other(x))).mean().backward(); other_opt.step()",
+    ],
+)
+def test_a_first_pass_for_something_else(first):
+    assert not found(
+        f"""\
+other = nn.Linear(4, 4); other_opt = torch.optim.SGD(other.parameters(), lr=0.1)
+for _ in range(4):
+    {first}
+    opt.zero_grad()
+    two(body(x)).square().mean().backward()
+    opt.step()"""
+    )
+
+
+@pytest.mark.parametrize("read", ["[p.grad.clone() for p in held]", "sum(p.grad.norm() for p in held)"])
+def test_gradients_that_are_read_before(read):
+    cell = """\
+held = list(body.parameters())
+for _ in range(4):
+    kept = []
+    for head in (one, two):
+        opt.zero_grad()
+        head(body(x)).square().mean().backward()
+        {}
+    opt.step()"""
+    (finding,) = found(cell.format("pass"))
+    assert finding.line == 5
+    assert not found(cell.format(f"kept.append({read})"))
+
+
+def test_a_hook_may_have_read_them():
+    cell = """\
+seen = []
+handle = body.weight.register_hook(lambda g: seen.append(g.norm()))
+for _ in range(4):
+    one(body(x)).mean().backward()
+    opt.zero_grad()
+    two(body(x)).square().mean().backward()
+    opt.step()
+handle.remove()"""
+    assert not found(cell)
+    (finding,) = found(
+        cell.replace("handle = body.weight.register_hook(lambda g: seen.append(g.norm()))", "pass")[:-16]
+    )
+    assert finding.line == 5

@@ -1,0 +1,28 @@
+"""Cells that only read what a model gave, and keep its graph all the same."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.run import Run
+
+# What is done with predictions, and not with what a loss will be made of.
+_READS = re.compile(
+    r"\.(detach|argmax|numpy|tolist|topk)\(|torch\.(argmax|topk)\(|\.data\b|(\.|torch\.)(max|round)\(|[<>]=? *0?\.\d"
+)
+# Somebody has a loss in mind, which may be differentiated in a later cell.
+_LOSSES = re.compile(r"loss|criterion|cross_entropy|nll|objective|backward|autograd", re.IGNORECASE)
+
+
+def only_reads_outputs(run: Run) -> bool:
+    """True if a cell trains nothing, makes numbers of outputs, and keeps outputs, none of them a loss, with history."""
+    trace = run.trace
+    if run.error is not None or trace.steps or trace.backwards or trace.count("step") or trace.count("backward"):
+        return False
+    kept = [graph for graph in run.after.graphs if graph.newest_nodes and not graph.spent]
+    if not kept or any(graph.scalar for graph in kept):
+        return False
+    code = "\n".join(line.partition("#")[0] for line in run.cell.code.splitlines())
+    return _READS.search(code) is not None and _LOSSES.search(code) is None

@@ -1,0 +1,103 @@
+"""Operands that the text stretches against each other to a table which it adds up at once, where no graph tells."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from math import prod
+
+from torch_inspector.facts import ExpressionFact, Shape
+from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.pairs import own_expressions
+from torch_inspector.observe.shapes import Sized, is_tensor, shape_of, together
+from torch_inspector.observe.source import dotted
+
+# As in `blown.py`: smaller tables are not noted, nor those that are less than so many times larger than the rest.
+_LEAST_NBYTES, _TIMES = 1 << 20, 8
+_REDUCES = frozenset(["sum", "mean", "norm", "amax", "amin", "max", "min", "logsumexp", "prod"])
+_ELEMENTWISE = frozenset(["pow", "abs", "square", "sqrt", "exp", "log", "tanh", "sigmoid", "relu", "neg", "clamp"])
+_MEETS = {ast.Sub: "Sub", ast.Add: "Add", ast.Mult: "Mul", ast.Div: "Div"}
+_FLOAT_NBYTES = 4
+# Operations between the meeting and the reduction.
+_WAY = 12
+
+
+def tabled(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """`((a[:, None] - b[None]) ** 2).sum(-1)`, if the shapes of its operands are known."""
+    how, operand, axis = _reduction(node)
+    meeting, where = _meeting(scope, operand, node) if operand is not None else (None, scope)
+    if meeting is None or axis is None:
+        return
+    values = [where.names.value(side) for side in (meeting.left, meeting.right)]
+    sides = [shape for value in values if tensor_or_shape(value) and (shape := shape_of(value))]
+    if len(sides) == 2 and not any(-1 in side for side in sides):  # noqa: PLR2004  (the two operands)
+        shapes = _shapes(sides, axis)
+        each = max([value.element_size() for value in values if is_tensor(value)], default=_FLOAT_NBYTES)
+        nbytes = prod(shapes[0]) * each if shapes else 0
+        if nbytes >= _LEAST_NBYTES:
+            kind = _MEETS[type(meeting.op)]
+            yield scope.fact("blown-up", node, statement, names=(how, kind), shapes=shapes, nbytes=nbytes)
+
+
+def _shapes(sides: list[Shape], axis: int) -> tuple[Shape, ...]:
+    """The table, its operands and what is left of it; nothing unless the table is many times larger than the others."""
+    made = together(*sides)
+    table = made.shape if type(made) is Sized else ()
+    if not -len(table) <= axis < len(table):
+        return ()
+    result = tuple(n for place, n in enumerate(table) if place != axis % len(table))
+    large = prod(table) >= _TIMES * max(*map(prod, sides), prod(result))
+    return (table, *sides, result) if large else ()
+
+
+def _reduction(node: ast.AST) -> tuple[str, ast.expr | None, int | None]:
+    """The name of a reduction, what it is called on, and the one axis that it adds up."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _REDUCES:
+        return "", None, None
+    owner, given = node.func.value, list(node.args)
+    if dotted(owner) in {"torch", "torch.linalg"} and given:
+        owner = given.pop(0)
+    named = [one.value for one in node.keywords if one.arg in {"dim", "axis"}]
+    wanted = named or (given[-1:] if node.func.attr != "norm" or len(given) > 1 else [])
+    return node.func.attr, owner, _number(wanted[0]) if wanted else None
+
+
+def _number(node: ast.expr) -> int | None:
+    sign, part = (-1, node.operand) if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else (1, node)
+    value = part.value if isinstance(part, ast.Constant) else None
+    return sign * value if type(value) is int else None
+
+
+def _meeting(scope: Scope, node: ast.expr, whole: ast.AST) -> tuple[ast.BinOp | None, Scope]:
+    """The operation of two operands below operations on each element, and the scope that it stands in."""
+    for _ in range(_WAY):
+        inner = _below(node)
+        if inner is None and isinstance(node, ast.Name):
+            given = scope.given(node.id) if _is_read_there(scope, node.id, whole) else []
+            inner, scope = given[0] if len(given) == 1 else (None, scope)
+        if inner is None:
+            break
+        node = inner
+    return (node, scope) if isinstance(node, ast.BinOp) and type(node.op) in _MEETS else (None, scope)
+
+
+def _is_read_there(scope: Scope, name: str, whole: ast.AST) -> bool:
+    """False for a table that other expressions use as well."""
+    return _reads(own_expressions(scope.node), name) == _reads(ast.walk(whole), name)
+
+
+def _reads(nodes: Iterable[ast.AST], name: str) -> int:
+    return sum(type(n) is ast.Name and n.id == name and type(n.ctx) is ast.Load for n in nodes)
+
+
+def _below(node: ast.expr) -> ast.expr | None:
+    """`x` in `x ** 2`, `x * x`, `-x`, `x.abs()` and `torch.abs(x)`."""
+    if isinstance(node, ast.BinOp):
+        squared = isinstance(node.op, ast.Mult) and ast.unparse(node.left) == ast.unparse(node.right)
+        return node.left if squared or isinstance(node.op, ast.Pow) else None
+    if isinstance(node, ast.UnaryOp):
+        return node.operand
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ELEMENTWISE:
+        of_torch = dotted(node.func.value) == "torch" and node.args
+        return node.args[0] if of_torch else node.func.value
+    return None
