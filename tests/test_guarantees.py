@@ -680,7 +680,7 @@ places = [(w.filename.rsplit("/", 1)[-1].split("-")[0], w.lineno) for w in caugh
 
 
 @pytest.mark.parametrize(
-    "act", ["schedule.step(3)", "Net()(torch.ones(1))", "Outer(4)(2)", "Outer(5)(2)", "Outer(7)(2)"]
+    "act", ["schedule.step(3)", "Net()(torch.ones(1))", "Outer(3)(2)", "Outer(4)(2)", "Outer(5)(2)", "Outer(7)(2)"]
 )
 def test_warnings_point_at_the_users_line(act):
     code = WARNED.replace("ACT", act)

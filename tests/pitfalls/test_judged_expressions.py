@@ -231,6 +231,13 @@ def test_what_only_looks_like_it(slug, name, source):
     assert found(slug, source) == [], name
 
 
+def test_whole_numbers_may_be_meant_as_floats():
+    (finding,) = found("legacy-tensor-constructor", "t = torch.Tensor([[0], [0], [1]])")
+    first, _, remark = finding.fix.partition("  # ")
+    assert first == "torch.tensor([[0], [0], [1]])"
+    assert "dtype=torch.float32" in remark
+
+
 def test_text_alone_is_a_hint():
     local = "def front(t):\n    t = t * 2\n    n, h, w, c = t.shape\n    return t.view(n, c, h, w)\nfront(raw)"
     (finding,) = found("view-where-permute-meant", local)

@@ -63,6 +63,22 @@ for e in range(4):
         state = net.state_dict()
         torch.save(state, io.BytesIO())
 """
+WITH_THE_REST = """
+lowest = 1e9
+for e in range(6):
+    loss = step()
+    if loss < lowest:
+        lowest = loss
+        parcel = {
+            'weights': net.state_dict(),
+            'optimizer': opt.state_dict(),
+            'epoch': e,
+            'loss': loss,
+        }
+        print('lower than before:', loss)
+        HAND_ON
+step();
+"""
 TWIN = """
 twin = copy.deepcopy(net)
 for _ in range(3):
@@ -93,12 +109,25 @@ FOUND = {
     "another shallow copy": (["before = {k: v.cpu() for k, v in net.state_dict().items()}\nstep();"], (1, "warning")),
     "loaded back in a function": ([RETURNED], (9, "error")),
     "an object": ([STOPPER], (6, "warning")),
+    "another one saved": (
+        [WITH_THE_REST.replace("HAND_ON", "torch.save(opt.state_dict(), io.BytesIO())")],
+        (8, "warning"),
+    ),
+    "saved in another block": (
+        [WITH_THE_REST.replace("HAND_ON", "pass") + "if loss < 0:\n    torch.save(parcel, io.BytesIO())"],
+        (8, "warning"),
+    ),
     "loaded back": (["sd = net.state_dict()\nstep()\nnet.load_state_dict(sd);"], (3, "error")),
 }
 QUIET = {
     "a deep copy": [BEST.replace("net.state_dict()", "copy.deepcopy(net.state_dict())"), "net.load_state_dict(state);"],
     "clones": ["best = {k: v.clone() for k, v in net.state_dict().items()}\nstep()\nnet.load_state_dict(best);"],
     "saved": [SAVED],
+    "saved with the rest": [WITH_THE_REST.replace("HAND_ON", "torch.save(parcel, io.BytesIO())")],
+    "saved by a function": [
+        "def save_parcel(what, file):\n    torch.save(what, file)",
+        WITH_THE_REST.replace("HAND_ON", "save_parcel(file=io.BytesIO(), what=parcel)"),
+    ],
     "handed to a copy": [TWIN],
     "nothing after it": ["step()\nbest = net.state_dict()"],
     "looked at": ["sd = net.state_dict()\nprint(list(sd))\nstep();"],

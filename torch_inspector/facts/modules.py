@@ -108,6 +108,8 @@ class AliasFact(NamedTuple):
     """True if optimizer steps have changed the model since."""
     conditional: bool = False
     """True if that line stands under an `if`."""
+    saved: bool = False
+    """True if what the line gives its value is handed on to be written, after it in the same block."""
 
 
 class HookCountFact(NamedTuple):

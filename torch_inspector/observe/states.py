@@ -19,6 +19,7 @@ from torch_inspector.facts import AliasFact, LoadFact, Place
 from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.history import module_tensors
 from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.standing import Standing, standing
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class _Taken:
     module: weakref.ref[Any]
     key: int
     place: Place
-    conditional: bool
+    standing: Standing | None
     version: int
     steps: int
 
@@ -105,9 +106,9 @@ class StateWatch:
     def _note_taken(self, recorder: Recorder, module: Any, result: Any, frame: FrameType) -> None:
         site = recorder.site("state_dict", frame, kinds.class_name(module))
         user = recorder.places.user_frame(frame)
-        conditional = user is not None and _is_conditional(recorder, user)
+        stands = _standing(recorder, user) if user is not None else None
         key = recorder.keys.of(module)
-        taken = _Taken(weakref.ref(module), key, site.place, conditional, _version(module), self._all_steps())
+        taken = _Taken(weakref.ref(module), key, site.place, stands, _version(module), self._all_steps())
         self._latest[key] = taken
         if len(self._by_dict) < _TAKEN and kinds.is_a(result, dict):
             address = id(result)
@@ -198,7 +199,8 @@ def _alias(path: str, paths: dict[int, str], several: list[tuple[str, _Taken]], 
         place=taken.place,
         count=len(takens),
         moved=moved,
-        conditional=taken.conditional,
+        conditional=taken.standing is not None and taken.standing.conditional,
+        saved=taken.standing is not None and taken.standing.saved,
     )
 
 
@@ -245,15 +247,9 @@ def _keys_of(result: Any) -> Iterator[list[str]]:
         yield [key for key in keys if type(key) is str] if type(keys) is list else []
 
 
-def _is_conditional(recorder: Recorder, frame: FrameType) -> bool:
-    """True if the line stands under an `if` of its function."""
+def _standing(recorder: Recorder, frame: FrameType) -> Standing | None:
     file = recorder.places.file_of(frame)
-    for node in ast.walk(file.tree) if file is not None and file.tree is not None else ():
-        if isinstance(node, ast.If) and any(
-            one.lineno <= frame.f_lineno <= (one.end_lineno or one.lineno) for one in node.body
-        ):
-            return True
-    return False
+    return standing(file.tree, frame.f_lineno) if file is not None and file.tree is not None else None
 
 
 def _is_alone(recorder: Recorder, frame: FrameType) -> bool:

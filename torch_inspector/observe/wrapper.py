@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import wraps
+from types import CodeType
 from typing import Any
 
 from torch_inspector.observe import private
 
 _MISSING = object()
 _UNCOUNTED = "<importlib._bootstrap of torch_inspector>"
+# First byte of an entry in the table of lines that tells a line without columns.
+_NO_COLUMNS = 0x80 | 13 << 3
 # Past whatever a user's exception class does with the attribute (frozen dataclasses refuse to set it).
 _TRACEBACK = BaseException.__dict__["__traceback__"]
 
@@ -22,6 +26,17 @@ def unframe(error: BaseException) -> None:
     trace = _TRACEBACK.__get__(error)
     if trace is not None:
         _TRACEBACK.__set__(error, trace.tb_next)
+
+
+def _in_place_of(code: CodeType, other: CodeType) -> CodeType:
+    """The code as if it stood on the last line of another function: warnings about its frame name that line."""
+    line = max(line for _, _, line in other.co_lines() if line is not None)
+    # One entry covers up to 8 units from Python 3.11 on, up to 254 bytes before; each says: the same line.
+    new = sys.version_info >= (3, 11)
+    size, step = (len(code.co_code) // 2, 8) if new else (len(code.co_code), 254)
+    lengths = (min(step, size - start) for start in range(0, size, step))
+    table = b"".join(bytes((_NO_COLUMNS | length - 1 if new else length, 0)) for length in lengths)
+    return code.replace(co_filename=other.co_filename, co_firstlineno=line, co_linetable=table)
 
 
 class Patch:
@@ -66,8 +81,9 @@ class Patch:
         if known is None:
             known = self._make(original)
             # `warnings` counts frames to find the line that a warning is about, and passes over frames of this name.
-            file = original.__code__.co_filename if self._replaces(original) else _UNCOUNTED
-            known.__code__ = known.__code__.replace(co_filename=file)
+            own = known.__code__
+            stands = self._replaces(original)
+            known.__code__ = _in_place_of(own, original.__code__) if stands else own.replace(co_filename=_UNCOUNTED)
             private.skip_frames(known.__code__, and_below=False)
             known = wraps(original)(known)
             self._made.append((known, original))

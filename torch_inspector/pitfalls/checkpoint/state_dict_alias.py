@@ -36,7 +36,7 @@ def _is_kept(run: Run, one: AliasFact) -> bool:
         return True
     if _MEANT_TO_STAY.search(one.path):
         return True
-    return one.conditional and not any(_saves(call, one) for call in _calls_of(run, one.place.cell))
+    return one.conditional and not one.saved and not any(_saves(call, one) for call in _calls_of(run, one.place.cell))
 
 
 def _calls_of(run: Run, cell: int | None) -> tuple[CallFact, ...]:

@@ -52,7 +52,7 @@ def _over_steps(graph: GraphFact) -> bool:
     """True if what is kept was made in several training steps, so that no backward call can need it all."""
     if not graph.differentiated or graph.grown_by in ("named", "display"):
         return False
-    may_be_heads = graph.container and graph.grown_by in ("assigned", "item")
+    may_be_heads = graph.grown_by in (("assigned", "item") if graph.container else ("assigned",))
     return not may_be_heads or graph.step_count > _HEADS
 
 

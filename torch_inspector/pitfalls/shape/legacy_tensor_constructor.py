@@ -24,7 +24,7 @@ def _finding(fact: ExpressionFact) -> Finding:
         fix = f"torch.tensor({given})  # the number; torch.empty({given}) for so many without values"
     else:
         said = "makes float32 of whole numbers, which as class numbers or row numbers are refused"
-        fix = f"torch.tensor({given})  # keeps the kind of number"
+        fix = f"torch.tensor({given})  # keeps them whole; with dtype=torch.float32 where floats are meant"
     return Finding(
         message=f"`{fact.text}` {said}.",
         subject=fact.target,
