@@ -33,6 +33,8 @@ _CALLS_KEPT = 1_000
 # Calls of `train()` and `eval()` after which layers are looked at again.
 _MODES_LOOKED = 32
 _BUILDS_KEPT = 16
+# Modules of one class that one line calls, each for the first time, after which the next one is nothing new.
+_NEWS_KEPT = 8
 
 # Looked up once: the wrapper of `Module.__call__` runs for every layer of every step.
 _is_compiling = torch.compiler.is_dynamo_compiling
@@ -78,6 +80,8 @@ class ForwardWatch:
         self.something_new: Callable[[], None] = lambda: None
         """Called when a module is called from a new line or in a new mode, or when a pass waits for a backward call."""
         self._models: set[int] = set()
+        self._spots: dict[tuple[Any, ...], int] = {}
+        """How many modules of one class each line has called in one mode."""
         self.new_model: Callable[[], None] = lambda: None
         """Called when a module with parameters is called for the first time in the cell."""
         self.patches = (
@@ -88,6 +92,7 @@ class ForwardWatch:
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
         self._waiting, self._insides, self._models, self.repeated = [], {}, set(), []
+        self._spots = {}
         self._modes.open(recorder)
         self._recorder, self._sites = recorder, recorder.sites
         state = self._state
@@ -191,8 +196,9 @@ class ForwardWatch:
                 if len(state.calls) >= _CALLS_KEPT:
                     return None
                 calls = state.calls[key] = Calls(module, frame, training=training, grad_enabled=grad_enabled)
-                self.look_anew()
-                self.something_new()
+                if self._is_news(calls):
+                    self.look_anew()
+                    self.something_new()
                 calls.inside = inside
                 calls.describe(module, args, frame, recorder)
                 if calls.parameter_keys and calls.module not in self._models:
@@ -212,6 +218,12 @@ class ForwardWatch:
                 self._note_again(calls)
                 calls.begin()
         return looked
+
+    def _is_news(self, calls: Calls) -> bool:
+        """False for the many modules that a line makes anew in each turn, as a loss in a function."""
+        spot = (id(calls.code), calls.lasti, calls.kind, calls.training, calls.grad_enabled)
+        self._spots[spot] = self._spots.get(spot, 0) + 1
+        return self._spots[spot] <= _NEWS_KEPT
 
     def look_anew(self) -> None:
         """The next call of each module is looked at, wherever it comes from."""
