@@ -78,7 +78,7 @@ class ModeWatch:
             recorder = None if _is_compiling() else self._recorder
             state, itself = args[0] if args else kwargs.get("state_dict"), False
             own_count = 0
-            if recorder is not None:
+            if recorder is not None and self.states.notes_loads():
                 with recorder.failures.guard("load_state_dict"), private.unseen():
                     itself = self.states.gives_back_itself(recorder, module, state)
                     own_count = self.states.own_count(recorder, module, state)

@@ -139,6 +139,10 @@ class StateWatch:
 
     # load_state_dict() ------------------------------------------------------
 
+    def notes_loads(self) -> bool:
+        """True until so many loads of the cell are noted that more say nothing new, as in a soft update per step."""
+        return len(self.loads) < _LOADS
+
     def gives_back_itself(self, recorder: Recorder, module: Any, state: Any) -> bool:
         """True, before a load, if the state is the module's own and the module was stepped after it was taken."""
         taken = self._latest.get(recorder.keys.of(module)) if self._latest else None
@@ -163,7 +167,7 @@ class StateWatch:
     def note_load(self, recorder: Recorder, module: Any, given: Given, result: Any, frame: FrameType) -> None:
         """Notes how many keys a load has matched."""
         state, strict, itself, own_count = given
-        if len(self.loads) >= _LOADS or not kinds.is_a(state, dict):
+        if not self.notes_loads() or not kinds.is_a(state, dict):
             return
         missing, unexpected = list(_keys_of(result))
         user = recorder.places.user_frame(frame)
