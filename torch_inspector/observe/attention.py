@@ -6,11 +6,12 @@ import threading
 
 from torch_inspector.observe.recorder import NOWHERE, Site
 
-# Steps looked at from the start of a cell: enough for a mistake of two optimizers in turn that shows twice in a row.
-_FIRST_STEPS = 6
-# Steps looked at again when a module is called in another mode, backward from another line, and at every eightfold.
+# Steps looked at from the start of a cell: a mistake may show twice in a row, also of two optimizers in turn.
+_FIRST_STEPS, _FIRST_OF_SEVERAL = 4, 6
+# Steps looked at again when a module is called in another mode, backward from another line, and at the 128th and every
+# 32-fold of it.
 _IN_A_ROW = 2
-_EIGHTFOLD = 8
+_LATER, _MANIFOLD = 128, 32
 # Backward calls looked at without any optimizer step, as in hand-written updates.
 _BACKWARDS = 64
 # Graphs that are read for a model that is new in the cell, and how many models; a loop that makes one in each turn has
@@ -65,7 +66,7 @@ class Attention:
         self._forget()
         self.step_count = 0
         self._until = _FIRST_STEPS
-        self._next_look = _FIRST_STEPS * _EIGHTFOLD
+        self._next_look = _LATER
         self._backwards_left = _BACKWARDS
         self._models_left = _MODELS
 
@@ -103,11 +104,13 @@ class Attention:
         if self._backwards_left <= 0:
             self.busy = self.looking = False
 
-    def after_step(self) -> bool:
-        """Counts a step; True if the next one is looked at."""
+    def after_step(self, *, several: bool) -> bool:
+        """Counts a step, of several optimizers in turn or of one; True if the next one is looked at."""
         self.step_count += 1
+        if several:
+            self._until = max(self._until, _FIRST_OF_SEVERAL)
         if self.step_count >= self._next_look:
-            self._next_look *= _EIGHTFOLD
+            self._next_look *= _MANIFOLD
             self.again()
         looked = self.step_count < self._until and not self.foreign
         if looked:
@@ -115,7 +118,7 @@ class Attention:
         return looked
 
     def rest(self) -> None:
-        """Nothing is to be looked at before the next eightfold, unless something new happens."""
+        """Nothing is to be looked at before the next of these steps, unless something new happens."""
         self.busy = False
         self.quiet_steps = self._next_look - self.step_count - 1
         self.step_count = self._next_look - 1

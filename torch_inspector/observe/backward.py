@@ -14,7 +14,6 @@ import torch
 from torch_inspector.facts import BackwardFact
 from torch_inspector.observe import kinds, private, replay, witness
 from torch_inspector.observe.precision import autocast_at
-from torch_inspector.observe.recorder import NOWHERE
 from torch_inspector.observe.values import ValueWatch
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -76,29 +75,25 @@ class BackwardWatch:
         self._recorder = None
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        attention, mark = self._attention, self._reader.mark
+        attention = self._attention
 
         def backward(*args: Any, **kwargs: Any) -> Any:
             if _is_compiling():
                 return original(*args, **kwargs)
-            latest, looked = attention.latest_backward, None
-            if latest is NOWHERE and not attention.watching:
-                return original(*args, **kwargs)
-            # Past `Tensor.backward`, without making a frame object for it.
-            same = latest.lasti == (frame := _getframe(2)).f_lasti and latest.code is frame.f_code
-            site = latest if same else self._known_site(frame)
-            if site is not None:
+            site, looked = attention.latest_backward, None
+            try:
+                # Past `Tensor.backward`, without making a frame object for it; from nowhere no call comes.
+                counted = (
+                    site.lasti >= 0 and site.lasti == (frame := _getframe(2)).f_lasti and site.code is frame.f_code
+                )
+            except ValueError:  # a thread that Python has not started may have no such frame
+                counted = False
+            if counted:
                 site.count += 1
                 if not site.count & _UNMARKED:
-                    mark()
-                    if site.growing:
-                        self._look_again(site, (args, kwargs))
-            elif _get_ident() != attention.thread:
-                attention.in_other_thread()
-                return original(*args, **kwargs)
-            else:
-                mark()
-                looked = self._begin((args, kwargs), _getframe(1))
+                    self._mark(site, (args, kwargs), frame)
+            elif attention.watching:
+                looked = self._look_closer((args, kwargs))
             try:
                 result = original(*args, **kwargs)
             except BaseException as error:
@@ -110,14 +105,29 @@ class BackwardWatch:
 
         return backward
 
-    def _known_site(self, frame: FrameType) -> Site | None:
-        """The site of a call that is only counted; None if there is more to do."""
-        if self._attention.busy:
+    def _look_closer(self, given: _Given) -> tuple[Site, int] | None:
+        """A call that is not like the one before; gives its site and trail if its end matters."""
+        attention = self._attention
+        if _get_ident() != attention.thread:
+            attention.in_other_thread()
             return None
-        site = self._quiet.get((id(frame.f_code), frame.f_lasti))
-        if site is not None:
-            self._attention.latest_backward = site
-        return site
+        frame = _getframe(2)
+        outer = frame.f_back or frame
+        site = None if attention.busy else self._quiet.get((id(outer.f_code), outer.f_lasti))
+        if site is None:
+            self._reader.mark()
+            return self._begin(given, frame)
+        attention.latest_backward = site
+        site.count += 1
+        if not site.count & _UNMARKED:
+            self._mark(site, given, outer)
+        return None
+
+    def _mark(self, site: Site, given: _Given, outer: FrameType) -> None:
+        """A call that is only counted begins; where a graph grew from call to call, looks whether it goes on to."""
+        self._reader.mark()
+        if site.growing and self._recorder is not None and _is_due(site):
+            self._look(self._recorder, site, given, outer)
 
     def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def grad(*args: Any, **kwargs: Any) -> Any:
@@ -168,13 +178,6 @@ class BackwardWatch:
             self._attention.graphs_wanted -= 1
             return True
         return site.count <= _FIRST_GRAPHS or self._forwards.waiting() or _is_due(site)
-
-    def _look_again(self, site: Site, given: _Given) -> None:
-        """Looks whether a graph that grew from call to call has gone on to grow."""
-        if self._recorder is not None and _is_due(site):
-            frame = _getframe(2)
-            outer = frame.f_back if frame.f_code is _TENSOR_BACKWARD else frame
-            self._look(self._recorder, site, given, outer or frame)
 
     def _end(self, site: Site, trail: int) -> None:
         recorder, attention = self._recorder, self._attention

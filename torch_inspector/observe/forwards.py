@@ -134,46 +134,43 @@ class ForwardWatch:
 
     # calls ------------------------------------------------------------------
 
-    def _wrap_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        # Runs for every layer of every step, mostly with cold caches: each C function that it calls costs 0.2 µs.
+    def _wrap_call(self, original: Callable[..., Any]) -> Callable[..., Any]:  # noqa: C901  (a function would cost)
+        # Runs for every layer of every step with cold caches: all that it does costs several times what it seems to.
         state, latest, plain = self._state, self._state.latest.get, _is_plain(original)
 
         def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if _is_compiling():
-                return original(module, *args, **kwargs)
             # What the original does, instead of it: nested modules have all the depth that they had.
             run = (module._compiled_call_impl or module._call_impl) if plain else original.__get__(module)
-            passing, counted = state.passing, None
-            if not passing:
-                counted = latest(id(module))
-                if counted is not None and (
-                    counted.grad_enabled is not _is_grad_enabled()
-                    or not (
-                        counted.anywhere
-                        or (counted.lasti == (frame := _getframe(1)).f_lasti and counted.code is frame.f_code)
-                    )
-                ):
-                    counted = None
-                # Not asked where a call is only counted.
-                passing = counted is None and _get_ident() != state.thread
-            if passing:
+            if state.passing or _is_compiling():
                 try:
                     return run(*args, **kwargs)
                 except BaseException as error:
                     unframe(error)
                     raise
-            state.passing, looked = True, None
+            known = latest(id(module))
+            if known is not None and not known.anywhere:
+                try:
+                    if known.lasti != (frame := _getframe(1)).f_lasti or known.code is not frame.f_code:
+                        known = None
+                except ValueError:  # a thread that Python has not started may have no such frame
+                    known = None
+            if known is not None and known.grad_enabled is not _is_grad_enabled():
+                known = None
+            looked, owned = None, known is not None or _get_ident() == state.thread
             try:
-                if counted is not None:
-                    counted.count += 1
-                else:
+                if known is not None:
+                    known.count += 1
+                    state.passing = True
+                elif owned:
+                    state.passing = True
                     looked = self._enter(module, args, _getframe(1))
                 result = run(*args, **kwargs)
             except BaseException as error:
                 unframe(error)
                 raise
             finally:
-                state.passing = not state.watching
+                if owned:
+                    state.passing = not state.watching
             if looked is not None:
                 self._leave(looked, args, result)
             return result

@@ -106,13 +106,14 @@ class StepWatch:
         def zero_grad(*args: Any, **kwargs: Any) -> Any:
             if _is_compiling():
                 return original(*args, **kwargs)
-            site: Site | None = attention.latest_clear
-            if site is None or site.owner != id(args[0]):
-                if not attention.watching or _get_ident() != attention.thread:
-                    return original(*args, **kwargs)
+            latest = attention.latest_clear
+            site: Site | None = latest
+            if latest.owner == id(args[0]):
+                latest.count += 1
+            elif not attention.watching or _get_ident() != attention.thread:
+                return original(*args, **kwargs)
+            else:
                 site = self._known_clear(args[0], _getframe(1))
-            if site is not None:
-                site.count += 1
             try:
                 result = original(*args, **kwargs)
             except BaseException as error:
@@ -125,11 +126,12 @@ class StepWatch:
         return zero_grad
 
     def _known_clear(self, owner: Any, frame: FrameType) -> Site | None:
-        """The site of a call that is only counted; None if there is more to do."""
+        """The site of a call that is only counted, once more; None if there is more to do."""
         if self._attention.busy:
             return None
         site = self._quiet_clears.get((id(frame.f_code), frame.f_lasti, id(owner)))
         if site is not None:
+            site.count += 1
             self._attention.latest_clear = site
         return site
 
@@ -162,17 +164,18 @@ class StepWatch:
 
         def before_step(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             if not _is_compiling() and attention.looking:
-                self._look_before(optimizer, args, kwargs, _getframe(2))
+                self._look_before(optimizer, args, kwargs)
 
         return before_step
 
-    def _look_before(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> None:
+    def _look_before(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recorder, attention = self._recorder, self._attention
         if recorder is None:
             return
         if _get_ident() != attention.thread:
             attention.in_other_thread()
             return
+        frame = _getframe(3)
         with recorder.failures.guard("step"), private.unseen():
             site = self._site(recorder, optimizer, frame)
             record = self._ledger.record(recorder.keys.of(optimizer), optimizer)
@@ -247,15 +250,16 @@ class StepWatch:
                 site.count += 1
                 attention.quiet_steps -= 1
             elif attention.watching:
-                self._count_step(optimizer, _getframe(2))
+                self._count_step(optimizer)
 
         return after_step
 
-    def _count_step(self, optimizer: Any, frame: FrameType) -> None:
+    def _count_step(self, optimizer: Any) -> None:
         """Counts a step that is not like the one before."""
         if _get_ident() != self._attention.thread:
             self._attention.in_other_thread()
             return
+        frame = _getframe(3)
         site = self._quiet_steps.get((id(frame.f_code), frame.f_lasti, id(optimizer)))
         if site is not None and self._attention.quiet_steps > 0:
             self._attention.latest_step = site
@@ -272,7 +276,7 @@ class StepWatch:
             if (id(frame.f_code), frame.f_lasti, id(optimizer)) not in self._quiet_steps:
                 attention.again()
             self._site(recorder, optimizer, frame).count += 1
-            looked = attention.after_step()
+            looked = attention.after_step(several=len(self._steps_of) > 1)
             if looked or attention.busy:
                 self._finish(recorder, attention, optimizer, looked=looked)
 
