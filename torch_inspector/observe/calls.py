@@ -68,7 +68,7 @@ class Calls:
         self.quiet = False
         """True if the next call is only counted."""
         self.anywhere = False
-        """True if that call is counted whichever line makes it."""
+        """True if that call is counted whichever line makes it, and runs no other module."""
         self.module = 0
         self.name = ""
         self.place = Place()

@@ -138,7 +138,7 @@ class ForwardWatch:
         # Runs for every layer of every step with cold caches: all that it does costs several times what it seems to.
         state, latest, plain = self._state, self._state.latest.get, _is_plain(original)
 
-        def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+        def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: C901
             # What the original does, instead of it: nested modules have all the depth that they had.
             run = (module._compiled_call_impl or module._call_impl) if plain else original.__get__(module)
             if state.passing or _is_compiling():
@@ -148,13 +148,21 @@ class ForwardWatch:
                     unframe(error)
                     raise
             known = latest(id(module))
-            if known is not None and not known.anywhere:
+            if known is not None and known.anywhere:
+                known.count += 1
                 try:
-                    if known.lasti != (frame := _getframe(1)).f_lasti or known.code is not frame.f_code:
-                        known = None
-                except ValueError:  # a thread that Python has not started may have no such frame
+                    return run(*args, **kwargs)
+                except BaseException as error:
+                    unframe(error)
+                    raise
+            try:
+                if known is not None and (
+                    known.lasti != (frame := _getframe(1)).f_lasti
+                    or known.code is not frame.f_code
+                    or known.grad_enabled is not _is_grad_enabled()
+                ):
                     known = None
-            if known is not None and known.grad_enabled is not _is_grad_enabled():
+            except ValueError:  # a thread that Python has not started may have no such frame
                 known = None
             looked, owned = None, known is not None or _get_ident() == state.thread
             try:
@@ -209,7 +217,7 @@ class ForwardWatch:
             if calls.quiet:
                 calls.look_again(module)
                 calls.leave_with(module, state.latest)
-                self._note_where(calls)
+                self._note_where(calls, module)
                 state.latest[id(module)] = calls
             if looked is not None:
                 self._note_again(calls)
@@ -226,15 +234,15 @@ class ForwardWatch:
         """The next call of each module is looked at, wherever it comes from."""
         self._state.latest.clear()
 
-    def _note_where(self, calls: Calls) -> None:
-        """Of a module without weights and modes, a loss as a rule, only one line is looked for: it is not asked again.
+    def _note_where(self, calls: Calls, module: Any) -> None:
+        """Of a module without weights, modes and parts, a loss as a rule, only one line is looked for.
 
-        A new line of a model, or one that calls `backward`, ends that.
+        It is not asked again where it is called from, until a model is called from a new line, or `backward` is.
         """
         same = [one for one in self._state.calls.values() if one.module == calls.module]
         plain = not (calls.parameter_keys or calls.inside.awake or calls.inside.asleep)
         for one in same:
-            one.anywhere = plain and len(same) == 1
+            one.anywhere = plain and len(same) == 1 and not kinds.fields_of(module).get("_modules")
 
     def _inside(self, module: Any, key: int) -> layers.Inside:
         """Its layers: a part can be put to sleep while the mode of the whole stays."""
