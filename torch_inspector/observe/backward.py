@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from torch_inspector.observe.recorder import Recorder, Site
     from torch_inspector.observe.unheld import UnheldWatch
 
-# Backward calls of one line whose graph is read.
-_FIRST_GRAPHS = 3
+# Backward calls of one line whose graph is read; fewer where an optimizer steps after each.
+_FIRST_GRAPHS, _FIRST_STEPPED = 3, 2
 # Of the calls that are only counted, one in eight is marked (a mask of bits): steps then look longer, never shorter.
 _UNMARKED = 7
 _Given = tuple[tuple[Any, ...], dict[str, Any]]
@@ -177,7 +177,8 @@ class BackwardWatch:
         if self._attention.graphs_wanted > 0:
             self._attention.graphs_wanted -= 1
             return True
-        return site.count <= _FIRST_GRAPHS or self._forwards.waiting() or _is_due(site)
+        first = _FIRST_GRAPHS if self._attention.step_count < _FIRST_STEPPED else _FIRST_STEPPED
+        return site.count <= first or self._forwards.waiting() or _is_due(site)
 
     def _end(self, site: Site, trail: int) -> None:
         recorder, attention = self._recorder, self._attention

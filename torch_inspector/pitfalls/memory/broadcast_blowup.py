@@ -40,8 +40,10 @@ def _patterns(run: Run) -> Iterator[tuple[str, Place | None, PatternFact]]:
         patterns = backward.witness.patterns if backward.witness else ()
         new = (p for p in patterns if p.name == "blown-up" and not _is_told(run, p))
         yield from ((backward.root, backward.made_at, p) for p in new)
-    told = {fact.place for past in run.earlier for fact in past.after.expressions if fact.kind == "blown-up"}
-    for fact in run.expressions("blown-up"):
+    facts = list(run.expressions("blown-up"))
+    earlier = run.earlier if facts else ()
+    told = {fact.place for past in earlier for fact in past.after.expressions if fact.kind == "blown-up"}
+    for fact in facts:
         if fact.place not in told:
             how, meeting = fact.names
             pattern = PatternFact("blown-up", (how, meeting), fact.shapes, (how,), nbytes=fact.nbytes)
