@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _FIRST_GRAPHS, _FIRST_STEPPED = 3, 2
 # Of the calls that are only counted, one in eight is marked (a mask of bits): steps then look longer, never shorter.
 _UNMARKED = 7
+# Calls from the only line that makes any after which three in eight are asked whether they still come from there: in
+# turn with other lines, all are met.
+_SURE, _UNASKED = 64, 5
 _Given = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments of a call as given."""
 
@@ -83,7 +86,7 @@ class BackwardWatch:
             site, looked = attention.latest_backward, None
             try:
                 # Past `Tensor.backward`, without making a frame object for it; from nowhere no call comes.
-                counted = (
+                counted = site.count < site.ask_at or (
                     site.lasti >= 0 and site.lasti == (frame := _getframe(2)).f_lasti and site.code is frame.f_code
                 )
             except ValueError:  # a thread that Python has not started may have no such frame
@@ -91,7 +94,7 @@ class BackwardWatch:
             if counted:
                 site.count += 1
                 if not site.count & _UNMARKED:
-                    self._mark(site, (args, kwargs), frame)
+                    self._mark(site, (args, kwargs))
             elif attention.watching:
                 looked = self._look_closer((args, kwargs))
             try:
@@ -120,14 +123,19 @@ class BackwardWatch:
         attention.latest_backward = site
         site.count += 1
         if not site.count & _UNMARKED:
-            self._mark(site, given, outer)
+            self._mark(site, given, 4)
         return None
 
-    def _mark(self, site: Site, given: _Given, outer: FrameType) -> None:
-        """A call that is only counted begins; where a graph grew from call to call, looks whether it goes on to."""
+    def _mark(self, site: Site, given: _Given, depth: int = 3) -> None:
+        """A call that is only counted begins; where a graph grew from call to call, looks whether it goes on to.
+
+        The next ones are not asked for their line if all have come from one.
+        """
         self._reader.mark()
+        if site.sole and site.count >= _SURE:
+            site.ask_at = site.count + _UNASKED
         if site.growing and self._recorder is not None and _is_due(site):
-            self._look(self._recorder, site, given, outer)
+            self._look(self._recorder, site, given, _getframe(depth))
 
     def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def grad(*args: Any, **kwargs: Any) -> Any:
@@ -154,6 +162,7 @@ class BackwardWatch:
         site = recorder.site("backward", frame)
         if site.count == 1:
             attention.again()
+            self._note_lines(recorder)
             self._forwards.look_anew()
         if site.count >= _FIRST_GRAPHS:
             self._quiet[id(outer.f_code), outer.f_lasti] = site
@@ -171,6 +180,12 @@ class BackwardWatch:
             with recorder.failures.guard("replay"):
                 self.values.learn(replay.second_look(frame, recorder.places, self._forwards.resting))
         return site, trail
+
+    def _note_lines(self, recorder: Recorder) -> None:
+        """Notes whether there is only one line that calls `backward`."""
+        sites = [site for site in recorder.sites.values() if site.kind == "backward"]
+        for site in sites:
+            site.sole, site.ask_at = len(sites) == 1, 0
 
     def _wants_graph(self, site: Site) -> bool:
         """True for the first calls from a line, and where somebody waits for the answer."""

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from torch_inspector.observe.recorder import Recorder
 
 
+# Calls from the only line that calls a module after which one in seven is asked whether it still comes from there: in
+# turn with a second line, both are met.
+_SURE, _ASKED = 64, 7
+
+
 class Calls:
     """What is known of them. The wrapper of `Module.__call__` reads it on every call: flat, and in slots."""
 
@@ -24,6 +29,7 @@ class Calls:
         "_random",
         "_ref",
         "anywhere",
+        "ask_at",
         "callers",
         "code",
         "count",
@@ -51,6 +57,7 @@ class Calls:
         "place",
         "quiet",
         "reached",
+        "sole",
         "traced",
         "trainable_count",
         "trained",
@@ -69,6 +76,10 @@ class Calls:
         """True if the next call is only counted."""
         self.anywhere = False
         """True if that call is counted whichever line makes it, and runs no other module."""
+        self.sole = False
+        """True if no other line has called the module."""
+        self.ask_at = 0
+        """The number of calls from which on it is asked again which line makes them."""
         self.module = 0
         self.name = ""
         self.place = Place()
@@ -136,6 +147,19 @@ class Calls:
             latest = norms.norms_in(module)
             moved = latest is None or latest.mark != self.norms.mark
             self.norms = self.norms._replace(moved=self.norms.moved or moved)
+
+    def comes_from(self, frame: FrameType) -> bool:
+        """True if a call by this frame is made by the line that made the others."""
+        if self.lasti != frame.f_lasti or self.code is not frame.f_code:
+            return False
+        if self.sole and self.count >= _SURE:
+            self.ask_at = self.count + _ASKED
+        return True
+
+    def note_others(self, count: int) -> None:
+        """Notes how many lines call the module."""
+        self.sole = count == 1
+        self.ask_at = self.ask_at if self.sole else 0
 
     def leave_with(self, module: Any, latest: dict[int, Calls]) -> None:
         """Takes the entry out of `latest` when the module dies: another one may come to life at its address."""

@@ -157,9 +157,8 @@ class ForwardWatch:
                     raise
             try:
                 if known is not None and (
-                    known.lasti != (frame := _getframe(1)).f_lasti
-                    or known.code is not frame.f_code
-                    or known.grad_enabled is not _is_grad_enabled()
+                    known.grad_enabled is not _is_grad_enabled()
+                    or (known.count >= known.ask_at and not known.comes_from(_getframe(1)))
                 ):
                     known = None
             except ValueError:  # a thread that Python has not started may have no such frame
@@ -242,6 +241,7 @@ class ForwardWatch:
         same = [one for one in self._state.calls.values() if one.module == calls.module]
         plain = not (calls.parameter_keys or calls.inside.awake or calls.inside.asleep)
         for one in same:
+            one.note_others(len(same))
             one.anywhere = plain and len(same) == 1 and not kinds.fields_of(module).get("_modules")
 
     def _inside(self, module: Any, key: int) -> layers.Inside:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Site:
     """One line (more exactly, one call in it) from which one kind of call is made."""
 
-    __slots__ = ("code", "count", "growing", "kind", "known_as", "lasti", "name", "owner", "place")
+    __slots__ = ("ask_at", "code", "count", "growing", "kind", "known_as", "lasti", "name", "owner", "place", "sole")
 
     def __init__(self, kind: str, place: Place, name: str = "", owner: int = 0) -> None:
         self.kind = kind
@@ -28,6 +28,10 @@ class Site:
         self.known_as = ""
         """What the code there calls the optimizer."""
         self.count = 0
+        self.sole = False
+        """True if no other line makes calls of this kind."""
+        self.ask_at = 0
+        """The number of calls from which on it is asked again which line makes them."""
         self.growing = 0
         """Nodes of the last graph of a backward call there, while each is kept and larger than the one before."""
         self.owner = owner
