@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _FIRST_GRAPHS, _FIRST_STEPPED = 3, 2
 # Of the calls that are only counted, one in eight is marked (a mask of bits): steps then look longer, never shorter.
 _UNMARKED = 7
-# Calls from the only line that makes any after which three in eight are asked whether they still come from there: in
-# turn with other lines, all are met.
-_SURE, _UNASKED = 64, 5
+# Calls from the only line that makes any after which one in seven is marked, and asked whether it still comes from
+# there: in turn with a second line, both are met.
+_SURE, _ASKED = 64, 7
 _Given = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments of a call as given."""
 
@@ -84,17 +84,8 @@ class BackwardWatch:
             if _is_compiling():
                 return original(*args, **kwargs)
             site, looked = attention.latest_backward, None
-            try:
-                # Past `Tensor.backward`, without making a frame object for it; from nowhere no call comes.
-                counted = site.count < site.ask_at or (
-                    site.lasti >= 0 and site.lasti == (frame := _getframe(2)).f_lasti and site.code is frame.f_code
-                )
-            except ValueError:  # a thread that Python has not started may have no such frame
-                counted = False
-            if counted:
+            if site.count < site.ask_at:
                 site.count += 1
-                if not site.count & _UNMARKED:
-                    self._mark(site, (args, kwargs))
             elif attention.watching:
                 looked = self._look_closer((args, kwargs))
             try:
@@ -109,12 +100,13 @@ class BackwardWatch:
         return backward
 
     def _look_closer(self, given: _Given) -> tuple[Site, int] | None:
-        """A call that is not like the one before; gives its site and trail if its end matters."""
+        """A call that is not only counted; gives its site and trail if its end matters."""
         attention = self._attention
         if _get_ident() != attention.thread:
             attention.in_other_thread()
             return None
         frame = _getframe(2)
+        # Past `Tensor.backward`.
         outer = frame.f_back or frame
         site = None if attention.busy else self._quiet.get((id(outer.f_code), outer.f_lasti))
         if site is None:
@@ -122,20 +114,18 @@ class BackwardWatch:
             return self._begin(given, frame)
         attention.latest_backward = site
         site.count += 1
-        if not site.count & _UNMARKED:
-            self._mark(site, given, 4)
+        self._mark(site, given, outer)
         return None
 
-    def _mark(self, site: Site, given: _Given, depth: int = 3) -> None:
-        """A call that is only counted begins; where a graph grew from call to call, looks whether it goes on to.
-
-        The next ones are not asked for their line if all have come from one.
-        """
+    def _mark(self, site: Site, given: _Given, frame: FrameType) -> None:
+        """Marks some calls; where a graph grew from call to call, looks whether it goes on to."""
+        if site.sole and site.count >= _SURE and not site.growing:
+            site.ask_at = site.count + _ASKED
+        elif site.count & _UNMARKED:
+            return
         self._reader.mark()
-        if site.sole and site.count >= _SURE:
-            site.ask_at = site.count + _UNASKED
-        if site.growing and self._recorder is not None and _is_due(site):
-            self._look(self._recorder, site, given, _getframe(depth))
+        if self._recorder is not None and _is_due(site):
+            self._look(self._recorder, site, given, frame)
 
     def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def grad(*args: Any, **kwargs: Any) -> Any:
