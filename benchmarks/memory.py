@@ -52,7 +52,8 @@ def _heap(objects: int, tensors: int, nodes: int) -> dict[str, Any]:
 
 
 def _measure(objects: int, tensors: int, nodes: int) -> dict[str, Any]:
-    from torch_inspector.observe.heap.explain import Roots, explain, tensors_of_heap
+    from torch_inspector.observe.heap.census import tensors_of_heap
+    from torch_inspector.observe.heap.explain import Roots, explain
 
     names = _heap(objects, tensors, nodes)
     explain(Roots(names), 60.0)
@@ -66,7 +67,10 @@ def _measure(objects: int, tensors: int, nodes: int) -> dict[str, Any]:
 def _timed(action: Callable[[], list[Any]]) -> Times:
     """Times of a call, without those of letting go of its result."""
     kept: list[list[Any]] = []
-    return clocked(lambda: kept.append(action()))
+    times = clocked(lambda: kept.append(action()))
+    # A list of all objects holds `kept` as well: without this it would stay, and each later pass go through it.
+    kept.pop().clear()
+    return times
 
 
 if __name__ == "__main__":

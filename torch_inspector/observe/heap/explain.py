@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import compress
 from time import perf_counter
 from types import FrameType
 from typing import Any
@@ -19,6 +18,7 @@ from torch_inspector.account import MemoryReport
 from torch_inspector.observe import kinds, private
 from torch_inspector.observe.heap import allocators, storages, walls
 from torch_inspector.observe.heap.account import TENSOR, Account
+from torch_inspector.observe.heap.census import tensors_of_heap
 from torch_inspector.observe.heap.nodes import Graphs
 from torch_inspector.observe.heap.rows import Rows
 from torch_inspector.observe.heap.search import Found, Search
@@ -223,29 +223,6 @@ class Look:
 
 
 _OWN = str(__file__).rsplit("observe", 1)[0]
-
-
-def tensors_of_heap() -> list[Any]:
-    """Every tensor and storage that the garbage collector knows, that is, all that Python has seen.
-
-    An instance of a class that Python has made refers to its class, and who refers to a class is found by C in one
-    pass. Asking each object of the heap for its type takes three times as long.
-    """
-    wanted = _kinds()
-    objects = gc.get_referrers(*wanted.values()) if private.tells_its_class() else gc.get_objects()
-    return list(compress(objects, map(wanted.__contains__, map(id, map(type, objects)))))
-
-
-def _kinds() -> dict[int, type[Any]]:
-    """The classes of tensors and storages, by address: no metaclass is asked for its hash."""
-    wanted: dict[int, type[Any]] = {}
-    stack: list[type[Any]] = [torch.Tensor, torch.UntypedStorage]
-    while stack:
-        kind = stack.pop()
-        if id(kind) not in wanted:
-            wanted[id(kind)] = kind
-            stack += type.__subclasses__(kind)
-    return wanted
 
 
 def _count(account: Account, thing: Any, phase: str = "") -> None:
