@@ -47,7 +47,7 @@ def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) 
 
 def kept_patterns(walk: Walk) -> tuple[PatternFact, ...]:
     """Patterns in a graph that a variable keeps, where nothing is known of the code around."""
-    return tuple(dict.fromkeys((*large_patterns(walk), *scores(walk))))
+    return tuple(dict.fromkeys((*large_patterns(walk), *scores(walk), *shuffled(walk))))
 
 
 def large_patterns(walk: Walk) -> tuple[PatternFact, ...]:

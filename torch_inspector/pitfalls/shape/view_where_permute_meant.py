@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape
+from torch_inspector.facts import Cell, ExpressionFact, PatternFact, Place, Run, Shape
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -17,9 +17,17 @@ def check(run: Run) -> Iterator[Finding]:
     facts = run.expressions("shuffled")
     yield from map(_finding, facts)
     if not facts:
-        for pattern, root, place in run.losses_with("shuffled"):
-            if len(pattern.shapes) > 1:
-                yield _in_graph(run, pattern, root, place)
+        for pattern, root, place in _in_graphs(run):
+            yield _in_graph(run, pattern, root, place)
+
+
+def _in_graphs(run: Run) -> list[tuple[PatternFact, str, Place]]:
+    """Views behind losses; where there is none, behind what the cell computed and keeps."""
+    behind = [one for one in run.losses_with("shuffled") if len(one[0].shapes) > 1]
+    kept = (
+        (p, graph.path, graph.made_at) for graph in run.after.graphs for p in graph.patterns if p.name == "shuffled"
+    )
+    return behind or [(p, path, place) for p, path, place in kept if place is not None and len(p.shapes) > 1][:1]
 
 
 def _finding(fact: ExpressionFact) -> Finding:
@@ -56,9 +64,7 @@ def _view_of(heads: Shape) -> str:
 
 def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
     before, after = pattern.shapes[:2]
-    text = enumerate(run.cell.source.splitlines(), 1)
-    lines = [number for number, line in text if any(method in line for method in _METHODS)]
-    only = lines[0] if len(lines) == 1 else None
+    line, cell = _only_view(run) or (place.line, place.cell)
     maker = pattern.nodes[1].removesuffix("0").removesuffix("Backward") if len(pattern.nodes) > 1 else ""
     return Finding(
         message=(
@@ -68,7 +74,20 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
         ),
         subject=root,
         fix=_view_of(after) if len(after) > len(before) else "# .transpose(0, 1) or .permute(…) in place of .view(…)",
-        line=only if only is not None else place.line,
-        cell=None if only is not None else place.cell,
+        line=line,
+        cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
     )
+
+
+def _only_view(run: Run) -> tuple[int, int | None] | None:
+    """Line and cell of the only view in the text of this cell, or else of the cells before."""
+    own = _views_in(run.cell)
+    before = {cell.source: _views_in(cell) for cell in (past.cell for past in run.earlier)}
+    views = own or [view for found in before.values() for view in found]
+    return views[0] if len(views) == 1 else None
+
+
+def _views_in(cell: Cell) -> list[tuple[int, int | None]]:
+    lines = enumerate(cell.source.splitlines(), 1)
+    return [(number, cell.number) for number, line in lines if any(method in line for method in _METHODS)]
