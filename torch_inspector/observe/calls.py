@@ -48,6 +48,7 @@ class Calls:
         "kind",
         "last_order",
         "lasti",
+        "layer",
         "module",
         "name",
         "norms",
@@ -80,6 +81,8 @@ class Calls:
         """True if no other line has called the module."""
         self.ask_at = 0
         """The number of calls from which on it is asked again which line makes them."""
+        self.layer: Calls | None = None
+        """Calls of the first layer of a model whose `forward` is called by name."""
         self.module = 0
         self.name = ""
         self.place = Place()
@@ -160,6 +163,11 @@ class Calls:
         """Notes how many lines call the module."""
         self.sole = count == 1
         self.ask_at = self.ask_at if self.sole else 0
+
+    def follow_layer(self) -> None:
+        """Takes over what only the first layer tells: how often, and until when."""
+        if self.layer is not None:
+            self.count, self.last_order = self.layer.count, self.layer.last_order
 
     def leave_with(self, module: Any, latest: dict[int, Calls]) -> None:
         """Takes the entry out of `latest` when the module dies: another one may come to life at its address."""

@@ -15,6 +15,7 @@ import torch
 from torch_inspector.facts import CountFact, ForwardFact, ModeFact, RepeatedFact
 from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.calls import Calls, counts_of
+from torch_inspector.observe.direct import called_by_name
 from torch_inspector.observe.modes import ModeWatch
 from torch_inspector.observe.outputs import main_tensor
 from torch_inspector.observe.repeated import repeated_facts
@@ -117,6 +118,8 @@ class ForwardWatch:
         for one in self._waiting:
             one.settle()
         self._waiting, differentiated = [], self._differentiated()
+        for calls in self._state.calls.values():
+            calls.follow_layer()
         facts = (calls.fact(differentiated) for calls in self._state.calls.values())
         return tuple(sorted(facts, key=lambda fact: fact.order))
 
@@ -210,6 +213,8 @@ class ForwardWatch:
                     self.new_model()
                 if self._ledger.is_new_here(calls.module) and len(self.repeated) < _BUILDS_KEPT:
                     self.repeated.extend(repeated_facts([(calls.name or calls.kind, module)]))
+                if not grad_enabled:
+                    self._note_owner(calls, frame, recorder)
             looked = None if calls.quiet else calls
             calls.count += 1
             calls.quiet = calls.count >= _FIRST_CALLS
@@ -222,6 +227,20 @@ class ForwardWatch:
                 self._note_again(calls)
                 calls.begin()
         return looked
+
+    def _note_owner(self, layer: Calls, frame: FrameType, recorder: Recorder) -> None:
+        """Notes a prediction by `model.forward(x)` with its first layer, which is all that is seen of it."""
+        found = called_by_name(frame, recorder.places)
+        if found is None:
+            return
+        owner, outer = found
+        training = kinds.fields_of(owner).get("training") is True
+        key = (recorder.keys.of(owner), id(outer.f_code), outer.f_lasti, training, "forward")
+        if key not in self._state.calls:
+            calls = self._state.calls[key] = Calls(owner, outer, training=training, grad_enabled=False)
+            calls.layer, calls.inside = layer, self._inside(owner, recorder.keys.of(owner))
+            calls.describe(owner, (), outer, recorder)
+            self._note_again(calls)
 
     def _is_news(self, calls: Calls) -> bool:
         """False for the many modules that a line makes anew in each turn, as a loss in a function."""

@@ -165,8 +165,8 @@ class TorchObserver:
         text = source.source_trace(cell)
         if recorder is None:
             return text
-        counts = recorder.counts() + self._forwards.counts()
         forwards = self._forwards.facts()
+        counts = recorder.counts() + self._forwards.counts()
         self._remember(forwards)
         return replace(
             text,
