@@ -14,7 +14,7 @@ from torch import nn
 
 from torch_inspector.facts import Shape
 from torch_inspector.observe.kinds import class_fields, fields_of, is_a, mro_of
-from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, made_by, of_array, shape_of, together
+from torch_inspector.observe.shapes import SAME_SHAPE, UNKNOWN, Sized, is_tensor, made_by, of_array, shape_of, together
 from torch_inspector.observe.source import dotted
 
 _DICTS = (dict, OrderedDict, defaultdict)
@@ -35,6 +35,8 @@ class Names:
     given: Mapping[str, ast.expr] = field(default_factory=dict)
     """Right sides of a function that is done: its variables are gone."""
     depth: int = 0
+    first: Mapping[str, Any] = field(default_factory=dict)
+    """What parameters that are given another value were called with."""
 
     def value(self, expression: ast.expr) -> Any:
         """A live object, a `Sized`, or `UNKNOWN`."""
@@ -169,7 +171,7 @@ def _read_sign(names: Names, node: ast.UnaryOp) -> Any:
 
 def _read_call(names: Names, node: ast.Call) -> Any:
     """The few methods that say what shape they make, also in their form `torch.abs(x)`."""
-    if type(node.func) is not ast.Attribute or node.keywords:
+    if type(node.func) is not ast.Attribute or (node.keywords and node.func.attr not in SAME_SHAPE):
         return _read_length(names, node)
     if node.func.attr == "size" and len(node.args) <= 1:
         return _read_size(names, node.func.value, node.args)
