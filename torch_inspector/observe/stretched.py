@@ -60,8 +60,17 @@ class Stretch(NamedTuple):
     """The node that made the known side."""
 
 
-OtherSide = Callable[[Stretch], "str | None"]
-"""How the user's code writes the other side, if it has the wanted shape; None if that is not sure."""
+class Other(NamedTuple):
+    """The operand of which the graph knows nothing."""
+
+    text: str
+    """How the user's code writes it; empty if only its shape is known."""
+    shape: Shape
+    """The wanted one, or that of the table, if it was stretched already when it was computed."""
+
+
+OtherSide = Callable[[Stretch], "Other | None"]
+"""The other side of a stretch, if it is a mistake; None if that is not sure."""
 
 
 def _inputs(node: Node) -> list[tuple[Node | None, Shape | None]]:
@@ -158,9 +167,9 @@ def _judged(
             yield PatternFact(STRETCHED, nodes, (table, *shapes))
     elif len(known) == 1 and _is_predicted(known[0][0]):
         wanted = (n,) if shapes[0] == (n, 1) else (n, 1)
-        name = other_side(Stretch(operation, shapes[0], wanted, known[0][0]))
-        if name is not None:
-            yield PatternFact(STRETCHED, nodes, (table, shapes[0], wanted), (name,) if name else ())
+        other = other_side(Stretch(operation, shapes[0], wanted, known[0][0]))
+        if other is not None:
+            yield PatternFact(STRETCHED, nodes, (table, shapes[0], other.shape), (other.text,) if other.text else ())
 
 
 def _on_purpose(node: Node, shape: Shape) -> bool:
