@@ -20,6 +20,13 @@ yes = (y > 2).float()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 """
 NLL = {
+    "a permuted input": (
+        "rnn, head = nn.LSTM(10, 4, bidirectional=True, batch_first=True), nn.Linear(8, 5)\n"
+        "both = torch.optim.SGD([*rnn.parameters(), *head.parameters()], lr=0.1)\n"
+        "out = head(rnn(x.view(6, 10, 10))[0])\nloss = F.nll_loss(out.view(-1, 5), y)\nloss.backward()\nboth.step()",
+        4,
+        "raw scores",
+    ),
     "softmax": ("probs = F.softmax(net(x), dim=-1)\nloss = F.nll_loss(probs, y)\nloss.backward()", 2, "`probs`"),
     "kept only": ("probs = F.softmax(net(x), dim=-1)\nloss = F.nll_loss(probs, y)", 2, "`probs`"),
     "exp of logs": ("p = F.log_softmax(net(x), 1).exp()\nloss = nn.NLLLoss()(p, y)\nloss.backward()", 2, "`p`"),
