@@ -21,9 +21,11 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
 """
 NLL = {
     "a permuted input": (
-        "rnn, head = nn.LSTM(10, 4, bidirectional=True, batch_first=True), nn.Linear(8, 5)\n"
-        "both = torch.optim.SGD([*rnn.parameters(), *head.parameters()], lr=0.1)\n"
-        "out = head(rnn(x.view(6, 10, 10))[0])\nloss = F.nll_loss(out.view(-1, 5), y)\nloss.backward()\nboth.step()",
+        (
+            "rnn, head = nn.LSTM(10, 4, bidirectional=True, batch_first=True), nn.Linear(8, 5)\n"
+            "both = torch.optim.SGD([*rnn.parameters(), *head.parameters()], lr=0.1)\n"
+            "out = head(rnn(x.view(6, 10, 10))[0])\nloss = F.nll_loss(out.view(-1, 5), y)\nloss.backward()\nboth.step()"
+        ),
         4,
         "raw scores",
     ),

@@ -87,3 +87,42 @@ def test_a_difference_apart_from_the_loss_is_told_once():
     cell = "for _ in range(3):\n    gap = critic(state) - reward\n    loss = gap.abs().mean()\n    update(loss)"
     (finding,) = findings_in(BOOTSTRAP.format(target="reward"), cell, fails=False)
     assert finding.slug == "loss-broadcast"
+
+
+WEIGHTS = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net, actor = nn.Linear(3, 1), nn.Linear(3, 4)
+x, y, weight = torch.randn(20, 3), torch.rand(20, 1), torch.rand(20)
+action = torch.randint(0, 4, (20, 1))
+each = nn.BCEWithLogitsLoss(reduction='none')"""
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "(weight * (net(x) - y) ** 2).mean()",
+        "(each(net(x), y) * weight).sum()",
+        "-(F.log_softmax(actor(x), 1).gather(1, action) * weight).mean()",
+    ],
+)
+def test_weights_that_meet_a_column(loss):
+    (finding,) = findings_in(WEIGHTS, f"loss = {loss}\nloss.backward()", fails=False)
+    assert finding.slug == "loss-broadcast"
+    assert "multiplies (20, 1) with (20,)" in finding.message
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "(weight[:, None] * (net(x) - y) ** 2).mean()",
+        "(weight * ((net(x) - y) ** 2).squeeze(1)).mean()",
+        "(torch.linspace(0.1, 0.9, 20) * (net(x) - y).abs()).mean()",
+        "((net(x) - y).abs() * weight[None] - torch.rand(20, 20)).square().mean()",
+        "((net(x) - y).abs() * weight[None]).mean(1).max()",
+    ],
+)
+def test_weights_that_fit(loss):
+    assert not findings_in(WEIGHTS, f"loss = {loss}\nloss.backward()", fails=False)

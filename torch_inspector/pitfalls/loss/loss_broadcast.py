@@ -27,7 +27,7 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
     other = pattern.operands[0] if pattern.operands else ""
     vector = other if other and len(second) == 1 else "target"
     column = other if other and len(second) != 1 else "prediction"
-    n = max(result, default=0)
+    n, product = max(result, default=0), "MulBackward0" in pattern.nodes
     how = (
         f"a row met a column where {_named(other)} was computed"
         if second == result
@@ -35,8 +35,9 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
     )
     return Finding(
         message=(
-            f"{loss} compares {first} with {second}: {how}, "
-            f"{n} times more terms than the {n} samples, and the best answer becomes a constant."
+            f"{loss} {'multiplies' if product else 'compares'} {first} with {second}: {how}, "
+            f"{n} times more terms than the {n} samples, "
+            f"{'of which each is weighted by all others' if product else 'and the best answer becomes a constant'}."
         ),
         subject=backward.root,
         fix=_fix(column, vector) if second != result else _fix_of_target(other),
