@@ -19,6 +19,7 @@ grid = torch.arange(12).view(3, 4)
 good = grid[:, 0] > 2
 """
 VIEW = {
+    "what is left": ("def turn(t):\n    t = t.view(t.size(1), t.size(0), -1)\n    return t\nturn(raw[0])", 2),
     "a name given anew": ("b = raw\nb = b.float()\nb = b.view(-1, 3, 8, 6)", 3),
     "a parameter given anew": (
         "def first(t):\n    t = t.float()\n    t = t.view(2, 3, 8, 6)\n    return t\nfirst(raw)",

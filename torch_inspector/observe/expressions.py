@@ -94,11 +94,17 @@ class Scope:
         place = Place(self.file.cell, line + self.file.offset, self.function)
         return ExpressionFact(kind, place, ast.unparse(node), target=target_of(statement), **more)
 
-    def axes_of(self, source: str) -> dict[str, int]:
-        """Variables that hold one size of a tensor, and which: after `n, h, w, c = x.shape`, the first axis is n's."""
+    def axes_of(self, source: str, line: int) -> dict[str, int]:
+        """Variables that hold one size of a tensor, and which: after `n, h, w, c = x.shape`, the first axis is n's.
+
+        None at a line before which the tensor's name was given another value.
+        """
         found: dict[str, int] = {}
+        stores = stores_in(self.node).get(source, ())
         for node in own_expressions(self.node):
-            if isinstance(node, ast.Assign) and ast.unparse(node.value) in (f"{source}.shape", f"{source}.size()"):
+            if not isinstance(node, ast.Assign) or any(node.lineno < store < line for store in stores):
+                continue
+            if ast.unparse(node.value) in (f"{source}.shape", f"{source}.size()"):
                 for target in node.targets:
                     names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
                     found.update((one.id, axis) for axis, one in enumerate(names) if isinstance(one, ast.Name))

@@ -20,6 +20,8 @@ from torch_inspector.observe.source import dotted
 _DICTS = (dict, OrderedDict, defaultdict)
 # Entries of a dictionary that are compared with a key one by one, so that no `__eq__` of the user runs.
 _ENTRIES = 200
+# Functions of torch that are given the sizes of what they make.
+_FILLED = frozenset(["randn", "rand", "zeros", "ones", "empty"])
 # Functions of torch that make a tensor of an array.
 _COPIES = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
 # Expressions inside expressions, and names that stand for expressions.
@@ -181,12 +183,19 @@ def _read_call(names: Names, node: ast.Call) -> Any:
         return Sized((*shape[:-1], layer.out_features)) if shape else UNKNOWN
     owner, arguments = names.value(node.func.value), list(node.args)
     if is_a(owner, ModuleType):
-        if not arguments or attribute(owner, "__name__") not in ("torch", "torch.nn.functional"):
-            return UNKNOWN
-        owner = names.value(arguments.pop(0))
-        if node.func.attr in _COPIES and not arguments:
-            return of_array(owner)
+        known = attribute(owner, "__name__") in ("torch", "torch.nn.functional")
+        return _read_function(names, node.func.attr, arguments) if known and arguments else UNKNOWN
     return made_by(node.func.attr, owner, [names.value(a) for a in arguments])
+
+
+def _read_function(names: Names, function: str, arguments: list[ast.expr]) -> Any:
+    """What a function of torch makes of its arguments."""
+    given = [names.value(one) for one in arguments]
+    if function in _FILLED:
+        return Sized(tuple(given)) if all(type(one) is int for one in given) else UNKNOWN
+    if function in _COPIES and len(given) == 1:
+        return of_array(given[0])
+    return made_by(function, given[0], given[1:])
 
 
 def _read_size(names: Names, owner: ast.expr, axes: list[ast.expr]) -> Any:

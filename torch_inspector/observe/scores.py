@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
+from torch_inspector.observe.attended import across_samples
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_values
@@ -14,6 +15,8 @@ from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of
 PROBABILITIES = "probabilities-in-nll"
 SIGMOID = "sigmoid-before-logits"
 OVER_BATCH = "softmax-over-batch"
+ATTENTION = "attention"
+"""What reads a softmax that is the weights of an attention."""
 
 Namer = Callable[[list[Node]], str]
 """What the user's code calls what one of some nodes made; empty if it has no name there."""
@@ -55,6 +58,9 @@ def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
             yield from _logits(node, _LOGITS[kind], kinds, name_of)
     if not _SOFTMAXES.isdisjoint(kinds):
         yield from _over_batch(walk, name_of)
+        for node in across_samples(walk):
+            names, shape = (ATTENTION, type(node).__name__), private.output_shape(node) or ()
+            yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, [node]), rivals=len(kinds[names[1]]))
 
 
 def _down(node: Node, passes: frozenset[str]) -> list[Node]:
