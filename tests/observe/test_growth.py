@@ -70,6 +70,7 @@ def test_of_an_earlier_cell_only_functions_can_have_run():
         ("for x in y:\n    t = t + loss", "t", "t = t + loss.item()"),
         ("def add(self, v, n):\n    self.sum += v * n", "meter.sum", ""),
         ("for x in y:\n    h = f(x, h)", "h", "h = h.detach()"),
+        ("for x in y:\n    out, h = f(x, h)", "h", ""),
         ("for i, x in y:\n    d[i] = f(x)", "d", "d[i] = f(x).item()"),
         ("outs = [f(x) for x in y]", "outs", "outs = [f(x).item() for x in y]"),
         ("curve = train(2)", "curve", ""),

@@ -11,6 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from torch_inspector.observe.graph import GraphReader
 from torch_inspector.observe.patterns import SOFTMAX, STRETCHED, find_patterns
+from torch_inspector.observe.stretched import Other
 
 N, C = 6, 5
 LABELS = torch.arange(N) % C
@@ -20,7 +21,11 @@ def patterns_of(loss, **shapes):
     """Patterns behind a loss; `shapes` are the variables that the user's code hands to its operations."""
     walk = GraphReader().walk([loss.grad_fn], float("inf"))
     assert walk is not None
-    return find_patterns(walk, lambda stretch: next((n for n, own in shapes.items() if own == stretch.wanted), None))
+
+    def other_side(stretch):
+        return next((Other(name, own) for name, own in shapes.items() if own == stretch.wanted), None)
+
+    return find_patterns(walk, other_side)
 
 
 def logits(*shape):

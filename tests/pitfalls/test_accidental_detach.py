@@ -131,3 +131,29 @@ def test_a_part_in_the_second_of_two_losses():
 )
 def test_cuts_that_are_meant(code):
     assert found(code) == []
+
+
+TWO = """\
+maker, judge = nn.Linear(4, 4), nn.Linear(4, 1)
+by_maker, by_judge = torch.optim.Adam(maker.parameters()), torch.optim.Adam(judge.parameters())
+def train_judge():
+    by_judge.zero_grad()
+    (judge(x) - judge(maker(x).detach())).square().mean().backward()
+    by_judge.step()
+def train_maker():
+    by_maker.zero_grad()
+    made = maker(x){}
+    judge(made).mean().backward()
+    by_maker.step()
+for _ in range(4):
+    train_judge()
+    train_maker()"""
+
+
+def test_a_whole_model_whose_optimizer_never_finds_a_gradient():
+    (finding,) = found(TWO.format(".detach()"))
+    assert (finding.subject, finding.line, finding.severity) == ("maker", 9, "warning")
+
+
+def test_a_model_that_is_cut_off_in_the_other_step_only():
+    assert found(TWO.format("")) == []

@@ -20,6 +20,15 @@ yes = (y > 2).float()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 """
 NLL = {
+    "a permuted input": (
+        (
+            "rnn, head = nn.LSTM(10, 4, bidirectional=True, batch_first=True), nn.Linear(8, 5)\n"
+            "both = torch.optim.SGD([*rnn.parameters(), *head.parameters()], lr=0.1)\n"
+            "out = head(rnn(x.view(6, 10, 10))[0])\nloss = F.nll_loss(out.view(-1, 5), y)\nloss.backward()\nboth.step()"
+        ),
+        4,
+        "raw scores",
+    ),
     "softmax": ("probs = F.softmax(net(x), dim=-1)\nloss = F.nll_loss(probs, y)\nloss.backward()", 2, "`probs`"),
     "kept only": ("probs = F.softmax(net(x), dim=-1)\nloss = F.nll_loss(probs, y)", 2, "`probs`"),
     "exp of logs": ("p = F.log_softmax(net(x), 1).exp()\nloss = nn.NLLLoss()(p, y)\nloss.backward()", 2, "`p`"),
@@ -116,6 +125,14 @@ LOGITS_SILENT = {
     "cosines": "a = F.normalize(net(x)) * 20\nnn.BCEWithLogitsLoss()(a[:, 0], yes).backward()",
 }
 BATCH = {
+    "an attention": (
+        (
+            "a = x.view(6, 10, 10)\nw = torch.softmax(net(a) @ net(a).transpose(1, 2) / 3, dim=0)\n"
+            "loss = (F.dropout(w, 0.1) @ a).square().mean()\nloss.backward()"
+        ),
+        3,
+        "`w` runs along dim 0, the 6 samples, so the weights of one sample depend on all others",
+    ),
     "nll": ("lp = F.log_softmax(net(x), dim=0)\nloss = F.nll_loss(lp, y)\nloss.backward()", 2, "`lp`"),
     "cross-entropy": ("p = F.softmax(net(x), dim=0)\nloss = F.cross_entropy(p, y)\nloss.backward()", 2, "`p`"),
     "one-hot": (
@@ -152,6 +169,10 @@ BATCH = {
     "kept only": ("lp = F.log_softmax(net(x), dim=0)\nloss = F.nll_loss(lp, y)", 2, "`lp`"),
 }
 BATCH_SILENT = {
+    "attention of each": "a = x.view(6, 10, 10)\nb = (net(a) @ net(a).mT).softmax(-1) @ a\nb.mean().backward()",
+    "attention over the queries": "a = x.view(6, 10, 10)\nb = (net(a) @ net(a).mT).softmax(1) @ a\nb.mean().backward()",
+    "attention of one sample": "b = (net(x) @ net(x).T).softmax(0) @ x\nb.mean().backward()",
+    "experts first": "g = net(x).T[..., None].softmax(0)\nb = (g * torch.rand(5, 60, 3)).sum(0)\nb.mean().backward()",
     "classes": "loss = F.nll_loss(F.log_softmax(net(x), dim=1), y)\nloss.backward()",
     "one sample": "loss = F.nll_loss(F.log_softmax(net(x[0]), dim=0), y[0])\nloss.backward()",
     "attention over rows": "a = net(x).softmax(0)\nloss = F.mse_loss(a.T @ x, torch.zeros(5, 10))\nloss.backward()",

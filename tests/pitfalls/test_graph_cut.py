@@ -145,3 +145,19 @@ for _ in range(3):
     (net(x).detach() - 1).square()"""
     (finding,) = [f for f in findings_in(START, cell) if f.severity == "error"]
     assert finding.slug == "optimizer-of-another-model"
+
+
+def test_a_threshold_in_a_loss_of_the_users_own_class():
+    loss = """\
+class Overlap(nn.Module):
+    def forward(self, scores, wanted):
+        hard = (scores > 0.5).float().requires_grad_()
+        return 1 - 2 * (hard * wanted).sum() / (hard.sum() + wanted.sum() + 1)
+criterion = Overlap()"""
+    cell = """\
+for _ in range(3):
+    loss = criterion(net(x)[:, :1], y)
+    net_opt.zero_grad(); loss.backward(); net_opt.step()"""
+    (finding,) = [f for f in findings_in(START, loss, cell) if f.severity == "error"]
+    assert (finding.slug, finding.cell, finding.line) == ("graph-cut", 2, 3)
+    assert "`scores > 0.5` gives true or false" in finding.message

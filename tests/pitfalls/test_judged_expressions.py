@@ -19,6 +19,12 @@ grid = torch.arange(12).view(3, 4)
 good = grid[:, 0] > 2
 """
 VIEW = {
+    "what is left": ("def turn(t):\n    t = t.view(t.size(1), t.size(0), -1)\n    return t\nturn(raw[0])", 2),
+    "a name given anew": ("b = raw\nb = b.float()\nb = b.view(-1, 3, 8, 6)", 3),
+    "a parameter given anew": (
+        "def first(t):\n    t = t.float()\n    t = t.view(2, 3, 8, 6)\n    return t\nfirst(raw)",
+        3,
+    ),
     "names": ("batch, height, width, channels = raw.shape\nimages = raw.view(batch, channels, height, width)", 2),
     "numbers": ("images = raw.reshape(2, 3, 8, 6)", 1),
     "the same name": ("raw = raw.view(2, 3, 8, 6)", 1),
@@ -70,6 +76,9 @@ loss.backward()""",
     ),
 }
 VIEW_SILENT = {
+    "permuted before": "b = raw\nb = b.permute(0, 3, 1, 2)\nb = b.reshape(2, 3, 8, 6)\nb = 0",
+    "in a branch": "b = raw\nif b.dim() == 4:\n    b = b.permute(0, 3, 1, 2)\nb = b.reshape(2, 3, 8, 6)\nb = 0",
+    "in a loop": "b = raw\nfor _ in range(2):\n    b = b.reshape(2, 3, 8, 6)\n    b = b.permute(0, 2, 3, 1)\nb = 0",
     "heads in their place": """class Heads(nn.Module):
     def __init__(self):
         super().__init__()
@@ -125,6 +134,11 @@ WRAPS_SILENT = {
     "other values": "small = one // 2\nsum_of = small + small",
     "counts": "hits = (one > 3).to(torch.uint8)\ntotal = hits - hits",
 }
+WRAPS["an object that is called"] = (
+    "class Brighter:\n    def __call__(self, t):\n        return t + 200\nmore = Brighter()\nlight = more(one)",
+    3,
+)
+WRAPS_SILENT["given anew"] = "d = one\nd = d.float()\ne = d - 300\nif len(e) > 9:\n    d = two\nf = d - 1\nd = 0"
 LOST = {
     "a list given to a function": ("def put(t, rows):\n    t[rows][0] = 3\nput(grid, [0, 2])", 2),
     "a mask": ("grid[grid > 5][0] = 9", 1),
@@ -239,7 +253,7 @@ def test_whole_numbers_may_be_meant_as_floats():
 
 
 def test_text_alone_is_a_hint():
-    local = "def front(t):\n    t = t * 2\n    n, h, w, c = t.shape\n    return t.view(n, c, h, w)\nfront(raw)"
+    local = "def front(t):\n    t = t.flip(0)\n    n, h, w, c = t.shape\n    return t.view(n, c, h, w)\nfront(raw)"
     (finding,) = found("view-where-permute-meant", local)
     assert finding.severity == "hint"
     local = LOST["a local"][0].replace("t = net(x)", "t, _ = x.sort()")

@@ -42,3 +42,87 @@ def test_what_only_the_call_knows(loss):
 )
 def test_sizes_that_fit(target, cell):
     assert not found(target, cell)
+
+
+BOOTSTRAP = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+critic, opt = nn.Linear(4, 1), None
+opt = torch.optim.SGD(critic.parameters(), lr=0.01)
+state, later, reward, done = torch.randn(24, 4), torch.randn(24, 4), torch.randn(24), torch.zeros(24)
+def update(loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+def learn(state, later, reward, done):
+    with torch.no_grad():
+        target = {target}
+    error = target - critic(state)
+    loss = error.pow(2).mean()
+    update(loss)"""
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["reward + 0.9 * critic(later) * (1 - done)", "reward + 0.9 * critic(later).detach()", "critic(later) + reward"],
+)
+def test_a_target_that_is_a_table_already(target):
+    (finding,) = findings_in(BOOTSTRAP.format(target=target), "learn(state, later, reward, done)", fails=False)
+    assert (finding.slug, finding.line) == ("loss-broadcast", 9)
+    assert "compares (24, 1) with (24, 24): a row met a column where `target` was computed" in finding.message
+    assert "target has to be (N, 1)" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["reward.unsqueeze(1) + 0.9 * critic(later)", "reward + 0.9 * critic(later).squeeze(1).detach()[:, None]",
+     "torch.cdist(state, later) + 0 * reward", "reward[:, None] + 0 * done[None]"],
+)  # fmt: skip
+def test_tables_that_may_be_meant(target):
+    assert not findings_in(BOOTSTRAP.format(target=target), "learn(state, later, reward, done)", fails=False)
+
+
+def test_a_difference_apart_from_the_loss_is_told_once():
+    cell = "for _ in range(3):\n    gap = critic(state) - reward\n    loss = gap.abs().mean()\n    update(loss)"
+    (finding,) = findings_in(BOOTSTRAP.format(target="reward"), cell, fails=False)
+    assert finding.slug == "loss-broadcast"
+
+
+WEIGHTS = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net, actor = nn.Linear(3, 1), nn.Linear(3, 4)
+x, y, weight = torch.randn(20, 3), torch.rand(20, 1), torch.rand(20)
+action = torch.randint(0, 4, (20, 1))
+each = nn.BCEWithLogitsLoss(reduction='none')"""
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "(weight * (net(x) - y) ** 2).mean()",
+        "(each(net(x), y) * weight).sum()",
+        "-(F.log_softmax(actor(x), 1).gather(1, action) * weight).mean()",
+    ],
+)
+def test_weights_that_meet_a_column(loss):
+    (finding,) = findings_in(WEIGHTS, f"loss = {loss}\nloss.backward()", fails=False)
+    assert finding.slug == "loss-broadcast"
+    assert "multiplies (20, 1) with (20,)" in finding.message
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "(weight[:, None] * (net(x) - y) ** 2).mean()",
+        "(weight * ((net(x) - y) ** 2).squeeze(1)).mean()",
+        "(torch.linspace(0.1, 0.9, 20) * (net(x) - y).abs()).mean()",
+        "((net(x) - y).abs() * weight[None] - torch.rand(20, 20)).square().mean()",
+        "((net(x) - y).abs() * weight[None]).mean(1).max()",
+    ],
+)
+def test_weights_that_fit(loss):
+    assert not findings_in(WEIGHTS, f"loss = {loss}\nloss.backward()", fails=False)

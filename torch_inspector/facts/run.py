@@ -108,7 +108,8 @@ class Run:
     def cut_parts(self) -> Iterator[tuple[CutFact, list[StepFact]]]:
         """Parts that are called, that an optimizer holds and steps, and that a cut keeps from every gradient.
 
-        With each the steps of that optimizer. Only where every graph was seen whole, and the optimizer moves others.
+        With each the steps of that optimizer. Only where every graph was seen whole, and the optimizer moves others, or
+        has never found a gradient though a cut stands before its step.
         """
         if not self.trace.cuts:
             return
@@ -117,13 +118,25 @@ class Run:
             return
         reached = self.trace.reached
         for steps in self.steps_by_optimizer().values():
-            own, useless = steps[0].parameter_keys, any(step.has_closure or step.idle for step in steps)
-            if len(steps) < _CUT_STEPS or useless or not own & reached:
+            own, moves = steps[0].parameter_keys, not any(step.idle for step in steps)
+            if len(steps) < _CUT_STEPS or any(step.has_closure for step in steps) or moves != bool(own & reached):
+                continue
+            if not moves:
+                yield from ((cut, steps) for cut in self._cut_before(steps))
                 continue
             # What a branch cuts off may be let through later, and then other cuts of it are meant as well.
             switched = frozenset[int]().union(*(cut.keys for cut in self.trace.cuts if cut.optional))
             cuts = [cut for cut in self.trace.cuts if cut.keys and cut.keys <= own - reached - switched]
             yield from ((cut, steps) for cut in cuts[:1])
+
+    def _cut_before(self, steps: list[StepFact]) -> list[CutFact]:
+        """The last cut before the step of an optimizer that never found a gradient, if it is of all that it holds."""
+        place, own = steps[0].place, steps[0].parameter_keys
+        if not all(step.idle and not step.unreached and step.frozen_count == 0 for step in steps):
+            return []
+        before = [one for one in self.trace.cuts if one.place.cell == place.cell and _is_above(one.place, place)]
+        last = max(before, key=lambda one: one.place.line or 0, default=None)
+        return [last] if last is not None and last.keys == own and not last.optional else []
 
     def cut_models(self) -> Iterator[tuple[CutFact, StepFact]]:
         """Models that were called, and that a cut keeps from a loss of which nothing reaches their optimizer.
@@ -292,3 +305,7 @@ class Run:
         if fact is not None and fact.path:
             return fact.path
         return next((step.name for step in self.trace.steps if step.optimizer == key and step.name), "")
+
+
+def _is_above(one: Place, other: Place) -> bool:
+    return one.line is not None and other.line is not None and one.line <= other.line

@@ -10,7 +10,7 @@ from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.shapes import shape_of
 
 # What makes a column or a row on purpose.
-_ON_PURPOSE = frozenset(
+ON_PURPOSE = frozenset(
     ["unsqueeze", "view", "reshape", "expand", "arange", "linspace", "meshgrid", "outer", "keepdim", "T", "mT", "t",
      "transpose", "permute", "None", "newaxis", "expand_dims", "triu", "tril", "eye", "logspace", "tensor"]
 )  # fmt: skip
@@ -52,7 +52,7 @@ def _meant(scope: Scope, side: ast.expr, depth: int = 0) -> bool:
     """True if an operand, or what its name was given, is written as a column, a row or a grid."""
     for node in ast.walk(side):
         word = getattr(node, "attr", getattr(node, "arg", ""))
-        if word in _ON_PURPOSE or (type(node) is ast.Constant and node.value is None):
+        if word in ON_PURPOSE or (type(node) is ast.Constant and node.value is None):
             return True
         given = scope.given(node.id) if type(node) is ast.Name and depth < _DEPTH else []
         if any(_meant(where, value, depth + 1) for value, where in given if value is not side):

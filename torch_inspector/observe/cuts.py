@@ -7,8 +7,8 @@ that a backward call did not reach what it should.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -44,19 +44,23 @@ class Texts:
     """What the code calls the modules that ran, and their classes: `net`, `self.encoder`."""
     parameters: frozenset[str] = frozenset()
     """What the code of modules calls parameters of their own that no backward call reached: `self.scale`."""
+    losses: dict[str, str] = field(default_factory=dict)
+    """What the code calls modules without parameters that ran, and their classes: `criterion`."""
 
     def function(self, name: str) -> tuple[CodeFile, _Function] | None:
         """A function or method of the user's, the latest of its name; for a model its `forward`."""
         for file in self.files:
             for node in ast.walk(file.tree) if file.tree is not None else ():
-                found = self._forward(node, name) if name in self.models else _named(node, name)
+                kind = self.models.get(name) or self.losses.get(name)
+                found = _forward(node, kind) if kind else _named(node, name)
                 if found is not None:
                     return file, found
         return None
 
-    def _forward(self, node: ast.AST, name: str) -> _Function | None:
-        own = node.body if isinstance(node, ast.ClassDef) and node.name == self.models[name] else []
-        return next((n for n in own if isinstance(n, _Function) and n.name == "forward"), None)
+
+def _forward(node: ast.AST, kind: str) -> _Function | None:
+    own = node.body if isinstance(node, ast.ClassDef) and node.name == kind else []
+    return next((n for n in own if isinstance(n, _Function) and n.name == "forward"), None)
 
 
 def _named(node: ast.AST, name: str) -> _Function | None:
@@ -288,27 +292,27 @@ def _parameters(scope: ast.AST) -> frozenset[str]:
 
 
 def cuts_at(
-    cell: int | None,
-    line: int | None,
+    place: Place,
     files: list[CodeFile],
     names: Iterable[tuple[str, str]],
     parameters: Iterable[str] = (),
+    losses: Mapping[str, str] | None = None,
 ) -> Cuts:
     """The cuts behind the backward call in a line, and what it is called on.
 
     Args:
-        cell: Number of the cell with that line.
-        line: The line as typed.
+        place: The line as typed, and its cell.
         files: Code of the cells, latest first.
         names: What the code calls each module that ran, and its class.
         parameters: What the code of modules calls parameters that were not reached.
+        losses: What it calls modules without parameters that ran, and their classes.
     """
-    texts = Texts(files, {name: kind for name, kind in names if name}, frozenset(parameters))
+    texts = Texts(files, {name: kind for name, kind in names if name}, frozenset(parameters), dict(losses or {}))
     for file in files:
-        if file.cell == cell and file.tree is not None and line is not None:
-            root = root_at(file.tree, line - file.offset)
+        if file.cell == place.cell and file.tree is not None and place.line is not None:
+            root = root_at(file.tree, place.line - file.offset)
             if root is not None:
-                scope = scope_at(file.tree, line - file.offset)
+                scope = scope_at(file.tree, place.line - file.offset)
                 return Cuts(ast.unparse(root), cuts_behind(root, scope, file, texts))
     return Cuts("", ())
 

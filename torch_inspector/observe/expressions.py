@@ -94,11 +94,17 @@ class Scope:
         place = Place(self.file.cell, line + self.file.offset, self.function)
         return ExpressionFact(kind, place, ast.unparse(node), target=target_of(statement), **more)
 
-    def axes_of(self, source: str) -> dict[str, int]:
-        """Variables that hold one size of a tensor, and which: after `n, h, w, c = x.shape`, the first axis is n's."""
+    def axes_of(self, source: str, line: int) -> dict[str, int]:
+        """Variables that hold one size of a tensor, and which: after `n, h, w, c = x.shape`, the first axis is n's.
+
+        None at a line before which the tensor's name was given another value.
+        """
         found: dict[str, int] = {}
+        stores = stores_in(self.node).get(source, ())
         for node in own_expressions(self.node):
-            if isinstance(node, ast.Assign) and ast.unparse(node.value) in (f"{source}.shape", f"{source}.size()"):
+            if not isinstance(node, ast.Assign) or any(node.lineno < store < line for store in stores):
+                continue
+            if ast.unparse(node.value) in (f"{source}.shape", f"{source}.size()"):
                 for target in node.targets:
                     names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
                     found.update((one.id, axis) for axis, one in enumerate(names) if isinstance(one, ast.Name))
@@ -132,6 +138,14 @@ class Scope:
         return [(value, self) for value in values]
 
 
+class Spot(NamedTuple):
+    """A statement in its scope."""
+
+    scope: ast.AST
+    line: int
+    in_loop: bool
+
+
 @dataclass
 class SeenNames(Names):
     """Names at one expression: those that were given another value since then are not known, results of modules are."""
@@ -144,13 +158,14 @@ class SeenNames(Names):
     """Variables of a function, which are gone when it is done."""
     looped: Mapping[str, Any] = field(default_factory=dict)
     """Variables of loops over loaders that are known: their first length is not, and stands as -1."""
+    spot: Spot | None = None
 
     def name(self, name: str) -> Any:
         """What a variable stood for."""
         if name in self.late:
-            return Sized(self.before[name]) if name in self.before else UNKNOWN
-        if name in self.own and name not in self.values and name not in self.given:
-            return self.looped.get(name, UNKNOWN)
+            return Sized(self.before[name]) if name in self.before else self._earlier(name)
+        if name in self.first or (name in self.own and name not in self.values and name not in self.given):
+            return self.looped[name] if name in self.looped else self._earlier(name)
         value = super().name(name)
         return self.looped.get(name, UNKNOWN) if type(value) is Unknown else value
 
@@ -163,6 +178,22 @@ class SeenNames(Names):
         if type(value) is Unknown and type(expression) is ast.Call and self.reading is not None:
             return self._made(expression)
         return value
+
+    def _earlier(self, name: str) -> Any:
+        """What the last statement before this one gave a name that is given several values, if that one surely ran."""
+        if self.spot is None or self.spot.in_loop:
+            return UNKNOWN
+        lines = [line for line in stores_in(self.spot.scope).get(name, ()) if line < self.spot.line]
+        given = plain_stores(self.spot.scope).get((name, max(lines))) if lines else None
+        if given is None:
+            return UNKNOWN if lines else self.first.get(name, UNKNOWN)
+        kept = self.spot, self.late, self.before
+        self.spot = self.spot._replace(line=given.lineno)
+        self.late, self.before = (self.late, {}) if self.own else (late_at(self.spot.scope, given.lineno), {})
+        try:
+            return self.value(given.value)
+        finally:
+            self.spot, self.late, self.before = kept
 
     def _made(self, call: ast.Call) -> Any:
         if self.reading is None or self.file is None:
@@ -211,7 +242,9 @@ def _inside(scope: Scope) -> Iterator[Scope]:
         for node, names in called(call, scope.names, scope.reading.tree_of):
             file = _file_with(scope, node)
             if file is not None:
-                seen = SeenNames(names.values, names.outer, names.given, reading=scope.reading, file=file)
+                seen = SeenNames(
+                    names.values, names.outer, names.given, first=names.first, reading=scope.reading, file=file
+                )
                 seen.own = frozenset(stores_in(node))
                 name = getattr(node, "name", "<lambda>")
                 yield Scope(scope.reading, node, seen, file, name, _arguments(call, node), scope)
@@ -240,13 +273,13 @@ def _at(scope: Scope, statement: ast.stmt) -> SeenNames:
     """The names as they were at an expression."""
     names = scope.names
     names.looped = names.looped or scope.looped
+    line, once = statement.lineno, not _in_loop(scope.node, statement)
+    names.spot = Spot(scope.node, line, in_loop=not once)
     if scope.function:
         return names
     stores = stores_in(scope.node)
-    line = statement.lineno
-    names.late = frozenset(name for name, lines in stores.items() if max(lines) >= line)
+    names.late = late_at(scope.node, line)
     # The only statement that stores a name reads what it was before the cell, unless it runs again and again.
-    once = not _in_loop(scope.node, statement)
     names.before = {
         n: s for n, s in scope.reading.before.items() if once and n in names.late and min(stores[n]) >= line
     }
@@ -260,6 +293,26 @@ def stores_in(scope: ast.AST) -> dict[str, list[int]]:
     for node in own_expressions(scope):
         if type(node) is ast.Name and type(node.ctx) is not ast.Load:
             found.setdefault(node.id, []).append(node.lineno)
+    return found
+
+
+def late_at(scope: ast.AST, line: int) -> frozenset[str]:
+    """Names that a line of the scope, or a later one, gives a value."""
+    return frozenset(name for name, lines in stores_in(scope).items() if max(lines) >= line)
+
+
+@lru_cache(maxsize=64)
+def plain_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
+    """Statements `name = …` that run whenever the scope does, by name and line; those in branches and loops may not."""
+    found: dict[tuple[str, int], ast.Assign] = {}
+    blocks = [getattr(scope, "body", [])]
+    while blocks:
+        block = blocks.pop()
+        for one in block if isinstance(block, list) else []:  # the body of a lambda is one expression
+            if isinstance(one, ast.With):
+                blocks.append(one.body)
+            elif isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):
+                found[one.targets[0].id, one.lineno] = one
     return found
 
 

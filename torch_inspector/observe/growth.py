@@ -195,8 +195,8 @@ def _rewritten(found: Growth, read: str) -> str:
 
 def _assignment_rewritten(found: Growth, node: ast.Assign, target: str, read: str) -> str:
     value = node.value
-    if found.kind == "carried":
-        return f"{target} = {target}.detach()"
+    if found.kind == "carried":  # which of several it is, the text does not tell
+        return f"{target} = {target}.detach()" if isinstance(node.targets[0], ast.Name | ast.Attribute) else ""
     if found.kind == "joined":
         return f"with torch.no_grad():\n    {ast.unparse(node)}"
     if found.kind == "item" and not _is_many(value):

@@ -104,6 +104,7 @@ class TorchObserver:
         self._shapes: dict[str, Shape] = {}
         """Shapes of the user's tensors after the last cell."""
         self._models: dict[str, str] = {}
+        self._losses: dict[str, str] = {}
         """What the code calls the modules that were called, and their classes."""
         self.install()
 
@@ -192,10 +193,13 @@ class TorchObserver:
         )
 
     def _remember(self, forwards: tuple[ForwardFact, ...]) -> None:
-        """Notes what the code calls its models."""
-        if len(self._models) > _MODELS:
-            self._models.clear()
-        self._models.update((call.name, call.kind) for call in forwards if call.name and call.parameter_keys)
+        """Notes what the code calls its models, and modules without parameters, as losses are."""
+        for known in (self._models, self._losses):
+            if len(known) > _MODELS:
+                known.clear()
+        for call in forwards:
+            if call.name:
+                (self._models if call.parameter_keys else self._losses)[call.name] = call.kind
 
     def _layers_built(self, cell: Cell, forwards: tuple[ForwardFact, ...]) -> tuple[BuiltFact, ...]:
         """Layers that the text makes while a model runs, if the parameters in the graph were others each time."""
@@ -219,9 +223,9 @@ class TorchObserver:
             called = [(one, self._keys.live(one.module)) for one in wanted]
             parts = Parts(called, missing - learning(optimizers))
             names = {**parts.kinds(), **self._models}
-            places = dict.fromkeys(one.place for one in calls)
+            places, latest = dict.fromkeys(one.place for one in calls), self._places.latest()
             found = [
-                cuts_at(place.cell, place.line, self._places.latest(), names.items(), parts.raw()).facts
+                cuts_at(place, latest, names.items(), parts.raw(), self._losses).facts
                 for place in list(places)[:_BACKWARD_LINES]
             ]
             return tuple(map(parts.kept_by, dict.fromkeys(cut for cuts in found for cut in cuts)))
@@ -303,7 +307,7 @@ class TorchObserver:
         fact = error_fact(error, self._places)
         if fact.message.startswith(_WITHOUT_HISTORY):
             with self._failures.guard("cuts"):
-                found = cuts_at(fact.place.cell, fact.place.line, self._places.latest(), self._models.items())
+                found = cuts_at(fact.place, self._places.latest(), self._models.items(), (), self._losses)
                 fact = replace(fact, cuts=found.facts, root=found.root)
         if refusals.is_refusal(fact):
             with self._failures.guard("refusal"):

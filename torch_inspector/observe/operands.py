@@ -14,12 +14,14 @@ from torch import nn
 
 from torch_inspector.facts import Shape
 from torch_inspector.observe.kinds import class_fields, fields_of, is_a, mro_of
-from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, made_by, of_array, shape_of, together
+from torch_inspector.observe.shapes import SAME_SHAPE, UNKNOWN, Sized, is_tensor, made_by, of_array, shape_of, together
 from torch_inspector.observe.source import dotted
 
 _DICTS = (dict, OrderedDict, defaultdict)
 # Entries of a dictionary that are compared with a key one by one, so that no `__eq__` of the user runs.
 _ENTRIES = 200
+# Functions of torch that are given the sizes of what they make.
+_FILLED = frozenset(["randn", "rand", "zeros", "ones", "empty"])
 # Functions of torch that make a tensor of an array.
 _COPIES = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
 # Expressions inside expressions, and names that stand for expressions.
@@ -35,6 +37,8 @@ class Names:
     given: Mapping[str, ast.expr] = field(default_factory=dict)
     """Right sides of a function that is done: its variables are gone."""
     depth: int = 0
+    first: Mapping[str, Any] = field(default_factory=dict)
+    """What parameters that are given another value were called with."""
 
     def value(self, expression: ast.expr) -> Any:
         """A live object, a `Sized`, or `UNKNOWN`."""
@@ -169,7 +173,7 @@ def _read_sign(names: Names, node: ast.UnaryOp) -> Any:
 
 def _read_call(names: Names, node: ast.Call) -> Any:
     """The few methods that say what shape they make, also in their form `torch.abs(x)`."""
-    if type(node.func) is not ast.Attribute or node.keywords:
+    if type(node.func) is not ast.Attribute or (node.keywords and node.func.attr not in SAME_SHAPE):
         return _read_length(names, node)
     if node.func.attr == "size" and len(node.args) <= 1:
         return _read_size(names, node.func.value, node.args)
@@ -179,12 +183,19 @@ def _read_call(names: Names, node: ast.Call) -> Any:
         return Sized((*shape[:-1], layer.out_features)) if shape else UNKNOWN
     owner, arguments = names.value(node.func.value), list(node.args)
     if is_a(owner, ModuleType):
-        if not arguments or attribute(owner, "__name__") not in ("torch", "torch.nn.functional"):
-            return UNKNOWN
-        owner = names.value(arguments.pop(0))
-        if node.func.attr in _COPIES and not arguments:
-            return of_array(owner)
+        known = attribute(owner, "__name__") in ("torch", "torch.nn.functional")
+        return _read_function(names, node.func.attr, arguments) if known and arguments else UNKNOWN
     return made_by(node.func.attr, owner, [names.value(a) for a in arguments])
+
+
+def _read_function(names: Names, function: str, arguments: list[ast.expr]) -> Any:
+    """What a function of torch makes of its arguments."""
+    given = [names.value(one) for one in arguments]
+    if function in _FILLED:
+        return Sized(tuple(given)) if all(type(one) is int for one in given) else UNKNOWN
+    if function in _COPIES and len(given) == 1:
+        return of_array(given[0])
+    return made_by(function, given[0], given[1:])
 
 
 def _read_size(names: Names, owner: ast.expr, axes: list[ast.expr]) -> Any:

@@ -21,7 +21,8 @@ from torch_inspector.observe.pairs import Pair, Side, node_of, pairs_in, scope_o
 from torch_inspector.observe.place import Places
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.shapes import UNKNOWN, Unknown, is_tensor, shape_of
-from torch_inspector.observe.stretched import Stretch
+from torch_inspector.observe.stretched import Other, Stretch
+from torch_inspector.observe.targets import is_crossed, is_output
 
 # A step method, the loop that calls it, the cell that calls the loop.
 _FRAMES = 4
@@ -43,8 +44,8 @@ class Reader:
         self._places = places
         self._frame = frame
 
-    def other_side(self, stretch: Stretch) -> str | None:
-        """How the user's code writes the operand that was stretched against the known one; None if not sure."""
+    def other_side(self, stretch: Stretch) -> Other | None:
+        """The operand that was stretched against the known one; None if that is not sure."""
         with ExitStack() as stack:
             frames = list(self._frames())
             live = [frame.f_code for frame in frames]
@@ -52,7 +53,7 @@ class Reader:
             pairs = [pair for look in looks for pair in look]
             found = self._judge(pairs, stretch)
         if found is None and not pairs and stretch.operation.endswith("_loss") and self._warned(frames, stretch):
-            return ""
+            return Other("", stretch.wanted)
         return found
 
     def name_of(self, nodes: list[Node]) -> str:
@@ -98,17 +99,27 @@ class Reader:
             )
         )
 
-    def _judge(self, pairs: list[Pair], stretch: Stretch) -> str | None:
+    def _judge(self, pairs: list[Pair], stretch: Stretch) -> Other | None:
         """The operand of the one pair that explains what the graph holds, if no other pair could."""
         ways = [way for pair in pairs for way in ((pair.left, pair.right), (pair.right, pair.left))]
         certain = [other for this, other in ways if node_of(this.value) is stretch.node]
         possible = [other for this, other in ways if _could_be(this.value, stretch)]
         rivals = [o for o in certain or possible if _could_be_table(o.value, stretch)]
         fitting = [o for o in certain or possible if shape_of(o.value) == stretch.wanted]
-        if not fitting or rivals:
+        if rivals:
+            return self._crossed(rivals, stretch) if not fitting else None
+        sure = bool(fitting) and all(self._is_other(side, stretch, ways) for side in fitting)
+        return Other(ast.unparse(fitting[0].text), stretch.wanted) if sure else None
+
+    def _crossed(self, sides: list[Side], stretch: Stretch) -> Other | None:
+        """A target that is a table itself, because a row was added to a column when it was computed."""
+        length, files = max(stretch.known), self._places.latest()
+        # What a module gives back is the known side.
+        targets = [side for side in sides if not is_output(side.text, side.names)]
+        sure = bool(targets) and all(is_crossed(side.text, side.names, length, files) for side in targets)
+        if stretch.known != (length, 1) or not sure:
             return None
-        sure = all(self._is_other(side, stretch, ways) for side in fitting)
-        return ast.unparse(fitting[0].text) if sure else None
+        return Other(ast.unparse(targets[0].text), (length, length))
 
     def _is_other(self, side: Side, stretch: Stretch, ways: list[tuple[Side, Side]]) -> bool:
         """False for a parameter, a grid of bins, and the very numbers of the known side."""

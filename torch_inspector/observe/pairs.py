@@ -122,10 +122,12 @@ def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.
         values = {**_closed_over(function), **_parameters(node, names, function, owner)}
         stored = {n.id for n in own_expressions(found) if type(n) is ast.Name and type(n.ctx) is ast.Store}
         given = _given(found)
-        for name in stored & values.keys():  # a parameter that is given another value
-            values[name] = UNKNOWN
-            given.pop(name, None)
-        yield found, Names(values, function.__globals__, given)
+        first = {name: values[name] for name in stored & values.keys()}  # parameters that are given another value
+        values.update(dict.fromkeys(first, UNKNOWN))
+        yield (
+            found,
+            Names(values, function.__globals__, {n: v for n, v in given.items() if n not in first}, first=first),
+        )
 
 
 def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
@@ -134,7 +136,9 @@ def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
     if type(value) is MethodType:
         return value.__func__, value.__self__
     if value is not UNKNOWN:
-        return (_of_class(type(value), "forward"), value) if is_a(value, nn.Module) else (value, UNKNOWN)
+        method = "forward" if is_a(value, nn.Module) else "__call__"
+        own = UNKNOWN if is_a(value, FunctionType) or is_a(value, type) else _of_class(type(value), method)
+        return (own, value) if type(own) is FunctionType else (value, UNKNOWN)
     if type(callee) is ast.Call:
         return _of_class(names.value(callee.func), "forward"), None
     return _method(callee, names) if type(callee) is ast.Attribute else (UNKNOWN, UNKNOWN)

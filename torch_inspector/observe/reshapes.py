@@ -88,9 +88,10 @@ def _sizes(scope: Scope, sizes: list[ast.expr], shape: Shape) -> Shape | None:
 def _swaps(scope: Scope, source: ast.expr, sizes: list[ast.expr]) -> bool:
     """True if the text itself says that the sizes are the tensor's own, in another order.
 
-    `n, h, w, c = x.shape` and then `x.view(n, c, h, w)`, or `x.view(x.shape[1], x.shape[0])`.
+    `n, h, w, c = x.shape` and then `x.view(n, c, h, w)`, `x.view(x.shape[1], x.shape[0])`, or
+    `x.view(x.size(1), x.size(0), -1)`, where what is left are the axes behind.
     """
-    axes = [_axis(scope, source, size) for size in sizes]
+    axes = [_axis(scope, source, size) for size in (sizes[:-1] if ast.unparse(sizes[-1]) == "-1" else sizes)]
     known = [axis for axis in axes if axis is not None]
     return len(known) > 1 and len(known) == len(axes) and len(set(known)) == len(known) and known != sorted(known)
 
@@ -99,7 +100,7 @@ def _axis(scope: Scope, source: ast.expr, size: ast.expr) -> int | None:
     """Which axis of the source a size is."""
     text = ast.unparse(source)
     if isinstance(size, ast.Name):
-        return scope.axes_of(text).get(size.id)
+        return scope.axes_of(text, size.lineno).get(size.id)
     if isinstance(size, ast.Subscript) and ast.unparse(size.value) == f"{text}.shape":
         return size.slice.value if isinstance(size.slice, ast.Constant) and type(size.slice.value) is int else None
     if isinstance(size, ast.Call) and ast.unparse(size.func) == f"{text}.size" and len(size.args) == 1:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
+from torch_inspector.observe.attended import across_samples
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_values
@@ -14,6 +15,8 @@ from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of
 PROBABILITIES = "probabilities-in-nll"
 SIGMOID = "sigmoid-before-logits"
 OVER_BATCH = "softmax-over-batch"
+ATTENTION = "attention"
+"""What reads a softmax that is the weights of an attention."""
 
 Namer = Callable[[list[Node]], str]
 """What the user's code calls what one of some nodes made; empty if it has no name there."""
@@ -33,6 +36,8 @@ _SUMS = frozenset(["SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackwar
 _PASSES = (IN_PLACE | MOVES | {"SqueezeBackward3", "DropoutBackward0"}) - {"CopySlices"}
 # What keeps every number in its place on the way from a softmax over classes to the number that is picked.
 _LOGARITHMS = IN_PLACE | {"LogBackward0", "AddBackward0", "ExpandBackward0", "NegBackward0"}
+# Between the product and the bias of a linear layer.
+_RESHAPES, _VIEWS = frozenset(["UnsafeViewBackward0", "ViewBackward0", "ReshapeAliasBackward0"]), 2
 # A loss hardly does more with probabilities than this, one operation after the other.
 _FAR = 12
 
@@ -53,6 +58,9 @@ def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
             yield from _logits(node, _LOGITS[kind], kinds, name_of)
     if not _SOFTMAXES.isdisjoint(kinds):
         yield from _over_batch(walk, name_of)
+        for node in across_samples(walk):
+            names, shape = (ATTENTION, type(node).__name__), private.output_shape(node) or ()
+            yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, [node]), rivals=len(kinds[names[1]]))
 
 
 def _down(node: Node, passes: frozenset[str]) -> list[Node]:
@@ -61,10 +69,22 @@ def _down(node: Node, passes: frozenset[str]) -> list[Node]:
     here = parents_of(node)[0]
     while here is not None and len(path) < _FAR:
         path.append(here)
-        if type(here).__name__ not in passes:
+        if type(here).__name__ not in passes and not _adds_bias(here):
             break
         here = next((parent for parent in parents_of(here) if parent is not None), None)
     return path
+
+
+def _adds_bias(node: Node) -> bool:
+    """True for the end of a linear layer that was given a permuted tensor: product, views, then the bias."""
+    parents = parents_of(node)
+    if type(node).__name__ != "AddBackward0" or len(parents) != 2:  # noqa: PLR2004  (the two operands)
+        return False
+    product, bias = parents
+    for _ in range(_VIEWS):
+        product = parents_of(product)[0] if type(product).__name__ in _RESHAPES else product
+    is_product = product is not None and type(product).__name__ in _LINEAR
+    return is_product and bias is not None and private.is_leaf_node(bias)
 
 
 def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) -> Iterator[PatternFact]:

@@ -63,43 +63,14 @@ def together(one: Shape, two: Shape) -> Any:
     return Sized(tuple(a if b in (1, a) else b for a, b in pairs))
 
 
-_SAME_SHAPE = frozenset(
-    [
-        "abs",
-        "bfloat16",
-        "clamp",
-        "clamp_max",
-        "clamp_min",
-        "clone",
-        "contiguous",
-        "cpu",
-        "cuda",
-        "detach",
-        "double",
-        "exp",
-        "float",
-        "half",
-        "int",
-        "log",
-        "log1p",
-        "log2",
-        "long",
-        "logsigmoid",
-        "neg",
-        "pow",
-        "relu",
-        "requires_grad_",
-        "round",
-        "sigmoid",
-        "softplus",
-        "sqrt",
-        "square",
-        "tanh",
-        "to",
-        "type",
-        "type_as",
-    ]
-)
+SAME_SHAPE = frozenset(
+    ["abs", "bfloat16", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "cos", "cpu", "cuda",
+     "detach", "double", "dropout", "elu", "exp", "float", "floor", "gelu", "half", "int", "leaky_relu", "log",
+     "log1p", "log2", "log_softmax", "logsigmoid", "long", "nan_to_num", "neg", "pow", "relu", "requires_grad_",
+     "round", "sigmoid", "sign", "silu", "sin", "softmax", "softplus", "sqrt", "square", "tanh", "to", "type",
+     "type_as"]
+)  # fmt: skip
+"""Methods, and functions of torch, whose result is as large as what they are given first."""
 _SCALAR = frozenset(["item", "max", "mean", "median", "min", "norm", "std", "sum", "var"])
 _FLAT = frozenset(["flatten", "ravel", "squeeze"])
 
@@ -109,7 +80,7 @@ def made_by(method: str, owner: Any, given: list[Any]) -> Any:
     shape, sizes = shape_of(owner), [n for n in given if type(n) is int]
     if shape is None:
         return Sized((-1,)) if owner is UNKNOWN and (method in _FLAT or sizes == [-1]) else UNKNOWN
-    if method in _SAME_SHAPE:
+    if method in SAME_SHAPE:
         return Sized(shape)
     if method in _SCALAR and not given:
         return Sized(())

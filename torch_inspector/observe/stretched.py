@@ -32,6 +32,18 @@ REDUCTIONS = frozenset(
 _DIFFERENCES = {"SubBackward0": "sub", "RsubBackward1": "sub", "RsubBackward0": "sub"}
 # Logarithms of predictions, as in a hand-written cross-entropy.
 _LOGS = frozenset(["LogBackward0", "LogSigmoidBackward0", "Log1PBackward0"])
+# What losses make of each sample before it is weighted, and what that must come from; anything, if nothing is named.
+_OF_DIFFERENCES, _OF_CLASSES = frozenset(["SubBackward0", "RsubBackward1"]), frozenset(["LogSoftmaxBackward0"])
+_LOSS_TERMS: dict[str, frozenset[str]] = {
+    "PowBackward0": _OF_DIFFERENCES,
+    "AbsBackward0": _OF_DIFFERENCES,
+    "GatherBackward0": _OF_CLASSES,
+    **dict.fromkeys(PAIR_LOSSES, frozenset()),
+    "BinaryCrossEntropyBackward0": frozenset(),
+    "BinaryCrossEntropyWithLogitsBackward0": frozenset(),
+}
+# What a weighted loss goes through on the way to its mean.
+_WEIGHTED = frozenset(["MulBackward0", "NegBackward0", "DivBackward0"])
 # Operations that mix features with parameters: what they made is a prediction.
 _LAYERS = frozenset(
     ["AddmmBackward0", "MmBackward0", "MvBackward0", "BmmBackward0", "BaddbmmBackward0", "AddmvBackward0",
@@ -60,8 +72,17 @@ class Stretch(NamedTuple):
     """The node that made the known side."""
 
 
-OtherSide = Callable[[Stretch], "str | None"]
-"""How the user's code writes the other side, if it has the wanted shape; None if that is not sure."""
+class Other(NamedTuple):
+    """The operand of which the graph knows nothing."""
+
+    text: str
+    """How the user's code writes it; empty if only its shape is known."""
+    shape: Shape
+    """The wanted one, or that of the table, if it was stretched already when it was computed."""
+
+
+OtherSide = Callable[[Stretch], "Other | None"]
+"""The other side of a stretch, if it is a mistake; None if that is not sure."""
 
 
 def _inputs(node: Node) -> list[tuple[Node | None, Shape | None]]:
@@ -96,6 +117,8 @@ def stretched_terms(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
         return
     for term in _terms(top, table):
         operation, sides = _operands(term)
+        if not operation and _is_weighted(term, top):
+            operation = "mul"
         if operation:
             nodes = (type(node).__name__, type(term).__name__)
             found = list(_judged(operation, nodes, table, sides, other_side))
@@ -132,6 +155,25 @@ def _operands(term: Node) -> tuple[str, list[tuple[Node | None, Shape | None]]]:
     return ("l1_loss" if expanded else "sub"), [_before_expand(*side) for side in sides]
 
 
+def _is_weighted(term: Node, top: Node) -> bool:
+    """True for a constant times what a loss has made of each sample, of which a mean is taken without more ado."""
+    if type(term).__name__ != "MulBackward0":
+        return False
+    some = [n for n, _ in _inputs(term) if n is not None]
+    if len(some) != 1 or type(some[0]).__name__ not in _LOSS_TERMS:
+        return False
+    wanted, below = _LOSS_TERMS[type(some[0]).__name__], _inputs(some[0])[0][0]
+    return (not wanted or type(below).__name__ in wanted) and _leads_straight(top, term)
+
+
+def _leads_straight(top: Node, term: Node) -> bool:
+    here: Node | None = top
+    while here is not None and here is not term:
+        parents = [n for n, _ in _inputs(here) if n is not None]
+        here = parents[0] if len(parents) == 1 and type(here).__name__ in _WEIGHTED else None
+    return here is term
+
+
 def _product(sides: list[tuple[Node | None, Shape | None]]) -> str:
     """A constant times a logarithm, or times the very output of a layer; other products may be tables on purpose."""
     some = [type(n).__name__ for n, _ in sides if n is not None]
@@ -158,9 +200,9 @@ def _judged(
             yield PatternFact(STRETCHED, nodes, (table, *shapes))
     elif len(known) == 1 and _is_predicted(known[0][0]):
         wanted = (n,) if shapes[0] == (n, 1) else (n, 1)
-        name = other_side(Stretch(operation, shapes[0], wanted, known[0][0]))
-        if name is not None:
-            yield PatternFact(STRETCHED, nodes, (table, shapes[0], wanted), (name,) if name else ())
+        other = other_side(Stretch(operation, shapes[0], wanted, known[0][0]))
+        if other is not None:
+            yield PatternFact(STRETCHED, nodes, (table, shapes[0], other.shape), (other.text,) if other.text else ())
 
 
 def _on_purpose(node: Node, shape: Shape) -> bool:

@@ -27,14 +27,20 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
     other = pattern.operands[0] if pattern.operands else ""
     vector = other if other and len(second) == 1 else "target"
     column = other if other and len(second) != 1 else "prediction"
-    n = max(result, default=0)
+    n, product = max(result, default=0), "MulBackward0" in pattern.nodes
+    how = (
+        f"a row met a column where {_named(other)} was computed"
+        if second == result
+        else f"both are stretched to {result}"
+    )
     return Finding(
         message=(
-            f"{loss} compares {first} with {second}: both are stretched to {result}, "
-            f"{n} times more terms than the {n} samples, and the best answer becomes a constant."
+            f"{loss} {'multiplies' if product else 'compares'} {first} with {second}: {how}, "
+            f"{n} times more terms than the {n} samples, "
+            f"{'of which each is weighted by all others' if product else 'and the best answer becomes a constant'}."
         ),
         subject=backward.root,
-        fix=_fix(column, vector),
+        fix=_fix(column, vector) if second != result else _fix_of_target(other),
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         evidence=(
@@ -50,3 +56,13 @@ def _fix(column: str, vector: str) -> str:
     if column.replace(".", "").isidentifier():
         return f"{column} = {column}.squeeze(1)  # or {vector}.unsqueeze(1): both sides need the same shape"
     return f"{column}.squeeze(1)  # in place of {column}: both sides need the same shape"
+
+
+def _named(other: str) -> str:
+    return f"`{other}`" if other else "the other side"
+
+
+def _fix_of_target(other: str) -> str:
+    return (
+        f"# {other} has to be (N, 1) too: .squeeze(1) on what the module gives, or .unsqueeze(1) on what is added to it"
+    )

@@ -10,6 +10,7 @@ from torch_inspector.pitfall import pitfall
 
 _LAYERS = {"SoftmaxBackward0": "Softmax", "LogSoftmaxBackward0": "LogSoftmax"}
 _SAID = {"SoftmaxBackward0": "Softmax", "LogSoftmaxBackward0": "Log-softmax"}
+_ATTENDS = ", so the weights of one sample depend on all others, and those of a query do not"
 _READS = {"gather": "`gather` then picks from", "indexing": "the index then picks from"}
 
 
@@ -46,15 +47,18 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     layer = layers[0] if len(layers) == 1 else ""
     name = run.operand_of(pattern)
     names = [f"`{one}`" for one in (name, layer) if one]
-    said = _SAID.get(kind, "softmax")
-    reads = _READS.get(reader, f"`{reader}` then reads")
+    attends = reader == "attention"
+    reads = (
+        f"; {_READS.get(reader, f'`{reader}` then reads')} {classes} classes along dim 1, whose probabilities do not"
+    )
+    where = " from ".join(names) or ("an attention" if attends else "the input of the loss")
     return Finding(
         message=(
-            f"{said} in {' from '.join(names) or 'the input of the loss'} runs along dim 0, the {samples} samples; "
-            f"{reads} {classes} classes along dim 1, whose probabilities do not sum to 1."
+            f"{_SAID.get(kind, 'softmax')} in {where} runs along dim 0, the {samples} samples"
+            f"{_ATTENDS if attends else reads} sum to 1."
         ),
         subject=layer or name or root,
-        fix=_fix(layer, _LAYERS.get(kind, "Softmax")),
+        fix=_fix(layer, _LAYERS.get(kind, "Softmax"), -1 if attends else 1),
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -65,7 +69,9 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     )
 
 
-def _fix(layer: str, kind: str) -> str:
+def _fix(layer: str, kind: str, axis: int = 1) -> str:
     if layer:
-        return f"{layer}.dim = 1  # or where it is made: nn.{kind}(dim=1)"
+        return f"{layer}.dim = {axis}  # or where it is made: nn.{kind}(dim={axis})"
+    if axis < 0:
+        return "# softmax(…, dim=-1): along the keys, so that the weights of each query sum to 1"
     return "# softmax(…, dim=1): along the classes, so that each sample's probabilities sum to 1"

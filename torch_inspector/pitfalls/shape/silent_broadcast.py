@@ -15,8 +15,15 @@ def check(run: Run) -> Iterator[Finding]:
     facts = run.expressions("stretched")
     losses = {backward.made_at.line for backward in run.trace.backwards} if facts else set()
     for fact in facts:
-        if len(fact.shapes) > 2 and len(fact.names) > 1 and fact.place.line not in losses:  # noqa: PLR2004
+        told = fact.place.line in losses or _is_told(run, fact)
+        if len(fact.shapes) > 2 and len(fact.names) > 1 and not told:  # noqa: PLR2004
             yield _finding(fact)
+
+
+def _is_told(run: Run, fact: ExpressionFact) -> bool:
+    """True if these shapes meet in the graph of a loss, of which `loss-broadcast` tells."""
+    patterns = (p for backward in run.trace.patterned if backward.witness for p in backward.witness.patterns)
+    return any(p.name == "stretched-operands" and set(p.shapes) <= set(fact.shapes) for p in patterns)
 
 
 def _finding(fact: ExpressionFact) -> Finding:
