@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.heap.scenarios import ALL
+from torch_inspector.observe.saved import shows_itself
 
 # The measurements are 47 processes of torch, which wait for each other on a busy machine.
 pytestmark = pytest.mark.timeout(400)
 NAMES = [scenario.__name__ for scenario in ALL]
+# What their graphs saved went through hooks.
+HOOKED = {"checkpoint_not_reentrant", "saved_on_cpu", "packed_by_hooks"}
 ROOT = Path(__file__).parents[2]
 # What a reader must find among the largest rows of some scenarios.
 EXPECTED = {
@@ -43,6 +46,8 @@ def measured():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_bytes_of_the_profiler_are_explained(measured, name):
+    if name in HOOKED and not shows_itself:
+        pytest.skip("this torch shows nothing of what was saved under hooks")
     result = measured[name]
     assert "error" not in result, result["error"]
     assert result["truth"] > 0

@@ -15,7 +15,11 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from tests.heap.scenarios import ALL
+from torch_inspector.observe import saved
 from torch_inspector.observe.heap.explain import Roots, explain
+
+# As in a notebook: up to torch 2.9 graphs that nobody saw being made are left unread.
+saved.hooked.install()
 
 
 def allocated_by(run):

@@ -7,6 +7,7 @@ hooks are known by their numbers, and left unread.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -38,7 +39,8 @@ class HookedBlocks:
         self._ends: list[int] = []
         """The largest number that any block up to here has reached."""
         self._open: list[int] = []
-        self._unknown_below = 0
+        # While nobody watches, any node may have been made under hooks.
+        self._unknown_below = sys.maxsize
         self.by_hand = False
         """True once hooks were given to a single `SavedTensor`: nobody knows to which."""
         hooks = torch.autograd.graph.saved_tensors_hooks
@@ -52,12 +54,13 @@ class HookedBlocks:
 
     def install(self) -> None:
         """Begins to remember: what was made before is not known."""
-        self._unknown_below = max(self._unknown_below, sequence_number())
+        self._unknown_below = sequence_number()
         for patch in self.patches:
             patch.install()
 
     def remove(self) -> None:
         """Stops."""
+        self._unknown_below = sys.maxsize
         for patch in reversed(self.patches):
             patch.remove()
 

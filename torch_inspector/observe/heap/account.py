@@ -145,7 +145,11 @@ class Account:
     def _hanging(self, tensor: Any, kind: str, phase: str, holder: Any, how: str) -> None:
         """Its gradient, and the tensor that it is a view of."""
         leaf = is_leaf(tensor)
-        if self._gradients and (leaf or tensor.retains_grad):
+        try:
+            keeps = leaf or tensor.retains_grad
+        except RuntimeError:  # an undefined tensor, which up to torch 2.9 refuses each question
+            return
+        if self._gradients and keeps:
             gradient = tensor.grad
             if gradient is not None:
                 self.tensor(gradient, GRADIENT, phase, holder, f"{how}.grad")

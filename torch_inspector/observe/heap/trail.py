@@ -284,7 +284,10 @@ def _attribute(path: str, _before: Any, parent: Any, child: Any) -> str:
     name = name_of_part(parent, child)
     if name is None and kinds.is_a(parent, type):
         name = next((key for key, value in kinds.class_fields(parent).items() if value is child), None)
-    return path if name == "" else path_of_attribute(path, name) if name else f"{path}.…"
+    # From Python 3.13 on an object refers to its attributes past its dictionary.
+    if name == "" or (name in _REGISTERED and kinds.is_a(parent, torch.nn.Module)):
+        return path
+    return path_of_attribute(path, name) if name else f"{path}.…"
 
 
 _Describe = Callable[[str, Any, Any, Any], str]

@@ -42,8 +42,10 @@ def _step(level: list[Any], holders: dict[int, set[int]], held: set[int], search
     """Notes who refers to some objects; gives those of the holders that are new."""
     wanted = {id(thing) for thing in level}
     following: list[Any] = []
-    ours = ours | {id(level), id(following)}
-    for holder in gc.get_referrers(*level):
+    # From Python 3.13 on the arguments of the call are found as well.
+    given = tuple(level)
+    ours = ours | {id(level), id(following), id(given)}
+    for holder in gc.get_referrers(*given):
         address = id(holder)
         if address in ours or (type(holder) is FrameType and holder.f_code.co_filename == __file__):
             continue
