@@ -17,6 +17,7 @@ _IDLE = frozenset(
         *("print", "len", "display", "round", "format", "sleep", "getrefcount", "synchronize"),
         *("memory_allocated", "memory_reserved", "memory_summary", "mem_get_info"),
         *("Process", "memory_info", "virtual_memory"),
+        *("no_grad", "inference_mode", "device"),
         *("is_available", "is_built", "device_count", "current_device", "reset_peak_memory_stats"),
     )
 )
