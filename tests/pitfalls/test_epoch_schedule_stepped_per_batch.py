@@ -172,3 +172,15 @@ PER_BATCH, PER_EPOCH = "            sched.step()", "        sched.step()"
 def test_an_optimizer_that_is_gone_with_its_function(schedule):
     assert len(findings(FIT.format(schedule=schedule, step=PER_BATCH))) == 1
     assert findings(FIT.format(schedule=schedule, step=PER_EPOCH)) == []
+
+
+@pytest.mark.parametrize("owner", ["CFG", "CFG()", "Small()"])
+def test_epochs_that_a_class_has(owner):
+    source = (
+        "class CFG:\n    epochs = 5\nclass Small(CFG):\n    rate = 0.1\n"
+        f"settings = {owner}\nEPOCHS = None\nsched = lr_scheduler.CosineAnnealingLR(opt, T_max=settings.epochs)\n"
+        "for epoch in range(settings.epochs):\n    for xb, yb in loader:\n        update(xb)\n        sched.step()"
+    )
+    (finding,) = findings(source)
+    assert "`T_max=5` is the number of epochs" in finding.message
+    assert findings(source.replace("T_max=settings.epochs", "T_max=settings.epochs * len(loader)")) == []
