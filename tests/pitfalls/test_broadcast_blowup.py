@@ -27,6 +27,10 @@ FOUND = {
     "a function without gradients": (
         "@torch.no_grad()\ndef far(x, y):\n    return (x[:, None] - y).abs().sum(-1)\nd = far(a, b)"
     ),
+    "an object that is called": (
+        "class Far:\n    def __call__(self, x, y):\n        return (x[:, None] - y).abs().sum(-1).argmin(1)\n"
+        "far = Far()\nd = far(a.detach(), b.detach())"
+    ),
     "with a constant factor": "w = torch.randn(1, 300, 64)\nd = (a[:, None] * w).sum(-1)",
 }
 SILENT = {

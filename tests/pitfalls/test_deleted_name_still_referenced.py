@@ -90,6 +90,9 @@ def test_line_and_severity():
     measured = "del model\ngc.collect()\nprint(torch.cuda.memory_allocated() / 2**20, f'{len(kept):.1f} MB')"
     (finding,) = found("opt = torch.optim.SGD(model.parameters(), lr=0.1)", measured)
     assert finding.severity == "warning"
+    asked = "del model\nif torch.cuda.is_available():\n    torch.cuda.empty_cache()\n    torch.cuda.ipc_collect()"
+    (finding,) = found("opt = torch.optim.SGD(model.parameters(), lr=0.1)", asked)
+    assert (finding.line, finding.severity) == (1, "warning")
     (finding,) = found("opt = torch.optim.SGD(model.parameters(), lr=0.1)", "del model")
     assert finding.severity == "hint"
 

@@ -149,3 +149,38 @@ def test_also_found(name):
 @pytest.mark.filterwarnings("ignore")
 def test_also_silent(name):
     assert findings(ALSO_QUIET[name]) == []
+
+
+FIT = """
+def fit(epochs):
+    own = nn.Linear(4, 1)
+    local = torch.optim.SGD(own.parameters(), lr=0.1)
+    sched = {schedule}
+    for epoch in range(epochs):
+        for xb, yb in loader:
+            local.zero_grad()
+            own(xb).pow(2).mean().backward()
+            local.step()
+{step}
+for run in range(2):
+    fit(20)
+"""
+PER_BATCH, PER_EPOCH = "            sched.step()", "        sched.step()"
+
+
+@pytest.mark.parametrize("schedule", ["lr_scheduler.StepLR(local, 7)", "lr_scheduler.ExponentialLR(local, 0.9)"])
+def test_an_optimizer_that_is_gone_with_its_function(schedule):
+    assert len(findings(FIT.format(schedule=schedule, step=PER_BATCH))) == 1
+    assert findings(FIT.format(schedule=schedule, step=PER_EPOCH)) == []
+
+
+@pytest.mark.parametrize("owner", ["CFG", "CFG()", "Small()"])
+def test_epochs_that_a_class_has(owner):
+    source = (
+        "class CFG:\n    epochs = 5\nclass Small(CFG):\n    rate = 0.1\n"
+        f"settings = {owner}\nEPOCHS = None\nsched = lr_scheduler.CosineAnnealingLR(opt, T_max=settings.epochs)\n"
+        "for epoch in range(settings.epochs):\n    for xb, yb in loader:\n        update(xb)\n        sched.step()"
+    )
+    (finding,) = findings(source)
+    assert "`T_max=5` is the number of epochs" in finding.message
+    assert findings(source.replace("T_max=settings.epochs", "T_max=settings.epochs * len(loader)")) == []

@@ -53,10 +53,24 @@ def sample(model, x, count=10):
 net.eval()
 spread = sample(net, rows)
 """
+ATTENTION = """
+class Heads(nn.Module):
+    def __init__(self, rate=0.2):
+        super().__init__()
+        self.qkv, self.rate, self.thin = nn.Linear(20, 60), rate, nn.Dropout(rate)
+    def forward(self, x):
+        q, k, v = self.qkv(x)[None].chunk(3, -1)
+        return {body}
+net = Heads({rate})
+"""
 
 
 def net(body):
     return NET.format(body=body)
+
+
+def attention(call, rate=0.2):
+    return ATTENTION.format(body=call, rate=rate)
 
 
 def found(*cells):
@@ -80,6 +94,15 @@ FOUND = {
     ),
     "a layer made in the pass": ([net("return nn.Dropout(0.5)(self.out(x))"), ASK], [(7, "error")]),
     "a variable for it": ([net("thin = nn.Dropout(0.5); return self.out(thin(x))"), ASK], [(7, "error")]),
+    "attention": ([attention("F.scaled_dot_product_attention(q, k, v, dropout_p=self.rate)"), ASK], [(8, "error")]),
+    "attention by place": (
+        [attention("functional.scaled_dot_product_attention(q, k, v, None, 0.2)"), ASK],
+        [(8, "error")],
+    ),
+    "attention with the rate of a layer": (
+        [attention("F.scaled_dot_product_attention(q, k, v, dropout_p=self.thin.p)"), TRAIN, ASK],
+        [(8, "error")],
+    ),
     "same cell": ([net("return F.dropout(self.out(x), .5)") + "y = net.eval()(rows)"], [(7, "error")]),
 }
 QUIET = {
@@ -118,6 +141,21 @@ QUIET = {
         TRAIN,
         ASK,
     ],
+    "attention that is told": [
+        attention("F.scaled_dot_product_attention(q, k, v, dropout_p=self.rate if self.training else 0.0)"),
+        ASK,
+    ],
+    "attention without dropout": [attention("F.scaled_dot_product_attention(q, k, v, is_causal=True)"), ASK],
+    "attention with a rate of 0": [
+        attention("F.scaled_dot_product_attention(q, k, v, dropout_p=self.rate)", rate=0.0),
+        ASK,
+    ],
+    "attention that is given its rate": [
+        "def attend(q, k, v, rate):\n    return F.scaled_dot_product_attention(q, k, v, dropout_p=rate)",
+        attention("attend(q, k, v, self.rate * self.training)"),
+        ASK,
+    ],
+    "attention that only trains": [attention("F.scaled_dot_product_attention(q, k, v, dropout_p=self.rate)"), TRAIN],
     "off by default": [net("return F.alpha_dropout(self.out(x), .5)"), ASK],
     "a layer": ["net = nn.Sequential(nn.Linear(20, 3), nn.Dropout(0.5))", ASK],
 }
@@ -155,3 +193,28 @@ def test_random_numbers_are_the_same():
             exec("\n".join(cells), names)  # noqa: S102
             numbers.append(names["y"])
     assert torch.equal(*numbers)
+
+
+def test_attention_is_mended_by_its_probability():
+    with a_notebook() as notebook:
+        for source in (SETUP, attention("F.scaled_dot_product_attention(q, k, v, dropout_p=self.rate)"), ASK):
+            run = notebook.run(source)
+        (finding,) = run.findings
+        assert finding.fix == "dropout_p=self.rate if self.training else 0.0"
+
+
+def test_random_numbers_of_a_device_count(monkeypatch):
+    import torch
+
+    from torch_inspector.observe import dropping
+
+    device = torch.Generator()
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setattr(torch.cuda, "default_generators", (device,))
+    state = dropping.random_state()
+    assert not dropping.has_drawn(state)
+    torch.rand(1, generator=device)
+    assert dropping.has_drawn(state)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    assert not dropping.has_drawn(state)

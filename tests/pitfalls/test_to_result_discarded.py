@@ -28,6 +28,7 @@ FOUND = {
     "type": (["x.double()\ny = 1"], (1, "warning")),
     "type as argument": (["x.to(torch.float16)\ny = 1"], (1, "warning")),
     "in a dict": (["batch['image'].to(device)\ny = 1"], (1, "warning")),
+    "in a loop over keys": (["for key in ('image', 'image'):\n    batch[key].to(device)"], (2, "warning")),
     "in a loop": (["for part in x.split(2):\n    part.half()\n    y = part * 2"], (2, "warning")),
     "already there": (["x.to('cpu')\ny = 1"], (1, "hint")),
     "shown": (["x.to(device)"], (1, "hint")),
@@ -36,6 +37,7 @@ FOUND = {
 QUIET = {
     "a module": ["net.to('cpu')\ny = 1"],
     "a module in a function": [FUNCTION.replace("        images.to(device)\n", "")],
+    "modules in a dict": ["nets = {'a': net}\nfor key in nets:\n    nets[key].to('cpu')\n    nets[key].half()"],
     "kept": ["y = x.to('cpu')"],
     "used": ["print(x.double().sum())"],
     "looked at": ["x.float()"],

@@ -41,6 +41,8 @@ class DropoutFact(NamedTuple):
     """The whole call as written."""
     is_layer: bool = False
     """True for a layer `nn.Dropout(…)` that is made in the pass; the text makes it."""
+    rate: str = ""
+    """Of attention, which cannot be told the mode: the probability as written, `self.p`."""
 
 
 class NormsFact(NamedTuple):

@@ -10,13 +10,15 @@ from typing import NamedTuple
 from torch_inspector.observe.source import parse
 
 # Calls by which somebody asks for memory back.
-_COLLECTS = frozenset(("collect", "empty_cache", "malloc_trim"))
+_COLLECTS = frozenset(("collect", "empty_cache", "ipc_collect", "malloc_trim"))
 # Calls that make no tensor.
 _IDLE = frozenset(
     (
         *("print", "len", "display", "round", "format", "sleep", "getrefcount", "synchronize"),
         *("memory_allocated", "memory_reserved", "memory_summary", "mem_get_info"),
         *("Process", "memory_info", "virtual_memory"),
+        *("no_grad", "inference_mode", "device"),
+        *("is_available", "is_built", "device_count", "current_device", "reset_peak_memory_stats"),
     )
 )
 _MAKERS = (ast.BinOp, ast.UnaryOp, ast.AugAssign, ast.For, ast.AsyncFor, ast.While, ast.comprehension, ast.Await)

@@ -109,7 +109,7 @@ def _is_fed(scope: ast.AST, name: str) -> bool:
 
 
 def _resolve(node: ast.AST, names: Mapping[str, Any]) -> Any:
-    """The object that a name, an attribute or an entry by a plain key stands for; None if that is not plain."""
+    """The object that a name, an attribute or an entry by a plain key or by a name's value stands for; else None."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
@@ -117,8 +117,9 @@ def _resolve(node: ast.AST, names: Mapping[str, Any]) -> Any:
         for place in (fields, fields.get("_parameters"), fields.get("_buffers"), fields.get("_modules")):
             if type(place) is dict and node.attr in place:
                 return place[node.attr]
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return _entry(_resolve(node.value, names), node.slice.value)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant | ast.Name):
+        key = names.get(node.slice.id) if isinstance(node.slice, ast.Name) else node.slice.value
+        return _entry(_resolve(node.value, names), key)
     return None
 
 

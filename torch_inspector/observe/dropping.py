@@ -1,6 +1,7 @@
 """Calls of `F.dropout` that are not told the mode, in the code of a module: they drop in eval mode too.
 
-So do layers `nn.Dropout` that the code makes while it runs.
+So do layers `nn.Dropout` that the code makes while it runs, and `F.scaled_dot_product_attention`, which has no argument
+for the mode: it drops with the probability that it is given.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ _LAYERS = (torch.nn.Dropout, torch.nn.Dropout1d, torch.nn.Dropout2d, torch.nn.Dr
 _MODES = frozenset(("training", "train", "eval"))
 # The third argument is `training`, whoever gives it.
 _TRAINING_AT = 2
+# Attention, whose fifth argument is the probability.
+_ATTENTION = "scaled_dot_product_attention"
+_ATTENTIONS = tuple(f for f in (functional.__dict__.get(_ATTENTION),) if f is not None)
+_RATE_AT = 4
 # Functions of the user that are followed from one `forward`, and classes looked at in one module.
 _FUNCTIONS, _CLASSES = 32, 64
 
@@ -46,21 +51,28 @@ def dropouts_in(module: Any, places: Places) -> tuple[DropoutFact, ...]:
         if kinds.module_of(kind).startswith("torch."):
             continue
         for function in _reached(kind):
-            for fact in _calls_in(function, kinds.class_name(layer), places):
+            for fact in (*_calls_in(function, kinds.class_name(layer), places), *_attending(function, layer, places)):
                 found.setdefault((fact.place.cell or 0, fact.place.line or 0), fact)
         if len(classes) >= _CLASSES:
             break
     return tuple(found.values())
 
 
-def random_state() -> Any:
-    """The state of the CPU's random numbers, to be compared later; drawing none."""
-    return torch.default_generator.get_state()
+def random_state() -> tuple[Any, ...]:
+    """The states of the random numbers, the CPU's and those of CUDA if that has been started; drawing none."""
+    return tuple(generator.get_state() for generator in _generators())
 
 
-def has_drawn(state: Any) -> bool:
-    """True if random numbers have been drawn on the CPU since that state was read."""
-    return not torch.equal(state, torch.default_generator.get_state())
+def has_drawn(states: tuple[Any, ...]) -> bool:
+    """True if random numbers have been drawn since those states were read."""
+    return any(not torch.equal(one, two) for one, two in zip(states, random_state(), strict=False))
+
+
+def _generators() -> tuple[torch.Generator, ...]:
+    """On the host as torch keeps them: to read one waits for no device, but is refused while a graph is captured."""
+    if not torch.cuda.is_initialized() or torch.cuda.is_current_stream_capturing():
+        return (torch.default_generator,)
+    return (torch.default_generator, *torch.cuda.default_generators)
 
 
 def _reached(kind: type[Any]) -> Iterator[FunctionType]:
@@ -107,6 +119,43 @@ def _calls_in(function: FunctionType, kind: str, places: Places) -> Iterator[Dro
         made = call.func if made is None and _makes_layer(call.func, function) else made
         if isinstance(made, ast.Call) and not _MODES & set(names_of(function.__code__)):
             yield DropoutFact(place, kind, ast.unparse(made.func), ast.unparse(made), is_layer=True)
+
+
+def _attending(function: FunctionType, layer: Any, places: Places) -> Iterator[DropoutFact]:
+    """Attention with a probability that is above 0 now, in code that never asks for the mode."""
+    names = names_of(function.__code__)
+    aliased = any(_is_one_of(dict.get(function.__globals__, name), _ATTENTIONS) for name in names)
+    if "training" in names or not (_ATTENTION in names or aliased):
+        return
+    file = places.file_of_code(function.__code__)
+    node = _node_of(function.__code__, file)
+    for call, _ in _calls_under(node) if file is not None and node is not None else ():
+        rate = _rate(call) if _is_one_of(_named(call.func, function), _ATTENTIONS) else None
+        if file is not None and rate is not None and _is_live(rate, layer):
+            place = places.place_in(file, function.__code__, call.lineno)
+            kind = kinds.class_name(layer)
+            yield DropoutFact(place, kind, ast.unparse(call.func), ast.unparse(call), rate=ast.unparse(rate))
+
+
+def _rate(call: ast.Call) -> ast.expr | None:
+    """The probability with which a call of attention drops, as written."""
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
+        return None
+    named = next((keyword.value for keyword in call.keywords if keyword.arg == "dropout_p"), None)
+    return call.args[_RATE_AT] if named is None and len(call.args) > _RATE_AT else named
+
+
+def _is_live(rate: ast.expr, layer: Any) -> bool:
+    """True for a number above 0, and for a field of the layer such as `self.p` or `self.drop.p` that is one now."""
+    value: Any = rate.value if isinstance(rate, ast.Constant) else None
+    first, *rest = dotted(rate).split(".")
+    if first == "self" and rest:
+        value = layer
+        for part in rest:
+            fields = kinds.fields_of(value)
+            inner = fields.get("_modules")
+            value = fields.get(part, inner.get(part) if type(inner) is dict else None)
+    return type(value) in (int, float) and value > 0
 
 
 def _local_layers(node: ast.AST, function: FunctionType) -> dict[str, ast.expr]:

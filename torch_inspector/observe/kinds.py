@@ -13,6 +13,7 @@ from typing import Any
 
 # How C code gives access to an instance dictionary; anything else under that name is the user's own.
 _BUILT_IN = (GetSetDescriptorType, MemberDescriptorType)
+_PLAIN = (int, float, bool, str, list, tuple, dict, range)
 _NAME = type.__dict__["__name__"]
 _MODULE = type.__dict__["__module__"]
 _MRO = type.__dict__["__mro__"]
@@ -64,6 +65,16 @@ def fields_of(thing: object) -> dict[str, Any]:
     getter = known[1] if known is not None and known[0]() is kind else _getter_of(kind)
     fields = getter(thing) if getter is not None else None
     return fields if type(fields) is dict else {}
+
+
+def setting_of(thing: object, name: str) -> Any:
+    """A plain value that an object, or its class, or a class itself, has under a name; None if there is none."""
+    own = fields_of(thing)
+    if name in own:
+        return own[name]
+    classes = _MRO.__get__(thing if type(thing) is type else type(thing))
+    found = next((class_fields(one)[name] for one in classes if name in class_fields(one)), None)
+    return found if type(found) in _PLAIN else None
 
 
 _getters: dict[int, tuple[weakref.ref[type[Any]], Callable[[Any], Any] | None]] = {}

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import Shape
-from torch_inspector.observe.kinds import class_fields, fields_of, is_a, mro_of
+from torch_inspector.observe.kinds import class_fields, fields_of, is_a, mro_of, setting_of
 from torch_inspector.observe.shapes import SAME_SHAPE, UNKNOWN, Sized, is_tensor, made_by, of_array, shape_of, together
 from torch_inspector.observe.source import dotted
 
@@ -72,7 +72,8 @@ def attribute(owner: Any, name: str) -> Any:
                 return entries[name]
     if is_a(owner, tuple):
         return _named(owner, name)
-    return UNKNOWN
+    value = setting_of(owner, name)  # `CFG.width`
+    return UNKNOWN if value is None else value
 
 
 def _named(owner: Any, name: str) -> Any:

@@ -136,12 +136,17 @@ def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
     if type(value) is MethodType:
         return value.__func__, value.__self__
     if value is not UNKNOWN:
-        method = "forward" if is_a(value, nn.Module) else "__call__"
-        own = UNKNOWN if is_a(value, FunctionType) or is_a(value, type) else _of_class(type(value), method)
-        return (own, value) if type(own) is FunctionType else (value, UNKNOWN)
+        return _run_by(value)
     if type(callee) is ast.Call:
         return _of_class(names.value(callee.func), "forward"), None
     return _method(callee, names) if type(callee) is ast.Attribute else (UNKNOWN, UNKNOWN)
+
+
+def _run_by(value: Any) -> tuple[Any, Any]:
+    """The function that runs where an object is called, and what it is bound to."""
+    method = "forward" if is_a(value, nn.Module) else "__call__"
+    own = UNKNOWN if is_a(value, type) else _of_class(type(value), method)
+    return (own, value) if type(own) is FunctionType else (value, UNKNOWN)
 
 
 def _method(callee: ast.Attribute, names: Names) -> tuple[Any, Any]:

@@ -96,7 +96,7 @@ class _Names:
         if isinstance(node, ast.Name):
             return self._own.get(node.id, self._shared.get(node.id))
         if isinstance(node, ast.Attribute):
-            return kinds.fields_of(self.value(node.value)).get(node.attr)
+            return kinds.setting_of(self.value(node.value), node.attr)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             holder = self.value(node.value)
             return holder.get(node.slice.value) if type(holder) is dict else None

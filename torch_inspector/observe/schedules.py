@@ -34,7 +34,7 @@ _SETTINGS = (
 class _Record:
     """One schedule in one cell."""
 
-    __slots__ = ("calls", "fact", "first_rate", "optimizer", "rates", "ref", "site", "step_counts")
+    __slots__ = ("calls", "fact", "first_rate", "looks", "optimizer", "rates", "ref", "site", "step_counts")
 
     def __init__(self, schedule: Any, site: Site, fact: ScheduleFact, optimizer: Any) -> None:
         self.ref = weakref.ref(schedule)
@@ -45,6 +45,15 @@ class _Record:
         self.first_rate = _rate(optimizer)
         self.rates: list[tuple[int, float]] = []
         self.step_counts: list[int] = []
+        self.looks: list[tuple[int, int]] = []
+        """Calls, and steps of the optimizer, at the first look and the latest."""
+
+    def steps(self) -> int:
+        """Steps of an optimizer that is gone, as for the calls that were looked at."""
+        if len(self.looks) <= 1:
+            return 0
+        (first, before), (latest, after) = self.looks
+        return round((after - before) * self.calls / (latest - first))
 
 
 class Schedules:
@@ -105,13 +114,15 @@ class Schedules:
 
 
 def _finished(record: _Record, recorder: Recorder, siblings: int) -> ScheduleFact:
+    # That of a function is gone when the cell is done; what it had at the latest look tells enough.
     optimizer = record.optimizer() if record.optimizer is not None else None
+    latest = record.rates[-1][1] if record.rates else None
     return record.fact._replace(
         count=record.calls,
         step_counts=tuple(record.step_counts),
-        optimizer_steps=_steps_of(optimizer, recorder),
+        optimizer_steps=_steps_of(optimizer, recorder) if optimizer is not None else record.steps(),
         first_rate=record.first_rate,
-        last_rate=_rate(optimizer),
+        last_rate=_rate(optimizer) if optimizer is not None else latest,
         rates=tuple(record.rates),
         siblings=siblings,
     )
@@ -119,8 +130,10 @@ def _finished(record: _Record, recorder: Recorder, siblings: int) -> ScheduleFac
 
 def _look(record: _Record, recorder: Recorder, site: Site) -> None:
     optimizer = record.optimizer() if record.optimizer is not None else None
+    steps = _steps_of(optimizer, recorder)
+    record.looks[1:] = [(record.calls, steps)]
     if record.calls <= _FIRST_CALLS and site is record.site:
-        record.step_counts.append(_steps_of(optimizer, recorder))
+        record.step_counts.append(steps)
     rate = _rate(optimizer)
     if rate is not None:
         record.rates.append((record.calls - 1, rate))

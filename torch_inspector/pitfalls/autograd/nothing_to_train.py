@@ -72,13 +72,19 @@ def _empty(run: Run) -> Finding:
 def _frozen_optimizers(run: Run) -> Iterator[Finding]:
     for key, steps in run.steps_by_optimizer().items():
         frozen = [step for step in steps if step.idle and 0 < step.parameter_count <= step.frozen_count]
-        if len(frozen) >= _STEPS and len(frozen) == len(steps) and _trains(run):
+        if len(frozen) >= _STEPS and len(frozen) == len(steps) and _trains(run) and not _has_others(run, steps[0]):
             yield _frozen(run, key, steps[0])
 
 
 def _trains(run: Run) -> bool:
     """True if the cell is to train, and nothing in it does: a part may be frozen for a while."""
     return run.trace.count("backward") > 0 and all(step.idle for step in run.trace.steps)
+
+
+def _has_others(run: Run, step: StepFact) -> bool:
+    """True if the model whose parameters are frozen has others, which learn: `optimizer-of-another-model` says it."""
+    models = (module.parameter_keys for module in run.after.modules if step.parameter_keys <= module.parameter_keys)
+    return step.unreached and any(step.leaf_keys & keys for keys in models)
 
 
 def _frozen(run: Run, key: int, step: StepFact) -> Finding:

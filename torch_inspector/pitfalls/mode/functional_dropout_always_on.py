@@ -1,4 +1,4 @@
-"""`F.dropout` that is not told the mode, and dropout layers that are made in a pass."""
+"""`F.dropout` that is not told the mode, dropout layers that are made in a pass, and attention that always drops."""
 
 from __future__ import annotations
 
@@ -74,6 +74,8 @@ def _fixed(drop: DropoutFact) -> str:
     """The call with the argument that it lacks, where it is written on its own and ends in a bracket."""
     if drop.is_layer:
         return f"self.dropout = {drop.text}  # in __init__, where eval() finds it; then call self.dropout"
+    if drop.rate:
+        return f"dropout_p={drop.rate} if self.training else 0.0"
     if not drop.text.endswith(")") or drop.place.function != "forward":
         return f"hand self.training on to {drop.name}(..., training=...)"
     return f"{drop.text[:-1]}, training=self.training)"

@@ -1,22 +1,31 @@
-"""Training goes on in eval mode after a validation pass."""
+"""Training goes on in eval mode after a validation pass, or on a model that a library gave in eval mode."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, ModeFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+_SLUG = "train-not-restored"
+# A few calls may be a look at whether the loss can be computed.
+_CALLS = 3
+# Who writes one of these thinks of the mode.
+_MODES = re.compile(r"\beval\b|\.train\b|\.training\b|\bmode\b")
+
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds steps of a module whose mode-dependent layers all sleep since an inference pass."""
+    """Finds steps of a module whose mode-dependent layers all sleep, since an inference pass or from the start."""
     for call in run.trace.forwards:
         if _trains_asleep(call) and _is_stepped(call, run):
             inference = _inference_before(call, run)
             if inference is not None and not _switched_between(run, call, *inference):
                 yield _finding(run, call, inference[1])
+            elif inference is None and _came_asleep(run, call):
+                yield _given_asleep(run, call)
 
 
 def _trains_asleep(call: ForwardFact) -> bool:
@@ -64,6 +73,16 @@ def _switched_between(run: Run, call: ForwardFact, inference: int, other: Forwar
     return any(m.training or not m.place.function or (m.place.cell, m.place.function) != function for m in modes)
 
 
+def _came_asleep(run: Run, call: ForwardFact) -> bool:
+    """True if a model that learns as a whole was made in a watched cell, asleep, and no cell has a word about modes."""
+    runs = (*run.earlier, run)
+    known = any(module.key == call.module for module in runs[0].before.modules)
+    told = any(f.slug == _SLUG and f.subject == _name(run, call) for past in run.earlier for f in past.findings)
+    silent = not any(_MODES.search(one.cell.source) for one in runs)
+    whole = call.trainable_count == len(call.parameter_keys) and not call.training
+    return whole and silent and not known and not told and call.count >= _CALLS
+
+
 def _trained_awake(run: Run, call: ForwardFact) -> bool:
     """True if it was trained with these layers awake before: then eval mode is an oversight, not the plan."""
     past = [(f, earlier) for earlier in run.earlier for f in earlier.trace.forwards]
@@ -74,9 +93,36 @@ def _trained_awake(run: Run, call: ForwardFact) -> bool:
     )
 
 
+def _name(run: Run, call: ForwardFact) -> str:
+    return run.module_path(call.module) or call.name or call.kind
+
+
+def _layers(call: ForwardFact) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in call.asleep)
+
+
+def _given_asleep(run: Run, call: ForwardFact) -> Finding:
+    name, layers = _name(run, call), _layers(call)
+    return Finding(
+        message=(
+            f"`{name}` is trained in eval mode ({call.count} calls), as it was made: no cell has set its mode. "
+            f"{layers} did nothing for learning."
+        ),
+        subject=name,
+        fix=f"{name}.train()  # before the loop",
+        line=call.place.line,
+        cell=call.place.cell,
+        severity="hint",
+        evidence=(
+            Evidence("module", f"{name} ({call.kind})"),
+            Evidence("layers in eval mode", layers),
+            Evidence("training calls in eval mode", call.count, "count"),
+        ),
+    )
+
+
 def _finding(run: Run, call: ForwardFact, inference: ForwardFact) -> Finding:
-    name = run.module_path(call.module) or call.name or call.kind
-    layers = ", ".join(f"{count} {kind}" for kind, count in call.asleep)
+    name, layers = _name(run, call), _layers(call)
     known_as = f" of `{inference.name}`" if inference.name not in ("", name) else ""
     switch = _last_switch(run, call)
     evidence = [

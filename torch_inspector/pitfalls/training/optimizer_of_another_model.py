@@ -46,6 +46,10 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
     known = all(module.parameter_keys or module.key in called for module in run.after.modules)
     unnamed = "parameters that no variable leads to, of an older model" if known else "parameters of another model"
     held = f"those of `{holder.path}`" if holder else unnamed
+    if holder and owner and holder.path == owner.path:
+        frozen = step.frozen_count >= step.parameter_count
+        held = f"{'frozen' if frozen else 'other'} parameters of `{holder.path}`"
+        trained = _named(owner, step.leaf_keys)
     return Finding(
         message=(
             f"`{name}` holds {held}, but the loss trains {trained}: "
@@ -61,6 +65,13 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
             Evidence("in both", 0, "count"),
             Evidence("steps like this, of those looked at", len(steps), "count"),
         ),
+    )
+
+
+def _named(module: ModuleFact, keys: frozenset[int]) -> str:
+    """Some parameters of a module, as the user may type them."""
+    return ", ".join(
+        [f"`{module.path}.{label}`" for key, label in module.parameter_names if key in keys][:_NAMES_SHOWN]
     )
 
 
@@ -109,8 +120,7 @@ class _Parts:
 def _of_an_older_part(run: Run, key: int, step: StepFact, replaced: _Replaced) -> Finding:
     module, missing, orphans = replaced
     name = run.optimizer_path(key) or "optimizer"
-    lacking = [f"{module.path}.{label}" for number, label in module.parameter_names if number in missing]
-    shown = ", ".join(f"`{label}`" for label in lacking[:_NAMES_SHOWN])
+    shown = _named(module, missing)
     return Finding(
         message=(
             f"`{name}` still holds {len(orphans)} parameters of a part that `{module.path}` no longer has, "
@@ -122,7 +132,7 @@ def _of_an_older_part(run: Run, key: int, step: StepFact, replaced: _Replaced) -
         cell=step.place.cell,
         evidence=(
             Evidence("held for nobody", len(orphans), "count"),
-            Evidence("missing", ", ".join(lacking[:_NAMES_SHOWN])),
+            Evidence("missing", shown.replace("`", "")),
         ),
     )
 

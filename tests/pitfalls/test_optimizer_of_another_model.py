@@ -1,0 +1,47 @@
+"""An optimizer that holds what was in a model before adapters were put around it."""
+
+from tests.cells import a_notebook
+
+START = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Adapter(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.down = nn.Parameter(torch.randn(2, base.in_features))
+        self.up = nn.Parameter(torch.randn(base.out_features, 2))
+    def forward(self, x):
+        return self.base(x) + x @ self.down.T @ self.up.T
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+"""
+MADE = "optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)"
+PUT_IN = "for i in (0, 2):\n    net[i] = Adapter(net[i])"
+TRAIN = """
+for x in torch.randn(5, 8, 4):
+    optimizer.zero_grad()
+    net(x).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (START, *cells):
+            notebook.run(source)
+        assert all(error is None for error in notebook.errors), notebook.errors
+        return [finding for run in notebook.runs if run for finding in run.findings]
+
+
+def test_adapters_that_came_after_the_optimizer_are_named_once():
+    (finding,) = found(MADE, PUT_IN, TRAIN)
+    assert finding.slug == "optimizer-of-another-model"
+    assert "holds frozen parameters of `net`, but the loss trains `net.0.down`, `net.0.up`" in finding.message
+    assert "torch.optim.AdamW(net.parameters(), lr=1e-3)" in finding.fix
+
+
+def test_adapters_that_came_before_it_are_right():
+    assert (
+        found(PUT_IN, MADE.replace("net.parameters()", "[p for p in net.parameters() if p.requires_grad]"), TRAIN) == []
+    )

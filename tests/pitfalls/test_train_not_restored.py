@@ -1,0 +1,67 @@
+"""Models that a library hands over in eval mode and that are trained so."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+LIBRARY = """
+import torch
+from torch import nn
+
+
+def from_pretrained(rate=0.1):
+    return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(rate), nn.Linear(16, 3)).eval()
+
+
+def ready(model):
+    return model.train()
+"""
+SETUP = """
+import torch
+from torch import nn
+import modelzoo
+torch.manual_seed(0)
+x, y = torch.randn(48, 6), torch.randint(0, 3, (48,))
+"""
+MAKE = "model = modelzoo.from_pretrained()\noptimizer = torch.optim.Adam(model.parameters(), lr=1e-3)"
+TRAIN = """
+for rows, kinds in zip(x.split(8), y.split(8)):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(rows), kinds).backward()
+    optimizer.step()
+"""
+QUIET = {
+    "switched": [MAKE, "model.train()" + TRAIN],
+    "switched by the library": [MAKE, "modelzoo.ready(model)" + TRAIN],
+    "it drops nothing": [MAKE.replace("()\n", "(0.0)\n", 1), TRAIN],
+    "asleep on purpose": [MAKE + "\nmodel.eval()", TRAIN],
+    "said so": [MAKE, "# stays in eval mode: the pretrained features are not to be disturbed" + TRAIN],
+    "frozen but for the head": [MAKE + "\nmodel[0].requires_grad_(False)\nmodel[2].requires_grad_(False)", TRAIN],
+    "one look": [MAKE, "loss = nn.functional.cross_entropy(model(x), y)\nloss.backward()\noptimizer.step()"],
+    "only asked": [MAKE, "with torch.no_grad():\n    answers = model(x).argmax(1)"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _library(tmp_path, monkeypatch):
+    (tmp_path / "modelzoo.py").write_text(LIBRARY)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def found(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        assert all(error is None for error in notebook.errors), notebook.errors
+        return [f for r in notebook.runs if r for f in r.findings if f.slug == "train-not-restored"]
+
+
+def test_a_model_that_came_in_eval_mode_is_told_once():
+    (finding,) = found(MAKE, TRAIN, TRAIN)
+    assert (finding.line, finding.severity, finding.fix) == (4, "hint", "model.train()  # before the loop")
+    assert "`model` is trained in eval mode (6 calls)" in finding.message
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert found(*QUIET[name]) == []
