@@ -31,6 +31,17 @@ opt = torch.optim.SGD(net.parameters(), lr=0.01)
 criterion = nn.MSELoss()"""
 
 
+LATE = """\
+for i in range(300):
+    opt.zero_grad()
+    loss = criterion(net(x), y)
+    if {first}:
+        loss.backward()
+    else:
+        (loss * 2).backward()
+    opt.step()"""
+
+
 def counts_of(run, kind):
     return {one.place.line: one.count for one in run.trace.counts if one.kind == kind}
 
@@ -45,15 +56,7 @@ def test_calls_of_a_line_that_is_not_asked_each_time_are_counted():
 
 
 def test_a_line_that_begins_to_call_backward_late_is_noticed_soon():
-    code = """\
-for i in range(300):
-    opt.zero_grad()
-    loss = criterion(net(x), y)
-    if i < 110:
-        loss.backward()
-    else:
-        (loss * 2).backward()
-    opt.step()"""
+    code = LATE.format(first="i < 110")
     with a_notebook() as notebook:
         notebook.run(SETUP)
         run = notebook.run(code)
@@ -80,15 +83,7 @@ for i in range(300):
 
 
 def test_lines_that_come_to_call_backward_in_turn_are_noticed_soon():
-    code = """\
-for i in range(300):
-    opt.zero_grad()
-    loss = criterion(net(x), y)
-    if i < 110 or i % 2:
-        loss.backward()
-    else:
-        (loss * 2).backward()
-    opt.step()"""
+    code = LATE.format(first="i < 110 or i % 2")
     with a_notebook() as notebook:
         notebook.run(SETUP)
         run = notebook.run(code)

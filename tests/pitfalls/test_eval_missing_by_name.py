@@ -35,7 +35,7 @@ def test_found_at_the_line_that_asks():
     *before, (finding,) = findings_of(PREDICT)
     assert not any(before)
     assert (finding.slug, finding.subject, finding.line) == ("eval-missing", "net", 3)
-    assert any(one.value == 3 and one.unit == "count" for one in finding.evidence)
+    assert not any(one.unit == "count" for one in finding.evidence)  # a layer may run several times in one call
 
 
 @pytest.mark.parametrize("cells", [("net.eval()", PREDICT), ("net.eval()\n" + PREDICT + "\nnet.train()",), (TRAIN,)])

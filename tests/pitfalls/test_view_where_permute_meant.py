@@ -33,5 +33,18 @@ def test_a_kept_result_shows_it_at_the_line_of_the_class(code):
     assert finding.fix.endswith(".view(2, 10, 4, 8).transpose(1, 2)")
 
 
+def test_sizes_that_the_text_does_not_tell_show_in_the_graph_at_the_line_of_the_view():
+    (finding,) = found(".view(*[batch, self.heads, time, width // self.heads])", "out = heads(torch.randn(2, 10, 32))")
+    assert (finding.slug, finding.subject, finding.cell, finding.line) == ("view-where-permute-meant", "out", 1, 9)
+
+
+def test_a_view_of_an_earlier_cell_that_does_not_run_is_not_blamed():
+    with a_notebook() as notebook:
+        notebook.run(HEADS.format(cut=".unflatten(2, (4, 8)).flatten(1).unflatten(1, (self.heads, time, 8))"))
+        notebook.run("flat = torch.rand(2, 10, 32).view(20, 32)")
+        found = notebook.run("out = heads(torch.randn(2, 10, 32))").findings
+    assert all(one.cell == 3 for one in found)
+
+
 def test_the_right_order_is_silent():
     assert found(RIGHT, "out = heads(torch.randn(2, 10, 32))") == ()

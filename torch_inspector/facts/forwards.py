@@ -115,9 +115,11 @@ class ForwardFact(NamedTuple):
     dropouts: tuple[DropoutFact, ...] = ()
     """Calls of `F.dropout` in its code that are not told the mode; looked for in eval mode and without gradients."""
     drew: bool | None = None
-    """True if random numbers were drawn on the CPU during the first call; None if that was not looked at."""
+    """True if random numbers were drawn during the first call; None if that was not looked at."""
     norms: NormsFact | None = None
     """Its BatchNorm layers; None if it has none."""
+    by_name: bool = False
+    """True for `model.forward(x)`, of which only the layers are seen: the count is that of the first one."""
 
 
 class ModeFact(NamedTuple):

@@ -27,11 +27,8 @@ if TYPE_CHECKING:
 
 # Backward calls of one line whose graph is read; fewer where an optimizer steps after each.
 _FIRST_GRAPHS, _FIRST_STEPPED = 3, 2
-# Of the calls that are only counted, one in eight is marked (a mask of bits): steps then look longer, never shorter.
+# Of the calls that are only counted, one in seven or eight (a mask of bits) is marked: steps look longer, never shorter.
 _UNMARKED = 7
-# Calls from the only line that makes any after which one in seven is marked, and asked whether it still comes from
-# there: in turn with a second line, both are met.
-_SURE, _ASKED = 64, 7
 _Given = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments of a call as given."""
 
@@ -119,9 +116,8 @@ class BackwardWatch:
 
     def _mark(self, site: Site, given: _Given, frame: FrameType) -> None:
         """Marks some calls; where a graph grew from call to call, looks whether it goes on to."""
-        if site.sole and site.count >= _SURE and not site.growing:
-            site.ask_at = site.count + _ASKED
-        elif site.count & _UNMARKED:
+        later = not site.growing and site.ask_later()
+        if not later and site.count & _UNMARKED:
             return
         self._reader.mark()
         if self._recorder is not None and _is_due(site):
@@ -175,7 +171,7 @@ class BackwardWatch:
         """Notes whether there is only one line that calls `backward`."""
         sites = [site for site in recorder.sites.values() if site.kind == "backward"]
         for site in sites:
-            site.sole, site.ask_at = len(sites) == 1, 0
+            site.note_lines(len(sites))
 
     def _wants_graph(self, site: Site) -> bool:
         """True for the first calls from a line, and where somebody waits for the answer."""

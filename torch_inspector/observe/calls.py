@@ -11,28 +11,22 @@ import torch
 from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, NormsFact, Place, Shape
 from torch_inspector.observe import dropping, kinds, layers, norms, private
 from torch_inspector.observe.callers import Callers, callers_of
+from torch_inspector.observe.callsite import CallSite
 from torch_inspector.observe.naming import name_in
 
 if TYPE_CHECKING:
     from torch_inspector.observe.recorder import Recorder
 
 
-# Calls from the only line that calls a module after which one in seven is asked whether it still comes from there: in
-# turn with a second line, both are met.
-_SURE, _ASKED = 64, 7
-
-
-class Calls:
+class Calls(CallSite):
     """What is known of them. The wrapper of `Module.__call__` reads it on every call: flat, and in slots."""
 
     __slots__ = (
         "_random",
         "_ref",
         "anywhere",
-        "ask_at",
         "callers",
         "code",
-        "count",
         "differentiated",
         "drew",
         "dropouts",
@@ -58,7 +52,6 @@ class Calls:
         "place",
         "quiet",
         "reached",
-        "sole",
         "traced",
         "trainable_count",
         "trained",
@@ -66,21 +59,17 @@ class Calls:
     )
 
     def __init__(self, module: Any, frame: FrameType, *, training: bool, grad_enabled: bool) -> None:
+        super().__init__()
         self._ref: ref[Any] | None = None
         self.kind = kinds.class_name(module)
         self.code: CodeType = frame.f_code
         self.lasti = frame.f_lasti
         self.training = training
         self.grad_enabled = grad_enabled
-        self.count = 0
         self.quiet = False
         """True if the next call is only counted."""
         self.anywhere = False
         """True if that call is counted whichever line makes it, and runs no other module."""
-        self.sole = False
-        """True if no other line has called the module."""
-        self.ask_at = 0
-        """The number of calls from which on it is asked again which line makes them."""
         self.layer: Calls | None = None
         """Calls of the first layer of a model whose `forward` is called by name."""
         self.module = 0
@@ -155,14 +144,8 @@ class Calls:
         """True if a call by this frame is made by the line that made the others."""
         if self.lasti != frame.f_lasti or self.code is not frame.f_code:
             return False
-        if self.sole and self.count >= _SURE:
-            self.ask_at = self.count + _ASKED
+        self.ask_later()
         return True
-
-    def note_others(self, count: int) -> None:
-        """Notes how many lines call the module."""
-        self.sole = count == 1
-        self.ask_at = self.ask_at if self.sole else 0
 
     def follow_layer(self) -> None:
         """Takes over what only the first layer tells: how often, and until when."""
@@ -186,7 +169,7 @@ class Calls:
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
             told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
             differentiated > self.differentiated, self.hooked, self.trainable_count, self.dropouts, self.drew,
-            self.norms,
+            self.norms, self.layer is not None,
         )  # fmt: skip
 
 

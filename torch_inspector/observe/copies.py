@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import ExpressionFact
-from torch_inspector.observe.expressions import Scope, stores_in, tensor_or_shape
+from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import module_of
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import stores_in
 
 _FILLS = frozenset(
     ["fill_", "zero_", "add_", "sub_", "mul_", "div_", "copy_", "clamp_", "normal_", "uniform_", "masked_fill_",

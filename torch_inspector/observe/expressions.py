@@ -18,20 +18,26 @@ from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from torch_inspector.facts import ExpressionFact, ForwardFact, Place, Shape
 from torch_inspector.observe.kinds import fields_of, is_a
-from torch_inspector.observe.operands import Names
 from torch_inspector.observe.pairs import called, own_expressions
 from torch_inspector.observe.place import CodeFile, Places
-from torch_inspector.observe.shapes import UNKNOWN, Sized, Unknown, is_tensor, shape_of, together
+from torch_inspector.observe.seen import SeenNames, Spot
+from torch_inspector.observe.shapes import Sized, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import (
+    calls_in,
+    candidates,
+    given_in,
+    is_in_loop,
+    late_at,
+    loops_in,
+    stores_in,
+    target_of,
+)
 
 # Processor time for all of one cell; what is not reached is not said. 0.2 ms are spent as a rule; the first cell of a
 # session is read with cold caches.
 _BUDGET_S = 0.010
 _CALLS_DEEP, _SCOPES = 3, 30
-# Operators that somebody judges.
-_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
-# A cell with more is generated.
-_MOST = 200
 
 
 class _Framed(NamedTuple):
@@ -66,13 +72,6 @@ class Reading:
         """The same, parsed."""
         file = self.file_of(code)
         return file.tree if file is not None else None
-
-
-class Candidate(NamedTuple):
-    """An expression that may be a mistake, and the statement that it stands in."""
-
-    node: ast.AST
-    statement: ast.stmt
 
 
 @dataclass
@@ -114,7 +113,7 @@ class Scope:
     def looped(self) -> dict[str, Any]:
         """Variables of loops over a loader of tensors, as `xb` and `yb` in `for xb, yb in loader`."""
         found: dict[str, Any] = {}
-        for loop in _loops(self.node):
+        for loop in loops_in(self.node):
             target, source = loop.target, loop.iter
             while isinstance(source, ast.Call) and source.args and dotted(source.func) in {"enumerate", "tqdm"}:
                 if dotted(source.func) == "enumerate":
@@ -128,78 +127,14 @@ class Scope:
 
     def given(self, name: str) -> list[tuple[ast.expr, Scope]]:
         """What the text gives a name, here, where the function was called, or in an earlier cell."""
-        found = [(value, self) for value in _given_in(self.node).get(name, ())]
+        found = [(value, self) for value in given_in(self.node).get(name, ())]
         if self.caller is not None and name in self.arguments:
             found.append((self.arguments[name], self.caller))
         if found or self.function:
             return found
         trees = (file.tree for file in self.reading.places.latest() if file.tree is not None)
-        values = next((values for tree in trees if (values := _given_in(tree).get(name))), [])
+        values = next((values for tree in trees if (values := given_in(tree).get(name))), [])
         return [(value, self) for value in values]
-
-
-class Spot(NamedTuple):
-    """A statement in its scope."""
-
-    scope: ast.AST
-    line: int
-    in_loop: bool
-
-
-@dataclass
-class SeenNames(Names):
-    """Names at one expression: those that were given another value since then are not known, results of modules are."""
-
-    reading: Reading | None = None
-    file: CodeFile | None = None
-    late: frozenset[str] = frozenset()
-    before: Mapping[str, Shape] = field(default_factory=dict)
-    own: frozenset[str] = frozenset()
-    """Variables of a function, which are gone when it is done."""
-    looped: Mapping[str, Any] = field(default_factory=dict)
-    """Variables of loops over loaders that are known: their first length is not, and stands as -1."""
-    spot: Spot | None = None
-
-    def name(self, name: str) -> Any:
-        """What a variable stood for."""
-        if name in self.late:
-            return Sized(self.before[name]) if name in self.before else self._earlier(name)
-        if name in self.first or (name in self.own and name not in self.values and name not in self.given):
-            return self.looped[name] if name in self.looped else self._earlier(name)
-        value = super().name(name)
-        return self.looped.get(name, UNKNOWN) if type(value) is Unknown else value
-
-    def value(self, expression: ast.expr) -> Any:
-        """A live object, a `Sized`, or `UNKNOWN`."""
-        if type(expression) is ast.Compare and len(expression.ops) == 1:
-            one, two = (shape_of(self.value(side)) for side in (expression.left, expression.comparators[0]))
-            return together(one, two) if one is not None and two is not None else UNKNOWN
-        value = super().value(expression)
-        if type(value) is Unknown and type(expression) is ast.Call and self.reading is not None:
-            return self._made(expression)
-        return value
-
-    def _earlier(self, name: str) -> Any:
-        """What the last statement before this one gave a name that is given several values, if that one surely ran."""
-        if self.spot is None or self.spot.in_loop:
-            return UNKNOWN
-        lines = [line for line in stores_in(self.spot.scope).get(name, ()) if line < self.spot.line]
-        given = plain_stores(self.spot.scope).get((name, max(lines))) if lines else None
-        if given is None:
-            return UNKNOWN if lines else self.first.get(name, UNKNOWN)
-        kept = self.spot, self.late, self.before
-        self.spot = self.spot._replace(line=given.lineno)
-        self.late, self.before = (self.late, {}) if self.own else (late_at(self.spot.scope, given.lineno), {})
-        try:
-            return self.value(given.value)
-        finally:
-            self.spot, self.late, self.before = kept
-
-    def _made(self, call: ast.Call) -> Any:
-        if self.reading is None or self.file is None:
-            return UNKNOWN
-        shape = self.reading.made.get((self.file.cell, call.lineno + self.file.offset, dotted(call.func)))
-        return Sized(shape) if shape else UNKNOWN
 
 
 Judge = Callable[[Scope, ast.AST, ast.stmt], Iterator[ExpressionFact]]
@@ -273,7 +208,7 @@ def _at(scope: Scope, statement: ast.stmt) -> SeenNames:
     """The names as they were at an expression."""
     names = scope.names
     names.looped = names.looped or scope.looped
-    line, once = statement.lineno, not _in_loop(scope.node, statement)
+    line, once = statement.lineno, not is_in_loop(scope.node, statement)
     names.spot = Spot(scope.node, line, in_loop=not once)
     if scope.function:
         return names
@@ -286,36 +221,6 @@ def _at(scope: Scope, statement: ast.stmt) -> SeenNames:
     return names
 
 
-@lru_cache(maxsize=64)
-def stores_in(scope: ast.AST) -> dict[str, list[int]]:
-    """Lines that give each name a value, in a scope; those of functions inside it have their own names."""
-    found: dict[str, list[int]] = {}
-    for node in own_expressions(scope):
-        if type(node) is ast.Name and type(node.ctx) is not ast.Load:
-            found.setdefault(node.id, []).append(node.lineno)
-    return found
-
-
-def late_at(scope: ast.AST, line: int) -> frozenset[str]:
-    """Names that a line of the scope, or a later one, gives a value."""
-    return frozenset(name for name, lines in stores_in(scope).items() if max(lines) >= line)
-
-
-@lru_cache(maxsize=64)
-def plain_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
-    """Statements `name = …` that run whenever the scope does, by name and line; those in branches and loops may not."""
-    found: dict[tuple[str, int], ast.Assign] = {}
-    blocks = [getattr(scope, "body", [])]
-    while blocks:
-        block = blocks.pop()
-        for one in block if isinstance(block, list) else []:  # the body of a lambda is one expression
-            if isinstance(one, ast.With):
-                blocks.append(one.body)
-            elif isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):
-                found[one.targets[0].id, one.lineno] = one
-    return found
-
-
 def _batch_shapes(loader: Any) -> list[Shape]:
     """Shapes of the parts of a batch; none unless the loader is a plain one over a `TensorDataset`."""
     if not is_a(loader, DataLoader) or fields_of(loader).get("collate_fn") is not default_collate:
@@ -324,79 +229,6 @@ def _batch_shapes(loader: Any) -> list[Shape]:
     tensors = fields_of(dataset).get("tensors") if is_a(dataset, TensorDataset) else None
     shapes = [shape_of(one) for one in tensors] if type(tensors) is tuple else []
     return [(-1, *shape[1:]) for shape in shapes if shape]
-
-
-@lru_cache(maxsize=64)
-def _loops(scope: ast.AST) -> tuple[ast.For, ...]:
-    return tuple(node for node in own_expressions(scope) if type(node) is ast.For)
-
-
-@lru_cache(maxsize=64)
-def _looped(scope: ast.AST) -> frozenset[int]:
-    loops = [node for node in own_expressions(scope) if isinstance(node, ast.For | ast.While)]
-    return frozenset(id(inner) for loop in loops for inner in ast.walk(loop) if isinstance(inner, ast.stmt))
-
-
-def _in_loop(scope: ast.AST, statement: ast.stmt) -> bool:
-    return id(statement) in _looped(scope)
-
-
-@lru_cache(maxsize=64)
-def _given_in(scope: ast.AST) -> dict[str, list[ast.expr]]:
-    found: dict[str, list[ast.expr]] = {}
-    for node in own_expressions(scope):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                for name, value in _parts(target, node.value):
-                    found.setdefault(name, []).append(value)
-    return found
-
-
-def _parts(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """Names of a target with the part of the value that each is given, or all of it."""
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif isinstance(target, ast.Tuple | ast.List):
-        same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
-        for i, one in enumerate(target.elts):
-            yield from _parts(one, cast("Any", value).elts[i] if same else value)
-
-
-@lru_cache(maxsize=64)
-def calls_in(scope: ast.AST) -> tuple[ast.Call, ...]:
-    """Calls of a scope, those of functions inside it left out."""
-    return tuple(node for node in own_expressions(scope) if type(node) is ast.Call)[:_MOST]
-
-
-@lru_cache(maxsize=128)
-def candidates(scope: ast.AST) -> tuple[Candidate, ...]:
-    """Expressions of a scope that somebody may judge, in the order of the text."""
-    found: list[Candidate] = []
-    stack: list[tuple[ast.AST, ast.stmt | None]] = [(child, None) for child in ast.iter_child_nodes(scope)]
-    while stack:
-        node, statement = stack.pop()
-        statement = node if isinstance(node, ast.stmt) else statement
-        if statement is not None and _may_matter(node):
-            found.append(Candidate(node, statement))
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend((child, statement) for child in ast.iter_child_nodes(node))
-    return tuple(sorted(found, key=lambda one: getattr(one.node, "lineno", 0))[:_MOST])
-
-
-def _may_matter(node: ast.AST) -> bool:
-    if type(node) is ast.BinOp:
-        return type(node.op) in _OPERATORS
-    if type(node) is ast.Subscript:
-        # `x[:, numbers]`, `x[torch.arange(n), 2]`: other subscripts are many, and nobody judges them.
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
-        return len(parts) == 2 and isinstance(parts[0], ast.Slice | ast.Call) and type(node.ctx) is ast.Load  # noqa: PLR2004
-    return type(node) in (ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For)
-
-
-def target_of(statement: ast.stmt) -> str:
-    """The one variable that a statement gives its value."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return dotted(targets[0]) if len(targets) == 1 and targets[0] is not None else ""
 
 
 def tensor_or_shape(value: Any) -> bool:

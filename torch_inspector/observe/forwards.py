@@ -125,7 +125,7 @@ class ForwardWatch:
 
     def counts(self) -> tuple[CountFact, ...]:
         """How often each kind of module was called from each line."""
-        return counts_of(list(self._state.calls.values()))
+        return counts_of([calls for calls in self._state.calls.values() if calls.layer is None])
 
     def called(self) -> frozenset[int]:
         """Keys of the modules that were called."""
@@ -144,7 +144,8 @@ class ForwardWatch:
         def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: C901
             # What the original does, instead of it: nested modules have all the depth that they had.
             run = (module._compiled_call_impl or module._call_impl) if plain else original.__get__(module)
-            if state.passing or _is_compiling():
+            # In this order: what traced code reads is guarded, and compiled again when it changes.
+            if _is_compiling() or state.passing:
                 try:
                     return run(*args, **kwargs)
                 except BaseException as error:
@@ -260,7 +261,7 @@ class ForwardWatch:
         same = [one for one in self._state.calls.values() if one.module == calls.module]
         plain = not (calls.parameter_keys or calls.inside.awake or calls.inside.asleep)
         for one in same:
-            one.note_others(len(same))
+            one.note_lines(len(same))
             one.anywhere = plain and len(same) == 1 and not kinds.fields_of(module).get("_modules")
 
     def _inside(self, module: Any, key: int) -> layers.Inside:

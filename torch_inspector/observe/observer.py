@@ -166,8 +166,8 @@ class TorchObserver:
         text = source.source_trace(cell)
         if recorder is None:
             return text
-        forwards = self._forwards.facts()
         counts = recorder.counts() + self._forwards.counts()
+        forwards = self._forwards.facts()
         self._remember(forwards)
         return replace(
             text,

@@ -7,6 +7,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import CountFact, Place
+from torch_inspector.observe.callsite import CallSite
 
 if TYPE_CHECKING:
     from torch_inspector.failures import Failures
@@ -16,22 +17,18 @@ if TYPE_CHECKING:
     from torch_inspector.observe.place import Places
 
 
-class Site:
+class Site(CallSite):
     """One line (more exactly, one call in it) from which one kind of call is made."""
 
-    __slots__ = ("ask_at", "code", "count", "growing", "kind", "known_as", "lasti", "name", "owner", "place", "sole")
+    __slots__ = ("code", "growing", "kind", "known_as", "lasti", "name", "owner", "place")
 
     def __init__(self, kind: str, place: Place, name: str = "", owner: int = 0) -> None:
+        super().__init__()
         self.kind = kind
         self.place = place
         self.name = name
         self.known_as = ""
         """What the code there calls the optimizer."""
-        self.count = 0
-        self.sole = False
-        """True if no other line makes calls of this kind."""
-        self.ask_at = 0
-        """The number of calls from which on it is asked again which line makes them."""
         self.growing = 0
         """Nodes of the last graph of a backward call there, while each is kept and larger than the one before."""
         self.owner = owner

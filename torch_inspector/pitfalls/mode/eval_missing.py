@@ -175,6 +175,6 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
             Evidence("module", f"{name} ({call.kind})"),
             Evidence("layers in train mode", layers),
             Evidence("gradients recorded", "yes" if call.grad_enabled else "no"),
-            Evidence("calls from this line", call.count, "count"),
+            *(() if call.by_name else (Evidence("calls from this line", call.count, "count"),)),
         ),
     )

@@ -81,13 +81,15 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
 
 
 def _only_view(run: Run) -> tuple[int, int | None] | None:
-    """Line and cell of the only view in the text of this cell, or else of the cells before."""
+    """Line and cell of the only view in the text of this cell, or else in functions of the cells before."""
     own = _views_in(run.cell)
-    before = {cell.source: _views_in(cell) for cell in (past.cell for past in run.earlier)}
+    before = {cell.source: _views_in(cell, functions=True) for cell in (past.cell for past in run.earlier)}
     views = own or [view for found in before.values() for view in found]
     return views[0] if len(views) == 1 else None
 
 
-def _views_in(cell: Cell) -> list[tuple[int, int | None]]:
+def _views_in(cell: Cell, *, functions: bool = False) -> list[tuple[int, int | None]]:
+    """Lines with a view; only indented ones, which may run again, if asked for those of functions."""
     lines = enumerate(cell.source.splitlines(), 1)
-    return [(number, cell.number) for number, line in lines if any(method in line for method in _METHODS)]
+    wanted = [(n, line) for n, line in lines if not functions or line[:1].isspace()]
+    return [(number, cell.number) for number, line in wanted if any(method in line for method in _METHODS)]

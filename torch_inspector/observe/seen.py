@@ -1,0 +1,82 @@
+"""Names as they were at one statement of a cell that is done."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch_inspector.facts import Shape
+from torch_inspector.observe.operands import Names
+from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.shapes import UNKNOWN, Sized, Unknown, shape_of, together
+from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import late_at, plain_stores, stores_in
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.expressions import Reading
+
+
+class Spot(NamedTuple):
+    """A statement in its scope."""
+
+    scope: ast.AST
+    line: int
+    in_loop: bool
+
+
+@dataclass
+class SeenNames(Names):
+    """Names at one expression: those that were given another value since then are not known, results of modules are."""
+
+    reading: Reading | None = None
+    file: CodeFile | None = None
+    late: frozenset[str] = frozenset()
+    before: Mapping[str, Shape] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
+    """Variables of a function, which are gone when it is done."""
+    looped: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of loops over loaders that are known: their first length is not, and stands as -1."""
+    spot: Spot | None = None
+
+    def name(self, name: str) -> Any:
+        """What a variable stood for."""
+        if name in self.late:
+            return Sized(self.before[name]) if name in self.before else self._earlier(name)
+        if name in self.first or (name in self.own and name not in self.values and name not in self.given):
+            return self.looped[name] if name in self.looped else self._earlier(name)
+        value = super().name(name)
+        return self.looped.get(name, UNKNOWN) if type(value) is Unknown else value
+
+    def value(self, expression: ast.expr) -> Any:
+        """A live object, a `Sized`, or `UNKNOWN`."""
+        if type(expression) is ast.Compare and len(expression.ops) == 1:
+            one, two = (shape_of(self.value(side)) for side in (expression.left, expression.comparators[0]))
+            return together(one, two) if one is not None and two is not None else UNKNOWN
+        value = super().value(expression)
+        if type(value) is Unknown and type(expression) is ast.Call and self.reading is not None:
+            return self._made(expression)
+        return value
+
+    def _earlier(self, name: str) -> Any:
+        """What the last statement before this one gave a name that is given several values, if that one surely ran."""
+        if self.spot is None or self.spot.in_loop:
+            return UNKNOWN
+        lines = [line for line in stores_in(self.spot.scope).get(name, ()) if line < self.spot.line]
+        given = plain_stores(self.spot.scope).get((name, max(lines))) if lines else None
+        if given is None:
+            return UNKNOWN if lines else self.first.get(name, UNKNOWN)
+        kept = self.spot, self.late, self.before
+        self.spot = self.spot._replace(line=given.lineno)
+        self.late, self.before = (self.late, {}) if self.own else (late_at(self.spot.scope, given.lineno), {})
+        try:
+            return self.value(given.value)
+        finally:
+            self.spot, self.late, self.before = kept
+
+    def _made(self, call: ast.Call) -> Any:
+        if self.reading is None or self.file is None:
+            return UNKNOWN
+        shape = self.reading.made.get((self.file.cell, call.lineno + self.file.offset, dotted(call.func)))
+        return Sized(shape) if shape else UNKNOWN

@@ -1,0 +1,129 @@
+"""What the text of a scope does: which names it gives values, its loops and calls, its expressions to be judged."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+from torch_inspector.observe.pairs import own_expressions
+from torch_inspector.observe.source import dotted
+
+# Operators that somebody judges.
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+# A cell with more is generated.
+_MOST = 200
+
+
+class Candidate(NamedTuple):
+    """An expression that may be a mistake, and the statement that it stands in."""
+
+    node: ast.AST
+    statement: ast.stmt
+
+
+@lru_cache(maxsize=64)
+def stores_in(scope: ast.AST) -> dict[str, list[int]]:
+    """Lines that give each name a value, in a scope; those of functions inside it have their own names."""
+    found: dict[str, list[int]] = {}
+    for node in own_expressions(scope):
+        if type(node) is ast.Name and type(node.ctx) is not ast.Load:
+            found.setdefault(node.id, []).append(node.lineno)
+    return found
+
+
+def late_at(scope: ast.AST, line: int) -> frozenset[str]:
+    """Names that a line of the scope, or a later one, gives a value."""
+    return frozenset(name for name, lines in stores_in(scope).items() if max(lines) >= line)
+
+
+@lru_cache(maxsize=64)
+def plain_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
+    """Statements `name = …` that run whenever the scope does, by name and line; those in branches and loops may not."""
+    found: dict[tuple[str, int], ast.Assign] = {}
+    blocks = [getattr(scope, "body", [])]
+    while blocks:
+        block = blocks.pop()
+        for one in block if isinstance(block, list) else []:  # the body of a lambda is one expression
+            if isinstance(one, ast.With):
+                blocks.append(one.body)
+            elif isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):
+                found[one.targets[0].id, one.lineno] = one
+    return found
+
+
+@lru_cache(maxsize=64)
+def loops_in(scope: ast.AST) -> tuple[ast.For, ...]:
+    """`for` loops of a scope."""
+    return tuple(node for node in own_expressions(scope) if type(node) is ast.For)
+
+
+@lru_cache(maxsize=64)
+def _statements_in_loops(scope: ast.AST) -> frozenset[int]:
+    loops = [node for node in own_expressions(scope) if isinstance(node, ast.For | ast.While)]
+    return frozenset(id(inner) for loop in loops for inner in ast.walk(loop) if isinstance(inner, ast.stmt))
+
+
+def is_in_loop(scope: ast.AST, statement: ast.stmt) -> bool:
+    """True for a statement of a scope that runs again and again."""
+    return id(statement) in _statements_in_loops(scope)
+
+
+@lru_cache(maxsize=64)
+def given_in(scope: ast.AST) -> dict[str, list[ast.expr]]:
+    """Right sides that a scope assigns to each name, the parts of tuples one by one."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in own_expressions(scope):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                for name, value in _parts(target, node.value):
+                    found.setdefault(name, []).append(value)
+    return found
+
+
+def _parts(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Names of a target with the part of the value that each is given, or all of it."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List):
+        same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
+        for i, one in enumerate(target.elts):
+            yield from _parts(one, cast("Any", value).elts[i] if same else value)
+
+
+@lru_cache(maxsize=64)
+def calls_in(scope: ast.AST) -> tuple[ast.Call, ...]:
+    """Calls of a scope, those of functions inside it left out."""
+    return tuple(node for node in own_expressions(scope) if type(node) is ast.Call)[:_MOST]
+
+
+@lru_cache(maxsize=128)
+def candidates(scope: ast.AST) -> tuple[Candidate, ...]:
+    """Expressions of a scope that somebody may judge, in the order of the text."""
+    found: list[Candidate] = []
+    stack: list[tuple[ast.AST, ast.stmt | None]] = [(child, None) for child in ast.iter_child_nodes(scope)]
+    while stack:
+        node, statement = stack.pop()
+        statement = node if isinstance(node, ast.stmt) else statement
+        if statement is not None and _may_matter(node):
+            found.append(Candidate(node, statement))
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            stack.extend((child, statement) for child in ast.iter_child_nodes(node))
+    return tuple(sorted(found, key=lambda one: getattr(one.node, "lineno", 0))[:_MOST])
+
+
+def _may_matter(node: ast.AST) -> bool:
+    if type(node) is ast.BinOp:
+        return type(node.op) in _OPERATORS
+    if type(node) is ast.Subscript:
+        # `x[:, numbers]`, `x[torch.arange(n), 2]`: other subscripts are many, and nobody judges them.
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        return len(parts) == 2 and isinstance(parts[0], ast.Slice | ast.Call) and type(node.ctx) is ast.Load  # noqa: PLR2004
+    return type(node) in (ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For)
+
+
+def target_of(statement: ast.stmt) -> str:
+    """The one variable that a statement gives its value."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return dotted(targets[0]) if len(targets) == 1 and targets[0] is not None else ""
