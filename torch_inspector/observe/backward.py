@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Backward calls of one line whose graph is read; fewer where an optimizer steps after each.
 _FIRST_GRAPHS, _FIRST_STEPPED = 3, 2
-# Of the calls that are only counted, one in seven or eight (a mask of bits) is marked: steps look longer, never shorter.
+# Of calls that are only counted, one in seven or eight (a mask of bits) is marked: steps look longer, never shorter.
 _UNMARKED = 7
 _Given = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments of a call as given."""
