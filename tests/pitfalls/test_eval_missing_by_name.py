@@ -45,5 +45,6 @@ def test_silent(cells):
 
 def test_a_class_that_calls_forward_of_its_part_is_one_call():
     whole = "class Whole(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.part = net\n"
-    whole += "    def forward(self, x):\n        return self.part.forward(x)\nwhole = Whole().eval()"
-    assert not any(findings_of(whole, "with torch.no_grad():\n    whole(torch.rand(2, 5))"))
+    whole += "    def forward(self, x):\n        return self.part.forward(x)\nwhole = Whole()"
+    *_, found = findings_of(whole, "with torch.no_grad():\n    guess = whole(torch.rand(2, 5))")
+    assert [(one.slug, one.subject) for one in found] == [("eval-missing", "whole")]
