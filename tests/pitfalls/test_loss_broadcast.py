@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import findings_in
+from tests.cells import a_notebook, findings_in
 
 SETUP = """\
 import torch
@@ -126,3 +126,16 @@ def test_weights_that_meet_a_column(loss):
 )
 def test_weights_that_fit(loss):
     assert not findings_in(WEIGHTS, f"loss = {loss}\nloss.backward()", fails=False)
+
+
+def test_the_fix_is_written_with_names_that_exist():
+    code = (
+        "import torch\nfrom torch import nn\nmodel = nn.Linear(3, 1)\n"
+        "rooms, price = torch.rand(64, 3), torch.rand(64)\n"
+        "predicted = model(rooms)\nloss = ((predicted - price) ** 2).mean()\nloss.backward()"
+    )
+    with a_notebook() as notebook:
+        (finding,) = notebook.run(code).findings
+        assert finding.fix.startswith("price = price.unsqueeze(1)")
+        notebook.run(finding.fix)
+        assert notebook.errors[-1] is None

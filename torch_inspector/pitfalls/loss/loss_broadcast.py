@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, PatternFact, Place, Run
+from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Shape
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -25,8 +25,6 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
     result, first, second = pattern.shapes[:3]
     loss = f"`{backward.root}`" if backward.root else "the loss"
     other = pattern.operands[0] if pattern.operands else ""
-    vector = other if other and len(second) == 1 else "target"
-    column = other if other and len(second) != 1 else "prediction"
     n, product = max(result, default=0), "MulBackward0" in pattern.nodes
     how = (
         f"a row met a column where {_named(other)} was computed"
@@ -40,7 +38,7 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
             f"{'of which each is weighted by all others' if product else 'and the best answer becomes a constant'}."
         ),
         subject=backward.root,
-        fix=_fix(column, vector) if second != result else _fix_of_target(other),
+        fix=_fix(other, second) if second != result else _fix_of_target(other),
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         evidence=(
@@ -52,10 +50,15 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
     )
 
 
-def _fix(column: str, vector: str) -> str:
-    if column.replace(".", "").isidentifier():
-        return f"{column} = {column}.squeeze(1)  # or {vector}.unsqueeze(1): both sides need the same shape"
-    return f"{column}.squeeze(1)  # in place of {column}: both sides need the same shape"
+def _fix(other: str, shape: Shape) -> str:
+    """What to do with the side whose name is known; of the other one it is not."""
+    if not other:
+        return "# .squeeze(1) on the prediction, or .unsqueeze(1) on the target: both sides need the same shape"
+    change = ".unsqueeze(1)" if len(shape) == 1 else ".squeeze(1)"
+    opposite = ".squeeze(1)" if len(shape) == 1 else ".unsqueeze(1)"
+    if other.replace(".", "").isidentifier():
+        return f"{other} = {other}{change}  # or {opposite} on what it meets: both sides need the same shape"
+    return f"{other}{change}  # in place of {other}, or {opposite} on what it meets"
 
 
 def _named(other: str) -> str:
