@@ -462,9 +462,7 @@ def test_compiling_warns_of_nothing_new(name, compiled):
     assert watched[name]["warnings"] == plain[name]["warnings"]
 
 
-AGAIN = dict.fromkeys(
-    ["mode switched inside", "zero_grad inside", "grad inside", "layer by __call__, also inside a model"], GUARDS
-)
+AGAIN = dict.fromkeys(["mode switched inside", "zero_grad inside", "grad inside"], GUARDS)
 
 
 @pytest.mark.parametrize("name", marked(AGAIN))
@@ -622,12 +620,12 @@ def test_a_look_while_another_thread_is_in_backward():
     program = f"""
         import time
         run({BACKGROUND!r})
-        end, cells = time.time() + 4, 0
-        while time.time() < end:
+        least, most, cells, names = time.time() + 4, time.time() + 60, 0, notebook.shell.user_ns
+        while time.time() < least or (min(cells, names["count"]) <= 5 and time.time() < most):
             run("y = 1" if cells % 2 else "z = nn.Linear(3, 2)(torch.ones(4, 3)).sum(); z.backward()")
             cells += 1
         run("stop = True; thread.join()")
-        assert cells > 5 and notebook.shell.user_ns["count"] > 5
+        assert cells > 5 and names["count"] > 5
         print("alive")
     """
     assert "alive" in in_a_process(program)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import thread_time
@@ -17,10 +15,11 @@ from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.calls import Calls, counts_of
 from torch_inspector.observe.direct import called_by_name
 from torch_inspector.observe.modes import ModeWatch
+from torch_inspector.observe.module_call import CallState, is_plain, wrap_call
 from torch_inspector.observe.outputs import main_tensor
 from torch_inspector.observe.repeated import repeated_facts
 from torch_inspector.observe.waiting import Waiting
-from torch_inspector.observe.wrapper import Patch, unframe
+from torch_inspector.observe.wrapper import Patch
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader
@@ -37,30 +36,6 @@ _BUILDS_KEPT = 16
 # Modules of one class that one line calls, each for the first time, after which the next one is nothing new.
 _NEWS_KEPT = 8
 
-# Looked up once: the wrapper of `Module.__call__` runs for every layer of every step.
-_is_compiling = torch.compiler.is_dynamo_compiling
-_is_grad_enabled = torch.is_grad_enabled
-_get_ident = threading.get_ident
-_getframe = sys._getframe
-
-
-class _State:
-    """What the wrapper of `Module.__call__` reads, flat and in slots."""
-
-    __slots__ = ("calls", "latest", "passing", "thread", "watching")
-
-    def __init__(self) -> None:
-        self.watching = False
-        self.passing = True
-        """True while calls are only passed on: inside another module, and between cells."""
-        self.thread = 0
-        self.calls: dict[tuple[Any, ...], Calls] = {}
-        self.latest: dict[int, Calls] = {}
-        """For each module, by address, the entry that its next call is only counted in, if it comes from there.
-
-        Emptied whenever a mode changes or a parameter is found to be trained; a module that dies takes its entry along.
-        """
-
 
 class ForwardWatch:
     """Records one cell's calls of modules while it is open."""
@@ -69,7 +44,7 @@ class ForwardWatch:
         self._ledger = ledger
         self._reader = reader
         self._recorder: Recorder | None = None
-        self._state = _State()
+        self._state = CallState()
         self._waiting: list[Waiting] = []
         self._sites: dict[Any, Site] = {}
         self._insides: dict[int, tuple[int, layers.Inside]] = {}
@@ -86,7 +61,9 @@ class ForwardWatch:
         self.new_model: Callable[[], None] = lambda: None
         """Called when a module with parameters is called for the first time in the cell."""
         self.patches = (
-            Patch(torch.nn.Module, "__call__", self._wrap_call, replaces=_is_plain),
+            Patch(
+                torch.nn.Module, "__call__", lambda original: wrap_call(original, self._state, self), replaces=is_plain
+            ),
             *self._modes.patches,
         )
 
@@ -137,65 +114,17 @@ class ForwardWatch:
 
     # calls ------------------------------------------------------------------
 
-    def _wrap_call(self, original: Callable[..., Any]) -> Callable[..., Any]:  # noqa: C901  (a function would cost)
-        # Runs for every layer of every step with cold caches: all that it does costs several times what it seems to.
-        state, latest, plain = self._state, self._state.latest.get, _is_plain(original)
+    def _wrap_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        return wrap_call(original, self._state, self)
 
-        def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:  # noqa: C901
-            # What the original does, instead of it: nested modules have all the depth that they had.
-            run = (module._compiled_call_impl or module._call_impl) if plain else original.__get__(module)
-            # In this order: what traced code reads is guarded, and compiled again when it changes.
-            if _is_compiling() or state.passing:
-                try:
-                    return run(*args, **kwargs)
-                except BaseException as error:
-                    unframe(error)
-                    raise
-            known = latest(id(module))
-            if known is not None and known.anywhere:
-                known.count += 1
-                try:
-                    return run(*args, **kwargs)
-                except BaseException as error:
-                    unframe(error)
-                    raise
-            try:
-                if known is not None and (
-                    known.grad_enabled is not _is_grad_enabled()
-                    or (known.count >= known.ask_at and not known.comes_from(_getframe(1)))
-                ):
-                    known = None
-            except ValueError:  # a thread that Python has not started may have no such frame
-                known = None
-            looked, owned = None, known is not None or _get_ident() == state.thread
-            try:
-                if known is not None:
-                    known.count += 1
-                    state.passing = True
-                elif owned:
-                    state.passing = True
-                    looked = self._enter(module, args, _getframe(1))
-                result = run(*args, **kwargs)
-            except BaseException as error:
-                unframe(error)
-                raise
-            finally:
-                if owned:
-                    state.passing = not state.watching
-            if looked is not None:
-                self._leave(looked, args, result)
-            return result
-
-        return call
-
-    def _enter(self, module: Any, args: tuple[Any, ...], frame: FrameType) -> Calls | None:
+    def enter(self, module: Any, args: tuple[Any, ...], frame: FrameType) -> Calls | None:
         """Counts a call that is not like the one before; gives its entry if its result is looked at."""
         recorder, state = self._recorder, self._state
         if recorder is None or torch.compiler.is_compiling():
             return None
         looked = None
         with recorder.failures.guard("forward"), private.unseen():
-            grad_enabled = _is_grad_enabled()
+            grad_enabled = torch.is_grad_enabled()
             training = kinds.fields_of(module).get("training") is True
             inside = self._inside(module, recorder.keys.of(module))
             key = (recorder.keys.of(module), id(frame.f_code), frame.f_lasti, training, grad_enabled, inside)
@@ -280,7 +209,8 @@ class ForwardWatch:
         calls.traced = private.is_traced()
         self._waiting = [one for one in self._waiting if one.calls is not calls or not one.settle()]
 
-    def _leave(self, calls: Calls, args: tuple[Any, ...], result: Any) -> None:
+    def leave(self, calls: Calls, args: tuple[Any, ...], result: Any) -> None:
+        """Looks at the result of a call that `enter` gave the entry of."""
         recorder = self._recorder
         if recorder is None:
             return
@@ -340,9 +270,3 @@ class ForwardWatch:
                 if not calls.trained:
                     calls.quiet = False
                     self._state.latest.clear()
-
-
-def _is_plain(original: Callable[..., Any]) -> bool:
-    """True if this is torch's own `Module.__call__`, which does nothing but hand on to one of two methods."""
-    code = getattr(original, "__code__", None)
-    return code is not None and code.co_names == ("_compiled_call_impl", "_call_impl")
