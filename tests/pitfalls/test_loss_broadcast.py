@@ -139,3 +139,32 @@ def test_the_fix_is_written_with_names_that_exist():
         assert finding.fix.startswith("price = price.unsqueeze(1)")
         notebook.run(finding.fix)
         assert notebook.errors[-1] is None
+
+
+UNREAD = """\
+import warnings
+import torch
+from torch import nn
+warnings.simplefilter("default")
+torch.manual_seed(0)
+critic, later = nn.Linear(4, 3), nn.Linear(4, 3)
+def td_loss(batch, gamma=0.99):
+    state, action, reward, following = batch
+    known = critic(state).gather(1, action)
+    target = reward{reward} + gamma * later(following).max(1{keep})[0].detach()
+    return nn.functional.mse_loss(known, target)"""
+UNREAD_STEP = """\
+batch = torch.randn(9, 4), torch.ones(9, 1).long(), torch.randn(9), torch.randn(9, 4)
+loss = td_loss(batch)
+loss.backward()"""
+
+
+def test_sides_that_the_text_does_not_tell_are_told_by_torch():
+    (finding,) = findings_in(UNREAD.format(reward="", keep=""), UNREAD_STEP, fails=False)
+    assert (finding.slug, finding.line) == ("loss-broadcast", 2)
+    assert "compares (9, 1) with (9,)" in finding.message
+
+
+def test_sides_that_the_text_does_not_tell_and_fit():
+    code = UNREAD.format(reward="[:, None]", keep=", keepdim=True")
+    assert not findings_in(code, UNREAD_STEP, fails=False)
