@@ -180,15 +180,17 @@ def _read_call(names: Names, node: ast.Call) -> Any:
     """The few methods that say what shape they make, also in their form `torch.abs(x)`."""
     if type(node.func) is ast.Attribute and node.func.attr in _REDUCES and (rows := _rows_of(names, node)) is not None:
         return rows
-    if type(node.func) is not ast.Attribute or (node.keywords and node.func.attr not in SAME_SHAPE):
+    others = any(keyword.arg != "dim" for keyword in node.keywords)
+    if type(node.func) is not ast.Attribute or (others and node.func.attr not in SAME_SHAPE):
         return _read_length(names, node)
-    if node.func.attr == "size" and len(node.args) <= 1:
-        return _read_size(names, node.func.value, node.args)
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dim")]
+    if node.func.attr == "size" and len(arguments) <= 1:
+        return _read_size(names, node.func.value, arguments)
     layer = names.value(node.func) if len(node.args) == 1 else UNKNOWN
     if type(layer) is nn.Linear:
         shape = shape_of(names.value(node.args[0]))
         return Sized((*shape[:-1], layer.out_features)) if shape else UNKNOWN
-    owner, arguments = names.value(node.func.value), list(node.args)
+    owner = names.value(node.func.value)
     if is_a(owner, ModuleType):
         known = attribute(owner, "__name__") in ("torch", "torch.nn.functional")
         return _read_function(names, node.func.attr, arguments) if known and arguments else UNKNOWN
