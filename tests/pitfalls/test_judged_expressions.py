@@ -25,6 +25,21 @@ VIEW = {
         "def first(t):\n    t = t.float()\n    t = t.view(2, 3, 8, 6)\n    return t\nfirst(raw)",
         3,
     ),
+    "a map as a row of places": ("m = torch.rand(2, 6, 4, 5)\nplaces = m.view(2, 4 * 5, 6)", 2),
+    "a map as what is left": (
+        """class Places(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cut = nn.Conv2d(3, 8, 4, 4)
+    def forward(self, x):
+        f = self.cut(x)
+        n, c = f.shape[:2]
+        return f.view(n, -1, c).mean(1)
+cutter = Places()
+loss = cutter(torch.rand(2, 3, 20, 16)).square().mean()
+loss.backward()""",
+        8,
+    ),
     "names": ("batch, height, width, channels = raw.shape\nimages = raw.view(batch, channels, height, width)", 2),
     "numbers": ("images = raw.reshape(2, 3, 8, 6)", 1),
     "the same name": ("raw = raw.view(2, 3, 8, 6)", 1),
@@ -81,6 +96,9 @@ loss.backward()""",
     ),
 }
 VIEW_SILENT = {
+    "a map in order": "m = torch.rand(2, 6, 4, 5)\na = m.flatten(2).mT\nb = m.permute(0, 2, 3, 1).reshape(2, -1, 6)",
+    "merged heads": "a = torch.rand(2, 4, 7, 4).reshape(2, 28, 4)\nb = torch.rand(2, 4, 7, 8).reshape(2, 28, 8)",
+    "a map of one channel": "a = torch.rand(2, 1, 4, 5).view(2, -1, 1)\nb = torch.rand(2, 6, 4, 5).view(2, 6, -1)",
     "a lambda": "swap = lambda t: t.permute(0, 3, 1, 2).reshape(t.shape[0], t.shape[3], -1)\nz = swap(raw)",
     "permuted before": "b = raw\nb = b.permute(0, 3, 1, 2)\nb = b.reshape(2, 3, 8, 6)\nb = 0",
     "in a branch": "b = raw\nif b.dim() == 4:\n    b = b.permute(0, 3, 1, 2)\nb = b.reshape(2, 3, 8, 6)\nb = 0",

@@ -39,6 +39,16 @@ def is_regrouped(before: Shape, after: Shape) -> bool:
     return heads * size == features and min(heads, size, time) > 1 and time not in (heads, features)
 
 
+def is_turned(before: Shape, after: Shape) -> bool:
+    """True for (batch, channels, height, width) cut into (batch, height * width, channels), each from other places."""
+    if len(before) != 4 or len(after) != 3:  # noqa: PLR2004
+        return False
+    batch, channels, height, width = before
+    places = height * width
+    # Heads as many as each is wide may be merged with the time, which comes to the same sizes.
+    return after == (batch, places, channels) and min(places, channels) > 1 and channels not in (places, width)
+
+
 def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """A tensor that the text brings to its own sizes in another order."""
     source, sizes = _parts(node)
@@ -51,7 +61,7 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
     if shape is not None and after is not None and is_shuffled(shape, after, least):
         text = ast.unparse(source)
         yield scope.fact(SHUFFLED, node, statement, names=(text,), shapes=(shape, after), detail=_order(shape, after))
-    elif shape is not None and after is not None and is_regrouped(shape, after):
+    elif shape is not None and after is not None and (is_regrouped(shape, after) or is_turned(shape, after)):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after))
     elif after is None and _swaps(scope, source, sizes):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
@@ -123,7 +133,7 @@ def shuffled(walk: Walk) -> Iterator[PatternFact]:
             before, after = _input_shape(node), private.output_shape(node)
             if before is None or after is None:
                 continue
-            if is_regrouped(before, after):
+            if is_regrouped(before, after) or is_turned(before, after):
                 yield PatternFact(SHUFFLED, (kind, _maker(node)), (before, after))
             # Attention cuts (time, batch, features) into (time, batch * heads, size), which may be the same sizes.
             elif not is_shuffled(before, after):
