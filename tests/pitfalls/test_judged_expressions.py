@@ -96,6 +96,7 @@ loss.backward()""",
     ),
 }
 VIEW_SILENT = {
+    "capsules": "caps = nn.Conv2d(1, 16, 3)(torch.rand(2, 1, 6, 6)).view(2, 4, 4, -1)\ncaps.sum().backward()",
     "a map in order": "m = torch.rand(2, 6, 4, 5)\na = m.flatten(2).mT\nb = m.permute(0, 2, 3, 1).reshape(2, -1, 6)",
     "merged heads": "a = torch.rand(2, 4, 7, 4).reshape(2, 28, 4)\nb = torch.rand(2, 4, 7, 8).reshape(2, 28, 8)",
     "a map of one channel": "a = torch.rand(2, 1, 4, 5).view(2, -1, 1)\nb = torch.rand(2, 6, 4, 5).view(2, 6, -1)",
