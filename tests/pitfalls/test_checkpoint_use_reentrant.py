@@ -5,7 +5,7 @@ import warnings
 import pytest
 import torch
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import torch
@@ -112,3 +112,22 @@ def test_gradients_are_the_same():
         assert notebook.errors == [None]
     assert layer.weight.grad is not None
     assert torch.equal(layer.weight.grad, plain)
+
+
+LAYERS = """
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(5))
+    def forward(self, x):
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=True)
+        return x
+deep = Deep()
+"""
+
+
+def test_a_loop_over_layers_is_told_once_and_by_nothing_else():
+    (finding,) = findings_in(SETUP, LAYERS, "deep(data).mean().backward()", fails=True)
+    assert (finding.slug, finding.line) == ("checkpoint-use-reentrant", 8)
+    assert finding.message.startswith("5 blocks (`Linear` first) got no gradient")

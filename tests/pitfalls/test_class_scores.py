@@ -31,6 +31,16 @@ NLL = {
     ),
     "softmax": ("probs = F.softmax(net(x), dim=-1)\nloss = F.nll_loss(probs, y)\nloss.backward()", 2, "`probs`"),
     "kept only": ("probs = F.softmax(net(x), dim=-1)\nloss = F.nll_loss(probs, y)", 2, "`probs`"),
+    "divergence": (
+        "t = torch.rand(60, 5).softmax(1)\np = net(x).softmax(1)\nloss = F.kl_div(p, t)\nloss.backward()",
+        3,
+        "`kl_div` of `loss` was given probabilities from softmax in `p`",
+    ),
+    "divergence of two": (
+        "t = net(x + 1).softmax(1)\nloss = nn.KLDivLoss(reduction='sum')(net(x).softmax(1), t)\nloss.backward()",
+        2,
+        "`kl_div`",
+    ),
     "exp of logs": ("p = F.log_softmax(net(x), 1).exp()\nloss = nn.NLLLoss()(p, y)\nloss.backward()", 2, "`p`"),
     "sigmoid": ("p = torch.sigmoid(net(x))\nloss = nn.NLLLoss()(p, y)\nloss.backward()", 2, "`p`"),
     "raw": ("out = net(x)\nloss = nn.NLLLoss()(out, y)\nloss.backward()\nopt.step()", 2, "raw scores in `out`"),
@@ -61,6 +71,11 @@ NLL = {
     ),
 }
 NLL_SILENT = {
+    "a divergence": "t = torch.rand(60, 5).softmax(1)\nF.kl_div(F.log_softmax(net(x), 1), t).backward()",
+    "a log in a divergence": "t = torch.rand(60, 5)\nF.kl_div((net(x).softmax(1) + 1e-9).log(), t).backward()",
+    "a target that learns": "F.kl_div(torch.rand(60, 5).log(), net(x).softmax(1), reduction='sum').backward()",
+    "two of them": "p = net(x)\nF.kl_div(p.log_softmax(1), p.flip(1).softmax(1), reduction='sum').backward()",
+    "what only calculates so": "t = torch.rand(60, 5)\n(t - t * net(x).softmax(1)).sum().backward()",
     "logs": "loss = F.nll_loss(F.log_softmax(net(x), 1), y)\nloss.backward()\nopt.step()",
     "a layer of logs": "m = nn.Sequential(net, nn.LogSoftmax(1))\nnn.NLLLoss()(m(x), y).backward()\nopt.step()",
     "a log by hand": "loss = F.nll_loss(torch.log(net(x).softmax(1) + 1e-9), y)\nloss.backward()",
@@ -97,6 +112,11 @@ LOGITS = {
         3,
         "softmax",
     ),
+    "by hand": (
+        "p = 1 / (1 + torch.exp(-net(x)[:, 0]))\nloss = nn.BCEWithLogitsLoss()(p, yes)\nloss.backward()",
+        2,
+        "`p`",
+    ),
     "margin": ("p = net(x)[:, 0].sigmoid()\nloss = F.soft_margin_loss(p, yes * 2 - 1)\nloss.backward()", 2, "`p`"),
     "many labels": (
         "p = net(x).sigmoid()\nloss = F.multilabel_soft_margin_loss(p, F.one_hot(y, 5))\nloss.backward()",
@@ -115,6 +135,8 @@ LOGITS = {
     ),
 }
 LOGITS_SILENT = {
+    "a bounded score": "s = 6 / (1 + torch.exp(-net(x)[:, 0]))\nnn.BCEWithLogitsLoss()(s, yes).backward()",
+    "an inverse": "s = 1 / (1 + net(x)[:, 0].square())\nnn.BCEWithLogitsLoss()(s, yes).backward()",
     "scores": "loss = nn.BCEWithLogitsLoss()(net(x)[:, 0], yes)\nloss.backward()",
     "probabilities": "loss = nn.BCELoss()(net(x)[:, 0].sigmoid(), yes)\nloss.backward()",
     "a gate": "g = nn.Linear(10, 10)\nnn.BCEWithLogitsLoss()(net(x * g(x).sigmoid())[:, 0], yes).backward()",

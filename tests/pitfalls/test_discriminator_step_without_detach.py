@@ -68,3 +68,30 @@ def test_the_judge_goes_back_through_the_maker(code):
 )
 def test_where_it_does_not_or_has_to(code):
     assert found(code) == []
+
+
+CRITIC = """\
+for _ in range(4):
+    for _ in range(3):
+        opt_d.zero_grad()
+        loss = D(G(torch.randn(16, 2)){}).mean() - D(real).mean()
+        loss.backward()
+        opt_d.step()
+    opt_g.zero_grad()
+    loss = -D(G(torch.randn(16, 2))).mean()
+    loss.backward()
+    opt_g.step()"""
+
+
+def test_a_critic_that_steps_several_times():
+    (finding,) = found(CRITIC.format(""))
+    assert (finding.subject, finding.line) == ("G", 5)
+    assert not found(CRITIC.format(".detach()"))
+
+
+def test_a_part_that_steps_every_other_time():
+    code = (
+        "for i in range(8):\n    opt_d.zero_grad(); opt_g.zero_grad()\n    loss = D(G(z)).pow(2).mean()\n"
+        "    loss.backward()\n    opt_d.step()\n    if i % 2:\n        opt_g.step()"
+    )
+    assert not found(code)

@@ -69,3 +69,19 @@ def test_other_libraries_are_left_alone():
     with a_notebook() as notebook:
         notebook.run("class Frame:\n    eval = 1\nframe = Frame()\nframe.eval;")
         assert notebook.findings() == []
+
+
+OWN = TRAINER.replace("score = Trainer(net).score()", "")
+
+
+def test_a_method_of_an_earlier_cell_is_judged_when_it_has_run():
+    first = "import torch\nfrom torch import nn\nx = torch.randn(16, 4)"
+    made = "one = Trainer(nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 2)))"
+    found = findings_in(first, OWN, made, "one.score();", "one.score();", slug="eval-not-called")
+    assert [(one.cell, one.line, one.severity) for one in found] == [(2, 6, "error")]
+
+
+def test_a_method_of_an_earlier_cell_that_does_not_matter():
+    first = "import torch\nfrom torch import nn\nx = torch.randn(16, 4)"
+    made = "one = Trainer(nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 2)).eval())"
+    assert not findings_in(first, OWN, made, "one.score();", slug="eval-not-called")

@@ -27,3 +27,16 @@ def test_a_mask_that_leaves_nothing_of_a_row():
 )
 def test_masks_that_do_what_they_are_for(cell):
     assert not found(cell)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "scores = scores.masked_fill(pad.bool(), -1e9)",
+        "def hide(s):\n    return s.masked_fill(pad.bool(), -1e9)\nhide(scores)",
+    ],
+)
+def test_a_number_that_torch_refuses(cell):
+    (finding,) = findings_in(SETUP, cell, slug="half-overflow", fails=True)
+    assert (finding.line, finding.subject) == (cell.count("\n") or 1, "s" if "def" in cell else "scores")
+    assert finding.fix.startswith(f"torch.finfo({finding.subject}.dtype).min")

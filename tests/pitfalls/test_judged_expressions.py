@@ -25,6 +25,21 @@ VIEW = {
         "def first(t):\n    t = t.float()\n    t = t.view(2, 3, 8, 6)\n    return t\nfirst(raw)",
         3,
     ),
+    "a map as a row of places": ("m = torch.rand(2, 6, 4, 5)\nplaces = m.view(2, 4 * 5, 6)", 2),
+    "a map as what is left": (
+        """class Places(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cut = nn.Conv2d(3, 8, 4, 4)
+    def forward(self, x):
+        f = self.cut(x)
+        n, c = f.shape[:2]
+        return f.view(n, -1, c).mean(1)
+cutter = Places()
+loss = cutter(torch.rand(2, 3, 20, 16)).square().mean()
+loss.backward()""",
+        8,
+    ),
     "names": ("batch, height, width, channels = raw.shape\nimages = raw.view(batch, channels, height, width)", 2),
     "numbers": ("images = raw.reshape(2, 3, 8, 6)", 1),
     "the same name": ("raw = raw.view(2, 3, 8, 6)", 1),
@@ -55,6 +70,11 @@ loss = heads(torch.randn(2, 10, 32))
 loss.backward()""",
         6,
     ),
+    "a lambda": ("front = lambda t: t.reshape(t.shape[0], t.shape[3], t.shape[1], t.shape[2])\nz = front(raw)", 1),
+    "an object called at once": (
+        "class Front:\n    def __call__(self, t):\n        return t.view(2, 3, 8, 6)\nz = Front()(raw)",
+        3,
+    ),
     "a function": ("def front(t):\n    n, h, w, c = t.shape\n    return t.reshape(n, c, h, w)\nz = front(raw)", 3),
     "sizes of the tensor": ("t = x.view(x.shape[1], x.shape[0])", 1),
     "size()": ("t = x.reshape(x.size(1), x.size(0))", 1),
@@ -76,6 +96,11 @@ loss.backward()""",
     ),
 }
 VIEW_SILENT = {
+    "capsules": "caps = nn.Conv2d(1, 16, 3)(torch.rand(2, 1, 6, 6)).view(2, 4, 4, -1)\ncaps.sum().backward()",
+    "a map in order": "m = torch.rand(2, 6, 4, 5)\na = m.flatten(2).mT\nb = m.permute(0, 2, 3, 1).reshape(2, -1, 6)",
+    "merged heads": "a = torch.rand(2, 4, 7, 4).reshape(2, 28, 4)\nb = torch.rand(2, 4, 7, 8).reshape(2, 28, 8)",
+    "a map of one channel": "a = torch.rand(2, 1, 4, 5).view(2, -1, 1)\nb = torch.rand(2, 6, 4, 5).view(2, 6, -1)",
+    "a lambda": "swap = lambda t: t.permute(0, 3, 1, 2).reshape(t.shape[0], t.shape[3], -1)\nz = swap(raw)",
     "permuted before": "b = raw\nb = b.permute(0, 3, 1, 2)\nb = b.reshape(2, 3, 8, 6)\nb = 0",
     "in a branch": "b = raw\nif b.dim() == 4:\n    b = b.permute(0, 3, 1, 2)\nb = b.reshape(2, 3, 8, 6)\nb = 0",
     "in a loop": "b = raw\nfor _ in range(2):\n    b = b.reshape(2, 3, 8, 6)\n    b = b.permute(0, 2, 3, 1)\nb = 0",
@@ -140,6 +165,7 @@ WRAPS["an object that is called"] = (
 )
 WRAPS_SILENT["given anew"] = "d = one\nd = d.float()\ne = d - 300\nif len(e) > 9:\n    d = two\nf = d - 1\nd = 0"
 LOST = {
+    "a mask that the call makes": ("def wipe(t, m):\n    t[m][:, 1] = 0\nwipe(grid, grid[:, 0] > 2)", 2),
     "a list given to a function": ("def put(t, rows):\n    t[rows][0] = 3\nput(grid, [0, 2])", 2),
     "a mask": ("grid[grid > 5][0] = 9", 1),
     "a named mask": ("grid[good][1] = 2", 1),
@@ -152,6 +178,8 @@ LOST = {
     "a parameter": ("with torch.no_grad():\n    net.weight[net.bias > 0][:, 0] = 0", 2),
 }
 LOST_SILENT = {
+    "a mask that is a number by then": "def w(t, m):\n    m = int(m.sum())\n    t[m][:1] = 0\nw(grid, grid[:, 0] > 6)",
+    "a lambda that gives the copy back": "wiped = (lambda t, m: t[m].fill_(0))(grid, good)",
     "views": "grid[1][2] = 0\ngrid[:, 0][1] = 7\ngrid[0].fill_(2)\ngrid[..., 1][0] = 3",
     "one index": "grid[grid > 9] = -1\ngrid[good, 0] = 5\ngrid[good] += 1",
     "a kept copy": "part = grid[good]\npart[0] = 3",

@@ -80,3 +80,46 @@ def test_no_batch_at_all(name):
 def test_other_loaders(name):
     assert found("ragged-last-batch", SILENT[name]) == []
     assert found("drop-last-empty", SILENT[name]) == []
+
+
+OWN = """
+class Replay(torch.utils.data.Dataset):
+    def __init__(self):
+        self.steps = []
+    def __len__(self):
+        return len(self.steps)
+    def __getitem__(self, index):
+        return self.steps[index]
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        yield from ()
+memory, seen = Replay(), 0
+learner = DataLoader(memory, batch_size=16, drop_last=True)
+"""
+GROWS = """
+for turn in range(3):
+    memory.steps.extend(torch.randn(10, 3))
+    for batch in learner:
+        seen += len(batch)
+"""
+DRY = "memory.steps.extend(torch.randn(10, 3))\nfor {line}:\n    seen += len(batch)"
+
+
+def dropped(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, OWN, *cells):
+            notebook.run(source)
+        return [one for run in notebook.runs if run for one in run.findings if one.slug == "drop-last-empty"]
+
+
+@pytest.mark.parametrize("line", ["batch in learner", "i, batch in enumerate(learner)"])
+def test_a_dataset_of_ones_own_is_not_asked_for_its_length(line):
+    (finding,) = dropped(DRY.format(line=line))
+    assert (finding.subject, finding.line) == ("learner", 2)
+
+
+@pytest.mark.parametrize(
+    "cell", [GROWS, "for batch in DataLoader(Stream(), batch_size=4, drop_last=True):\n    seen += 1"]
+)
+def test_no_batch_now_may_be_right(cell):
+    assert not dropped(cell)

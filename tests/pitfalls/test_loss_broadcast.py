@@ -139,3 +139,67 @@ def test_the_fix_is_written_with_names_that_exist():
         assert finding.fix.startswith("price = price.unsqueeze(1)")
         notebook.run(finding.fix)
         assert notebook.errors[-1] is None
+
+
+UNREAD = """\
+import warnings
+import torch
+from torch import nn
+warnings.simplefilter("default")
+torch.manual_seed(0)
+critic, later = nn.Linear(4, 3), nn.Linear(4, 3)
+def td_loss(batch, gamma=0.99):
+    state, action, reward, following = batch
+    known = critic(state).gather(1, action)
+    target = reward{reward} + gamma * later(following).max(1{keep})[0].detach()
+    return nn.functional.mse_loss(known, target)"""
+UNREAD_STEP = """\
+batch = torch.randn(9, 4), torch.ones(9, 1).long(), torch.randn(9), torch.randn(9, 4)
+loss = td_loss(batch)
+loss.backward()"""
+
+
+def test_sides_that_the_text_does_not_tell_are_told_by_torch():
+    (finding,) = findings_in(UNREAD.format(reward="", keep=""), UNREAD_STEP, fails=False)
+    assert (finding.slug, finding.line) == ("loss-broadcast", 2)
+    assert "compares (9, 1) with (9,)" in finding.message
+
+
+def test_sides_that_the_text_does_not_tell_and_fit():
+    code = UNREAD.format(reward="[:, None]", keep=", keepdim=True")
+    assert not findings_in(code, UNREAD_STEP, fails=False)
+
+
+BOOTSTRAPPED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+critic, later = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), nn.Linear(4, 3)
+state, following = torch.randn(2, 9, 4)
+action, reward, over = torch.ones(9, 1).long(), torch.randn(9), torch.zeros(9)
+def td_loss(state, action, reward, following, over, gamma=0.99):
+    known = critic(state).gather(1, action)
+    with torch.no_grad():
+        best = {best}
+    target = reward + gamma * best * (1 - over)
+    return ((known - target) ** 2).mean()"""
+BOOTSTRAPPED_STEP = "loss = td_loss(state, action, {reward}, following, {over})\nloss.backward()"
+BESTS = (
+    "critic(following).max(1)[0]",
+    "critic(following).max(dim=1).values",
+    "later(following).amax(-1)",
+    "critic(following).mean(1)",
+)
+
+
+@pytest.mark.parametrize("best", BESTS)
+def test_a_target_of_the_best_of_each_row(best):
+    step = BOOTSTRAPPED_STEP.format(reward="reward", over="over")
+    (finding,) = findings_in(BOOTSTRAPPED.format(best=best), step, fails=False)
+    assert (finding.slug, finding.fix[:26]) == ("loss-broadcast", "target = target.unsqueeze(")
+
+
+@pytest.mark.parametrize("best", ["critic(following).max(1, keepdim=True)[0]", "later(following).amax(-1)[:, None]"])
+def test_a_target_of_the_best_of_each_row_that_fits(best):
+    step = BOOTSTRAPPED_STEP.format(reward="reward[:, None]", over="over[:, None]")
+    assert not findings_in(BOOTSTRAPPED.format(best=best), step, fails=False)

@@ -16,6 +16,17 @@ loader = DataLoader(TensorDataset(x, y), batch_size=16)
 FOUND = {
     "a comparison": ("with torch.no_grad():\n    pred = net(x) > 0\nacc = (pred == y).float().mean()", 3),
     "a method": ("pred = torch.sigmoid(net(x)).detach().round()\nright = pred.eq(y).sum().item()", 2),
+    "classes": (
+        """def score(model, x, y):
+    with torch.no_grad():
+        pred = model(x).argmax(dim=1)
+    return (pred == y).float().mean()
+labels = torch.randint(0, 3, (60, 1))
+s = score(nn.Linear(10, 3), x, labels)""",
+        4,
+    ),
+    "a row of means": ("with torch.no_grad():\n    gap = net(x) - x.mean(1)", 2),
+    "a bool target": ("with torch.no_grad():\n    acc = ((net(x) > 0) == y.bool()).float().mean()", 2),
     "residuals": ("with torch.no_grad():\n    residual = y - net(x)", 2),
     "a function": (
         """def accuracy(model, x, y):
@@ -77,6 +88,9 @@ SILENT = {
 pred = pred.squeeze(1)
 acc = ((pred > 0) == y).float().mean()
 pred = pred.unsqueeze(1)""",
+    "reduced and kept": "with torch.no_grad():\n    gap = net(x) - x.mean(dim=1, keepdim=True)\n"
+    "    gap = net(x) - x.amax(1)[:, None]\n    gap = net(x).sum(-1) - x.sum(dim=1)",
+    "sizes": "k = x.size(dim=1)\np = net(x).detach()\nz = p * k\nw = p - x.mean()",
     "matrix product": "p = net(x).detach()\nq = p.T @ y\nr = y @ p",
     "one sample": "p, t = net(x[:1]).detach(), y[:1]\nd = p - t",
     "a kernel": "def kernel(a, b):\n    return torch.exp(-(a - b) ** 2)\nk = kernel(y[:, None], y)",

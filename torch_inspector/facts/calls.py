@@ -32,6 +32,8 @@ class LoaderFact(NamedTuple):
     waited_s: float
     generators: tuple[GeneratorFact, ...] = ()
     """Of its data set, if it has several workers and none is prepared."""
+    drained: bool = False
+    """True if it came to its end although it drops what fills no batch; with `batch_count` 0 it dropped everything."""
 
 
 class CountFact(NamedTuple):

@@ -85,8 +85,9 @@ def _copies(scope: Scope, index: ast.expr, *, known: bool) -> bool:
         return any(_copies(scope, part, known=known) for part in index.elts)
     if _is_mask(index):
         return True
-    if known and isinstance(index, ast.Name) and isinstance(scope.arguments.get(index.id), ast.List):
-        return index.id not in stores_in(scope.node)
+    given = scope.arguments.get(index.id) if known and isinstance(index, ast.Name) else None
+    if given is not None and (isinstance(given, ast.List) or _compares(given)):
+        return ast.unparse(index) not in stores_in(scope.node)
     value: Any = scope.names.value(index) if known else UNKNOWN
     if type(value) is list:
         return True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from torch_inspector.facts import LoaderFact, Place
@@ -24,7 +24,9 @@ _LOADERS_KEPT = 256
 class _Tally:
     """One loader's batches from one line."""
 
-    __slots__ = ("batch_size", "batches", "generators", "kind", "pin_memory", "place", "waited_s", "workers")
+    __slots__ = (
+        "batch_size", "batches", "drained", "drops", "generators", "kind", "pin_memory", "place", "waited_s", "workers",
+    )  # fmt: skip
 
     def __init__(self, loader: Any, place: Place) -> None:
         settings = kinds.fields_of(loader)
@@ -35,8 +37,10 @@ class _Tally:
         self.workers = int(settings.get("num_workers") or 0)
         self.pin_memory = bool(settings.get("pin_memory"))
         self.generators = generators_in(loader) if self.workers > 1 else ()
+        self.drops = settings.get("drop_last") is True and not kinds.is_a(settings.get("dataset"), IterableDataset)
         self.batches = 0
         self.waited_s = 0.0
+        self.drained = False
 
 
 class LoaderWatch:
@@ -62,7 +66,9 @@ class LoaderWatch:
     def facts(self) -> tuple[LoaderFact, ...]:
         """All loaders of the cell by line."""
         return tuple(
-            LoaderFact(t.place, t.kind, t.batch_size, t.workers, t.pin_memory, t.batches, t.waited_s, t.generators)
+            LoaderFact(
+                t.place, t.kind, t.batch_size, t.workers, t.pin_memory, t.batches, t.waited_s, t.generators, t.drained
+            )
             for t in self._tallies.values()
         )
 
@@ -92,6 +98,8 @@ class LoaderWatch:
             try:
                 batch = original(running)
             except BaseException as error:
+                if tally is not None and type(error) is StopIteration:
+                    tally.drained = tally.drops
                 unframe(error)
                 raise
             if tally is not None:

@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -24,6 +24,8 @@ _ENTRIES = 200
 _FILLED = frozenset(["randn", "rand", "zeros", "ones", "empty"])
 # Functions of torch that make a tensor of an array.
 _COPIES = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
+# Methods that leave one number of each row, two of them with its place.
+_REDUCES, _PAIRS = frozenset(["max", "min", "amax", "amin", "sum", "mean", "logsumexp"]), ("max", "min")
 # Expressions inside expressions, and names that stand for expressions.
 _DEPTH = 12
 
@@ -94,6 +96,8 @@ def item(owner: Any, key: Any) -> Any:
 
 def _read_attribute(names: Names, node: ast.Attribute) -> Any:
     owner = names.value(node.value)
+    if type(owner) is tuple and node.attr == "values":  # of `x.max(1)`
+        return owner[0] if owner and type(owner[0]) is Sized else UNKNOWN
     shape = shape_of(owner)
     if shape is None or type(owner) in (int, float, bool):
         return UNKNOWN if owner is UNKNOWN else attribute(owner, node.attr)
@@ -174,19 +178,38 @@ def _read_sign(names: Names, node: ast.UnaryOp) -> Any:
 
 def _read_call(names: Names, node: ast.Call) -> Any:
     """The few methods that say what shape they make, also in their form `torch.abs(x)`."""
-    if type(node.func) is not ast.Attribute or (node.keywords and node.func.attr not in SAME_SHAPE):
+    if type(node.func) is ast.Attribute and node.func.attr in _REDUCES and (rows := _rows_of(names, node)) is not None:
+        return rows
+    others = any(keyword.arg != "dim" for keyword in node.keywords)
+    if type(node.func) is not ast.Attribute or (others and node.func.attr not in SAME_SHAPE):
         return _read_length(names, node)
-    if node.func.attr == "size" and len(node.args) <= 1:
-        return _read_size(names, node.func.value, node.args)
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dim")]
+    if node.func.attr == "size" and len(arguments) <= 1:
+        return _read_size(names, node.func.value, arguments)
     layer = names.value(node.func) if len(node.args) == 1 else UNKNOWN
     if type(layer) is nn.Linear:
         shape = shape_of(names.value(node.args[0]))
         return Sized((*shape[:-1], layer.out_features)) if shape else UNKNOWN
-    owner, arguments = names.value(node.func.value), list(node.args)
+    owner = names.value(node.func.value)
     if is_a(owner, ModuleType):
         known = attribute(owner, "__name__") in ("torch", "torch.nn.functional")
         return _read_function(names, node.func.attr, arguments) if known and arguments else UNKNOWN
     return made_by(node.func.attr, owner, [names.value(a) for a in arguments])
+
+
+def _rows_of(names: Names, node: ast.Call) -> Any:
+    """One number for each row that a module was given: `net(x).max(1)`; None for anything else."""
+    func = cast("ast.Attribute", node.func)
+    axes = [names.value(one) for one in (*node.args, *(k.value for k in node.keywords if k.arg == "dim"))]
+    plain = len(axes) == 1 and len(node.args) + len(node.keywords) == 1 and axes[0] in (1, -1)
+    call = func.value
+    if not plain or type(call) is not ast.Call or len(call.args) != 1 or not is_a(names.value(call.func), nn.Module):
+        return None
+    shape = shape_of(names.value(call.args[0]))
+    if shape is None or len(shape) != 2:  # noqa: PLR2004
+        return None
+    row = Sized(shape[:1])
+    return (row, row) if func.attr in _PAIRS else row
 
 
 def _read_function(names: Names, function: str, arguments: list[ast.expr]) -> Any:

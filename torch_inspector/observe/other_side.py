@@ -52,9 +52,8 @@ class Reader:
             looks = [self._pairs(frame, stretch.operation, stack, live[:i]) for i, frame in enumerate(frames)]
             pairs = [pair for look in looks for pair in look]
             found = self._judge(pairs, stretch)
-        if found is None and not pairs and stretch.operation.endswith("_loss") and self._warned(frames, stretch):
-            return Other("", stretch.wanted)
-        return found
+        silent = found is None and stretch.operation.endswith("_loss") and _untold(pairs, stretch)
+        return Other("", stretch.wanted) if silent and self._warned(frames, stretch) else found
 
     def name_of(self, nodes: list[Node]) -> str:
         """What the user's code calls a tensor that one of these nodes made; empty if nothing there holds one."""
@@ -163,6 +162,12 @@ def _could_be(value: Any, stretch: Stretch) -> bool:
         return node_of(value) is stretch.node
     shape = shape_of(value)
     return shape == stretch.known if shape is not None else type(value) is Unknown
+
+
+def _untold(pairs: list[Pair], stretch: Stretch) -> bool:
+    """True if the text says nothing of the other side: it has no such pair, or both sides may be the known one."""
+    sides = [(pair.left.value, pair.right.value) for pair in pairs]
+    return all(_could_be(one, stretch) == _could_be(other, stretch) for one, other in sides)
 
 
 def _could_be_table(value: Any, stretch: Stretch) -> bool:

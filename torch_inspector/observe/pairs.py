@@ -137,8 +137,9 @@ def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
         return value.__func__, value.__self__
     if value is not UNKNOWN:
         return _run_by(value)
-    if type(callee) is ast.Call:
-        return _of_class(names.value(callee.func), "forward"), None
+    if type(callee) is ast.Call:  # `Loss(0.1)(out, y)`
+        made = names.value(callee.func)
+        return _of_class(made, "forward" if is_a(made, type) and nn.Module in mro_of(made) else "__call__"), None
     return _method(callee, names) if type(callee) is ast.Attribute else (UNKNOWN, UNKNOWN)
 
 

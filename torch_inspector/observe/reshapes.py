@@ -30,6 +30,12 @@ def is_shuffled(before: Shape, after: Shape, axes: int = _AXES) -> bool:
     return len(one) == len(two) >= axes and one != two and sorted(one) == sorted(two)
 
 
+def _may_be_split(before: Shape, after: Shape) -> bool:
+    """True where four sizes may come out by chance: channels as many as places, split in two as for capsules."""
+    batch, *axes = before
+    return len(before) == _MANY and batch == after[0] and prod(axes) == max(axes) ** 2
+
+
 def is_regrouped(before: Shape, after: Shape) -> bool:
     """True for (batch, time, features) cut into (batch, heads, time, size): each head gets a part of the time."""
     if len(before) != 3 or len(after) != 4 or before[0] != after[0] or before[1] != after[2]:  # noqa: PLR2004
@@ -37,6 +43,16 @@ def is_regrouped(before: Shape, after: Shape) -> bool:
     _, time, features = before
     _, heads, _, size = after
     return heads * size == features and min(heads, size, time) > 1 and time not in (heads, features)
+
+
+def is_turned(before: Shape, after: Shape) -> bool:
+    """True for (batch, channels, height, width) cut into (batch, height * width, channels), each from other places."""
+    if len(before) != 4 or len(after) != 3:  # noqa: PLR2004
+        return False
+    batch, channels, height, width = before
+    places = height * width
+    # Heads as many as each is wide may be merged with the time, which comes to the same sizes.
+    return after == (batch, places, channels) and min(places, channels) > 1 and channels not in (places, width)
 
 
 def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
@@ -48,10 +64,11 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
     shape = shape_of(value) if tensor_or_shape(value) else None
     after = _sizes(scope, sizes, shape) if shape is not None and -1 not in shape else None
     least = 2 if _swaps(scope, source, sizes) else _AXES if _plain(sizes) else _MANY
-    if shape is not None and after is not None and is_shuffled(shape, after, least):
+    chance = least == _MANY and shape is not None and after is not None and _may_be_split(shape, after)
+    if shape is not None and after is not None and is_shuffled(shape, after, least) and not chance:
         text = ast.unparse(source)
         yield scope.fact(SHUFFLED, node, statement, names=(text,), shapes=(shape, after), detail=_order(shape, after))
-    elif shape is not None and after is not None and is_regrouped(shape, after):
+    elif shape is not None and after is not None and (is_regrouped(shape, after) or is_turned(shape, after)):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after))
     elif after is None and _swaps(scope, source, sizes):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
@@ -123,10 +140,10 @@ def shuffled(walk: Walk) -> Iterator[PatternFact]:
             before, after = _input_shape(node), private.output_shape(node)
             if before is None or after is None:
                 continue
-            if is_regrouped(before, after):
+            if is_regrouped(before, after) or is_turned(before, after):
                 yield PatternFact(SHUFFLED, (kind, _maker(node)), (before, after))
             # Attention cuts (time, batch, features) into (time, batch * heads, size), which may be the same sizes.
-            elif not is_shuffled(before, after):
+            elif not is_shuffled(before, after) or _may_be_split(before, after):
                 continue
             elif len(before) >= _MANY or before[0] != after[0]:
                 yield PatternFact(SHUFFLED, (kind, _maker(node)), (before, after))

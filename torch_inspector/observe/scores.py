@@ -10,11 +10,13 @@ from torch_inspector.observe.attended import across_samples
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_values
-from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of
+from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
 
 PROBABILITIES = "probabilities-in-nll"
 SIGMOID = "sigmoid-before-logits"
 OVER_BATCH = "softmax-over-batch"
+DIVERGENCE = "kl_div"
+"""A loss that leaves no node of its own: the text has to say that it was called."""
 ATTENTION = "attention"
 """What reads a softmax that is the weights of an attention."""
 
@@ -56,6 +58,8 @@ def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
     for kind in kinds.keys() & _LOGITS.keys():
         for node in kinds[kind]:
             yield from _logits(node, _LOGITS[kind], kinds, name_of)
+    for node in kinds.get("SubBackward0", ()) if "SoftmaxBackward0" in kinds else ():
+        yield from _divergence(node, kinds, name_of)
     if not _SOFTMAXES.isdisjoint(kinds):
         yield from _over_batch(walk, name_of)
         for node in across_samples(walk):
@@ -102,9 +106,25 @@ def _logits(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer)
     """A sigmoid, or a softmax, directly below a loss that begins with a sigmoid of its own."""
     path = _down(node, _PASSES - _SUMS)
     end = type(path[-1]).__name__ if path else ""
+    shape = private.output_shape(path[0]) or () if path else ()
     if end == "SigmoidBackward0" or (end == "SoftmaxBackward0" and loss != "logsigmoid"):
-        shape = private.output_shape(path[0]) or ()
         yield PatternFact(SIGMOID, (loss, end), (shape,), _named(name_of, path), rivals=len(kinds[end]))
+    elif path and sigmoid_by_hand(path[-1]):
+        yield PatternFact(SIGMOID, (loss, "SigmoidBackward0"), (shape,), _named(name_of, path))
+
+
+def _divergence(node: Node, kinds: dict[str, list[Node]], name_of: Namer) -> Iterator[PatternFact]:
+    """What `kl_div` calculates, `xlogy(t, t) - t * x`, where x is a softmax: it wants the logarithm of one."""
+    parents = parents_of(node)
+    if len(parents) != 2 or type(parents[0]).__name__ not in {"NoneType", "XlogyBackward0"}:  # noqa: PLR2004
+        return
+    product = parents_of(parents[1]) if type(parents[1]).__name__ == "MulBackward0" and parents[1] is not None else []
+    given = product[1] if len(product) == 2 else None  # noqa: PLR2004
+    if given is not None and type(given).__name__ == "SoftmaxBackward0":
+        shape, rivals = private.output_shape(given) or (), len(kinds["SoftmaxBackward0"])
+        yield PatternFact(
+            PROBABILITIES, (DIVERGENCE, "SoftmaxBackward0"), (shape,), _named(name_of, [given]), rivals=rivals
+        )
 
 
 def _named(name_of: Namer, path: list[Node]) -> tuple[str, ...]:

@@ -64,8 +64,8 @@ def together(one: Shape, two: Shape) -> Any:
 
 
 SAME_SHAPE = frozenset(
-    ["abs", "bfloat16", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "cos", "cpu", "cuda",
-     "detach", "double", "dropout", "elu", "exp", "float", "floor", "gelu", "half", "int", "leaky_relu", "log",
+    ["abs", "bfloat16", "bool", "byte", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "cos", "cpu",
+     "cuda", "detach", "double", "dropout", "elu", "exp", "float", "floor", "gelu", "half", "int", "leaky_relu", "log",
      "log1p", "log2", "log_softmax", "logsigmoid", "long", "nan_to_num", "neg", "pow", "relu", "requires_grad_",
      "round", "sigmoid", "sign", "silu", "sin", "softmax", "softplus", "sqrt", "square", "tanh", "to", "type",
      "type_as"]
@@ -110,11 +110,19 @@ def _viewed(shape: Shape, sizes: list[int]) -> Shape | None:
     return tuple(total // known if n == -1 else n for n in sizes) if sizes and known > 0 else None
 
 
+def _reduced(shape: Shape, axes: list[int]) -> Shape | None:
+    """One axis less, as `argmax(1)` leaves it."""
+    if len(axes) != 1 or not -len(shape) <= axes[0] < len(shape):
+        return None
+    return tuple(n for i, n in enumerate(shape) if i != axes[0] % len(shape))
+
+
 _RESHAPES: dict[str, Callable[[Shape, list[int]], Shape | None]] = {
     "squeeze": _squeezed,
     "unsqueeze": _unsqueezed,
     "view": _viewed,
     "reshape": _viewed,
+    **dict.fromkeys(("argmax", "argmin", "amax", "amin", "sum", "mean", "all", "any"), _reduced),
     "flatten": lambda shape, given: _viewed(shape, [-1]) if not given else None,
     "ravel": lambda shape, given: _viewed(shape, [-1]) if not given else None,
     "t": lambda shape, given: shape[::-1] if not given else None,

@@ -96,6 +96,18 @@ def by_hand(node: Node) -> bool:
     return _total_of(node) is not None or _logarithm_of(node) is not None
 
 
+def sigmoid_by_hand(node: Node) -> bool:
+    """True for `1 / (1 + torch.exp(-x))`."""
+    if type(node).__name__ == "MulBackward0" and len(parents_of(node)) == 2 and parents_of(node)[1] is None:  # noqa: PLR2004
+        node = parents_of(node)[0] if _averages(node) else node
+    for wanted in ("ReciprocalBackward0", "AddBackward0", "ExpBackward0"):
+        some = [parent for parent in parents_of(node) if parent is not None] if type(node).__name__ == wanted else []
+        if len(some) != 1:
+            return False
+        node = some[0]
+    return type(node).__name__ == "NegBackward0"
+
+
 def _logarithm_of(node: Node) -> Node | None:
     """The log-softmax of which a node is the exponential; None if it is of anything else."""
     parent = parents_of(node)[0] if type(node).__name__ == "ExpBackward0" else None

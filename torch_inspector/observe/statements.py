@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -102,7 +102,7 @@ def calls_in(scope: ast.AST) -> tuple[ast.Call, ...]:
 def candidates(scope: ast.AST) -> tuple[Candidate, ...]:
     """Expressions of a scope that somebody may judge, in the order of the text."""
     found: list[Candidate] = []
-    stack: list[tuple[ast.AST, ast.stmt | None]] = [(child, None) for child in ast.iter_child_nodes(scope)]
+    stack: list[tuple[ast.AST, ast.stmt | None]] = [(child, None) for child in _parts_of(scope)]
     while stack:
         node, statement = stack.pop()
         statement = node if isinstance(node, ast.stmt) else statement
@@ -111,6 +111,13 @@ def candidates(scope: ast.AST) -> tuple[Candidate, ...]:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             stack.extend((child, statement) for child in ast.iter_child_nodes(node))
     return tuple(sorted(found, key=lambda one: getattr(one.node, "lineno", 0))[:_MOST])
+
+
+def _parts_of(scope: ast.AST) -> Iterable[ast.AST]:
+    """Statements of a scope; a lambda has one that it gives back."""
+    if isinstance(scope, ast.Lambda):
+        return [ast.copy_location(ast.Return(scope.body), scope.body)]
+    return ast.iter_child_nodes(scope)
 
 
 def _may_matter(node: ast.AST) -> bool:

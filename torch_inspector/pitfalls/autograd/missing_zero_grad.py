@@ -24,12 +24,53 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers which step twice in a row on gradients that were never cleared."""
     for key, steps in run.steps_by_optimizer().items():
         if not any(step.kept_gradients for step in steps):
+            yield from _in_part(run, key, steps)
             continue
         earlier = [s for past in run.earlier for s in past.trace.steps if s.optimizer == key]
         row = _last_row(earlier, steps)
         if len(row) >= _IN_A_ROW:
             yield _finding(run, key, row, steps)
     yield from _by_hand(run)
+
+
+def _in_part(run: Run, key: int, steps: list[StepFact]) -> Iterator[Finding]:
+    """Loops that clear a module, and not the others that the optimizer steps: the gradients of those pile up."""
+    fed = [step.leaf_keys & step.parameter_keys for step in steps if step.leaf_keys and not step.has_closure]
+    if len(steps) <= _IN_A_ROW or len(fed) < _IN_A_ROW or not run.trace.clears:
+        return
+    owners = {one.key: one.parameter_keys for one in run.after.modules}
+    owners.update((one.key, one.parameter_keys) for one in run.after.optimizers)
+    cleared = [owners.get(clear.owner) for clear in run.trace.clears]
+    known = [keys for keys in cleared if keys is not None]
+    left = frozenset.intersection(*fed) - frozenset().union(*known)
+    touched = any(keys & steps[0].parameter_keys for keys in known)
+    if left and touched and len(known) == len(cleared) and not any(map(_changes_gradients, (run, *run.earlier))):
+        yield _of_a_part(run, key, steps[0], left)
+
+
+def _changes_gradients(run: Run) -> bool:
+    return any("zero_grad" not in found[0] for found in _CLEARS.finditer(run.cell.source))
+
+
+def _of_a_part(run: Run, key: int, step: StepFact, left: frozenset[int]) -> Finding:
+    name, clear = run.optimizer_path(key) or "optimizer", run.trace.clears[0]
+    owner = run.owner_path(left)
+    whose = f" of `{owner}`" if owner else ""
+    return Finding(
+        message=(
+            f"`zero_grad()` clears a part of what `{name}` steps: {len(left)} of its {step.parameter_count} parameters"
+            f"{whose} are left out, and their gradients pile up from step to step."
+        ),
+        subject=name,
+        fix=f"{name}.zero_grad()  # clears all that it steps",
+        line=clear.place.line,
+        cell=clear.place.cell,
+        evidence=(
+            Evidence("steps in this cell", run.trace.count("step", step.place), "count"),
+            Evidence("parameters", step.parameter_count, "count"),
+            Evidence("of these never cleared", len(left), "count"),
+        ),
+    )
 
 
 def _by_hand(run: Run) -> Iterator[Finding]:

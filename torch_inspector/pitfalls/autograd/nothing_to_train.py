@@ -21,12 +21,17 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _frozen_optimizers(run)
     elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts:
         calls = [call for call in run.trace.forwards if call.parameter_keys]
-        # A parameter that was rebound is told of as that.
-        rebound = any(one.in_no_grad for one in run.trace.rebinds)
-        if not rebound and not any(call.output_requires_grad or not call.grad_enabled for call in calls):
+        # A parameter that was rebound is told of as that, a block without gradients as what cut it off.
+        told = any(one.in_no_grad for one in run.trace.rebinds) or _is_cut_by_checkpoint(run)
+        if not told and not any(call.output_requires_grad or not call.grad_enabled for call in calls):
             yield _without_history(run, calls)
     elif run.error.message.startswith(_NO_PARAMETERS) and not run.after.unlisted:
         yield _empty(run)
+
+
+def _is_cut_by_checkpoint(run: Run) -> bool:
+    """True if the old checkpoint() ran parameters without history."""
+    return any(one.parameter_keys and one.training and not one.fed for one in run.trace.checkpoints)
 
 
 def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
@@ -43,7 +48,9 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
     return Finding(
         message=f"there is nothing to train behind `{root}`: {why}.",
         subject=name or root,
-        fix=f"{name}.requires_grad_(True)  # or of the part that is to learn" if name else "w.requires_grad_(True)",
+        fix=f"{name}.requires_grad_(True)  # or of the part that is to learn"
+        if name
+        else "requires_grad_(True) on what is to learn",
         line=place.line if place is not None else None,
         cell=place.cell if place is not None else None,
         evidence=(

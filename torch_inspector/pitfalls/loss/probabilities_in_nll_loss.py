@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import PatternFact, Place, Run
@@ -9,14 +10,24 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _MADE_BY = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "ExpBackward0": "exp of log-softmax"}
+_DIVERGENCE = re.compile(r"\bkl_div\b|\bKLDivLoss\b")
+_WHY = {
+    "kl_div": "without the logarithm it is least where all weight is on the likeliest class, not where both agree",
+}
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds NLL losses whose graph has no logarithm where one must be."""
     for pattern, root, place in run.losses_with("probabilities-in-nll"):
-        if len(pattern.nodes) > 1 and (pattern.nodes[1] in _MADE_BY or _trains(run, place)):
+        if len(pattern.nodes) > 1 and _is_mistake(run, pattern, place):
             yield _finding(run, pattern, root, place)
+
+
+def _is_mistake(run: Run, pattern: PatternFact, place: Place) -> bool:
+    if pattern.nodes[0] == "kl_div":  # known by what it calculates, and by its name
+        return any(_DIVERGENCE.search(one.cell.source) for one in (run, *run.earlier))
+    return pattern.nodes[1] in _MADE_BY or _trains(run, place)
 
 
 def _trains(run: Run, place: Place) -> bool:
@@ -38,7 +49,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     return Finding(
         message=(
             f"{_called(root, loss)} was given {said}{f' in `{name}`' if name else ''}, but wants "
-            "log-probabilities: it only picks one number per sample, so the loss falls below zero."
+            f"log-probabilities: {_WHY.get(loss, 'it only picks one number per sample, so the loss falls below zero')}."
         ),
         subject=layer or name or root,
         fix=_fix(layer, name, pattern),
@@ -60,6 +71,8 @@ def _layer(run: Run, pattern: PatternFact) -> str:
 
 
 def _fix(layer: str, name: str, pattern: PatternFact) -> str:
+    if pattern.nodes[0] == "kl_div":
+        return "# F.log_softmax(scores, dim=1) as the input of kl_div; its target stays a softmax"
     if layer and pattern.nodes[1] == "SoftmaxBackward0":
         return f"{layer} = nn.LogSoftmax(dim=1)  # or: raw scores and nn.CrossEntropyLoss"
     if name and pattern.nodes[1] not in _MADE_BY:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import CheckpointFact, Run
+from torch_inspector.facts import CheckpointFact, Place, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -18,11 +18,16 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds blocks that got no gradient as nothing that they were fed with wanted one, and calls without a choice."""
     fed = {key for fact in run.trace.checkpoints if fact.fed for key in fact.parameter_keys}
     told = {fact.place for past in run.earlier for fact in past.trace.checkpoints}
+    # A line in a loop over layers calls it for each of them.
+    lines: dict[Place, list[CheckpointFact]] = {}
     for fact in run.trace.checkpoints:
-        if _is_cut_off(run, fact, fed):
-            yield _cut_off(run, fact)
-        elif fact.fed and fact.place not in told and _leaves_open(run, fact):
-            yield _left_open(run, fact)
+        lines.setdefault(fact.place, []).append(fact)
+    for place, facts in lines.items():
+        cut = [fact for fact in facts if _is_cut_off(run, fact, fed)]
+        if cut:
+            yield _cut_off(run, cut)
+        elif facts[0].fed and place not in told and _leaves_open(run, facts[0]):
+            yield _left_open(run, facts[0])
 
 
 def _is_cut_off(run: Run, fact: CheckpointFact, fed: set[int]) -> bool:
@@ -36,19 +41,20 @@ def _is_cut_off(run: Run, fact: CheckpointFact, fed: set[int]) -> bool:
     return whole and not any(witness.leaf_keys & fact.parameter_keys for witness in seen if witness is not None)
 
 
-def _cut_off(run: Run, fact: CheckpointFact) -> Finding:
-    name = _name(run, fact)
+def _cut_off(run: Run, facts: list[CheckpointFact]) -> Finding:
+    fact, name = facts[0], _name(run, facts[0])
+    block = f"`{name}`" if name else "the block"
     return Finding(
         message=(
-            f"{f'`{name}`' if name else 'the block'} got no gradient: the old variant of checkpoint() was given "
-            "no tensor that wants one, and its result has no history."
+            f"{block if len(facts) == 1 else f'{len(facts)} blocks ({block} first)'} got no gradient: "
+            "the old variant of checkpoint() was given no tensor that wants one, and its result has no history."
         ),
         subject=name,
         fix="checkpoint(..., use_reentrant=False)",
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(
-            Evidence("calls from this line", fact.count, "count"),
+            Evidence("calls from this line", sum(one.count for one in facts), "count"),
             Evidence("block", fact.kind),
             Evidence("its parameters that want gradients", len(fact.parameter_keys), "count"),
             Evidence("backward calls that reached one of them", 0, "count"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExtremeFact, LossFact, Run
+from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -14,11 +14,16 @@ _LARGEST = 65_504
 _MEANT = re.compile(r"\binf\b|\binfty?\b|\bInf\b|isinf|masked_fill")
 # A number that float16 does not hold, as in a mask of -1e9: minus infinity alone is often meant, NaN after it is not.
 _BEYOND = re.compile(r"\b\d+(\.\d*)?e\+?([5-9]|\d\d)\b", re.IGNORECASE)
+# What torch says of a single number that is beyond it; of tensors it makes infinities.
+_REFUSED = re.compile(r"cannot be converted to type (at|c10)::Half without overflow")
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds float16 variables with infinities, and losses that were not finite in a float16 graph."""
+    """Finds float16 variables with infinities, losses that were not finite in a float16 graph, numbers it refused."""
+    if run.error is not None and _REFUSED.search(run.error.message):
+        yield _of_error(run.error)
+        return
     found = None
     if run.after.extremes and not _MEANT.search(run.cell.code):
         found = _first_variable(run)
@@ -28,6 +33,24 @@ def check(run: Run) -> Iterator[Finding]:
     loss = run.first_nonfinite_loss() if run.overflowed() else None
     if loss is not None:
         yield _of_loss(run, loss)
+
+
+def _of_error(error: ErrorFact) -> Finding:
+    """Of a mask value such as -1e9, which is written for float32."""
+    halves = [one for one in error.operands if one.kind == "tensor" and one.dtype == "float16"]
+    subject, text = halves[0].path if halves else "", error.expression or error.statement
+    where = f"`{text}`" if text else "the line"
+    return Finding(
+        message=f"{where} gives float16 a number that it cannot hold: it ends at 65,504.",
+        subject=subject or text,
+        fix=f"torch.finfo({subject or 'scores'}.dtype).min  # the lowest number of any type, in place of -1e9",
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=(
+            *(Evidence(one.path, f"{one.shape} {one.dtype}") for one in halves[:1]),
+            Evidence("largest number of float16", _LARGEST),
+        ),
+    )
 
 
 def _first_variable(run: Run) -> tuple[int, ExtremeFact] | None:

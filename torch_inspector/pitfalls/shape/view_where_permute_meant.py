@@ -52,28 +52,34 @@ def _finding(fact: ExpressionFact) -> Finding:
 def _fix(fact: ExpressionFact, name: str) -> str:
     if fact.detail:
         return f"{name}.permute({fact.detail})"
-    if len(fact.shapes) > 1 and len(fact.shapes[0]) < len(fact.shapes[1]):
-        return name + _view_of(fact.shapes[1])
+    if len(fact.shapes) > 1 and len(fact.shapes[0]) != len(fact.shapes[1]):
+        return name + _instead(*fact.shapes[:2])
     return f"{name}.permute(…)  # the axes in the order that is wanted"
 
 
-def _view_of(heads: Shape) -> str:
-    batch, count, time, size = heads
+def _instead(before: Shape, after: Shape) -> str:
+    """What brings a tensor to those sizes with every number in its place."""
+    if len(after) < len(before):
+        return ".flatten(2).transpose(1, 2)"
+    batch, count, time, size = after
     return f".view({batch}, {time}, {count}, {size}).transpose(1, 2)"
 
 
 def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
     before, after = pattern.shapes[:2]
     line, cell = _only_view(run) or (place.line, place.cell)
+    mixed = "channels and places" if len(after) < len(before) else "samples and steps"
     maker = pattern.nodes[1].removesuffix("0").removesuffix("Backward") if len(pattern.nodes) > 1 else ""
     return Finding(
         message=(
             f"On the way to {f'`{root}`' if root else 'the loss'} a `view` takes the output of "
-            f"{maker or 'an operation'} from {before} to {after} without moving a number: samples and steps are mixed; "
+            f"{maker or 'an operation'} from {before} to {after} without moving a number: {mixed} are mixed; "
             "swapping axes takes `permute` or `transpose`."
         ),
         subject=root,
-        fix=_view_of(after) if len(after) > len(before) else "# .transpose(0, 1) or .permute(…) in place of .view(…)",
+        fix=_instead(before, after)
+        if len(after) != len(before)
+        else "# .transpose(0, 1) or .permute(…) in place of .view(…)",
         line=line,
         cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),

@@ -38,9 +38,18 @@ def _wasted(run: Run, step: StepFact, other: StepFact) -> BackwardFact | None:
     reaching = [call for call in run.trace.backwards if _reaches(call, other) and call.order < other.order]
     early = [call for call in reaching if call.order < step.order and _reaches(call, step)]
     late = [call for call in reaching if call.order > step.order]
-    if len(early) != 1 or not late or not _is_cleared(run, other, early[0].order, late[0].order):
+    if len(early) != 1 or not late or not _is_dropped(run, other, early[0], late):
         return None
     return early[0] if _comes_first(run, other, step, early[0].order) else None
+
+
+def _is_dropped(run: Run, other: StepFact, early: BackwardFact, late: list[BackwardFact]) -> bool:
+    """True if the gradients are cleared before the next call, or before the one of another line: critics step often."""
+    if _is_cleared(run, other, early.order, late[0].order):
+        return True
+    own = next((call for call in late if call.place != early.place), None)
+    same = [call.order for call in late if own is not None and call.place == early.place and call.order < own.order]
+    return own is not None and bool(same) and _is_cleared(run, other, same[-1], own.order)
 
 
 def _reaches(call: BackwardFact, step: StepFact) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run
+from torch_inspector.facts import ExpressionFact, LoaderFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -12,18 +13,56 @@ from torch_inspector.pitfall import pitfall
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds loops over a loader with `drop_last=True` and fewer samples than one batch."""
+    told = set()
     for fact in run.expressions("remainder"):
         if fact.detail == "empty" and fact.names and fact.shapes and len(fact.shapes[0]) > 1:
-            count, size = fact.shapes[0][:2]
-            name = fact.names[0]
-            yield Finding(
-                message=(
-                    f"The loop over `{name}` never runs: it has {count} samples, a batch takes {size}, "
-                    "and `drop_last=True` drops a batch that is not full."
-                ),
-                subject=name,
-                fix=f"DataLoader(…, batch_size={size}, drop_last=False)  # or batch_size of at most {count}",
-                line=fact.place.line,
-                cell=fact.place.cell,
-                evidence=(Evidence("samples", count, "count"), Evidence("batch size", size, "count")),
-            )
+            told.add(fact.place)
+            yield _counted(fact)
+    for loader in run.trace.loaders:
+        if loader.drained and not loader.batch_count and loader.batch_size and loader.place not in told:
+            yield _watched(run, loader)
+
+
+def _counted(fact: ExpressionFact) -> Finding:
+    """Of a dataset that says how much it holds."""
+    (count, size), name = fact.shapes[0][:2], fact.names[0]
+    return Finding(
+        message=(
+            f"The loop over `{name}` never runs: it has {count} samples, a batch takes {size}, "
+            "and `drop_last=True` drops a batch that is not full."
+        ),
+        subject=name,
+        fix=f"DataLoader(…, batch_size={size}, drop_last=False)  # or batch_size of at most {count}",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=(Evidence("samples", count, "count"), Evidence("batch size", size, "count")),
+    )
+
+
+def _watched(run: Run, loader: LoaderFact) -> Finding:
+    """Of any other: it was asked for batches, and had none."""
+    name = _name(run, loader)
+    return Finding(
+        message=(
+            f"{f'`{name}`' if name else 'A loader'} came to its end without a batch: it has fewer samples than the "
+            f"{loader.batch_size} of a batch, and `drop_last=True` drops a batch that is not full."
+        ),
+        subject=name or loader.kind,
+        fix=f"DataLoader(…, batch_size={loader.batch_size}, drop_last=False)  # or smaller batches",
+        line=loader.place.line,
+        cell=loader.place.cell,
+        evidence=(Evidence("batches", 0, "count"), Evidence("batch size", loader.batch_size or 0, "count")),
+    )
+
+
+def _name(run: Run, loader: LoaderFact) -> str:
+    """What the line goes through, if it is one thing: `for x in enumerate(loaders["val"])`."""
+    try:
+        tree = ast.parse(run.source_of(loader.place.cell))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    loops = (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension))
+    sources = [loop.iter for loop in loops if loop.iter.lineno == loader.place.line]
+    while sources and isinstance(sources[0], ast.Call) and sources[0].args:
+        sources[0] = sources[0].args[0]
+    return ast.unparse(sources[0]) if len(sources) == 1 else ""
