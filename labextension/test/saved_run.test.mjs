@@ -32,8 +32,17 @@ test('a run is read with what its card needs, and nothing else of it', () => {
     session: RUN.session,
     cell: 2,
     findings: [{ slug, cell, line, subject, code, evidence: [{ unit: 'bytes' }] }],
-    card: { kind: 'card' }
+    card: { kind: 'card' },
+    modelId: null
   });
+});
+
+test('a widget is known by an id of the form that kernels give, and by no other', () => {
+  const id = '0123456789abcdef'.repeat(2);
+  assert.equal(readRun({ ...RUN, model_id: id }).modelId, id);
+  for (const strange of ['', '__proto__', 'constructor', '../x', 'a'.repeat(200), undefined]) {
+    assert.equal(readRun({ ...RUN, model_id: strange }).modelId, null);
+  }
 });
 
 const STRANGE = [
@@ -52,6 +61,7 @@ const STRANGE = [
   { ...RUN, findings: [{ ...FINDING, evidence: 'much' }] },
   { ...RUN, card: { kind: 'card' } },
   { ...RUN, card: '{' },
+  { ...RUN, model_id: { toString: 'x' } },
   JSON.parse('{"__proto__": {"version": 1, "session": "", "findings": [], "card": "{}"}}')
 ];
 

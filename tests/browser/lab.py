@@ -179,6 +179,19 @@ class Lab:
         """Restarts the kernel, as a click would after its question is answered."""
         self.page.evaluate(f"() => {_CURRENT}.sessionContext.session.kernel.restart()")
 
+    def share_kernel(self, name):
+        """Opens another notebook beside it, on the kernel of the one in front."""
+        self.page.evaluate(
+            f"""async name => {{
+                const {{ kernel }} = {_CURRENT}.sessionContext.session;
+                const {{ commands, serviceManager }} = window.jupyterapp;
+                const its = {{ id: kernel.id, name: kernel.name }};
+                await serviceManager.sessions.startNew({{ path: name, name, type: 'notebook', kernel: its }});
+                await commands.execute('docmanager:open', {{ path: name }});
+            }}""",
+            name,
+        )
+
     def theme(self, *, dark):
         """Changes the theme."""
         name = "JupyterLab Dark" if dark else "JupyterLab Light"

@@ -38,11 +38,12 @@ class Panel:
     Args:
         lab: The page.
         index: Which cell.
+        notebook: Where to look for it, if several are open.
     """
 
-    def __init__(self, lab, index):
+    def __init__(self, lab, index, notebook=".jp-Notebook"):
         self.page = lab.page
-        self.cell = lab.page.locator(".jp-Notebook .jp-Cell").nth(index)
+        self.cell = lab.page.locator(notebook).locator(".jp-Cell").nth(index)
         self.node = self.cell.locator(".ti-Run")
 
     def wait(self, state):
