@@ -127,9 +127,9 @@ export class FindingActions {
   private ask(request: Request): void {
     const { trans } = this.actions;
     this.awaited = request;
+    const waits = this.feed?.waits(request) ?? false;
     this.feed?.ask(request);
-    const busy = this.feed?.kernel.status === 'busy';
-    this.say(busy ? trans.__('A cell is running: the answer comes when it has ended.') : '');
+    this.say(waits ? trans.__('A cell is running: the answer comes when it has ended.') : '');
   }
 
   /** The cell that holds the line: the one of this card, or another one by its number. */

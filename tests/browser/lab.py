@@ -127,7 +127,15 @@ class Lab:
 
     def is_busy(self):
         """True while the kernel of the notebook in front runs something."""
-        return self.page.evaluate(f"() => ({_CURRENT}).sessionContext.session.kernel.status") == "busy"
+        return self.status() == "busy"
+
+    def status(self):
+        """What the prompt's kernel is said to do."""
+        return self.page.evaluate(f"() => ({_CURRENT}).sessionContext.session.kernel.status")
+
+    def has_subshells(self):
+        """True if kernel and application have them."""
+        return self.page.evaluate(f"() => ({_CURRENT}).sessionContext.session.kernel.supportsSubshells === true")
 
     def outputs(self, index):
         """How many outputs a cell has."""

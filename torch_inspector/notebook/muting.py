@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +36,7 @@ class Wish(NamedTuple):
 
 
 class Muting:
-    """Keeps to what the user wants to hear of.
+    """Keeps to what the user wants to hear of. A subshell may ask for it while a cell runs.
 
     Args:
         settings: The settings of the loaded extension.
@@ -47,6 +48,7 @@ class Muting:
         self._settings = settings
         self._session = session
         self._shell = shell
+        self._lock = threading.Lock()
 
     def heed(self, wish: Wish) -> str:
         """Does as wished.
@@ -58,6 +60,10 @@ class Muting:
             ValueError: there is no such pitfall, cell or line, or the file cannot be read or written.
         """
         find_pitfall(wish.slug)
+        with self._lock:
+            return self._heed(wish)
+
+    def _heed(self, wish: Wish) -> str:
         if wish.scope in ("line", "cell"):
             place, meant = self._place(wish), self._session.settings.meant
             self._session.settings.meant = meant | {place} if wish.on else meant - {place}
@@ -75,7 +81,9 @@ class Muting:
         return muted or scope == "always"
 
     def _place(self, wish: Wish) -> Meant:
-        cell = next((run.cell for run in reversed(self._session.runs) if run.cell.number == wish.cell), None)
+        # A copy: a cell that ends adds its run.
+        runs = tuple(self._session.runs)
+        cell = next((run.cell for run in reversed(runs) if run.cell.number == wish.cell), None)
         if cell is None:
             raise ValueError("the run of this cell is not remembered any more")
         if wish.scope == "cell":
