@@ -29,9 +29,11 @@ export class KernelFeed {
   private readonly _changed = new Signal<this, Part[]>(this);
   private readonly _answered = new Signal<this, Message>(this);
 
+  /** `kept` says which pitfalls the notebook keeps silent. */
   constructor(
     readonly kernel: Kernel.IKernelConnection,
-    wishes: Wishes
+    wishes: Wishes,
+    private readonly kept: () => string[]
   ) {
     this.byway = new Byway(kernel);
     this.record.heed(wishes);
@@ -80,8 +82,8 @@ export class KernelFeed {
   }
 
   /** Asks the kernel for something; the answer comes as a message to all. */
-  ask(request: Request): void {
-    if (!this.passes(request)) {
+  ask(request: Request, busy = this.busy): void {
+    if (!busy || !this.canPass(request)) {
       this.send(request, null);
       return;
     }
@@ -98,7 +100,7 @@ export class KernelFeed {
 
   /** True if the answer has to wait for the end of the running cell. */
   waits(request: Request): boolean {
-    return this.busy && !this.passes(request);
+    return this.busy && !this.canPass(request);
   }
 
   /** Loads the inspector in the kernel: one constant line. False if that failed. */
@@ -121,8 +123,8 @@ export class KernelFeed {
   }
 
   /** What touches settings only can go past a running cell. A look at objects cannot: they change under it. */
-  private passes(request: Request): boolean {
-    return request.ask === 'mute' && this.busy && this.byway.isThere;
+  private canPass(request: Request): boolean {
+    return request.ask === 'mute' && this.byway.isThere;
   }
 
   private send(request: Request, subshellId: string | null): void {
@@ -180,11 +182,15 @@ export class KernelFeed {
     }
   }
 
-  /** A kernel that was just loaded keeps to the defaults. */
-  private tellWishes(): void {
+  /** A kernel that was just loaded keeps to the defaults, and knows nothing of the notebook's file. */
+  private tellWishes(busy = this.busy): void {
     const { wishes } = this.record;
     if (!isSame(wishes, DEFAULTS)) {
       this.ask({ v: VERSION, ask: 'settings', ...wishes });
+    }
+    for (const slug of this.kept()) {
+      const where = { scope: 'notebook', cell: null, line: null } as const;
+      this.ask({ v: VERSION, ask: 'mute', slug, ...where, on: true }, busy);
     }
   }
 
@@ -197,7 +203,8 @@ export class KernelFeed {
       const { run } = this.record;
       const parts = read ? this.record.apply(read) : [];
       if (this.record.run !== run && this.record.live && read?.op !== 'history') {
-        this.tellWishes();
+        // Of all cells that are to run, the one that loaded may be the first: between two of them it looks idle.
+        this.tellWishes(true);
       }
       if (read?.op === 'bye') {
         this._presence = 'absent';

@@ -177,6 +177,9 @@ export class FindingActions {
   private tellMuted(message: Muted): void {
     const { trans } = this.actions;
     this.choice.open(false);
+    if (message.on && !message.error && message.scope === 'notebook') {
+      this.subject.keep(message.slug, true);
+    }
     const undo = button(trans.__('Undo'), trans.__('Report it again'), () => {
       this.mute(message.scope, false);
     });

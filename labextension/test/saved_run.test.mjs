@@ -89,7 +89,7 @@ test('what is silent is said with how far it goes', () => {
   const said = { slug: 'x', scope: 'line', cell: 1, line: 2, on: true, path: '', error: '' };
   assert.match(saidOf(said, trans), /this line, until it is edited/);
   assert.match(saidOf({ ...said, scope: 'cell' }, trans), /in this cell/);
-  assert.match(saidOf({ ...said, scope: 'notebook' }, trans), /in this notebook/);
+  assert.match(saidOf({ ...said, scope: 'notebook' }, trans), /in this notebook, which keeps that/);
   assert.match(
     saidOf({ ...said, scope: 'always', path: 'a.json' }, trans),
     /every notebook: a\.json/

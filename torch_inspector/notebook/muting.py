@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,6 +50,8 @@ class Muting:
         self._session = session
         self._shell = shell
         self._lock = threading.Lock()
+        self.tell: Callable[[Wish], None] = lambda _: None
+        """Gets what was undone by a magic: the front end may keep it in the notebook's file."""
 
     def heed(self, wish: Wish) -> str:
         """Does as wished.
@@ -77,7 +80,9 @@ class Muting:
         """Hears of a pitfall again, in this notebook and in those to come; False if it was not muted."""
         muted = slug in self._settings.muted
         scope = "always" if slug in self._written() else "notebook"
-        self.heed(Wish(slug, scope, on=False))
+        wish = Wish(slug, scope, on=False)
+        self.heed(wish)
+        self.tell(wish)
         return muted or scope == "always"
 
     def _place(self, wish: Wish) -> Meant:

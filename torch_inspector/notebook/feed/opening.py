@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import Snapshot
+from torch_inspector.notebook.feed import messages
 from torch_inspector.notebook.feed.feed import Feed
 from torch_inspector.notebook.feed.prompt import Prompt
 from torch_inspector.notebook.feed.requests import Requests
@@ -13,7 +14,7 @@ from torch_inspector.notebook.feed.sight import SessionSight
 
 if TYPE_CHECKING:
     from torch_inspector.notebook.feed.channel import Channel
-    from torch_inspector.notebook.muting import Muting
+    from torch_inspector.notebook.muting import Muting, Wish
     from torch_inspector.observe.observer import TorchObserver
     from torch_inspector.session import Session
 
@@ -37,6 +38,7 @@ class OpenFeed:
             ("pre_run_cell", self._prompt.begin),
             ("post_run_cell", self._prompt.end),
         )
+        muting.tell = self._unmuted
         self._channel.register()
         for event, callback in self._callbacks:
             shell.events.register(event, callback)
@@ -52,6 +54,9 @@ class OpenFeed:
 
     def _latest(self) -> Snapshot:
         return self._session.runs[-1].after if self._session.runs else Snapshot()
+
+    def _unmuted(self, wish: Wish) -> None:
+        self.feed.answer("muted", **messages.muted(wish, "", ""))
 
     def _asked(self, data: Any) -> None:
         with self._session.failures.guard("request", interrupts=True):
