@@ -5,8 +5,8 @@ declare module '*/static/card.js' {
     copy?: boolean;
     /** False to have links lead nowhere but to pages here. */
     places?: boolean;
-    /** Gets the inside of each finding, null of one that cannot be opened, in the order of the card. */
-    found?: (inside: HTMLElement | null, slug: string) => void;
+    /** Names the pitfall at the inside of each finding. */
+    marks?: boolean;
   }
   export function isCard(card: unknown): boolean;
   export function draw(node: HTMLElement, card: unknown, options?: Options): void;

@@ -5,6 +5,7 @@ import type { Kernel } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
+import { Byway } from './byway.js';
 import { COMM_ID, TARGET, VERSION, readMessage } from './message.js';
 import type { Message, Request } from './message.js';
 import { Malformed } from './read.js';
@@ -23,14 +24,18 @@ export class KernelFeed {
   /** What was wrong with the latest message that could not be read; it stays until it is cleared. */
   notice = '';
   isDisposed = false;
+  private readonly byway: Byway;
   private _presence: Presence = 'unknown';
   private readonly _changed = new Signal<this, Part[]>(this);
   private readonly _answered = new Signal<this, Message>(this);
 
+  /** `kept` says which pitfalls the notebook keeps silent. */
   constructor(
     readonly kernel: Kernel.IKernelConnection,
-    wishes: Wishes
+    wishes: Wishes,
+    private readonly kept: () => string[]
   ) {
+    this.byway = new Byway(kernel);
     this.record.heed(wishes);
     kernel.iopubMessage.connect(this.onMessage, this);
     kernel.statusChanged.connect(this.onStatus, this);
@@ -55,6 +60,7 @@ export class KernelFeed {
 
   dispose(): void {
     this.isDisposed = true;
+    this.byway.close();
     Signal.clearData(this);
   }
 
@@ -76,15 +82,25 @@ export class KernelFeed {
   }
 
   /** Asks the kernel for something; the answer comes as a message to all. */
-  ask(request: Request): void {
-    const message = KernelMessage.createMessage<KernelMessage.ICommMsgMsg<'shell'>>({
-      msgType: 'comm_msg',
-      channel: 'shell',
-      session: this.kernel.clientId,
-      username: this.kernel.username,
-      content: { comm_id: COMM_ID, data: { ...request } }
-    });
-    this.kernel.sendShellMessage(message, false, true);
+  ask(request: Request, busy = this.busy): void {
+    if (!busy || !this.canPass(request)) {
+      this.send(request, null);
+      return;
+    }
+    this.byway.open().then(
+      id => {
+        this.send(request, id);
+      },
+      () => {
+        this.byway.forget();
+        this.send(request, null);
+      }
+    );
+  }
+
+  /** True if the answer has to wait for the end of the running cell. */
+  waits(request: Request): boolean {
+    return this.busy && !this.canPass(request);
   }
 
   /** Loads the inspector in the kernel: one constant line. False if that failed. */
@@ -100,6 +116,30 @@ export class KernelFeed {
       return true;
     }
     return false;
+  }
+
+  private get busy(): boolean {
+    return this.kernel.status === 'busy' || this.record.running !== null;
+  }
+
+  /** What touches settings only can go past a running cell. A look at objects cannot: they change under it. */
+  private canPass(request: Request): boolean {
+    return request.ask === 'mute' && this.byway.isThere;
+  }
+
+  private send(request: Request, subshellId: string | null): void {
+    if (this.isDisposed || this.presence !== 'live') {
+      return;
+    }
+    const message = KernelMessage.createMessage<KernelMessage.ICommMsgMsg<'shell'>>({
+      msgType: 'comm_msg',
+      channel: 'shell',
+      session: this.kernel.clientId,
+      username: this.kernel.username,
+      subshellId,
+      content: { comm_id: COMM_ID, data: { ...request } }
+    });
+    this.kernel.sendShellMessage(message, false, true);
   }
 
   /** Looks whether the inspector is there, and asks for the history if so. */
@@ -142,11 +182,15 @@ export class KernelFeed {
     }
   }
 
-  /** A kernel that was just loaded keeps to the defaults. */
-  private tellWishes(): void {
+  /** A kernel that was just loaded keeps to the defaults, and knows nothing of the notebook's file. */
+  private tellWishes(busy = this.busy): void {
     const { wishes } = this.record;
     if (!isSame(wishes, DEFAULTS)) {
       this.ask({ v: VERSION, ask: 'settings', ...wishes });
+    }
+    for (const slug of this.kept()) {
+      const where = { scope: 'notebook', cell: null, line: null } as const;
+      this.ask({ v: VERSION, ask: 'mute', slug, ...where, on: true }, busy);
     }
   }
 
@@ -159,7 +203,8 @@ export class KernelFeed {
       const { run } = this.record;
       const parts = read ? this.record.apply(read) : [];
       if (this.record.run !== run && this.record.live && read?.op !== 'history') {
-        this.tellWishes();
+        // Of all cells that are to run, the one that loaded may be the first: between two of them it looks idle.
+        this.tellWishes(true);
       }
       if (read?.op === 'bye') {
         this._presence = 'absent';
@@ -178,6 +223,7 @@ export class KernelFeed {
 
   private onStatus(_: Kernel.IKernelConnection, status: Kernel.Status): void {
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
+      this.byway.forget();
       this.record.end();
       this.notice = '';
       this._presence = 'unknown';

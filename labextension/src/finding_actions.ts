@@ -5,6 +5,7 @@ import { button, el } from './el.js';
 import { kept } from './holder_row.js';
 import { VERSION } from './message.js';
 import type { Account, Message, Muted, Request, Scope } from './message.js';
+import { MuteChoice } from './mute_choice.js';
 import { saidOf } from './muted_words.js';
 import { size } from './quantity.js';
 import { heldName, isAboutMemory } from './saved_run.js';
@@ -14,8 +15,7 @@ import type { Subject, Target } from './subject.js';
 export class FindingActions {
   private readonly said = el('div', { className: 'ti-Answer' });
   private readonly node: HTMLElement;
-  private readonly mutes: HTMLElement;
-  private readonly choices: HTMLElement;
+  private readonly choice: MuteChoice;
   private readonly feed;
   /** What an answer is awaited to. */
   private awaited: Request | null = null;
@@ -23,7 +23,6 @@ export class FindingActions {
   private awaitsSum = false;
 
   constructor(
-    place: HTMLElement,
     private readonly found: Found,
     private readonly run: SavedRun,
     private readonly subject: Subject,
@@ -32,20 +31,24 @@ export class FindingActions {
     const { trans } = actions;
     this.feed = subject.feed;
     this.said.setAttribute('role', 'status');
-    this.choices = el('div', { className: 'ti-Choices' }, ...this.scopes());
-    this.mutes = this.opener();
-    this.choose(false);
+    this.choice = new MuteChoice(trans, found.slug, scope => {
+      this.mute(scope, true);
+    });
     const row = el('div', { className: 'ti-Row' }, ...this.buttons());
-    this.node = el('div', { className: 'ti-Actions' }, row, this.choices, this.said);
+    this.node = el('div', { className: 'ti-Actions' }, row, this.choice.node, this.said);
     this.node.setAttribute('role', 'group');
     this.node.setAttribute('aria-label', trans.__('actions: %1', this.where));
-    place.append(this.node);
     this.feed?.answered.connect(this.take, this);
   }
 
   dispose(): void {
     this.feed?.answered.disconnect(this.take, this);
     this.node.remove();
+  }
+
+  /** Stands here from now on. */
+  moveTo(place: HTMLElement): void {
+    place.append(this.node);
   }
 
   private get where(): string {
@@ -68,7 +71,7 @@ export class FindingActions {
     const held = heldName(this.found);
     return [
       meant,
-      this.mutes,
+      this.choice.opener,
       ...this.way(),
       ...(held ? [this.holders(held)] : []),
       ...(isAboutMemory(this.found) ? [this.free()] : []),
@@ -76,33 +79,6 @@ export class FindingActions {
         this.actions.openPage(slug);
       })
     ];
-  }
-
-  /** Opens the choice of how far the silence goes. */
-  private opener(): HTMLElement {
-    const { trans } = this.actions;
-    return button(trans.__('Mute …'), trans.__('Choose where to be silent about it'), () => {
-      this.choose(this.choices.hidden);
-    });
-  }
-
-  private choose(open: boolean): void {
-    this.choices.hidden = !open;
-    this.mutes.setAttribute('aria-expanded', String(open));
-  }
-
-  private scopes(): HTMLElement[] {
-    const { trans } = this.actions;
-    const words: [Scope, string][] = [
-      ['cell', trans.__('in this cell')],
-      ['notebook', trans.__('in this notebook')],
-      ['always', trans.__('always')]
-    ];
-    return words.map(([scope, text]) =>
-      button(text, trans.__('Be silent about %1', this.found.slug), () => {
-        this.mute(scope, true);
-      })
-    );
   }
 
   private way(): HTMLElement[] {
@@ -151,9 +127,9 @@ export class FindingActions {
   private ask(request: Request): void {
     const { trans } = this.actions;
     this.awaited = request;
+    const waits = this.feed?.waits(request) ?? false;
     this.feed?.ask(request);
-    const busy = this.feed?.kernel.status === 'busy';
-    this.say(busy ? trans.__('A cell is running: the answer comes when it has ended.') : '');
+    this.say(waits ? trans.__('A cell is running: the answer comes when it has ended.') : '');
   }
 
   /** The cell that holds the line: the one of this card, or another one by its number. */
@@ -200,7 +176,10 @@ export class FindingActions {
 
   private tellMuted(message: Muted): void {
     const { trans } = this.actions;
-    this.choose(false);
+    this.choice.open(false);
+    if (message.on && !message.error && message.scope === 'notebook') {
+      this.subject.keep(message.slug, true);
+    }
     const undo = button(trans.__('Undo'), trans.__('Report it again'), () => {
       this.mute(message.scope, false);
     });

@@ -14,7 +14,7 @@ export function saidOf({ scope, on, path, error }: Muted, trans: TranslationBund
   const words: Record<Scope, string> = {
     line: trans.__('Silent at this line, until it is edited or the kernel restarts.'),
     cell: trans.__('Silent in this cell, until the kernel restarts.'),
-    notebook: trans.__('Silent in this notebook, until the kernel restarts.'),
+    notebook: trans.__('Silent in this notebook, which keeps that in its file.'),
     always: trans.__('Silent in every notebook: %1 says so.', path)
   };
   return words[scope];

@@ -1,6 +1,6 @@
 /**
- * Draws a run under its cell: at once as it was saved, with the drawing module that the widget has. What can be done
- * about its findings is there only as long as the kernel that made it is the one that is connected.
+ * Draws a run under its cell: at once as it was saved, with the drawing module that the widget has. As long as the kernel
+ * that made it is the one that is connected, its findings can be acted on, and its widget takes the place of the card.
  */
 
 import { MimeModel } from '@jupyterlab/rendermime';
@@ -9,23 +9,30 @@ import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { draw, isCard } from '../../torch_inspector/views/static/card.js';
 import type { Actions } from './actions.js';
+import { el } from './el.js';
 import { FindingActions } from './finding_actions.js';
+import { LiveView, VIEW_MIME } from './live_view.js';
 import { RUN_MIME, readRun } from './saved_run.js';
-import type { SavedRun } from './saved_run.js';
+import type { Found, SavedRun } from './saved_run.js';
 import type { Subject } from './subject.js';
 
 export class RunRenderer extends Widget implements IRenderMime.IRenderer {
   private run: SavedRun | null = null;
   private trusted = false;
-  /** The inside of each finding; null where nothing can be put. */
-  private places: (HTMLElement | null)[] = [];
-  private shown: FindingActions[] = [];
-  /** What is drawn in place of a card. */
+  private readonly card = el('div');
+  private view: LiveView | null = null;
+  /** The widget cannot come any more. */
+  private hopeless = false;
+  /** What can be done, by the place of the finding in the card. */
+  private readonly shown = new Map<number, FindingActions>();
+  /** The drawn card that it stands in. */
+  private acted: Element | null = null;
+  /** The widget, or what is drawn in place of a card. */
   private readonly others = new PanelLayout();
 
   /**
-   * `subject` is the notebook that it stands in, null elsewhere, where nothing can be done; `rendermime` draws the other
-   * forms of an output that holds no card of this version.
+   * `subject` is the notebook that it stands in, null elsewhere, where nothing can be done; `rendermime` draws the widget,
+   * and the other forms of an output that holds no card of this version.
    */
   constructor(
     private readonly subject: Subject | null,
@@ -33,6 +40,7 @@ export class RunRenderer extends Widget implements IRenderMime.IRenderer {
     private readonly rendermime: IRenderMimeRegistry
   ) {
     super();
+    this.node.append(this.card);
     this.layout = this.others;
     this.addClass('ti-Run');
     subject?.changed.connect(this.decide, this);
@@ -40,21 +48,19 @@ export class RunRenderer extends Widget implements IRenderMime.IRenderer {
 
   override dispose(): void {
     this.subject?.changed.disconnect(this.decide, this);
-    this.clear();
+    this.forget();
     super.dispose();
   }
 
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
-    this.clear();
-    for (const old of [...this.others.widgets]) {
-      old.dispose();
-    }
+    this.forget();
     this.trusted = model.trusted;
+    this.hopeless = false;
     this.run = readRun(model.data[RUN_MIME]);
-    this.places = [];
     if (this.run && isCard(this.run.card)) {
-      this.drawCard(this.run);
+      draw(this.card, this.run.card, { copy: true, places: this.trusted, marks: true });
     } else {
+      this.run = null;
       await this.drawOther(model);
     }
     this.decide();
@@ -71,17 +77,6 @@ export class RunRenderer extends Widget implements IRenderMime.IRenderer {
     }
   }
 
-  private drawCard({ card, findings }: SavedRun): void {
-    draw(this.node, card, {
-      copy: true,
-      places: this.trusted,
-      found: (inside, slug) => {
-        const same = findings[this.places.length]?.slug === slug;
-        this.places.push(same ? inside : null);
-      }
-    });
-  }
-
   /** True while the kernel that made the card is the one that is connected. */
   private get live(): boolean {
     const { run, subject, trusted } = this;
@@ -90,22 +85,77 @@ export class RunRenderer extends Widget implements IRenderMime.IRenderer {
   }
 
   private decide(): void {
-    if (!this.live) {
-      this.clear();
-    } else if (this.shown.length === 0 && this.run && this.subject) {
-      const { run, subject, actions } = this;
-      this.shown = this.places.flatMap((place, index) => {
-        const found = run.findings[index];
-        return found && place ? [new FindingActions(place, found, run, subject, actions)] : [];
+    const modelId = this.run?.modelId ?? null;
+    const { hopeless, live, rendermime } = this;
+    // ipywidgets may be missing, and may come later than the notebook.
+    if (modelId === null || hopeless || !live || !rendermime.mimeTypes.includes(VIEW_MIME)) {
+      this.showCard();
+    } else if (!this.view) {
+      this.view = new LiveView(rendermime, modelId, {
+        drawn: () => {
+          this.card.hidden = true;
+          this.act();
+        },
+        ended: forGood => {
+          this.hopeless = forGood;
+          this.showCard();
+          this.act();
+        }
       });
+      this.others.addWidget(this.view.widget);
     }
-    this.node.dataset['tiState'] = this.shown.length > 0 ? 'live' : 'static';
+    this.act();
   }
 
-  private clear(): void {
-    for (const one of this.shown) {
+  private showCard(): void {
+    this.view?.dispose();
+    this.view = null;
+    this.card.hidden = false;
+  }
+
+  /** Puts what can be done into the card that is seen. */
+  private act(): void {
+    const { run, subject, card, view } = this;
+    const root = card.hidden && view ? view.widget.node : card;
+    const seen = this.live ? root.querySelector('.ti-card') : null;
+    if (seen !== this.acted && run && subject) {
+      this.acted = seen;
+      run.findings.forEach((found, index) => {
+        this.put(index, seen && placeIn(seen, found, index), () => {
+          return new FindingActions(found, run, subject, this.actions);
+        });
+      });
+    }
+    this.node.dataset['tiState'] = this.shown.size > 0 ? 'live' : 'static';
+    this.node.dataset['tiView'] = root === card ? 'card' : 'widget';
+  }
+
+  private put(index: number, place: HTMLElement | null, make: () => FindingActions): void {
+    const one = this.shown.get(index) ?? (place && make());
+    if (one && place) {
+      one.moveTo(place);
+      this.shown.set(index, one);
+    } else {
+      one?.dispose();
+      this.shown.delete(index);
+    }
+  }
+
+  /** What was drawn is of another model now. */
+  private forget(): void {
+    this.showCard();
+    for (const one of [...this.shown.values(), ...this.others.widgets]) {
       one.dispose();
     }
-    this.shown = [];
+    this.shown.clear();
+    this.acted = null;
+    this.card.replaceChildren();
   }
+}
+
+/** The inside of a finding; null of one that cannot be opened, or if another one stands there. */
+function placeIn(card: Element, { slug }: Found, index: number): HTMLElement | null {
+  const finding = card.querySelectorAll('.ti-finding')[index];
+  const inside = finding?.querySelector<HTMLElement>(':scope > .ti-inside');
+  return inside?.dataset['tiSlug'] === slug ? inside : null;
 }

@@ -9,6 +9,7 @@ const VERSION = 1;
 const LONGEST_CARD = 1_000_000;
 const FINDINGS = 50;
 const CODE = 2000;
+const MODEL_ID = /^[0-9a-f-]{1,64}$/;
 const DEVICE = /^(?:cpu|cuda|mps|xpu|host)(?::\d+)?$/;
 
 const place = fields({
@@ -25,7 +26,8 @@ const head = fields({
   session: text(64),
   cell: orNull(whole),
   findings: list(place, FINDINGS),
-  card: text(LONGEST_CARD)
+  card: text(LONGEST_CARD),
+  model_id: orNull(text())
 });
 
 /** What a card needs to act on one of its findings. */
@@ -38,15 +40,19 @@ export interface SavedRun {
   /** In the order of the card. */
   findings: Found[];
   card: unknown;
+  /** The widget of the same card, in the kernel of that session; null if there is none. */
+  modelId: string | null;
 }
 
 /** Reads it; null for what is none, or of another version. */
 export function readRun(data: unknown): SavedRun | null {
   try {
-    const { version, session, cell, findings, card } = head(data, 'run');
-    return version === VERSION
-      ? { session, cell, findings, card: JSON.parse(card) as unknown }
-      : null;
+    const { version, session, cell, findings, card, model_id } = head(data, 'run');
+    if (version !== VERSION) {
+      return null;
+    }
+    const modelId = MODEL_ID.test(model_id ?? '') ? model_id : null;
+    return { session, cell, findings, card: JSON.parse(card) as unknown, modelId };
   } catch (error) {
     if (error instanceof Malformed || error instanceof SyntaxError) {
       return null;

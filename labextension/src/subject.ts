@@ -7,6 +7,8 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
 import { KernelFeed } from './feed.js';
+import { METADATA, readKept, withKept } from './kept_mutes.js';
+import type { Message } from './message.js';
 import type { Part } from './record.js';
 import type { Wishes } from './wishes.js';
 
@@ -98,13 +100,45 @@ export class Subject {
     return true;
   }
 
+  /** Pitfalls that the notebook's file keeps silent. */
+  get kept(): string[] {
+    return this.panel instanceof NotebookPanel
+      ? readKept(this.panel.context.model.getMetadata(METADATA))
+      : [];
+  }
+
+  /** Has the notebook's file keep a pitfall silent, or not any more. */
+  keep(slug: string, on: boolean): void {
+    if (!(this.panel instanceof NotebookPanel) || this.kept.includes(slug) === on) {
+      return;
+    }
+    const { model } = this.panel.context;
+    const part = withKept(model.getMetadata(METADATA), slug, on);
+    if (part) {
+      model.setMetadata(METADATA, part);
+    } else {
+      model.deleteMetadata(METADATA);
+    }
+  }
+
+  /** What is reported again, whoever has asked for that, is not kept silent in the file. */
+  private hear(_: unknown, message: Message): void {
+    if (message.op === 'muted' && !message.on && !message.error) {
+      const { slug, scope } = message;
+      if (scope === 'notebook' || scope === 'always') {
+        this.keep(slug, false);
+      }
+    }
+  }
+
   private follow(): void {
     const kernel = this.context.session?.kernel ?? null;
     if (this.feed?.kernel === kernel) {
       return;
     }
     this.feed?.dispose();
-    this.feed = kernel && new KernelFeed(kernel, this.wishes);
+    this.feed = kernel && new KernelFeed(kernel, this.wishes, () => this.kept);
+    this.feed?.answered.connect(this.hear, this);
     this.feed?.changed.connect((_, parts) => {
       this._changed.emit(parts);
     });

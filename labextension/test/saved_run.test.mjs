@@ -32,8 +32,17 @@ test('a run is read with what its card needs, and nothing else of it', () => {
     session: RUN.session,
     cell: 2,
     findings: [{ slug, cell, line, subject, code, evidence: [{ unit: 'bytes' }] }],
-    card: { kind: 'card' }
+    card: { kind: 'card' },
+    modelId: null
   });
+});
+
+test('a widget is known by an id of the form that kernels give, and by no other', () => {
+  const id = '0123456789abcdef'.repeat(2);
+  assert.equal(readRun({ ...RUN, model_id: id }).modelId, id);
+  for (const strange of ['', '__proto__', 'constructor', '../x', 'a'.repeat(200), undefined]) {
+    assert.equal(readRun({ ...RUN, model_id: strange }).modelId, null);
+  }
 });
 
 const STRANGE = [
@@ -52,6 +61,7 @@ const STRANGE = [
   { ...RUN, findings: [{ ...FINDING, evidence: 'much' }] },
   { ...RUN, card: { kind: 'card' } },
   { ...RUN, card: '{' },
+  { ...RUN, model_id: { toString: 'x' } },
   JSON.parse('{"__proto__": {"version": 1, "session": "", "findings": [], "card": "{}"}}')
 ];
 
@@ -79,7 +89,7 @@ test('what is silent is said with how far it goes', () => {
   const said = { slug: 'x', scope: 'line', cell: 1, line: 2, on: true, path: '', error: '' };
   assert.match(saidOf(said, trans), /this line, until it is edited/);
   assert.match(saidOf({ ...said, scope: 'cell' }, trans), /in this cell/);
-  assert.match(saidOf({ ...said, scope: 'notebook' }, trans), /in this notebook/);
+  assert.match(saidOf({ ...said, scope: 'notebook' }, trans), /in this notebook, which keeps that/);
   assert.match(
     saidOf({ ...said, scope: 'always', path: 'a.json' }, trans),
     /every notebook: a\.json/

@@ -127,7 +127,15 @@ class Lab:
 
     def is_busy(self):
         """True while the kernel of the notebook in front runs something."""
-        return self.page.evaluate(f"() => ({_CURRENT}).sessionContext.session.kernel.status") == "busy"
+        return self.status() == "busy"
+
+    def status(self):
+        """What the prompt's kernel is said to do."""
+        return self.page.evaluate(f"() => ({_CURRENT}).sessionContext.session.kernel.status")
+
+    def has_subshells(self):
+        """True if kernel and application have them."""
+        return self.page.evaluate(f"() => ({_CURRENT}).sessionContext.session.kernel.supportsSubshells === true")
 
     def outputs(self, index):
         """How many outputs a cell has."""
@@ -178,6 +186,19 @@ class Lab:
     def restart(self):
         """Restarts the kernel, as a click would after its question is answered."""
         self.page.evaluate(f"() => {_CURRENT}.sessionContext.session.kernel.restart()")
+
+    def share_kernel(self, name):
+        """Opens another notebook beside it, on the kernel of the one in front."""
+        self.page.evaluate(
+            f"""async name => {{
+                const {{ kernel }} = {_CURRENT}.sessionContext.session;
+                const {{ commands, serviceManager }} = window.jupyterapp;
+                const its = {{ id: kernel.id, name: kernel.name }};
+                await serviceManager.sessions.startNew({{ path: name, name, type: 'notebook', kernel: its }});
+                await commands.execute('docmanager:open', {{ path: name }});
+            }}""",
+            name,
+        )
 
     def theme(self, *, dark):
         """Changes the theme."""

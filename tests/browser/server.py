@@ -21,6 +21,8 @@ APP = os.environ.get("TORCH_INSPECTOR_APP", "lab")
 SINGLE = APP == "notebook"
 # Another environment's Python, for another JupyterLab and another kernel than those of the environment that tests.
 PYTHON = os.environ.get("TORCH_INSPECTOR_PYTHON", sys.executable)
+# Widgets of anywidget are drawn by an extension of its own.
+HAS_ANYWIDGET = (Path(PYTHON).parents[1] / "share" / "jupyter" / "labextensions" / "anywidget").is_dir()
 if sys.executable != PYTHON:
     # Older ones take cells that are out of sight out of the page.
     SETTINGS["@jupyterlab/notebook-extension/tracker.jupyterlab-settings"] = {"windowingMode": "none"}
@@ -81,8 +83,8 @@ class Server:
 
     def end_sessions(self):
         """Ends all kernels."""
-        for session in self.call("GET", "sessions"):
-            self.call("DELETE", f"sessions/{session['id']}")
+        for kernel in self.call("GET", "kernels"):
+            self.call("DELETE", f"kernels/{kernel['id']}")
 
     def _prepare(self):
         self.work.mkdir(parents=True)

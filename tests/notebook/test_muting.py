@@ -107,6 +107,15 @@ def test_magic_mutes_always_and_unmute_undoes_it(notebook, tmp_path):
     assert slugs(notebook.run(LOOP)) == [SLUG]
 
 
+def test_what_a_magic_undoes_is_told_because_the_notebook_may_keep_it(notebook):
+    told: list[Wish] = []
+    notebook.extension.muting.tell = told.append
+    answer(notebook, f"%torchcheck mute {SLUG}")
+    assert told == []
+    answer(notebook, f"%torchcheck unmute {SLUG}")
+    assert told == [Wish(SLUG, "notebook", on=False)]
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"TorchInspector": 1}', "[" * 100_000])
 def test_a_file_that_is_not_understood_is_left_as_it_is(notebook, tmp_path, text):
     (tmp_path / FILE).write_text(text)

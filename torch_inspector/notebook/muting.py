@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +37,7 @@ class Wish(NamedTuple):
 
 
 class Muting:
-    """Keeps to what the user wants to hear of.
+    """Keeps to what the user wants to hear of. A subshell may ask for it while a cell runs.
 
     Args:
         settings: The settings of the loaded extension.
@@ -47,6 +49,9 @@ class Muting:
         self._settings = settings
         self._session = session
         self._shell = shell
+        self._lock = threading.Lock()
+        self.tell: Callable[[Wish], None] = lambda _: None
+        """Gets what was undone by a magic: the front end may keep it in the notebook's file."""
 
     def heed(self, wish: Wish) -> str:
         """Does as wished.
@@ -58,6 +63,10 @@ class Muting:
             ValueError: there is no such pitfall, cell or line, or the file cannot be read or written.
         """
         find_pitfall(wish.slug)
+        with self._lock:
+            return self._heed(wish)
+
+    def _heed(self, wish: Wish) -> str:
         if wish.scope in ("line", "cell"):
             place, meant = self._place(wish), self._session.settings.meant
             self._session.settings.meant = meant | {place} if wish.on else meant - {place}
@@ -71,11 +80,15 @@ class Muting:
         """Hears of a pitfall again, in this notebook and in those to come; False if it was not muted."""
         muted = slug in self._settings.muted
         scope = "always" if slug in self._written() else "notebook"
-        self.heed(Wish(slug, scope, on=False))
+        wish = Wish(slug, scope, on=False)
+        self.heed(wish)
+        self.tell(wish)
         return muted or scope == "always"
 
     def _place(self, wish: Wish) -> Meant:
-        cell = next((run.cell for run in reversed(self._session.runs) if run.cell.number == wish.cell), None)
+        # A copy: a cell that ends adds its run.
+        runs = tuple(self._session.runs)
+        cell = next((run.cell for run in reversed(runs) if run.cell.number == wish.cell), None)
         if cell is None:
             raise ValueError("the run of this cell is not remembered any more")
         if wish.scope == "cell":

@@ -154,6 +154,13 @@ def test_a_card_names_the_load_that_it_comes_from_and_is_muted_by_what_it_holds(
     assert [one["slug"] for one in front_end.hear_op("cell")["cell"]["findings"]] == [SLUG]
 
 
+def test_what_a_magic_undoes_is_told(front_end):
+    front_end.client.execute(f"%torchcheck mute {SLUG}\n%torchcheck unmute {SLUG}")
+    told = front_end.hear_op("muted")
+    assert (told["slug"], told["scope"], told["on"], told["error"]) == (SLUG, "notebook", False, "")
+    front_end.hear_op("cell")
+
+
 def test_nothing_is_sent_while_nothing_happens(front_end):
     front_end.pause(2.5)
     assert front_end.pause(3) == []

@@ -30,13 +30,17 @@ function outline(x) {
 
 const all = (x) => (typeof x === "string" ? [] : [x, ...x.children.flatMap(all)]);
 
+// What is named at the inside of a finding; null if it cannot be opened.
+const slugInside = (one) => one.children.find((child) => child.className === "ti-inside")?.attributes["data-ti-slug"] ?? null;
+
 globalThis.document = { createElement };
 const { default: widget, draw, isCard } = await import(pathToFileURL(process.argv[2]).href);
 
 function drawn(card) {
   const el = createElement("main");
-  const found = [];
-  draw(el, card, { found: (inside, slug) => found.push([inside?.className ?? null, slug]) });
+  draw(el, card, { marks: true });
+  const found = el.children.flatMap(all).filter((one) => /^ti-finding/.test(one.className)).map(slugInside);
+  draw(el, card);
   const there = el.children.flatMap(all);
   const tags = there.map((one) => outline(one)[0]);
   const names = [...new Set(there.flatMap((one) => Object.keys(one.attributes)))];

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import Snapshot
+from torch_inspector.notebook.feed import messages
 from torch_inspector.notebook.feed.feed import Feed
+from torch_inspector.notebook.feed.prompt import Prompt
 from torch_inspector.notebook.feed.requests import Requests
 from torch_inspector.notebook.feed.sight import SessionSight
 
 if TYPE_CHECKING:
     from torch_inspector.notebook.feed.channel import Channel
-    from torch_inspector.notebook.muting import Muting
+    from torch_inspector.notebook.muting import Muting, Wish
     from torch_inspector.observe.observer import TorchObserver
     from torch_inspector.session import Session
-
-_EVENT = "pre_run_cell"
 
 
 class OpenFeed:
@@ -32,23 +32,36 @@ class OpenFeed:
         self._channel: Channel = Channel(shell.kernel, self._asked)
         self.feed = Feed(self._channel.send, SessionSight(session, observer), session.failures)
         self._requests = Requests(self.feed, shell, lambda: session.cell is not None, self._latest, muting)
+        self._prompt = Prompt(shell.kernel, session.failures)
+        self._callbacks = (
+            ("pre_run_cell", self.feed.begin),
+            ("pre_run_cell", self._prompt.begin),
+            ("post_run_cell", self._prompt.end),
+        )
+        muting.tell = self._unmuted
         self._channel.register()
-        shell.events.register(_EVENT, self.feed.begin)
+        for event, callback in self._callbacks:
+            shell.events.register(event, callback)
         self.feed.start()
 
     def close(self) -> None:
         """Ends all of it."""
-        if self.feed.begin in self._shell.events.callbacks[_EVENT]:
-            self._shell.events.unregister(_EVENT, self.feed.begin)
+        for event, callback in self._callbacks:
+            if callback in self._shell.events.callbacks[event]:
+                self._shell.events.unregister(event, callback)
         self._channel.unregister()
         self.feed.stop()
 
     def _latest(self) -> Snapshot:
         return self._session.runs[-1].after if self._session.runs else Snapshot()
 
+    def _unmuted(self, wish: Wish) -> None:
+        self.feed.answer("muted", **messages.muted(wish, "", ""))
+
     def _asked(self, data: Any) -> None:
         with self._session.failures.guard("request", interrupts=True):
             self._requests.take(data)
+            self._prompt.repair_soon()
 
 
 def open_feed(

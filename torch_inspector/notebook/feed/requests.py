@@ -96,7 +96,7 @@ class Requests:
             self._feed.wish(wishes)
 
     def _mute(self, data: Any) -> None:
-        """Touches settings only, so it does not wait for the end of a cell."""
+        """Touches settings only, so a subshell may do it while a cell runs."""
         wish = _read_wish(data)
         if wish is None:
             return

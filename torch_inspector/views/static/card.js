@@ -248,14 +248,11 @@ function finding(part, options) {
   const lead = part.summary.startsWith(part.lead) ? part.lead : "";
   const said = [...shape(part.tone), node("strong", "", ...(lead ? [lead] : [])), ...inline(part.summary.slice(lead.length))];
   const className = `ti-finding ti-${part.tone}`;
-  if (!part.parts.length) {
-    options.found?.(null, part.slug);
-    return node("p", className, ...said);
-  }
+  if (!part.parts.length) return node("p", className, ...said);
   const inside = node("div", "ti-inside", ...drawn(part.parts, options));
+  if (options.marks) inside.setAttribute("data-ti-slug", part.slug);
   const made = node("details", className, node("summary", "", ...said), inside);
   if (part.open) made.setAttribute("open", "");
-  options.found?.(inside, part.slug);
   return made;
 }
 
@@ -275,8 +272,8 @@ const body = (card, options) => [node("p", "ti-title", ...toned(card.tone, card.
 /**
  * Replaces what is in `el` by the card, or by a sentence if `card` is none.
  *
- * Options: `copy` gives code that has a caption a button; `places: false` has links lead nowhere else; `found` gets the
- * inside of each finding, or null of one that cannot be opened, with the name of its pitfall, in the order of the card.
+ * Options: `copy` gives code that has a caption a button; `places: false` has links lead nowhere else; `marks` names the
+ * pitfall at the inside of each finding, for the extension of JupyterLab, which puts there what can be done.
  */
 export function draw(el, card, options = {}) {
   if (!isCard(card)) {
@@ -288,7 +285,7 @@ export function draw(el, card, options = {}) {
 }
 
 function render({ model, el }) {
-  const update = () => draw(el, model.get("card"), { copy: true });
+  const update = () => draw(el, model.get("card"), { copy: true, marks: true });
   model.on("change:card", update);
   update();
   return () => model.off("change:card", update);
