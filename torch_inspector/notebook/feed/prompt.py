@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import Any
 
@@ -42,7 +41,10 @@ class Prompt:
     def repair_soon(self) -> None:
         """Called while a request is handled: as soon as this thread has said that it is idle, all is as before."""
         if not _is_main():
-            asyncio.get_running_loop().call_soon(self._repair)
+            # 15 ms of `%load_ext` in a terminal; a kernel with subshells has imported it.
+            from asyncio import get_running_loop
+
+            get_running_loop().call_soon(self._repair)
 
     def _repair(self) -> None:
         # A cell that ends in this moment waits for the lock, and "idle" is the last that is heard of it.

@@ -11,6 +11,8 @@ from torch_inspector.pitfall import pitfall
 
 # One step on top of an old gradient can be meant (a warm start); two in a row are a loop without clearing.
 _IN_A_ROW = 2
+# Steps whose losses are asked which parameters they reach.
+_COMPARED = 32
 # A step written by hand, and what clears gradients or changes them on purpose.
 _BY_HAND = re.compile(r"-=.*\.grad\b|\.(sub_|add_|copy_|addcmul_|addcdiv_)\(.*\.grad\b|\.data\s*=[^=].*\.grad\b")
 _CLEARS = re.compile(
@@ -22,9 +24,10 @@ _CLEARS = re.compile(
 @pitfall(severity="error", early=True)
 def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers which step twice in a row on gradients that were never cleared."""
+    cleared = _cleared(run)
     for key, steps in run.steps_by_optimizer().items():
         if not any(step.kept_gradients for step in steps):
-            yield from _in_part(run, key, steps)
+            yield from _in_part(run, key, steps, cleared)
             continue
         earlier = [s for past in run.earlier for s in past.trace.steps if s.optimizer == key]
         row = _last_row(earlier, steps)
@@ -33,18 +36,24 @@ def check(run: Run) -> Iterator[Finding]:
     yield from _by_hand(run)
 
 
-def _in_part(run: Run, key: int, steps: list[StepFact]) -> Iterator[Finding]:
-    """Loops that clear a module, and not the others that the optimizer steps: the gradients of those pile up."""
-    fed = [step.leaf_keys & step.parameter_keys for step in steps if step.leaf_keys and not step.has_closure]
-    if len(steps) <= _IN_A_ROW or len(fed) < _IN_A_ROW or not run.trace.clears:
-        return
+def _cleared(run: Run) -> frozenset[int]:
+    """Parameters of all that `zero_grad()` was called on; none if one of these is not known."""
+    if not run.trace.clears:
+        return frozenset()
     owners = {one.key: one.parameter_keys for one in run.after.modules}
     owners.update((one.key, one.parameter_keys) for one in run.after.optimizers)
     cleared = [owners.get(clear.owner) for clear in run.trace.clears]
-    known = [keys for keys in cleared if keys is not None]
-    left = frozenset.intersection(*fed) - frozenset().union(*known)
-    touched = any(keys & steps[0].parameter_keys for keys in known)
-    if left and touched and len(known) == len(cleared) and not any(map(_changes_gradients, (run, *run.earlier))):
+    return frozenset[int]() if None in cleared else frozenset[int]().union(*(keys for keys in cleared if keys))
+
+
+def _in_part(run: Run, key: int, steps: list[StepFact], cleared: frozenset[int]) -> Iterator[Finding]:
+    """Loops that clear a module, and not the others that the optimizer steps: the gradients of those pile up."""
+    if len(steps) <= _IN_A_ROW or not cleared & steps[0].parameter_keys:
+        return
+    some = steps[:_COMPARED]
+    fed = [step.leaf_keys & step.parameter_keys for step in some if step.leaf_keys and not step.has_closure]
+    left = frozenset.intersection(*fed) - cleared if len(fed) >= _IN_A_ROW else frozenset[int]()
+    if left and not any(map(_changes_gradients, (run, *run.earlier))):
         yield _of_a_part(run, key, steps[0], left)
 
 
