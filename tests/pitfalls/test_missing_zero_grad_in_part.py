@@ -56,3 +56,12 @@ def test_all_are_cleared(first, last):
 def test_a_part_that_gets_no_gradient():
     code = LOOP.format(first="enc.zero_grad()", last="").replace("dec(enc(x)) - x", "enc(x)")
     assert not found(code)
+
+
+def test_a_part_that_is_cleared_now_and_then():
+    """Long after the steps that are looked at."""
+    some = "opt.step()\n    count += 1\n    if count == 20: dec.zero_grad()"
+    code = (
+        LOOP.format(first="enc.zero_grad()", last="").replace("(6, 16, 6)", "(30, 16, 6)").replace("opt.step()", some)
+    )
+    assert not found("count = 0\n" + code)

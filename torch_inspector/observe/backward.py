@@ -15,7 +15,7 @@ from torch_inspector.facts import BackwardFact
 from torch_inspector.observe import kinds, private, replay, witness
 from torch_inspector.observe.precision import autocast_at
 from torch_inspector.observe.values import ValueWatch
-from torch_inspector.observe.wrapper import Patch, has_parameters_of, unframe
+from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
     from torch_inspector.observe.attention import Attention
@@ -77,39 +77,14 @@ class BackwardWatch:
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         attention = self._attention
 
-        # With torch's own parameters: a tuple and a dict for each call would cost as much as all the rest here.
-        def backward(  # noqa: PLR0913, PLR0917
-            tensors: Any,
-            grad_tensors: Any = None,
-            retain_graph: Any = None,
-            create_graph: Any = False,
-            grad_variables: Any = None,
-            inputs: Any = None,
-        ) -> Any:
+        def backward(*args: Any, **kwargs: Any) -> Any:
             if _is_compiling():
-                return original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+                return original(*args, **kwargs)
             site, looked = attention.latest_backward, None
             if site.count < site.ask_at:
                 site.count += 1
             elif attention.watching:
-                looked = self._look_closer(((tensors, grad_tensors, retain_graph), {}))
-            try:
-                result = original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
-            except BaseException as error:
-                unframe(error)
-                raise
-            if looked is not None:
-                self._end(*looked)
-            return result
-
-        return backward if has_parameters_of(backward, original) else self._wrap_foreign(original)
-
-    def _wrap_foreign(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """For a function that somebody else put in place of torch's, with parameters of its own."""
-
-        def backward(*args: Any, **kwargs: Any) -> Any:
-            watched = not _is_compiling() and self._attention.watching
-            looked = self._look_closer((args, kwargs)) if watched else None
+                looked = self._look_closer((args, kwargs))
             try:
                 result = original(*args, **kwargs)
             except BaseException as error:

@@ -56,7 +56,10 @@ def is_plain(original: Callable[..., Any]) -> bool:
 
 
 def wrap_call(original: Callable[..., Any], state: CallState, watcher: Watcher) -> Callable[..., Any]:
-    """The function to put in front of `Module.__call__`."""
+    """The function to put in front of `Module.__call__`.
+
+    Two of them, for what one asks before it goes on is guarded in traced code, and costs at every layer.
+    """
     return _in_place(state, watcher) if is_plain(original) else _in_front(original, state, watcher)
 
 

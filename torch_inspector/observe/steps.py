@@ -142,11 +142,12 @@ class StepWatch:
         with recorder.failures.guard("zero_grad"), private.unseen():
             site = recorder.site("zero_grad", frame, kinds.class_name(owner), id(owner))
             self._quiet_clears[id(frame.f_code), frame.f_lasti, id(owner)] = site
-            if not attention.looking:
-                return
             key = recorder.keys.of(owner)
+            # Also while nothing is looked at: some clear a part at every eighth step.
             if len(self.clears) < _CLEARS_KEPT and (site.place, key) not in self.clears:
                 self.clears[site.place, key] = ClearFact(recorder.next_order(), site.place, site.name, key, site.count)
+            if not attention.looking:
+                return
             for record in self._cleared_records(owner, key):
                 record.clear(site.place)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
-from inspect import signature
 from types import CodeType
 from typing import Any
 
@@ -27,18 +26,6 @@ def unframe(error: BaseException) -> None:
     trace = _TRACEBACK.__get__(error)
     if trace is not None:
         _TRACEBACK.__set__(error, trace.tb_next)
-
-
-def has_parameters_of(ours: Callable[..., Any], original: Callable[..., Any]) -> bool:
-    """True if a function can be called in every way that the original can be: same names, same order, same defaults."""
-    try:
-        wanted = [*signature(original).parameters.values()]
-    except (TypeError, ValueError):  # not every callable tells
-        return False
-    own = [*signature(ours).parameters.values()]
-    return [(p.name, p.kind) for p in own] == [(p.name, p.kind) for p in wanted] and all(
-        one.default is other.default for one, other in zip(own, wanted, strict=True)
-    )
 
 
 def _in_place_of(code: CodeType, other: CodeType) -> CodeType:

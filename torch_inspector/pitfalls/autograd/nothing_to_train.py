@@ -50,7 +50,7 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
         subject=name or root,
         fix=f"{name}.requires_grad_(True)  # or of the part that is to learn"
         if name
-        else "requires_grad_(True) on what is to learn",
+        else "# requires_grad_(True) on what is to learn",
         line=place.line if place is not None else None,
         cell=place.cell if place is not None else None,
         evidence=(
