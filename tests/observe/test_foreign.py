@@ -42,7 +42,7 @@ def own_call(original, calls):
     [(torch.autograd, "backward", narrow_backward), (torch.nn.Module, "__call__", own_call)],
 )
 def test_what_it_does_is_still_seen(monkeypatch, owner, name, make):
-    calls = []
+    calls: list[object] = []
     theirs = make(owner.__dict__[name], calls)
     monkeypatch.setattr(owner, name, theirs)
     with a_notebook() as notebook:
