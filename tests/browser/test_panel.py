@@ -265,12 +265,19 @@ MEASURE = """async index => {
     cell.model.clearExecution();
     panel.content.activeCellIndex = index;
     let ended = 0;
+    // Warnings are a stream as well, and the end of the line may come as a message of its own.
     const hear = (_, one) => {
-        if (one.header.msg_type === 'stream') { ended = 1000 * Number(one.content.text); }
+        if (one.header.msg_type === 'stream' && /^[0-9]+[.][0-9]/.test(one.content.text)) {
+            ended = 1000 * Number(one.content.text);
+        }
     };
     kernel.iopubMessage.connect(hear);
     const done = window.jupyterapp.commands.execute('notebook:run-cell');
+    const late = performance.now() + 20000;
     while (!(ended && cell.node.querySelector('.ti-Run .ti-finding')?.checkVisibility())) {
+        if (performance.now() > late) {
+            throw new Error(`not seen: the cell ended at ${ended}, its output: ${cell.outputArea.node.innerText}`);
+        }
         await new Promise(requestAnimationFrame);
     }
     const shown = performance.timeOrigin + performance.now();
