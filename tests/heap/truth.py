@@ -20,6 +20,8 @@ from torch_inspector.observe.heap.explain import Roots, explain
 
 # As in a notebook: up to torch 2.9 graphs that nobody saw being made are left unread.
 saved.hooked.install()
+# The first optimizer imports the compiler, which takes longer than torch itself: once, not in every process.
+torch.optim.SGD([torch.zeros(1, requires_grad=True)])
 
 
 def allocated_by(run):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from torch_inspector.observe import graph, private, saved
+from torch_inspector.observe import graph, others, private, saved
 from torch_inspector.observe.graph import CHAIN_LIMIT, GraphReader, chain_of, pass_count
 
 LATER = float("inf")
@@ -80,8 +80,8 @@ def test_no_roots_give_an_empty_walk():
     assert (len(seen.nodes), seen.complete, seen.saved_nbytes()) == (0, True, 0)
 
 
-def test_nothing_is_read_while_another_thread_is_in_backward(monkeypatch):
-    monkeypatch.setattr(private, "backward_elsewhere", lambda: True)
+def test_nothing_is_read_while_another_thread_may_train(monkeypatch):
+    monkeypatch.setattr(others, "may_train", lambda: True)
     assert walk(a_chain(3)) is None
 
 

@@ -1,9 +1,7 @@
 """The one file that touches private torch API."""
 
-import gc
 import threading
-import weakref
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 import torch
@@ -92,36 +90,6 @@ def test_a_storage_resized_to_nothing_is_read_safely():
     assert (private.storage_of(tensor) or (0, 1))[1] == 0
 
 
-def test_backward_in_this_thread_is_not_elsewhere():
-    seen = []
-    tensor = torch.ones(2, requires_grad=True)
-    out = tensor * 1
-    out.register_hook(lambda _: seen.append(private.backward_elsewhere()))
-    out.sum().backward()
-    assert seen == [False]
-
-
-def test_backward_in_another_thread_is_seen():
-    inside, done = threading.Event(), threading.Event()
-
-    def hold(_: Any) -> None:
-        inside.set()
-        done.wait(10)
-
-    def train():
-        out = torch.ones(2, requires_grad=True) * 1
-        out.register_hook(hold)
-        out.sum().backward()
-
-    thread = threading.Thread(target=train)
-    thread.start()
-    assert inside.wait(10)
-    assert private.backward_elsewhere()
-    done.set()
-    thread.join()
-    assert not private.backward_elsewhere()
-
-
 def test_less_is_walked_outside_the_main_thread():
     limits = []
     thread = threading.Thread(target=lambda: limits.append(private.deep_walk_limit()))
@@ -129,17 +97,3 @@ def test_less_is_walked_outside_the_main_thread():
     thread.join()
     assert limits == [1_000]
     assert private.deep_walk_limit() in (1_000, 10_000)
-
-
-def test_looking_for_other_threads_keeps_no_frame_alive():
-    def caller():
-        batch = torch.zeros(3)
-        gone = weakref.ref(batch)
-        private.backward_elsewhere()
-        return gone
-
-    gc.disable()
-    try:
-        assert caller()() is None
-    finally:
-        gc.enable()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from torch_inspector.observe import others
 from torch_inspector.observe.recorder import NOWHERE, Site
 
 # Steps looked at from the start of a cell: a mistake may show twice in a row, also of two optimizers in turn.
@@ -56,7 +57,7 @@ class Attention:
         """True while a cell is recorded."""
         self.busy = True
         """True if a wrapper has more to do than to count."""
-        self.foreign = self.foreign and threading.active_count() > 1
+        self.foreign = threading.active_count() > 1 and others.may_train()
         self.looking = not self.foreign
         """True if the gradients of the step that is being made are followed."""
         self.graphs_wanted = 0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.observe import private
+from torch_inspector.observe import others, private
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_values
 
@@ -115,7 +115,7 @@ class GraphReader:
         Returns:
             What was seen, or None if looking is not safe now.
         """
-        if self.alive() > CHAIN_LIMIT or private.backward_elsewhere():
+        if self.alive() > CHAIN_LIMIT or others.may_train():
             return None
         walk, before = Walk(), self.newest
         stack = sorted(roots, key=private.node_number)

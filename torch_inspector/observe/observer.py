@@ -24,7 +24,7 @@ from torch_inspector.facts import (
     UnheldFact,
 )
 from torch_inspector.failures import Failures
-from torch_inspector.observe import expressions, private, refusals, source
+from torch_inspector.observe import expressions, others, private, refusals, source
 from torch_inspector.observe.attention import Attention
 from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
@@ -243,6 +243,7 @@ class TorchObserver:
         self, names: Mapping[str, Any], history: Mapping[Any, Any], cell: Cell, budget_s: float, *, full: bool
     ) -> Snapshot:
         """What holds now."""
+        others.let_them_begin()
         called = self._forwards.called()
         look = Look(
             names, history, thread_time() + budget_s, self._nodes_before, full, called, cell.code, cell.line_offset

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache, partial
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 import torch
@@ -147,20 +147,6 @@ def is_traced() -> bool:
     """True inside `torch.jit.trace`, and under a `TorchDispatchMode`, which counts or records operations."""
     asked = (getattr(torch._C, name, None) for name in ("_is_tracing", "_len_torch_dispatch_stack"))
     return any(ask() for ask in asked if ask is not None)
-
-
-def backward_elsewhere() -> bool:
-    """True if another thread is inside a backward pass: reading a graph now could crash the process."""
-    frames = sys._current_frames()
-    # Our own frame must not end up in a variable of its own: that cycle would keep the user's tensors alive.
-    del frames[threading.get_ident()]
-    while frames:
-        here: FrameType | None = frames.popitem()[1]
-        while here is not None:
-            if here.f_code.co_name == "_engine_run_backward":
-                return True
-            here = here.f_back
-    return False
 
 
 def deep_walk_limit() -> int:

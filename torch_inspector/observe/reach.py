@@ -10,14 +10,13 @@ import gc
 import sys
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from time import thread_time
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 
-from torch_inspector.observe import kinds, private, sorts
+from torch_inspector.observe import kinds, others, private, sorts
 
 _CHUNK = 64
 # A container longer than this is only followed if one of its first elements can lead somewhere.
@@ -27,7 +26,6 @@ _LONGEST = 200_000
 # Their objects lead to IPython's own references, or to everything.
 _WALLS = frozenset(("IPython", "ipykernel", "traitlets", "torch_inspector", "zmq", "tornado", "asyncio", "_pytest"))
 _PACKAGES = ("site-packages", "dist-packages")
-_TORCH = str(Path(torch.__file__).parent)
 _CONTAINERS = ("mapping", "list", "tuple", "set", "frozenset", "deque")
 _FOLLOWED = (type, FunctionType, ModuleType)
 _NOTHING = sorts.ATOMS - {id(kind) for kind in (*_FOLLOWED, *sorts.BOUND)}
@@ -178,17 +176,7 @@ def is_leaf(tensor: Any) -> bool:
 
 
 def gradients_readable() -> bool:
-    """True if no other thread can be changing gradients now: reading one at that moment has crashed the process."""
+    """True if no other thread can be changing gradients now."""
     if threading.current_thread() is not threading.main_thread():
         return False
-    if threading.active_count() == 1:
-        return True
-    frames = sys._current_frames()
-    frames.pop(threading.get_ident(), None)
-    while frames:
-        here: FrameType | None = frames.popitem()[1]
-        while here is not None:
-            if here.f_code.co_filename.startswith(_TORCH):
-                return False
-            here = here.f_back
-    return True
+    return threading.active_count() == 1 or not others.may_train()

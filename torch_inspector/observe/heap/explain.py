@@ -199,7 +199,7 @@ class Look:
         if not self.search.complete or not self.graphs.complete:
             notes.append("the time was over: some holders are not named")
         if self.graphs.unread:
-            notes.append("another thread is in a backward pass: graphs were not read")
+            notes.append("another thread may be training: graphs were not read")
         if self.graphs.cut_nodes:
             notes.append("a graph is too deep to be read to its end")
         totals, blocks = allocators.totals(torch)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import private
+from torch_inspector.observe import others, private
 from torch_inspector.observe.heap.account import ACTIVATION, LEAF, TENSOR, Account
 from torch_inspector.observe.heap.search import Link
 from torch_inspector.observe.saved import saved_values
@@ -39,7 +39,7 @@ class Graphs:
         """Objects that hooks and custom functions have stored in nodes, to be searched: they may hold tensors."""
         self.complete = True
         self.unread = False
-        """True if another thread is in a backward pass, so that nothing could be read."""
+        """True if another thread may begin a backward pass, so that nothing could be read."""
         self.cut_nodes = 0
         """Nodes below the depth to which a graph can be read safely, at least."""
         self._later: list[tuple[Any, str, str]] = []
@@ -56,7 +56,7 @@ class Graphs:
         fresh.sort(key=lambda pair: private.node_number(pair[0]), reverse=True)
         for node, holder in fresh:
             with _undisturbed():
-                if private.backward_elsewhere():
+                if others.may_train():
                     self.unread = True
                     return
                 self._read_one(node, holder, phase)
