@@ -40,9 +40,16 @@ def notebook(lab):
     lab.page.emulate_media(forced_colors="none", contrast="no-preference", color_scheme="light")
 
 
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_nothing_is_lost_with_the_colours_of_the_system(notebook, screenshot, scheme):
-    lab = notebook
+def test_nothing_is_lost_with_fewer_colours_or_more_contrast(notebook, screenshot):
+    for scheme in ("dark", "light"):
+        has_the_colours_of_the_system(notebook, screenshot, scheme)
+    notebook.page.emulate_media(forced_colors="none", color_scheme="light")
+    for dark in (False, True):
+        has_more_contrast_where_it_is_asked_for(notebook, screenshot, dark=dark)
+
+
+def has_the_colours_of_the_system(lab, screenshot, scheme):
+    """Nothing is told by a colour that is not there."""
     lab.page.emulate_media(forced_colors="active", color_scheme=scheme)
     panel = Panel(lab, 1).wait("live")
     for place in (panel.node.locator(".ti-finding"), panel.node.locator("pre"), panel.node.locator(".ti-Button")):
@@ -64,9 +71,8 @@ def test_nothing_is_lost_with_the_colours_of_the_system(notebook, screenshot, sc
     screenshot(f"forced_{scheme}")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_more_contrast_is_given_where_it_is_asked_for(notebook, screenshot, dark):
-    lab = notebook
+def has_more_contrast_where_it_is_asked_for(lab, screenshot, *, dark):
+    """Wider and darker than without."""
     panel = Panel(lab, 1).wait("live")
     lab.theme(dark=dark)
     before = seen(panel.node.locator(".ti-finding"))
@@ -78,4 +84,5 @@ def test_more_contrast_is_given_where_it_is_asked_for(notebook, screenshot, dark
     assert violations(lab, panel) == []
     panel.save(f"more-contrast-{'dark' if dark else 'light'}")
     screenshot(f"more_contrast_{'dark' if dark else 'light'}")
+    lab.page.emulate_media(contrast="no-preference")
     lab.theme(dark=False)

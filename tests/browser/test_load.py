@@ -4,6 +4,8 @@ import sys
 import time
 from statistics import median
 
+import pytest
+
 from tests.browser.lab import PANEL
 from tests.browser.test_sidebar import a_live_notebook
 
@@ -59,6 +61,7 @@ def cost(lab, client, seconds=3):
     return 1000 * (task_seconds(client) - worked) / (time.monotonic() - begun)
 
 
+@pytest.mark.measured
 def test_a_full_panel_answers_and_costs_little(lab, screenshot, capsys):
     a_live_notebook(lab, "full.ipynb", FILL, SLOW)
     lab.run(1)

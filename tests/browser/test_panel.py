@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 
 import nbformat
+import pytest
 
 from tests.browser.server import ROOT
 from tests.browser.test_sidebar import a_live_notebook
@@ -287,6 +288,7 @@ MEASURE = """async index => {
 }"""
 
 
+@pytest.mark.measured
 def test_ten_findings_are_seen_soon_after_the_cell(lab, capsys):
     a_live_notebook(lab, "soon.ipynb", TEN + "\nimport time\nprint(time.time(), flush=True)")
     lab.run(1)

@@ -3,6 +3,8 @@
 import os
 import sys
 
+import pytest
+
 from tests.browser.lab import PANEL
 from tests.browser.test_sidebar import a_live_notebook
 
@@ -51,6 +53,7 @@ HEAR = """async seconds => {
 }"""
 
 
+@pytest.mark.measured
 def test_live_at_once_history_at_once_and_silence(lab, capsys):
     a_live_notebook(lab, "times.ipynb", "x = 1")
     lab.run(1)

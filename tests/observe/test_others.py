@@ -8,6 +8,8 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from time import thread_time
 
 import pytest
@@ -17,13 +19,14 @@ from torch.utils.data import DataLoader, TensorDataset
 from torch_inspector.observe import others
 from torch_inspector.observe.graph import GraphReader
 
-CELL = "<ipython-input-1-abc>"
 
-
-def of_a_cell(code, **names):
-    """A function as a cell defines it."""
-    exec(compile(code, CELL, "exec"), names)  # noqa: S102
+def of_a_file(file, code, **names):
+    """A function as a file defines it."""
+    exec(compile(code, file, "exec"), names)  # noqa: S102
     return names["work"]
+
+
+of_a_cell = partial(of_a_file, "<ipython-input-1-abc>")
 
 
 @contextmanager
@@ -140,6 +143,24 @@ def test_threads_of_libraries_do_not_train():
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()
         assert not others.may_train()
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (("torch/utils/data/_utils/pin_memory.py", "torch/multiprocessing/reductions.py"), False),
+        (("torch/_inductor/compile_worker/subproc_pool.py",), False),
+        (("lightning/trainer.py",), False),
+        (("lightning/trainer.py", "torch/optim/sgd.py"), True),
+        (("lightning/trainer.py", "torch/utils/data/dataloader.py"), True),
+    ],
+)
+def test_whose_thread_it_is_tells_what_it_may_do(files, expected):
+    packages, work = Path(torch.__file__).parents[1], stop.wait
+    for file in reversed(files):
+        work = of_a_file(str(packages / file), "def work(): inner()", inner=work)
+    with running(work):
+        assert others.may_train() == expected
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")

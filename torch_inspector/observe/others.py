@@ -32,7 +32,7 @@ _POOLS = tuple(str(Path(_STANDARD, name)) + os.sep for name in ("concurrent", "m
 _MOMENT_S = 0.001
 
 # Kinds of code, as bits.
-_LIBRARY, _POOL, _STRANGER, _HELPER, _TRAINER = 0, 1, 2, 4, 8
+_PYTHON, _POOL, _LIBRARY, _STRANGER, _HELPER, _TRAINER = 0, 1, 2, 4, 8, 16
 
 
 def may_train() -> bool:
@@ -57,15 +57,15 @@ def _innermost_frames() -> Iterator[FrameType]:
 
 def _may_be_trained_by(innermost: FrameType) -> bool:
     """True if a thread may be in a backward pass now, or soon."""
-    kinds = _kinds_in(innermost)
-    if not kinds & _STRANGER:
-        return kinds & _TRAINER != 0
+    kinds, owner = _kinds_in(innermost)
+    if owner == _HELPER:
+        return False
     # Who waits for a batch goes on by itself; who waits for anything else would have to be woken by a third.
-    return not _waits(innermost) or kinds & (_HELPER | _TRAINER) != 0
+    return kinds & (_HELPER | _TRAINER) != 0 or (kinds & _STRANGER != 0 and not _waits(innermost))
 
 
 def _may_have_been_woken(innermost: FrameType) -> bool:
-    kinds = _kinds_in(innermost)
+    kinds, _ = _kinds_in(innermost)
     return kinds & _POOL != 0 or (kinds & _STRANGER != 0 and _waits(innermost))
 
 
@@ -74,13 +74,15 @@ def _waits(innermost: FrameType) -> bool:
     return code.co_name in _WAITING and code.co_filename == threading.__file__
 
 
-def _kinds_in(innermost: FrameType) -> int:
-    """All kinds of code that a thread is in."""
-    kinds, here = 0, innermost
+def _kinds_in(innermost: FrameType) -> tuple[int, int]:
+    """All kinds of code that a thread is in, and which of them it was started for."""
+    kinds, owner, here = 0, _PYTHON, innermost
     while True:
-        kinds |= _kind_of(here.f_code.co_filename)
+        kind = _kind_of(here.f_code.co_filename)
+        kinds |= kind
+        owner = kind if kind > _POOL else owner
         if here.f_back is None:
-            return kinds
+            return kinds, owner
         here = here.f_back
 
 
@@ -91,5 +93,6 @@ def _kind_of(filename: str) -> int:
         return _HELPER if filename.startswith(_HELPERS) else _TRAINER
     if filename.startswith(_POOLS):
         return _POOL
-    known = filename.startswith((_OURS, _STANDARD, "<frozen ")) or any(part in filename for part in _INSTALLED)
-    return _LIBRARY if known else _STRANGER
+    if filename.startswith(_OURS) or any(part in filename for part in _INSTALLED):
+        return _LIBRARY
+    return _PYTHON if filename.startswith((_STANDARD, "<frozen ")) else _STRANGER
