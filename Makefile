@@ -45,7 +45,7 @@ test: $(READY) ## Check format, lint and types, then run all tests
 	$(BIN)/ruff check --quiet --output-format concise .
 	$(BIN)/mypy --no-error-summary
 	$(MAKE) --no-print-directory sidebar-test browser-test
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 sidebar: $(BUILT) ## Build the JupyterLab sidebar into the package
 

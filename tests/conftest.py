@@ -10,10 +10,13 @@ settings.register_profile("same", derandomize=True, deadline=None, print_blob=Fa
 settings.load_profile("same")
 
 
+_LONG = ("test_shared_cases", "test_traps", "test_guarantees", "test_pages", "test_quiet")
+
+
 def pytest_collection_modifyitems(items):
     """Puts the longest first; skips tests marked `gpu` without a CUDA device, for which alone torch is imported."""
-    # One file of minutes, begun last, would keep one process waiting for the other.
-    items.sort(key=lambda item: "test_shared_cases" not in item.nodeid)
+    # A file of minutes, begun last, would keep one process waiting for the other.
+    items.sort(key=lambda item: not any(name in item.nodeid for name in _LONG))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not _cuda_is_available():
         for item in marked:
