@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 from torch_inspector.observe import others
 from torch_inspector.observe.recorder import NOWHERE, Site
 
@@ -57,7 +55,7 @@ class Attention:
         """True while a cell is recorded."""
         self.busy = True
         """True if a wrapper has more to do than to count."""
-        self.foreign = threading.active_count() > 1 and others.may_train()
+        self.foreign = others.may_train()
         self.looking = not self.foreign
         """True if the gradients of the step that is being made are followed."""
         self.graphs_wanted = 0

@@ -161,7 +161,8 @@ class TorchObserver:
                 watch.close()
 
     def trace(self, cell: Cell) -> Trace:
-        """What happened since `open`."""
+        """What happened since `open`; asked before all else at the end of a cell."""
+        others.let_them_begin()
         recorder, self._recorder = self._recorder, None
         text = source.source_trace(cell)
         if recorder is None:
@@ -243,7 +244,6 @@ class TorchObserver:
         self, names: Mapping[str, Any], history: Mapping[Any, Any], cell: Cell, budget_s: float, *, full: bool
     ) -> Snapshot:
         """What holds now."""
-        others.let_them_begin()
         called = self._forwards.called()
         look = Look(
             names, history, thread_time() + budget_s, self._nodes_before, full, called, cell.code, cell.line_offset

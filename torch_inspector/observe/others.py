@@ -24,7 +24,7 @@ _HELPERS = tuple(str(Path(_TORCH, *parts)) + os.sep for parts in (("utils", "dat
 _OURS = str(Path(__file__).parents[1]) + os.sep
 _STANDARD = str(Path(os.__file__).parent) + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
-# Functions of `threading` in which a thread waits until somebody wakes it up.
+# Functions of `threading` in which a thread waits, with an argument `timeout`.
 _WAITING = ("wait", "join", "_wait_for_tstate_lock")
 # Threads of these do what they are given next.
 _POOLS = tuple(str(Path(_STANDARD, name)) + os.sep for name in ("concurrent", "multiprocessing"))
@@ -36,7 +36,7 @@ _PYTHON, _POOL, _LIBRARY, _STRANGER, _HELPER, _TRAINER = 0, 1, 2, 4, 8, 16
 
 
 def may_train() -> bool:
-    """True if another thread runs code of torch, or of the user and does not wait."""
+    """True if another thread runs code of torch, or of the user and does not wait for others."""
     return any(map(_may_be_trained_by, _innermost_frames()))
 
 
@@ -70,8 +70,12 @@ def _may_have_been_woken(innermost: FrameType) -> bool:
 
 
 def _waits(innermost: FrameType) -> bool:
+    """True if a thread waits until somebody wakes it up; the clock may do that at any moment."""
     code = innermost.f_code
-    return code.co_name in _WAITING and code.co_filename == threading.__file__
+    if code.co_name not in _WAITING or code.co_filename != threading.__file__:
+        return False
+    timeout = innermost.f_locals.get("timeout")
+    return timeout is None or (type(timeout) is int and timeout < 0)
 
 
 def _kinds_in(innermost: FrameType) -> tuple[int, int]:

@@ -177,6 +177,4 @@ def is_leaf(tensor: Any) -> bool:
 
 def gradients_readable() -> bool:
     """True if no other thread can be changing gradients now."""
-    if threading.current_thread() is not threading.main_thread():
-        return False
-    return threading.active_count() == 1 or not others.may_train()
+    return threading.current_thread() is threading.main_thread() and not others.may_train()
