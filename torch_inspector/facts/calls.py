@@ -34,6 +34,14 @@ class LoaderFact(NamedTuple):
     """Of its data set, if it has several workers and none is prepared."""
     drained: bool = False
     """True if it came to its end although it drops what fills no batch; with `batch_count` 0 it dropped everything."""
+    class_runs: tuple[tuple[int, int], ...] = ()
+    """Classes with how many samples of each, if its first pass gave one class after the other, and none came back."""
+    trained_count: int = 0
+    """Batches of that pass after which an optimizer took a step."""
+    failed: str = ""
+    """Class of the exception with which it, or a worker of it, failed."""
+    unsendable: tuple[str, ...] = ()
+    """If it failed: classes and functions of the notebook that workers need which start empty."""
 
 
 class CountFact(NamedTuple):

@@ -1,11 +1,13 @@
-"""Cells that only read what a model gave, and keep its graph all the same."""
+"""What the text of a cell says about facts of it."""
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
 # What is done with predictions, and not with what a loss will be made of.
@@ -26,3 +28,16 @@ def only_reads_outputs(run: Run) -> bool:
         return False
     code = "\n".join(line.partition("#")[0] for line in run.cell.code.splitlines())
     return _READS.search(code) is not None and _LOSSES.search(code) is None
+
+
+def looped_over(run: Run, place: Place) -> str:
+    """What the `for` in one line goes through, if it is one thing: `for x in enumerate(loaders["val"])`; else empty."""
+    try:
+        tree = ast.parse(run.source_of(place.cell))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    loops = (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension))
+    sources = [loop.iter for loop in loops if loop.iter.lineno == place.line]
+    while sources and isinstance(sources[0], ast.Call) and sources[0].args:
+        sources[0] = sources[0].args[0]
+    return ast.unparse(sources[0]) if len(sources) == 1 else ""

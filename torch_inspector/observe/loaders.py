@@ -12,6 +12,8 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from torch_inspector.facts import LoaderFact, Place
 from torch_inspector.observe import kinds
+from torch_inspector.observe.class_order import ClassOrder, keeps_order
+from torch_inspector.observe.unsendable import unsendable
 from torch_inspector.observe.workers import generators_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -25,7 +27,8 @@ class _Tally:
     """One loader's batches from one line."""
 
     __slots__ = (
-        "batch_size", "batches", "drained", "drops", "generators", "kind", "pin_memory", "place", "waited_s", "workers",
+        "batch_size", "batches", "drained", "drops", "failed", "followed", "generators", "kind", "order", "pin_memory",
+        "place", "steps", "unsendable", "waited_s", "workers",
     )  # fmt: skip
 
     def __init__(self, loader: Any, place: Place) -> None:
@@ -41,12 +44,56 @@ class _Tally:
         self.batches = 0
         self.waited_s = 0.0
         self.drained = False
+        self.order = ClassOrder() if keeps_order(loader) else None
+        self.followed = 0
+        """Address of the iterator whose pass `order` follows."""
+        self.steps = 0
+        """Optimizer steps of the cell before the latest batch of that pass."""
+        self.failed = ""
+        self.unsendable = unsendable(loader) if self.workers else ()
+
+    def fact(self) -> LoaderFact:
+        """What is known of it now."""
+        order = self.order
+        return LoaderFact(
+            self.place,
+            self.kind,
+            self.batch_size,
+            self.workers,
+            self.pin_memory,
+            self.batches,
+            self.waited_s,
+            self.generators,
+            self.drained,
+            order.runs() if order is not None else (),
+            order.trained if order is not None else 0,
+            self.failed,
+            self.unsendable,
+        )
+
+    def follow(self, batch: Any, steps: int) -> None:
+        """Looks at the classes of a batch, and whether the one before it was learned from."""
+        order, self.order = self.order, None
+        if order is None:
+            return
+        order.trained += bool(order.batches) and steps > self.steps
+        self.steps = steps
+        order.add(batch)
+        self.order = order if order.is_sorted else None
+
+    def end(self, steps: int) -> None:
+        """The pass is done: its last batch was learned from, or not."""
+        if self.order is not None:
+            self.order.trained += bool(self.order.batches) and steps > self.steps
+        self.followed = -1
 
 
 class LoaderWatch:
     """Records one cell's loaders while it is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Callable[[], int] = int) -> None:
+        self._steps = steps
+        """How many optimizer steps the cell has made so far."""
         self._recorder: Recorder | None = None
         self._running: dict[int, _Tally] = {}
         self._tallies: dict[tuple[int, Place], _Tally] = {}
@@ -65,18 +112,15 @@ class LoaderWatch:
 
     def facts(self) -> tuple[LoaderFact, ...]:
         """All loaders of the cell by line."""
-        return tuple(
-            LoaderFact(
-                t.place, t.kind, t.batch_size, t.workers, t.pin_memory, t.batches, t.waited_s, t.generators, t.drained
-            )
-            for t in self._tallies.values()
-        )
+        return tuple(tally.fact() for tally in self._tallies.values())
 
     def _wrap_iter(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def iterate(loader: Any) -> Any:
             try:
                 running = original(loader)
             except BaseException as error:
+                if self._recorder is not None:
+                    self._note(self._recorder, loader, None, error)
                 unframe(error)
                 raise
             if self._recorder is not None and len(self._tallies) < _LOADERS_KEPT:
@@ -85,11 +129,18 @@ class LoaderWatch:
 
         return iterate
 
-    def _note(self, recorder: Recorder, loader: Any, running: Any) -> None:
+    def _note(self, recorder: Recorder, loader: Any, running: Any, error: BaseException | None = None) -> None:
         with recorder.failures.guard("loader"):
             place = recorder.places.find(sys._getframe(2))
             key = (recorder.keys.of(loader), place)
-            self._running[id(running)] = self._tallies.setdefault(key, _Tally(loader, place))
+            tally = self._tallies.get(key)
+            if tally is None:
+                tally = self._tallies[key] = _Tally(loader, place)
+            if error is not None:
+                tally.failed = kinds.class_name(error)
+                return
+            tally.followed = tally.followed or id(running)
+            self._running[id(running)] = tally
 
     def _wrap_next(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def next_batch(running: Any) -> Any:
@@ -98,13 +149,30 @@ class LoaderWatch:
             try:
                 batch = original(running)
             except BaseException as error:
-                if tally is not None and type(error) is StopIteration:
-                    tally.drained = tally.drops
+                if tally is not None:
+                    self._ended(tally, running, error)
                 unframe(error)
                 raise
             if tally is not None:
                 tally.batches += 1
                 tally.waited_s += perf_counter() - begun
+                if tally.order is not None and tally.followed == id(running):
+                    self._follow(tally, batch)
             return batch
 
         return next_batch
+
+    def _follow(self, tally: _Tally, batch: Any) -> None:
+        recorder = self._recorder
+        if recorder is not None:
+            with recorder.failures.guard("loader"):
+                tally.follow(batch, self._steps())
+
+    def _ended(self, tally: _Tally, running: Any, error: BaseException) -> None:
+        """A pass came to its end, or failed."""
+        if type(error) is not StopIteration:
+            tally.failed = kinds.class_name(error)
+            return
+        tally.drained = tally.drops
+        if tally.followed == id(running):
+            tally.end(self._steps())

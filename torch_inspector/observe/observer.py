@@ -93,7 +93,7 @@ class TorchObserver:
         self._steps = StepWatch(self._attention, self._ledger, self._forwards, self._unheld)
         self._scaling = ScalingWatch(self._attention, self._ledger)
         self._counted = CountWatch(self._ledger, self._scaling)
-        self._loaders = LoaderWatch()
+        self._loaders = LoaderWatch(self._steps.count)
         self._emptied = EmptiedWatch()
         self._checkpoints = CheckpointWatch()
         self._snapshots = Snapshots(self._keys, self._ledger, self._reader, failures, places)

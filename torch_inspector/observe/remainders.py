@@ -14,7 +14,8 @@ from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
 
-_WRAPPED = frozenset(["enumerate", "tqdm", "list", "iter"])
+WRAPPED = frozenset(["enumerate", "tqdm", "list", "iter"])
+"""Functions that go through what they are given, in its order."""
 # A last batch of at least this part of the others is about as good.
 _PART = 4
 # And one of at least this part is as good as full.
@@ -26,12 +27,12 @@ def remainders(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     if not isinstance(node, ast.For):
         return
     source = node.iter
-    while isinstance(source, ast.Call) and source.args and dotted(source.func).split(".")[-1] in _WRAPPED:
+    while isinstance(source, ast.Call) and source.args and dotted(source.func).split(".")[-1] in WRAPPED:
         source = source.args[0]
     loader = scope.names.value(source)
     fields = fields_of(loader) if is_a(loader, DataLoader) else {}
     size, drops = fields.get("batch_size"), fields.get("drop_last")
-    count = _count(fields.get("dataset"))
+    count = sample_count(fields.get("dataset"))
     if type(size) is not int or count is None or size < 1 or count < 1:
         return
     last, name = count % size, ast.unparse(source)
@@ -43,7 +44,7 @@ def remainders(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
         yield scope.fact("remainder", source, statement, names=(name,), shapes=((count, size, last),), detail=detail)
 
 
-def _count(dataset: Any) -> int | None:
+def sample_count(dataset: Any) -> int | None:
     """Samples of a dataset that says so without being asked."""
     fields = fields_of(dataset)
     if is_a(dataset, Subset):

@@ -12,6 +12,7 @@ from torch_inspector.observe.source import dotted
 
 # Operators that somebody judges.
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+_JUDGED = (ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For, ast.ListComp, ast.GeneratorExp)
 # A cell with more is generated.
 _MOST = 200
 
@@ -127,7 +128,7 @@ def _may_matter(node: ast.AST) -> bool:
         # `x[:, numbers]`, `x[torch.arange(n), 2]`: other subscripts are many, and nobody judges them.
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
         return len(parts) == 2 and isinstance(parts[0], ast.Slice | ast.Call) and type(node.ctx) is ast.Load  # noqa: PLR2004
-    return type(node) in (ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For)
+    return type(node) in _JUDGED
 
 
 def target_of(statement: ast.stmt) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, LoaderFact, Run
+from torch_inspector.facts import ExpressionFact, LoaderFact, Run, looped_over
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -41,7 +40,7 @@ def _counted(fact: ExpressionFact) -> Finding:
 
 def _watched(run: Run, loader: LoaderFact) -> Finding:
     """Of any other: it was asked for batches, and had none."""
-    name = _name(run, loader)
+    name = looped_over(run, loader.place)
     return Finding(
         message=(
             f"{f'`{name}`' if name else 'A loader'} came to its end without a batch: it has fewer samples than the "
@@ -53,16 +52,3 @@ def _watched(run: Run, loader: LoaderFact) -> Finding:
         cell=loader.place.cell,
         evidence=(Evidence("batches", 0, "count"), Evidence("batch size", loader.batch_size or 0, "count")),
     )
-
-
-def _name(run: Run, loader: LoaderFact) -> str:
-    """What the line goes through, if it is one thing: `for x in enumerate(loaders["val"])`."""
-    try:
-        tree = ast.parse(run.source_of(loader.place.cell))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    loops = (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension))
-    sources = [loop.iter for loop in loops if loop.iter.lineno == loader.place.line]
-    while sources and isinstance(sources[0], ast.Call) and sources[0].args:
-        sources[0] = sources[0].args[0]
-    return ast.unparse(sources[0]) if len(sources) == 1 else ""

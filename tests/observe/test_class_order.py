@@ -1,0 +1,111 @@
+"""Loaders that give one class after the other to a loop that trains."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+net = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(96, 4), torch.arange(3).repeat_interleave(32)
+
+class Rows(Dataset):
+    def __init__(self, rows): self.rows = rows
+    def __len__(self): return len(self.rows)
+    def __getitem__(self, i): return self.rows[i]
+
+def learn(loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+LOADER = "loader = DataLoader(TensorDataset(x, y), batch_size=16)\n"
+LOOP = "for xb, yb in loader:\n    learn(nn.functional.cross_entropy(net(xb), yb))\n"
+
+
+def told(*cells):
+    with a_notebook() as notebook:
+        for cell in (SETUP, *cells):
+            notebook.run(cell)
+        assert notebook.errors == [None] * (len(cells) + 1)
+        return [(cell, line) for cell, slug, line, _ in notebook.findings() if slug == "sorted-data-unshuffled"]
+
+
+def test_classes_are_counted():
+    with a_notebook() as notebook:
+        for cell in (SETUP, LOADER + LOOP):
+            run = notebook.run(cell)
+    (fact,) = run.trace.loaders
+    assert (fact.class_runs, fact.trained_count) == (((0, 32), (1, 32), (2, 32)), 6)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        LOADER + LOOP,
+        LOADER + "for epoch in range(3):\n" + "".join(f"    {line}\n" for line in LOOP.splitlines()),
+        "loader = DataLoader(Rows([(a, int(b)) for a, b in zip(x, y)]), batch_size=16)\n" + LOOP,
+        (
+            "loader = DataLoader(Rows([dict(image=a, label=b) for a, b in zip(x, y)]), batch_size=16)\n"
+            "for batch in loader:\n    learn(nn.functional.cross_entropy(net(batch['image']), batch['label']))"
+        ),
+        (
+            "loader = DataLoader(TensorDataset(x, (y > 0).float().view(-1, 1)), batch_size=16)\n"
+            "for xb, yb in loader:\n    learn(nn.functional.binary_cross_entropy_with_logits(net(xb)[:, :1], yb))"
+        ),
+    ],
+    ids=["tensors", "epochs", "rows", "dictionaries", "yes-or-no"],
+)
+def test_sorted_data_are_told_once(cell):
+    assert len(told(cell)) == 1
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "loader = DataLoader(TensorDataset(x, y), batch_size=16, shuffle=True)\n" + LOOP,
+        "torch.manual_seed(0)\norder = torch.randperm(96)\n"
+        "loader = DataLoader(TensorDataset(x[order], y[order]), batch_size=16)\n" + LOOP,
+        "loader = DataLoader(TensorDataset(x, torch.zeros(96, dtype=torch.long)), batch_size=16)\n" + LOOP,
+        (
+            "loader = DataLoader(TensorDataset(x, y), batch_size=96)\nfor epoch in range(5):\n"
+            "    for xb, yb in loader:\n        learn(nn.functional.cross_entropy(net(xb), yb))\n"
+        ),
+        LOADER + "s = 0\nfor xb, yb in loader:\n    s = s + nn.functional.cross_entropy(net(xb), yb)\nlearn(s)",
+        LOADER
+        + "with torch.no_grad():\n    for xb, yb in loader:\n        net(xb)\nfor _ in range(6): learn(net(x).sum())",
+        (
+            "loader = DataLoader(TensorDataset(x, torch.linspace(0, 1, 96)), batch_size=16)\n"
+            "for xb, yb in loader:\n    learn(nn.functional.mse_loss(net(xb)[:, 0], yb))"
+        ),
+        (
+            "rows = DataLoader(Rows([(a, int(b)) for a, b in zip(x, y)]), batch_size=4)\n"
+            "for xb, yb in rows:\n    learn(nn.functional.cross_entropy(net(xb), yb))"
+        ),
+        "loader = DataLoader(TensorDataset(x, (torch.arange(96) > 92).long()), batch_size=16)\n" + LOOP,
+    ],
+    ids=["shuffled", "mixed", "one-class", "whole", "summed", "read", "numbers", "small", "few"],
+)
+def test_others_are_not(cell):
+    assert told(cell) == []
+
+
+def test_a_loader_for_evaluation_between_steps():
+    cell = LOADER + (
+        "for step in range(6):\n    learn(net(x).pow(2).sum())\n    with torch.no_grad():\n"
+        "        for xb, yb in loader:\n            net(xb)"
+    )
+    assert told(cell) == []
+
+
+def test_batches_of_a_class_of_the_users_are_not_read():
+    cell = (
+        "class Own(torch.Tensor): pass\n"
+        "loader = DataLoader(Rows([(a, int(b)) for a, b in zip(x, y)]), batch_size=16,\n"
+        "    collate_fn=lambda rows: (torch.stack([a for a, _ in rows]), Own([b for _, b in rows]).long()))\n"
+        "for xb, yb in loader:\n    learn(nn.functional.cross_entropy(net(xb), yb.as_subclass(torch.Tensor)))"
+    )
+    assert told(cell) == []

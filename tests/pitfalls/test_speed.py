@@ -1,0 +1,126 @@
+"""Loops that do one by one, or again and again, what could be done at once."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+x, y, m = torch.randn(3000), torch.randn(3000), torch.randn(60, 60)
+net = nn.Linear(1, 4)
+loader = DataLoader(TensorDataset(x.view(-1, 1)), batch_size=10)
+"""
+
+
+IN_A_FUNCTION = """def f(a, b):
+    r = torch.empty(len(a))
+    for i in range(len(a)):
+        r[i] = a[i]
+    return r
+z = f(x, y)
+"""
+
+
+def told(*cells, slug):
+    with a_notebook(min_bytes=0) as notebook:
+        for cell in (SETUP, *cells):
+            notebook.run(cell)
+        assert notebook.errors == [None] * (len(cells) + 1)
+        found = [finding for run in notebook.runs if run for finding in run.findings if finding.slug == slug]
+    return [(finding.line, finding.subject, finding.fix.partition("  #")[0]) for finding in found]
+
+
+def visits(*cells):
+    return told(*cells, slug="python-loop-over-tensor")
+
+
+def growths(*cells):
+    return told(*cells, slug="cat-grows-in-loop")
+
+
+@pytest.mark.parametrize(
+    ("cell", "line", "subject", "fix"),
+    [
+        ("total = 0\nfor i in range(len(x)):\n    total += x[i]", 2, "x", "x.sum()"),
+        ("total = 0\nfor v in x:\n    total = total + v.item()", 2, "x", None),
+        ("s = sum(x)", 1, "x", "x.sum()"),
+        ("s = sorted(x)", 1, "x", "x.sort().values"),
+        ("values = [v.item() for v in x]", 1, "x", "x.tolist()"),
+        ("values = [x[i].item() for i in range(len(x))]", 1, "x", "x.tolist()"),
+        ("values = []\nfor v in x:\n    values.append(float(v))", 2, "x", "x.tolist()"),
+        ("n = 0\nfor a, b in zip(x, y):\n    if a > b:\n        n += 1", 2, "x", None),
+        ("best = x[0]\nfor i, v in enumerate(x):\n    if v > best:\n        best = v", 2, "x", None),
+        ("out = torch.zeros(60, 60)\nfor i in range(60):\n  for j in range(60):\n    out[i, j] = m[i][j]", 2, "m", None),
+        ("out = torch.empty(60)\nfor i in range(60):\n    out[i] = max(m[i])", 2, "m", "m.amax(-1)"),
+        (IN_A_FUNCTION, 3, "a", None),
+    ],
+)  # fmt: skip
+def test_loops_over_elements(cell, line, subject, fix):
+    ((at, name, said),) = visits(cell)
+    assert at == line
+    assert subject in (None, name)
+    assert fix is None or said == fix
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "r = 0\nfor v in x:\n    r = 0.9 * r + v",
+        "for i in range(1, 3000):\n    x[i] = x[i - 1] * 0.5 + x[i]",
+        "losses = torch.zeros(2000)\nfor e in range(2000):\n    losses[e] = net(x[:1].view(1, 1)).sum().item()",
+        "for i in range(3000):\n    print(x[i].item())",
+        "for i in range(3000):\n    if x[i] > 0.5:\n        break",
+        "for row in torch.randn(2000, 3):\n    row.sum()",
+        "for i in range(100):\n    x[i].item()",
+        "def sum(values):\n    return 0\ns = sum(x)",
+        "w = torch.zeros(1, requires_grad=True)\nfor i in range(1000):\n    ((w * x[i] - y[i]) ** 2).backward()",
+        "names = dict(enumerate('abc'))\nfor i in range(3000):\n    names.get(int(x[i]))",
+        "n = torch.tensor(3000)\nfor i in range(n):\n    pass",
+    ],
+    ids=["decay", "recurrence", "model", "print", "break", "rows", "few", "own", "steps", "other", "bound"],
+)
+def test_other_loops(cell):
+    assert visits(cell) == []
+
+
+def test_products():
+    ((line, subject, fix),) = visits("r = 1\nfor v in x:\n    r *= v")
+    assert (line, subject) == (2, "x")
+    assert fix.startswith("one call")
+
+
+def test_a_tensor_joined_in_a_loop():
+    loop = "for (xb,) in loader:\n        kept = torch.cat([kept, net(xb)], dim=0)"
+    cell = f"kept = torch.tensor([])\nwith torch.no_grad():\n    {loop}"
+    ((line, subject, fix),) = growths(cell)
+    assert (line, subject) == (4, "kept")
+    assert fix.startswith("parts = []")
+
+
+def test_the_fix_runs():
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(
+            "kept = torch.zeros(0, 8)\nfor i in range(100):\n    kept = torch.cat((kept, torch.ones(1, 8)), dim=0)"
+        )
+        made, joined = [line.partition("  #")[0] for line in run.findings[0].fix.splitlines()[1:]]
+        notebook.run(f"before = kept\nparts = []\nfor i in range(100):\n    {made}\n{joined}")
+        assert notebook.shell.user_ns["kept"].equal(notebook.shell.user_ns["before"])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "kept = torch.zeros(1)\nfor i in range(200):\n    kept = torch.cat([kept, kept[-1:] + 1])",
+        "kept = torch.zeros(1)\nfor i in range(200):\n    kept = torch.cat([kept, x[:1]])\n    kept = kept[-8:]",
+        "kept = torch.zeros(1)\nfor i in range(200):\n    kept = torch.cat([kept, torch.ones(1)])\n    kept.sum()",
+        "kept = torch.zeros(0)\nfor i in range(10):\n    kept = torch.cat([kept, torch.ones(1)])",
+        "parts = []\nfor i in range(200):\n    parts.append(torch.ones(1))\nkept = torch.cat(parts)",
+        "for i in range(200):\n    both = torch.cat([x, y])",
+    ],
+    ids=["needed", "window", "read", "few", "once", "others"],
+)
+def test_joins_that_are_meant(cell):
+    assert growths(cell) == []

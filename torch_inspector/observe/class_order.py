@@ -1,0 +1,88 @@
+"""Whether the batches of a loader that does not shuffle come class by class.
+
+Only the targets of its first pass are read, on the CPU, and no further than to the first class that comes back: of data
+that are not sorted, that is one batch.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch.utils.data import SequentialSampler
+
+from torch_inspector.observe import kinds, private
+
+# Smaller batches hold few classes in any order; larger ones take long to read.
+_LEAST, _MOST = 8, 4096
+_KEYS = ("label", "labels", "target", "targets", "y", "class", "classes")
+_WHOLE = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool)
+_BINARY = (0.0, 1.0)
+
+_dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
+_device_of: Any = torch.Tensor.device.__get__
+_shape_of: Any = torch.Tensor.shape.__get__  # type: ignore[attr-defined]
+
+
+def keeps_order(loader: Any) -> bool:
+    """True for a plain loader that gives the samples of its dataset in the order in which they lie."""
+    settings = kinds.fields_of(loader)
+    size, sampler = settings.get("batch_size"), settings.get("sampler")
+    return type(sampler) is SequentialSampler and type(size) is int and _LEAST <= size <= _MOST
+
+
+class ClassOrder:
+    """The classes that one pass over a loader has given so far, as long as none comes back."""
+
+    __slots__ = ("_runs", "_seen", "batches", "is_sorted", "trained")
+
+    def __init__(self) -> None:
+        self._runs: list[list[Any]] = []
+        self._seen: set[Any] = set()
+        self.is_sorted = True
+        """False as soon as a class comes back, or where batches have no classes."""
+        self.batches = 0
+        self.trained = 0
+        """Batches after which an optimizer took a step."""
+
+    def add(self, batch: Any) -> None:
+        """Reads the targets of one more batch."""
+        self.batches += 1
+        with private.unseen():
+            targets = _targets_of(batch)
+        for value, same in groupby(targets):
+            count = len(list(same))
+            if self._runs and self._runs[-1][0] == value:
+                self._runs[-1][1] += count
+            elif value in self._seen:
+                self.is_sorted = False
+            else:
+                self._seen.add(value)
+                self._runs.append([value, count])
+        self.is_sorted = self.is_sorted and bool(targets)
+
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """Each class with its samples, in the order of the loader; empty if they do not come class by class."""
+        return tuple((int(value), count) for value, count in self._runs) if self.is_sorted else ()
+
+
+def _targets_of(batch: Any) -> list[Any]:
+    """The classes of a batch; empty if it has none that can be read at once."""
+    if type(batch) is dict:
+        parts = [value for key, value in dict.items(batch) if type(key) is str and key in _KEYS]
+    else:
+        parts = list(batch[1:]) if type(batch) in (list, tuple) else []
+    return next((found for part in reversed(parts) if (found := _classes_in(part))), [])
+
+
+def _classes_in(part: Any) -> list[Any]:
+    if type(part) is not torch.Tensor or _device_of(part).type != "cpu":
+        return []
+    shape = _shape_of(part)
+    if len(shape) not in (1, 2) or not 0 < shape[0] <= _MOST or (len(shape) > 1 and shape[1] != 1):
+        return []
+    if _dtype_of(part) in _WHOLE:
+        return part.reshape(-1).tolist()
+    values = part.detach().reshape(-1).tolist() if part.is_floating_point() else []
+    return values if all(value in _BINARY for value in values) else []

@@ -1,0 +1,81 @@
+"""A tensor that each turn of a loop makes anew, one piece longer: `all = torch.cat([all, piece])`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from torch_inspector.facts import ExpressionFact
+from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.lengths import loop_length
+from torch_inspector.observe.pairs import own_expressions
+from torch_inspector.observe.shapes import is_tensor, shape_of
+from torch_inspector.observe.source import dotted
+
+_JOINS = frozenset(["cat", "concat", "concatenate", "vstack", "hstack", "row_stack"])
+# What may be asked of the growing tensor in the loop without needing it whole.
+_ASKED = frozenset(["shape", "size", "device", "dtype", "ndim"])
+
+
+def growing(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact]:
+    """A `for` in which nothing but the joining itself needs the joined tensor, with turns and bytes at the end."""
+    if not isinstance(node, ast.For):
+        return
+    parts = list(own_expressions(node))
+    inner = {id(one) for loop in parts if isinstance(loop, ast.For | ast.While) for one in ast.walk(loop)}
+    for one in parts:
+        if isinstance(one, ast.Assign) and id(one) not in inner and (name := _grows(one)):
+            if _is_needed(parts, one, name) or not (count := loop_length(scope, node.iter)):
+                continue
+            value: Any = scope.reading.names.get(name) if not scope.function else None
+            shape, nbytes = shape_of(value) if is_tensor(value) else None, _nbytes(value)
+            sizes = ((count,), shape) if shape is not None else ((count,),)
+            names = name, *_pieces(one, name)
+            yield scope.fact("growing", one, one, names=names, shapes=sizes, nbytes=nbytes, detail=_once(one))
+
+
+def _grows(statement: ast.Assign) -> str:
+    """The name that is given itself with something joined to it; empty for any other statement."""
+    call, target = statement.value, statement.targets[0]
+    if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.List | ast.Tuple):
+        return ""
+    name, joins = dotted(target), dotted(call.func).split(".")
+    if len(statement.targets) != 1 or not name or joins[0] != "torch" or joins[-1] not in _JOINS:
+        return ""
+    return name if sum(dotted(one) == name for one in call.args[0].elts) == 1 and len(call.args[0].elts) > 1 else ""
+
+
+def _pieces(statement: ast.Assign, name: str) -> list[str]:
+    """What is joined to it, as written."""
+    call: Any = statement.value
+    return [ast.unparse(one) for one in call.args[0].elts if dotted(one) != name]
+
+
+def _once(statement: ast.Assign) -> str:
+    """The same call on a list of all pieces: `torch.cat(parts, dim=1)`."""
+    call: Any = statement.value
+    return ast.unparse(ast.Call(call.func, [ast.Name("parts"), *call.args[1:]], call.keywords))
+
+
+def _is_needed(parts: list[ast.AST], statement: ast.Assign, name: str) -> bool:
+    """True if the loop reads what has been joined so far, or gives the name another value as well."""
+    call: Any = statement.value
+    joined = [one for one in call.args[0].elts if dotted(one) == name]
+    own = {id(one) for whole in (*statement.targets, *joined) for one in ast.walk(whole)}
+    asked = {id(one.value) for one in parts if isinstance(one, ast.Attribute) and one.attr in _ASKED}
+    asked |= {
+        id(a) for one in parts if isinstance(one, ast.Call) and dotted(one.func) in ("len", "print") for a in one.args
+    }
+    return any(
+        dotted(one) == name and id(one) not in own and id(one) not in asked
+        for one in parts
+        if isinstance(one, ast.Name | ast.Attribute)
+    )
+
+
+def _nbytes(value: Any) -> int:
+    try:
+        return int(value.nbytes) if is_tensor(value) else 0
+    except Exception:  # noqa: BLE001  (layouts without a size in bytes)
+        return 0

@@ -1,0 +1,226 @@
+"""Loops of Python that visit the elements of a tensor one by one, where all of them could be visited at once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from torch_inspector.facts import ExpressionFact, Shape
+from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.lengths import is_range, range_length
+from torch_inspector.observe.pairs import own_expressions
+from torch_inspector.observe.shapes import UNKNOWN, shape_of
+from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import loops_in
+
+Loop = ast.For | ast.ListComp | ast.GeneratorExp
+# Functions that go through a tensor with a loop of their own.
+_BUILTINS = frozenset(["max", "min", "sum", "sorted", "any", "all"])
+# What a loop may call besides: work on one element that there is for all of them, and what keeps the result.
+_ON_ELEMENTS = _BUILTINS | frozenset(
+    ["abs", "float", "int", "bool", "round", "pow", "len", "range", "enumerate", "zip", "append", "item", "exp", "log",
+     "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "relu", "clamp", "square",
+     "maximum", "minimum", "sign", "floor", "ceil", "erf", "add", "sub", "mul", "div", "where"]
+)  # fmt: skip
+# Whether they come to all elements, or in which order, may matter; and who shows elements must visit them.
+_OTHER = (
+    ast.Break, ast.Return, ast.While, ast.Try, ast.With, ast.Yield, ast.YieldFrom, ast.Await, ast.JoinedStr, ast.Lambda,
+    ast.FunctionDef, ast.ClassDef, ast.NamedExpr, ast.Raise, ast.Assert, ast.Delete,
+)  # fmt: skip
+_ADDS = (ast.Add, ast.Mult)
+_ROWS = {"max": "amax", "min": "amin", "sum": "sum"}
+
+
+class _Visit(NamedTuple):
+    """A tensor of which a loop reads or writes single elements."""
+
+    name: str
+    times: int
+    """0 where it only takes part, in rows."""
+    stored: bool = False
+    shifted: bool = False
+    """True if the index is not the loop's own but one beside it: `x[i - 1]`."""
+
+
+def visits(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """A loop over the elements of a tensor, or `sum(x)`, with what is visited and how often."""
+    if isinstance(node, ast.Call):
+        yield from _by_builtin(scope, node, statement)
+    elif isinstance(node, Loop) and not any(_visited(scope, outer) for outer in _around(scope, node)):
+        found = _visited(scope, node)
+        if found:
+            names = tuple(dict.fromkeys(one.name for one in found))
+            sizes, said = ((sum(one.times for one in found),),), _at_once(node, found[0])
+            yield scope.fact("visits", node, statement, names=names, shapes=sizes, detail=said)
+
+
+def _by_builtin(scope: Scope, call: ast.Call, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """`max(x)` outside of a loop over other elements."""
+    row = _gone_through(scope, call, {})
+    if row is not None and dotted(call.args[0]) and not any(_visited(scope, outer) for outer in _around(scope, call)):
+        name = dotted(call.func)
+        said = f"{row.name}.sort().values" if name == "sorted" else f"{row.name}.{name}()"
+        yield scope.fact("visits", call, statement, names=(row.name,), shapes=((row.times,),), detail=said)
+
+
+def _around(scope: Scope, node: ast.AST) -> list[ast.For]:
+    return [loop for loop in loops_in(scope.node) if loop is not node and any(one is node for one in ast.walk(loop))]
+
+
+def _visited(scope: Scope, loop: Loop) -> list[_Visit]:
+    """Tensors whose elements a loop visits, if that is all it does, and in any order."""
+    parts = list(own_expressions(loop))
+    if not _is_simple(parts):
+        return []
+    heads = [one for one in (loop, *parts) if isinstance(one, ast.For | ast.comprehension)]
+    turns: dict[str, int] = {}
+    found: list[_Visit] = []
+    for head in heads:
+        counts, elements = _turns(scope, head)
+        if not counts:
+            return []
+        turns.update(counts)
+        found.extend(_Visit(name, prod(turns.values())) for name in elements)
+    found.extend(one for part in parts if (one := _element(scope, part, turns) or _row(scope, part, turns)) is not None)
+    stored = {one.name for one in found if one.stored}
+    if any(one.shifted and one.name in stored for one in found) or not any(one.times for one in found):
+        return []
+    return sorted(found, key=lambda one: one.stored)
+
+
+def _is_simple(parts: list[ast.AST]) -> bool:
+    if any(isinstance(one, _OTHER) for one in parts):
+        return False
+    calls = (one for one in parts if isinstance(one, ast.Call))
+    if any(_last_name(one.func) not in _ON_ELEMENTS for one in calls):
+        return False
+    return not any(_carries(one) for one in parts)
+
+
+def _last_name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else dotted(function)
+
+
+def _carries(statement: ast.AST) -> bool:
+    """True for `a = 0.9 * a + x[i]`: each turn needs the one before it. Sums, products and extremes do not."""
+    if isinstance(statement, ast.AugAssign):
+        return isinstance(statement.target, ast.Name) and not isinstance(statement.op, _ADDS)
+    if not isinstance(statement, ast.Assign):
+        return False
+    parts = (one for target in statement.targets for one in (target, *getattr(target, "elts", ())))
+    own = {one.id for one in parts if isinstance(one, ast.Name)}
+    value = statement.value
+    read = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
+    if not own & read:
+        return False
+    if isinstance(value, ast.BinOp):
+        sides = (value.left, value.right)
+        return not isinstance(value.op, _ADDS) or not any(isinstance(one, ast.Name) and one.id in own for one in sides)
+    return not (isinstance(value, ast.Call) and dotted(value.func) in ("max", "min"))
+
+
+def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, int], list[str]]:
+    """Variables of a loop that count, with how far, and the tensors whose elements it gives one after the other."""
+    target, source = head.target, head.iter
+    if isinstance(source, ast.Call) and dotted(source.func) == "enumerate" and isinstance(target, ast.Tuple):
+        given = source.args[:1]
+    elif isinstance(source, ast.Call) and dotted(source.func) == "zip":
+        given = source.args
+    elif is_range(source):
+        count = range_length(scope, source)
+        return ({target.id: count} if count and isinstance(target, ast.Name) else {}), []
+    else:
+        given = [source]
+    shapes = {ast.unparse(one): shape for one in given if (shape := _shape(scope, one)) and len(shape) == 1}
+    names = [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
+    counts = [shape[0] for shape in shapes.values()]
+    return ({name: min(counts) for name in names[:1]} if counts and min(counts) > 0 else {}), list(shapes)
+
+
+def _shape(scope: Scope, expression: ast.expr) -> Shape | None:
+    value = scope.names.value(expression) if dotted(expression) else UNKNOWN
+    return shape_of(value) if tensor_or_shape(value) else None
+
+
+def _element(scope: Scope, part: ast.AST, turns: dict[str, int]) -> _Visit | None:
+    """`x[i]`, `x[i, j]`, `x[i][j - 1]`: one number of a tensor, by variables of the loop."""
+    if not isinstance(part, ast.Subscript):
+        return None
+    owner, indices = _indexed(part)
+    shape = _shape(scope, owner)
+    used = {one.id for index in indices for one in ast.walk(index) if isinstance(one, ast.Name)}
+    if not shape or len(indices) > len(shape) or not used or not used <= set(turns):
+        return None
+    if len(indices) < len(shape):
+        return _Visit(ast.unparse(owner), 0)
+    if any(isinstance(one, ast.Slice | ast.Call | ast.Compare | ast.Subscript) for one in indices):
+        return None
+    shifted = any(not isinstance(one, ast.Name | ast.Constant) for one in indices)
+    count = prod(turns[name] for name in turns)
+    return _Visit(ast.unparse(owner), count, isinstance(part.ctx, ast.Store), shifted)
+
+
+def _indexed(part: ast.Subscript) -> tuple[ast.expr, list[ast.expr]]:
+    """What is indexed, and all its indices: `x` and `i`, `j` of `x[i][j]`."""
+    owner: ast.expr = part
+    indices: list[ast.expr] = []
+    while isinstance(owner, ast.Subscript):
+        inner = owner.slice.elts if isinstance(owner.slice, ast.Tuple) else [owner.slice]
+        indices, owner = [*inner, *indices], owner.value
+    return owner, indices
+
+
+def _row(scope: Scope, part: ast.AST, turns: dict[str, int]) -> _Visit | None:
+    return _gone_through(scope, part, turns) if isinstance(part, ast.Call) else None
+
+
+def _gone_through(scope: Scope, call: ast.Call, turns: dict[str, int]) -> _Visit | None:
+    """`max(x)` of a tensor of one axis, `max(x[i])` of a row: functions of Python that visit each of its elements."""
+    if dotted(call.func) not in _BUILTINS or len(call.args) != 1 or call.keywords:
+        return None
+    if scope.names.value(call.func) is not UNKNOWN:  # a function of the user's, or of torch, under that name
+        return None
+    owner, indices = _indexed(call.args[0]) if isinstance(call.args[0], ast.Subscript) else (call.args[0], [])
+    shape = _shape(scope, owner)
+    if not shape or len(shape) != len(indices) + 1 or any(not isinstance(one, ast.Name) for one in indices):
+        return None
+    return _Visit(ast.unparse(owner), shape[-1] * prod(turns.values()))
+
+
+def _at_once(loop: Loop, visit: _Visit) -> str:
+    """The same in one call, where the loop does one thing of a form that is known; else empty."""
+    body: list[ast.stmt] = loop.body if isinstance(loop, ast.For) else []
+    while len(body) == 1 and isinstance(body[0], ast.For):
+        body = body[0].body
+    one = body[0] if len(body) == 1 else None
+    if isinstance(loop, ast.For) and one is None:
+        return ""
+    value = getattr(one, "value", None) if isinstance(loop, ast.For) else loop.elt
+    if isinstance(value, ast.Call) and _last_name(value.func) == "append" and len(value.args) == 1:
+        return f"{visit.name}.tolist()" if _is_one(value.args[0], visit, loop) else ""
+    if isinstance(value, ast.Call) and dotted(value.func) in _ROWS and len(value.args) == 1:
+        row = value.args[0]
+        return f"{visit.name}.{_ROWS[dotted(value.func)]}(-1)" if isinstance(row, ast.Subscript) else ""
+    if value is None or not _is_one(value, visit, loop):
+        return ""
+    if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add):
+        return f"{visit.name}.sum()"
+    return f"{visit.name}.tolist()" if isinstance(loop, ast.ListComp) else ""
+
+
+def _is_one(value: ast.expr, visit: _Visit, loop: Loop) -> bool:
+    """True for the element that the loop visits, or its number: `x[i]`, `x[i].item()`, `float(x[i])`, `v`."""
+    while isinstance(value, ast.Call):
+        plain = isinstance(value.func, ast.Attribute) and value.func.attr == "item"
+        if plain:
+            value = value.func.value  # type: ignore[attr-defined]
+        elif dotted(value.func) in ("float", "int") and len(value.args) == 1:
+            value = value.args[0]
+        else:
+            return False
+    if isinstance(value, ast.Subscript):
+        return ast.unparse(_indexed(value)[0]) == visit.name
+    head = loop if isinstance(loop, ast.For) else loop.generators[0]
+    return isinstance(value, ast.Name) and ast.unparse(head.target) == value.id and ast.unparse(head.iter) == visit.name

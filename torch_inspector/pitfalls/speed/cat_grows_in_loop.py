@@ -1,0 +1,45 @@
+"""A tensor joined piece by piece in a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.findings import Evidence, Finding, size_text
+from torch_inspector.pitfall import pitfall
+
+# Turns of the loop from which it is told; where the size is not known; and for a warning.
+_TURNS, _TURNS_UNSEEN, _TURNS_WARNED = 32, 100, 200
+# Bytes copied in vain, in units of what counts as much memory: less takes no time that anybody feels. For a warning.
+_COPIED, _COPIED_WARNED = 16, 1 << 30
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds `all = torch.cat([all, piece])` in a loop that does not need the joined tensor before its end."""
+    for fact in run.expressions("growing"):
+        if not fact.names or not fact.shapes or not fact.shapes[0]:
+            continue
+        turns = fact.shapes[0][0]
+        copied = fact.nbytes * (turns + 1) // 2
+        enough = copied >= _COPIED * run.min_nbytes and turns >= _TURNS
+        if enough if fact.nbytes else turns >= _TURNS_UNSEEN:
+            warned = turns >= _TURNS_WARNED and copied >= _COPIED_WARNED
+            yield _finding(fact, turns, copied, warned=warned)
+
+
+def _finding(fact: ExpressionFact, turns: int, copied: int, *, warned: bool) -> Finding:
+    name, piece = fact.names[0], fact.names[1] if len(fact.names) > 1 else "…"
+    end = f": about {size_text(copied)} copied for the {size_text(fact.nbytes)} at the end" if copied else ""
+    return Finding(
+        message=f"Line {fact.place.line} copies all of `{name}` in each of {turns} turns of the loop{end}.",
+        subject=name,
+        fix=f"parts = []  # before the loop\nparts.append({piece})  # in it\n{name} = {fact.detail}  # after it",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        severity="warning" if warned else "",
+        evidence=(
+            Evidence("turns of the loop", turns, "count"),
+            *((Evidence("at the end", fact.nbytes, "bytes"), Evidence("copied", copied, "bytes")) if copied else ()),
+        ),
+    )

@@ -1,0 +1,38 @@
+"""A loop of Python over the elements of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Elements visited one by one: about 2 µs each; a warning from about a quarter of a second on.
+_VISITS, _WARNED = 1_000, 100_000
+_SHOWN = 3
+
+
+@pitfall(severity="hint")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds loops that only visit single elements of tensors, in any order, and `max(x)` of a tensor."""
+    for fact in run.expressions("visits"):
+        if fact.names and fact.shapes and fact.shapes[0] and fact.shapes[0][0] >= _VISITS:
+            yield _finding(fact, fact.shapes[0][0])
+
+
+def _finding(fact: ExpressionFact, count: int) -> Finding:
+    shown = ", ".join(f"`{one}`" for one in fact.names[:_SHOWN])
+    general = "one call on whole tensors: a * b, x.sum(), x.amax(1), torch.where(…), torch.bincount(…)"
+    return Finding(
+        message=(
+            f"The loop visits elements of {shown} one by one, {count:,} times in all: "
+            "each visit makes a tensor of one number, and one call could do all of them."
+        ),
+        subject=fact.names[0],
+        fix=f"{fact.detail}  # one call" if fact.detail else general,
+        line=fact.place.line,
+        cell=fact.place.cell,
+        severity="warning" if count >= _WARNED else "",
+        evidence=(Evidence("elements visited", count, "count"),),
+    )
