@@ -9,7 +9,7 @@ from tests.cells import a_notebook
 from torch_inspector.observe.unsendable import start_method, unsendable
 
 
-class Here(Dataset):
+class Here(Dataset[int]):
     """Can be imported by a worker."""
 
     def __init__(self, *parts):
@@ -57,7 +57,7 @@ def test_start_methods():
 
 
 def test_a_circle_of_objects_ends():
-    parts = []
+    parts: list[object] = []
     dataset = Here(parts)
     parts.append(dataset)
     assert unsendable(spawned(dataset)) == ()

@@ -52,7 +52,7 @@ def growths(*cells):
         ("values = []\nfor v in x:\n    values.append(float(v))", 2, "x", "x.tolist()"),
         ("n = 0\nfor a, b in zip(x, y):\n    if a > b:\n        n += 1", 2, "x", None),
         ("best = x[0]\nfor i, v in enumerate(x):\n    if v > best:\n        best = v", 2, "x", None),
-        ("out = torch.zeros(60, 60)\nfor i in range(60):\n  for j in range(60):\n    out[i, j] = m[i][j]", 2, "m", None),
+        ("o = torch.zeros(60, 60)\nfor i in range(60):\n  for j in range(60):\n    o[i, j] = m[i][j]", 2, "m", None),
         ("out = torch.empty(60)\nfor i in range(60):\n    out[i] = max(m[i])", 2, "m", "m.amax(-1)"),
         (IN_A_FUNCTION, 3, "a", None),
     ],
