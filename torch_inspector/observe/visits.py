@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+import torch
+from torch import nn
+
 from torch_inspector.facts import ExpressionFact, Shape
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.lengths import is_range, range_length
 from torch_inspector.observe.pairs import own_expressions
 from torch_inspector.observe.shapes import UNKNOWN, shape_of
@@ -18,12 +23,13 @@ from torch_inspector.observe.statements import loops_in
 Loop = ast.For | ast.ListComp | ast.GeneratorExp
 # Functions that go through a tensor with a loop of their own.
 _BUILTINS = frozenset(["max", "min", "sum", "sorted", "any", "all"])
-# What a loop may call besides: work on one element that there is for all of them, and what keeps the result.
-_ON_ELEMENTS = _BUILTINS | frozenset(
-    ["abs", "float", "int", "bool", "round", "pow", "len", "range", "enumerate", "zip", "append", "item", "exp", "log",
-     "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "relu", "clamp", "square",
-     "maximum", "minimum", "sign", "floor", "ceil", "erf", "add", "sub", "mul", "div", "where"]
-)  # fmt: skip
+# What a loop may call besides, of Python, to keep the result; and of torch all but what draws, learns or stores.
+_PLAIN = _BUILTINS | frozenset(["abs", "float", "int", "bool", "round", "pow", "len", "range", "enumerate", "zip"])
+_TORCHS = frozenset(["torch", "F", "functional", "math", "np", "numpy"])
+_METHODS = frozenset(dir(torch.Tensor)) | {"append"}
+_NOT_FOR_ALL = re.compile(r"rand|multinomial|bernoulli|normal|seed|backward|grad|hook|save|load|sleep|step|optim")
+# Rows of more numbers keep torch busy; so do tensors that each turn needs whole.
+_ROW, _WHOLE = 256, 4_096
 # Whether they come to all elements, or in which order, may matter; and who shows elements must visit them.
 _OTHER = (
     ast.Break, ast.Return, ast.While, ast.Try, ast.With, ast.Yield, ast.YieldFrom, ast.Await, ast.JoinedStr, ast.Lambda,
@@ -34,11 +40,11 @@ _ROWS = {"max": "amax", "min": "amin", "sum": "sum"}
 
 
 class _Visit(NamedTuple):
-    """A tensor of which a loop reads or writes single elements."""
+    """A tensor of which a loop reads or writes single elements, or short rows."""
 
     name: str
     times: int
-    """0 where it only takes part, in rows."""
+    """0 where it only takes part, in long rows."""
     stored: bool = False
     shifted: bool = False
     """True if the index is not the loop's own but one beside it: `x[i - 1]`."""
@@ -70,33 +76,63 @@ def _around(scope: Scope, node: ast.AST) -> list[ast.For]:
 
 
 def _visited(scope: Scope, loop: Loop) -> list[_Visit]:
-    """Tensors whose elements a loop visits, if that is all it does, and in any order."""
-    parts = list(own_expressions(loop))
-    if not _is_simple(parts):
+    """Tensors whose elements or short rows a loop visits, if that is all it does, and in any order."""
+    parts, found = list(own_expressions(loop)), list[_Visit]()
+    if not _is_simple(scope, parts) or not _collect(scope, loop, {}, found):
         return []
-    heads = [one for one in (loop, *parts) if isinstance(one, ast.For | ast.comprehension)]
-    turns: dict[str, int] = {}
-    found: list[_Visit] = []
-    for head in heads:
-        counts, elements = _turns(scope, head)
-        if not counts:
-            return []
-        turns.update(counts)
-        found.extend(_Visit(name, prod(turns.values())) for name in elements)
-    found.extend(one for part in parts if (one := _element(scope, part, turns) or _row(scope, part, turns)) is not None)
     stored = {one.name for one in found if one.stored}
     if any(one.shifted and one.name in stored for one in found) or not any(one.times for one in found):
         return []
     return sorted(found, key=lambda one: one.stored)
 
 
-def _is_simple(parts: list[ast.AST]) -> bool:
+def _collect(scope: Scope, node: ast.AST, turns: dict[str, int], found: list[_Visit]) -> bool:
+    """Adds what a part of a loop visits; False if its turns cannot be told, or one of them needs a large tensor."""
+    if isinstance(node, ast.Name | ast.Attribute) and (shape := _shape(scope, node)) is not None:
+        return prod(shape) <= _WHOLE
+    visit = None
+    if isinstance(node, ast.Subscript):
+        visit = _element(scope, node, turns)
+    elif isinstance(node, ast.Call):
+        visit = _gone_through(scope, node, turns)
+    if visit is not None:
+        found.append(visit)
+        return True
+    children = list(ast.iter_child_nodes(node))
+    if isinstance(node, Loop):
+        for head in [node] if isinstance(node, ast.For) else node.generators:
+            counts, given = _turns(scope, head)
+            if not counts:
+                return False
+            turns = {**turns, **counts}
+            found.extend(_visit(name, shape, turns) for name, shape in given.items())
+        children = [*node.body, *node.orelse] if isinstance(node, ast.For) else [node.elt]
+    return all(_collect(scope, child, turns, found) for child in children)
+
+
+def _visit(name: str, shape: Shape, turns: dict[str, int]) -> _Visit:
+    """A tensor that a loop itself goes through."""
+    return _Visit(name, prod(turns.values()) if prod(shape[1:]) <= _ROW else 0)
+
+
+def _is_simple(scope: Scope, parts: list[ast.AST]) -> bool:
     if any(isinstance(one, _OTHER) for one in parts):
         return False
-    calls = (one for one in parts if isinstance(one, ast.Call))
-    if any(_last_name(one.func) not in _ON_ELEMENTS for one in calls):
+    if not all(_is_for_all(scope, one.func) for one in parts if isinstance(one, ast.Call)):
         return False
     return not any(_carries(one) for one in parts)
+
+
+def _is_for_all(scope: Scope, function: ast.expr) -> bool:
+    """True for functions of Python and torch that have no effect but their result."""
+    name = _last_name(function)
+    if _NOT_FOR_ALL.search(name):
+        return False
+    if not isinstance(function, ast.Attribute):
+        return name in _PLAIN and scope.names.value(function) is UNKNOWN
+    if dotted(function).partition(".")[0] in _TORCHS or dotted(function.value).endswith("functional"):
+        return True
+    return name in _METHODS and not is_a(scope.names.value(function.value), nn.Module)
 
 
 def _last_name(function: ast.expr) -> str:
@@ -121,7 +157,7 @@ def _carries(statement: ast.AST) -> bool:
     return not (isinstance(value, ast.Call) and dotted(value.func) in ("max", "min"))
 
 
-def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, int], list[str]]:
+def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, int], dict[str, Shape]]:
     """Variables of a loop that count, with how far, and the tensors whose elements it gives one after the other."""
     target, source = head.target, head.iter
     if isinstance(source, ast.Call) and dotted(source.func) == "enumerate" and isinstance(target, ast.Tuple):
@@ -130,13 +166,13 @@ def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, i
         given = source.args
     elif is_range(source):
         count = range_length(scope, source)
-        return ({target.id: count} if count and isinstance(target, ast.Name) else {}), []
+        return ({target.id: count} if count and isinstance(target, ast.Name) else {}), {}
     else:
         given = [source]
-    shapes = {ast.unparse(one): shape for one in given if (shape := _shape(scope, one)) and len(shape) == 1}
+    shapes = {ast.unparse(one): shape for one in given if (shape := _shape(scope, one))}
     names = [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
     counts = [shape[0] for shape in shapes.values()]
-    return ({name: min(counts) for name in names[:1]} if counts and min(counts) > 0 else {}), list(shapes)
+    return ({name: min(counts) for name in names[:1]} if counts and min(counts) > 0 else {}), shapes
 
 
 def _shape(scope: Scope, expression: ast.expr) -> Shape | None:
@@ -144,22 +180,18 @@ def _shape(scope: Scope, expression: ast.expr) -> Shape | None:
     return shape_of(value) if tensor_or_shape(value) else None
 
 
-def _element(scope: Scope, part: ast.AST, turns: dict[str, int]) -> _Visit | None:
-    """`x[i]`, `x[i, j]`, `x[i][j - 1]`: one number of a tensor, by variables of the loop."""
-    if not isinstance(part, ast.Subscript):
-        return None
+def _element(scope: Scope, part: ast.Subscript, turns: dict[str, int]) -> _Visit | None:
+    """`x[i]`, `x[i, j]`, `x[i][j - 1]`: one number of a tensor, or a row, by variables of the loop."""
     owner, indices = _indexed(part)
     shape = _shape(scope, owner)
     used = {one.id for index in indices for one in ast.walk(index) if isinstance(one, ast.Name)}
     if not shape or len(indices) > len(shape) or not used or not used <= set(turns):
         return None
-    if len(indices) < len(shape):
-        return _Visit(ast.unparse(owner), 0)
     if any(isinstance(one, ast.Slice | ast.Call | ast.Compare | ast.Subscript) for one in indices):
         return None
     shifted = any(not isinstance(one, ast.Name | ast.Constant) for one in indices)
-    count = prod(turns[name] for name in turns)
-    return _Visit(ast.unparse(owner), count, isinstance(part.ctx, ast.Store), shifted)
+    times = prod(turns.values()) if prod(shape[len(indices) :]) <= _ROW else 0
+    return _Visit(ast.unparse(owner), times, isinstance(part.ctx, ast.Store), shifted)
 
 
 def _indexed(part: ast.Subscript) -> tuple[ast.expr, list[ast.expr]]:
@@ -170,10 +202,6 @@ def _indexed(part: ast.Subscript) -> tuple[ast.expr, list[ast.expr]]:
         inner = owner.slice.elts if isinstance(owner.slice, ast.Tuple) else [owner.slice]
         indices, owner = [*inner, *indices], owner.value
     return owner, indices
-
-
-def _row(scope: Scope, part: ast.AST, turns: dict[str, int]) -> _Visit | None:
-    return _gone_through(scope, part, turns) if isinstance(part, ast.Call) else None
 
 
 def _gone_through(scope: Scope, call: ast.Call, turns: dict[str, int]) -> _Visit | None:

@@ -26,8 +26,8 @@ def _finding(fact: ExpressionFact, count: int) -> Finding:
     general = "one call on whole tensors: a * b, x.sum(), x.amax(1), torch.where(…), torch.bincount(…)"
     return Finding(
         message=(
-            f"The loop visits elements of {shown} one by one, {count:,} times in all: "
-            "each visit makes a tensor of one number, and one call could do all of them."
+            f"The loop visits elements or rows of {shown} one by one, {count:,} times in all: "
+            "each visit makes a small tensor, and one call could do all of them."
         ),
         subject=fact.names[0],
         fix=f"{fact.detail}  # one call" if fact.detail else general,
