@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections import OrderedDict
 from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
 
 from torch_inspector.facts import ExpressionFact
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.shapes import shape_of
+from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import target_of
 
 # What makes a column or a row on purpose.
 ON_PURPOSE = frozenset(
@@ -15,7 +22,11 @@ ON_PURPOSE = frozenset(
      "transpose", "permute", "None", "newaxis", "expand_dims", "triu", "tril", "eye", "logspace", "tensor"]
 )  # fmt: skip
 _DEPTH = 4
-_REDUCES = frozenset(["mean", "sum", "item"])
+# What reads a table along one axis: who compares one by one has no use for it.
+_BY_AXIS = frozenset(
+    ["argmin", "argmax", "argsort", "sort", "topk", "kthvalue", "min", "max", "amin", "amax", "median", "softmax",
+     "log_softmax", "logsumexp", "cumsum"]
+)  # fmt: skip
 
 
 def crossings(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
@@ -31,6 +42,8 @@ def crossings(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expr
     # The length of a batch of a loader is not known: it is that of the other side.
     shapes = [tuple(n if size < 0 else size for size in shape) for shape in shapes]
     if n < 2 or sorted(shapes) != sorted([(n,), (n, 1)]) or any(_meant(scope, side) for side in sides):  # noqa: PLR2004
+        return
+    if any(_is_own(scope, side) for side in sides) or _is_table(scope, node, statement):
         return
     method = getattr(getattr(node, "func", None), "attr", "")
     detail = "compared" if type(node) is ast.Compare or method in {"eq", "ne"} else "calculated"
@@ -58,3 +71,38 @@ def _meant(scope: Scope, side: ast.expr, depth: int = 0) -> bool:
         if any(_meant(where, value, depth + 1) for value, where in given if value is not side):
             return True
     return False
+
+
+def _is_own(scope: Scope, side: ast.expr) -> bool:
+    """True for a parameter or a buffer of a module: its length is a number of features, not of samples."""
+    value: Any = scope.names.value(side)
+    if is_a(value, nn.Parameter):
+        return True
+    if not isinstance(side, ast.Attribute) or not is_a(owner := scope.names.value(side.value), nn.Module):
+        return False
+    entries: list[Any] = [fields_of(owner).get(kind) for kind in ("_parameters", "_buffers")]
+    return any(type(one) in (dict, OrderedDict) and side.attr in one for one in entries)
+
+
+def _is_table(scope: Scope, node: ast.AST, statement: ast.stmt) -> bool:
+    """True if the result is read along an axis, by two numbers, or as a kernel: then all pairs are meant."""
+    target = target_of(statement)
+    for one in ast.walk(scope.node):
+        if isinstance(one, ast.Subscript):
+            pair = isinstance(one.slice, ast.Tuple) and len(one.slice.elts) == 2  # noqa: PLR2004
+            if pair and target and dotted(one.value) == target:
+                return True
+        elif isinstance(one, ast.Call):
+            name = one.func.attr if isinstance(one.func, ast.Attribute) else dotted(one.func)
+            by_method = isinstance(one.func, ast.Attribute) and dotted(one.func.value) not in ("torch", "F")
+            given = [one.func.value] if by_method and isinstance(one.func, ast.Attribute) else one.args[:1]
+            axis = bool(one.keywords) or len(one.args) > (0 if by_method else 1)
+            reads = (name in _BY_AXIS and axis) or name == "exp"
+            if reads and any(_holds(part, node, target) for part in given):
+                return True
+    return False
+
+
+def _holds(expression: ast.expr, node: ast.AST, target: str) -> bool:
+    parts = ast.walk(expression)
+    return any(one is node or (target != "" and isinstance(one, ast.Name) and one.id == target) for one in parts)

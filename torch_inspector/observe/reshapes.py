@@ -18,6 +18,7 @@ SHUFFLED = "shuffled"
 
 _METHODS = frozenset(["view", "reshape"])
 _NODES = ("ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0")
+_ASKED = ("shape", "size", "ndim")
 # Two axes may have sizes that fit by chance; with three it takes a permutation.
 _AXES = 3
 # With four no other cut of the same numbers comes to the same sizes by chance.
@@ -28,6 +29,11 @@ def is_shuffled(before: Shape, after: Shape, axes: int = _AXES) -> bool:
     """True if the sizes are the same in another order, axes of size 1 left out: their place does not matter."""
     one, two = [n for n in before if n != 1], [n for n in after if n != 1]
     return len(one) == len(two) >= axes and one != two and sorted(one) == sorted(two)
+
+
+def is_recut(before: Shape, after: Shape) -> bool:
+    """True for (8, 16, 4) cut into (16, 8, 4): windows of another length may come to the same sizes by chance."""
+    return len(before) == len(after) == _AXES and before[-1] == after[-1]
 
 
 def _may_be_split(before: Shape, after: Shape) -> bool:
@@ -58,7 +64,7 @@ def is_turned(before: Shape, after: Shape) -> bool:
 def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """A tensor that the text brings to its own sizes in another order."""
     source, sizes = _parts(node)
-    if source is None or not sizes:
+    if source is None or not sizes or _asks_shape(node, statement):
         return
     value = scope.names.value(source)
     shape = shape_of(value) if tensor_or_shape(value) else None
@@ -66,12 +72,19 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
     least = 2 if _swaps(scope, source, sizes) else _AXES if _plain(sizes) else _MANY
     chance = least == _MANY and shape is not None and after is not None and _may_be_split(shape, after)
     if shape is not None and after is not None and is_shuffled(shape, after, least) and not chance:
-        text = ast.unparse(source)
-        yield scope.fact(SHUFFLED, node, statement, names=(text,), shapes=(shape, after), detail=_order(shape, after))
+        names, order = (ast.unparse(source),), _order(shape, after)
+        sure = not is_recut(shape, after) or _swaps(scope, source, sizes)
+        yield scope.fact(SHUFFLED, node, statement, names=names, shapes=(shape, after), detail=order, sure=sure)
     elif shape is not None and after is not None and (is_regrouped(shape, after) or is_turned(shape, after)):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after))
     elif after is None and _swaps(scope, source, sizes):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
+
+
+def _asks_shape(node: ast.AST, statement: ast.stmt) -> bool:
+    """True for `x.view(3, 2).shape`: nobody uses the result."""
+    asked = (one.value for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr in _ASKED)
+    return any(one is node for one in asked)
 
 
 def _plain(sizes: list[ast.expr]) -> bool:

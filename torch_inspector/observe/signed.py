@@ -25,6 +25,7 @@ _SMOOTH = (
 _ENDS = (
     "Addmm", "Mm", "Mv", "Bmm", "Baddbmm", "Addmv", "Linear", "MkldnnLinear", "Convolution", "Embedding", "Dot",
 )  # fmt: skip
+_BOUNDED = ("Softmax", "Sigmoid", "Tanh", "Clamp", "Sin", "Cos")
 # Operations looked at from the loss on, and behind the difference.
 _TOP, _BEHIND = 8, 60
 
@@ -37,7 +38,7 @@ def signed_differences(walk: Walk) -> Iterator[PatternFact]:
         return
     names, difference = found
     sides = [(node, result) for node, result in difference.next_functions[:2] if node is not None]
-    if len(sides) != 1 or not _is_prediction(sides[0][0]):
+    if len(sides) != 1 or not _is_prediction(sides[0][0]) or _is_bounded(sides[0][0]):
         return
     shape = private.output_shape(difference, 0)
     if shape is not None:
@@ -71,6 +72,20 @@ def _is_prediction(node: Node) -> bool:
             return False
         if _kind(node) not in _ENDS:
             stack.extend(parent for parent, _ in node.next_functions if parent is not None)
+    return True
+
+
+def _is_bounded(node: Node) -> bool:
+    """True if whatever is learned reaches it through a function with bounds: then the sum has a lowest value."""
+    stack, seen = [node], set[int]()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen or _kind(node) in _BOUNDED:
+            continue
+        seen.add(id(node))
+        if private.is_leaf_node(node) or len(seen) > _BEHIND:
+            return False
+        stack.extend(parent for parent, _ in node.next_functions if parent is not None)
     return True
 
 

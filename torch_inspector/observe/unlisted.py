@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -42,7 +43,8 @@ def unlisted_facts(modules: list[tuple[str, Any]], names: Names, held: frozenset
     inside = {id(one) for _, module in modules for _, one in _own_parts(module)} if len(modules) > 1 else set()
     for path, module in modules:
         if id(module) not in inside:
-            yield from facts_of(path, module, named, held)
+            borrowed = partial(_is_borrowed, [one for own, one in names.modules if not own.startswith(path)])
+            yield from facts_of(path, module, named, held, borrowed)
 
 
 def _own_parts(module: Any) -> Iterator[tuple[str, Any]]:
@@ -52,8 +54,23 @@ def _own_parts(module: Any) -> Iterator[tuple[str, Any]]:
     yield from parts
 
 
-def facts_of(path: str, module: Any, named: dict[int, str], held: frozenset[int]) -> Iterator[UnlistedFact]:
-    """The same for one module and all below it."""
+def _is_borrowed(others: list[Any], strangers: dict[int, Any]) -> bool:
+    """True for parts of another module that has a name, as slices of a network whose features are compared."""
+    parts = {id(p) for one in strangers.values() for _, p in layers.walk_parameters(one)}
+    wholes = [one for one in others if id(one) not in strangers]
+    return any(parts < {id(p) for _, p in layers.walk_parameters(one)} for one in wholes) or (
+        len(strangers) > 1 and any(parts == {id(p) for _, p in layers.walk_parameters(one)} for one in wholes)
+    )
+
+
+def facts_of(
+    path: str,
+    module: Any,
+    named: dict[int, str],
+    held: frozenset[int],
+    borrowed: Callable[[dict[int, Any]], bool] = lambda _: False,
+) -> Iterator[UnlistedFact]:
+    """The same for one module and all below it; layers that are `borrowed` are another module's."""
     known: set[int] = set()
     torchs: dict[int, bool] = {}
     for name, one in layers.walk_modules(module):
@@ -66,7 +83,7 @@ def facts_of(path: str, module: Any, named: dict[int, str], held: frozenset[int]
             strangers = {id(part): part for part in parts if id(part) not in known}
             owner = f"{path}.{name}" if name else path
             fact = _fact(owner, strangers, held)
-            if fact is not None:
+            if fact is not None and not borrowed(strangers):
                 elsewhere = any(not named.get(key, path).startswith(path) for key in strangers)
                 kind = kinds.class_name(one)
                 yield fact._replace(kind=kind, attribute=attribute, container=container, named_elsewhere=elsewhere)
@@ -114,8 +131,14 @@ def _fact(owner: str, strangers: dict[int, Any], held: frozenset[int]) -> Unlist
         trainable_keys=trainable,
         named_elsewhere=False,
         held=bool(held & parameters.keys()),
-        training=kinds.fields_of(first).get("training") is True,
+        training=_trains(first),
     )
+
+
+def _trains(module: Any) -> bool:
+    """True if its first part with parameters is in train mode: a slice of a `Sequential` in eval mode is new itself."""
+    parts = (one for _, one in layers.walk_modules(module) if kinds.fields_of(one).get("_parameters"))
+    return kinds.fields_of(next(parts, module)).get("training") is True
 
 
 def with_lines(facts: Iterable[UnlistedFact], files: list[CodeFile]) -> tuple[UnlistedFact, ...]:

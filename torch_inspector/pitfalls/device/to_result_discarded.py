@@ -14,7 +14,8 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds statements that convert or move a tensor and keep nothing; modules are changed in place and are right."""
     modules = {call.name for call in run.trace.forwards} | {module.path for module in run.after.modules}
     for one in run.after.discards:
-        if (one.is_tensor and not (one.shown and _is_as_wanted(one))) or (one.fed and one.path not in modules):
+        looked_at = one.shown and (_is_as_wanted(one) or not _is_move(one))
+        if (one.is_tensor and not looked_at) or (one.fed and one.path not in modules):
             yield _finding(one)
 
 
@@ -23,8 +24,13 @@ def _is_as_wanted(one: DiscardFact) -> bool:
     return one.wanted in (one.dtype, one.device) or (one.wanted == device and number in ("", "0"))
 
 
+def _is_move(one: DiscardFact) -> bool:
+    """True if another device was asked for; numbers of another type may be what somebody wants to see."""
+    return not one.wanted or one.wanted.startswith(("cpu", "cuda", "mps", "xpu", "meta"))
+
+
 def _finding(one: DiscardFact) -> Finding:
-    dtype = bool(one.wanted) and not one.wanted.startswith(("cpu", "cuda", "mps", "xpu", "meta"))
+    dtype = bool(one.wanted) and not _is_move(one)
     now = one.dtype if dtype else one.device
     wrong = one.is_tensor and bool(one.wanted) and not _is_as_wanted(one) and not one.shown
     if wrong:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Cell, ExpressionFact, PatternFact, Place, Run, Shape
@@ -9,6 +10,9 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _METHODS = (".view(", ".reshape(")
+# A view to three sizes of which the first two are worked out.
+_COMPUTED = re.compile(r"\.(view|reshape)\(\s*(-1\s*,|[^(),]*[*/+-][^(),]*,|[^(),]*,[^(),]*[*/+-])")
+_AXES = 3
 
 
 @pitfall(severity="warning")
@@ -23,11 +27,25 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _in_graphs(run: Run) -> list[tuple[PatternFact, str, Place]]:
     """Views behind losses; where there is none, behind what the cell computed and keeps."""
-    behind = [one for one in run.losses_with("shuffled") if len(one[0].shapes) > 1]
+    behind = [one for one in run.losses_with("shuffled") if len(one[0].shapes) > 1 and not _may_be_recut(run, one[0])]
     kept = (
         (p, graph.path, graph.made_at) for graph in run.after.graphs for p in graph.patterns if p.name == "shuffled"
     )
-    return behind or [(p, path, place) for p, path, place in kept if place is not None and len(p.shapes) > 1][:1]
+    shown = ((p, path, place) for p, path, place in kept if place is not None and len(p.shapes) > 1)
+    return behind or [one for one in shown if not _may_be_recut(run, one[0])][:1]
+
+
+def _is_recut(before: Shape, after: Shape) -> bool:
+    """True for (8, 16, 4) cut into (16, 8, 4): windows of another length may come to the same sizes by chance."""
+    return len(before) == len(after) == _AXES and before[-1] == after[-1]
+
+
+def _may_be_recut(run: Run, pattern: PatternFact) -> bool:
+    """True if a view in the text computes such sizes: `h.reshape(-1, segment, width)`, `x.view(batch * 2, …)`."""
+    if not _is_recut(*pattern.shapes[:2]):
+        return False
+    cells = (run.cell, *(past.cell for past in run.earlier))
+    return any(_COMPUTED.search(cell.source) for cell in cells)
 
 
 def _finding(fact: ExpressionFact) -> Finding:
@@ -83,6 +101,7 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
         line=line,
         cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
+        severity="hint" if _is_recut(before, after) else "",
     )
 
 
