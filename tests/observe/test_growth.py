@@ -25,6 +25,10 @@ def found(code, path, **options):
         ("h = {'loss': []}\nfor x in y:\n    h['loss'].append(f(x))", "h['loss']", 3, "append"),
         ('h = {"loss": []}\nfor x in y:\n    h["loss"].append(f(x))', "h['loss']", 3, "append"),
         ("for n, x in y:\n    h[n].append(f(x))", "h['loss']", 2, "append"),
+        ("for x in y:\n    h['a'].append(f(x))\n    h['b'].append(g(x))", "h['a'][3]", 2, "append"),
+        ("for x in y:\n    self.h['a'].append(f(x))\n    self.h['b'].append(g(x))", "t.h['a']", 2, "append"),
+        ("for x in y:\n    h['a'] += f(x)\n    h['n'] += 1", "h", 2, "sum"),
+        ("for x in y:\n    losses.append(f(x))\n    losses.append(f(x).item())", "losses", 2, "append"),
         ("d = {}\nfor i, x in y:\n    d[i] = f(x)", "d", 3, "item"),
         ("for x in y:\n    d['a'] = f(x)", "d", 2, "named"),
         ("s = set()\nfor x in y:\n    s.add(f(x))", "s", 3, "append"),
@@ -54,7 +58,7 @@ def test_no_line(code, path):
 
 
 def test_of_an_earlier_cell_only_functions_can_have_run():
-    code = "losses.append(1)\ndef fit():\n    losses.append(2)\nlosses.append(3)"
+    code = "losses.append(a)\ndef fit():\n    losses.append(b)\nlosses.append(c)"
     assert found(code, "losses", functions_only=True).line == 3
 
 

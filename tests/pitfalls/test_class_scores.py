@@ -20,6 +20,14 @@ yes = (y > 2).float()
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 """
 NLL = {
+    "in parts": (
+        (
+            "probs = torch.cat([F.softmax(net(x[:30]), 1), F.softmax(net(x[30:]), 1)])\nloss = F.nll_loss(probs, y)\n"
+            "loss.backward()"
+        ),
+        2,
+        "`loss` was given probabilities",
+    ),
     "a permuted input": (
         (
             "rnn, head = nn.LSTM(10, 4, bidirectional=True, batch_first=True), nn.Linear(8, 5)\n"

@@ -47,6 +47,28 @@ FOUND = {
         "argmax",
     ),
 }
+FOUND |= {
+    "a row for a column": (
+        "ones = torch.ones(4)\nnn.BCEWithLogitsLoss()(scores[:, :1], ones)",
+        2,
+        "(4, 1)",
+        "unsqueeze(-1)",
+    ),
+    "a column for a row": (
+        "ones = torch.ones(4, 1)\nF.binary_cross_entropy(scores[:, 0].sigmoid(), ones)",
+        2,
+        "(4,)",
+        "squeeze(-1)",
+    ),
+    "classes for scores": ("nn.BCEWithLogitsLoss()(scores, y)", 1, "`y`", "one_hot(y, 3)"),
+    "classes last": (
+        "steps, words = torch.randn(2, 7, 5), torch.ones(2, 7).long()\nF.cross_entropy(steps, words)",
+        2,
+        "axis 1",
+        "transpose(1, -1)",
+    ),
+    "a merged batch": ("o = torch.randn(24, 3)\nF.cross_entropy(o, y)", 2, "24 samples", "o.shape"),
+}
 SILENT = {
     "right": "F.cross_entropy(scores, y)\nF.cross_entropy(scores, hot.float())",
     "sizes": "F.cross_entropy(scores, y[:3])",

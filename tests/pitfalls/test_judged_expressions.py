@@ -143,6 +143,8 @@ WRAPS = {
     "a product": ("p = one * two", 1),
     "a method": ("d = torch.abs(one.sub(two))", 1),
     "rows": ("k = 4\ne = one[:, k:] - one[:, :-4]", 2),
+    "in place": ("more = one.clone()\nmore += two", 2),
+    "under its own name": ("less = one.clone()\nless = less - two", 2),
     "16 bits": ("wave = torch.arange(0, 30000, 100, dtype=torch.int16)\npower = wave * wave", 2),
 }
 WRAPS_SILENT = {
@@ -155,6 +157,8 @@ WRAPS_SILENT = {
     "one side wide": "d = one - two.long()\nf = one * 0.5",
     "on purpose": "d = (one + two) & 255",
     "sums": "s = one.sum() - two.sum()\nm = one.float().mean()",
+    "in place, and it fits": "o = one // 2\no += two // 2\nk = one // 2\nk = k + 1",
+    "in place, and again": "o = one.clone()\no += two\no = o // 2 + 1\nfor _ in range(3):\n    mask += 1",
     "64 bits": "d = grid - 5\ne = grid * grid",
     "other values": "small = one // 2\nsum_of = small + small",
     "counts": "hits = (one > 3).to(torch.uint8)\ntotal = hits - hits",

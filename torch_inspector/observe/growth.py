@@ -78,6 +78,8 @@ def _walk(tree: ast.AST) -> Iterator[_Spot]:
 
 def _fitting(spot: _Spot, path: str) -> Growth | None:
     node = spot.node
+    if _gives_number(node):
+        return None
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Attribute) or node.func.attr not in KEEPS:
             return None
@@ -90,6 +92,16 @@ def _fitting(spot: _Spot, path: str) -> Growth | None:
     return None
 
 
+def _gives_number(node: ast.AST) -> bool:
+    """True for `n += 1` and `all.append(loss.item())`: a plain number keeps no history."""
+    value = node.args[-1] if isinstance(node, ast.Call) and node.args else getattr(node, "value", None)
+    if isinstance(node, ast.AugAssign | ast.Call) and isinstance(value, ast.Constant):
+        return True
+    called = value.func if isinstance(value, ast.Call) else None
+    plain = isinstance(called, ast.Attribute) and called.attr in ("item", "tolist") and not isinstance(node, ast.Assign)
+    return plain or dotted(called or ast.Pass()) == "float"
+
+
 def _closest(spot: _Spot, targets: list[ast.expr], path: str, kind: str) -> Growth | None:
     closeness = max((_closeness(target, path) for target in targets), default=-1)
     line: int = getattr(spot.node, "lineno", 0)
@@ -100,12 +112,33 @@ def _closeness(target: ast.expr, path: str) -> int:
     if ast.unparse(target) == path:
         return 2
     owner, place = dotted(_owner(target)), _owner_of_path(path)
-    if not owner:
+    if not owner or _is_another_key(target, path):
         return -1
     if owner == place:
         return 1
     same_attribute = "." in owner and "." in place and owner.rsplit(".", 1)[1] == place.rsplit(".", 1)[1]
     return 0 if same_attribute else -1
+
+
+def _is_another_key(target: ast.expr, path: str) -> bool:
+    """True for `h['b']` where the path is `h['a'][3]`: another entry of the same container."""
+    try:
+        parts = list(ast.walk(ast.parse(path, mode="eval").body))
+    except (SyntaxError, ValueError):
+        return False
+    own = [one for one in ast.walk(target) if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant)]
+    keys = {_last(one.value): one.slice for one in parts if isinstance(one, ast.Subscript)}
+    for one in own:
+        key = keys.get(_last(one.value))
+        words = isinstance(one.slice, ast.Constant) and type(one.slice.value) is str
+        if words and isinstance(key, ast.Constant) and ast.unparse(key) != ast.unparse(one.slice):
+            return True
+    return False
+
+
+def _last(owner: ast.expr) -> str:
+    """`history` of `self.history`, which another name leads to outside of the class."""
+    return ast.unparse(owner).rpartition(".")[2]
 
 
 def _owner(node: ast.expr) -> ast.expr:

@@ -36,6 +36,8 @@ _LAYERS = _LINEAR | {"ConvolutionBackward0"}
 # A sum or a mean of sigmoids is a count of votes, which may well be a score.
 _SUMS = frozenset(["SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1"])
 _PASSES = (IN_PLACE | MOVES | {"SqueezeBackward3", "DropoutBackward0"}) - {"CopySlices"}
+# Parts that were made one by one, as steps in time or real and fake: the first speaks for all.
+_JOINS = frozenset(["CatBackward0", "StackBackward0"])
 # What keeps every number in its place on the way from a softmax over classes to the number that is picked.
 _LOGARITHMS = IN_PLACE | {"LogBackward0", "AddBackward0", "ExpandBackward0", "NegBackward0"}
 # Between the product and the bias of a linear layer.
@@ -93,7 +95,7 @@ def _adds_bias(node: Node) -> bool:
 
 def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) -> Iterator[PatternFact]:
     """Probabilities, or raw scores, in a loss that takes the first input for logarithms."""
-    path = _down(node, _PASSES)
+    path = _down(node, _PASSES | _JOINS)
     end = type(path[-1]).__name__ if path else ""
     parents = parents_of(path[-1]) if path else []
     exp = end == "ExpBackward0" and type(parents[0]).__name__ == "LogSoftmaxBackward0"
@@ -104,7 +106,7 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
 
 def _logits(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) -> Iterator[PatternFact]:
     """A sigmoid, or a softmax, directly below a loss that begins with a sigmoid of its own."""
-    path = _down(node, _PASSES - _SUMS)
+    path = _down(node, _PASSES - _SUMS | _JOINS)
     end = type(path[-1]).__name__ if path else ""
     shape = private.output_shape(path[0]) or () if path else ()
     if end == "SigmoidBackward0" or (end == "SoftmaxBackward0" and loss != "logsigmoid"):

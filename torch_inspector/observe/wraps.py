@@ -13,6 +13,7 @@ from torch_inspector.facts import ExpressionFact
 from torch_inspector.observe import private
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.shapes import Sized, is_tensor, shape_of
+from torch_inspector.observe.statements import is_in_loop
 
 _SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
 # About half a millisecond on a laptop.
@@ -20,7 +21,9 @@ _LARGEST = 1 << 20
 _dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
 # A checksum or a wheel of 256 steps says so.
 _WRITTEN = re.compile(r"% *(256|65536)|& *(255|65535)")
-_SIGNS = {ast.Sub: "sub", ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow"}
+# What undoes them: modulo 256, too.
+_BACK: dict[type[ast.operator | None], str] = {ast.Add: "sub", ast.Sub: "add"}
+_SIGNS: dict[type[ast.operator | None], str] = {ast.Sub: "sub", ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow"}
 _METHODS = {
     "sub": "sub",
     "subtract": "sub",
@@ -34,6 +37,9 @@ _METHODS = {
 
 def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """An operation on live tensors of 8 or 16 bits for some of whose elements the result is another number."""
+    if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp)):
+        yield from _in_place(scope, node, statement)
+        return
     operation, sides = _operation(node)
     if not operation or not sides or _WRITTEN.search(ast.unparse(statement)):
         return
@@ -48,6 +54,48 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
         names, name = tuple(ast.unparse(side) for side in sides), str(dtype).removeprefix("torch.")
         shapes = tuple(shape for value in values if (shape := shape_of(value)) is not None)
         yield scope.fact("wrapped", node, statement, names=names, shapes=shapes, detail=name, share=share)
+
+
+def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """`a += b` and `a = a + b`: what `a` was is worked out from what it is now, where nothing changed it since."""
+    name, sign, side = _changed(node)
+    back = _BACK.get(type(sign), "")
+    if not name or not back or side is None or scope.function or is_in_loop(scope.node, statement):
+        return
+    late = [one for one in ast.walk(scope.node) if getattr(one, "lineno", 0) > statement.lineno and _writes(one, name)]
+    now, other = scope.reading.names.get(name), scope.names.value(side)
+    if late or _WRITTEN.search(ast.unparse(statement)) or not is_tensor(now) or _dtype_of(now) not in _SMALL:
+        return
+    dtype = _dtype_of(now)
+    if other is now or not _fits(now, dtype) or not _fits(other, dtype):
+        return
+    share = _share(_SIGNS[type(sign)], [getattr(torch, back)(now, other), other], dtype)
+    if share:
+        names, shape, kind = (name, ast.unparse(side)), shape_of(now), str(dtype).removeprefix("torch.")
+        shapes = (shape,) if shape is not None else ()
+        yield scope.fact("wrapped", statement, statement, names=names, shapes=shapes, detail=kind, share=share)
+
+
+def _changed(node: ast.AugAssign | ast.Assign) -> tuple[str, ast.operator | None, ast.expr | None]:
+    """The name, the sign and the other operand of `a += b` and of `a = a + b`."""
+    if isinstance(node, ast.AugAssign):
+        return (node.target.id if isinstance(node.target, ast.Name) else ""), node.op, node.value
+    value, target = node.value, node.targets[0]
+    if not isinstance(value, ast.BinOp) or not isinstance(target, ast.Name) or len(node.targets) > 1:
+        return "", None, None
+    same = isinstance(value.left, ast.Name) and value.left.id == target.id
+    return (target.id if same else ""), value.op, value.right
+
+
+def _writes(node: ast.AST, name: str) -> bool:
+    """True for what gives the name another value or changes it in place."""
+    if isinstance(node, ast.Name) and node.id == name:
+        return not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name) and node.value.id == name
+    called = node.func if isinstance(node, ast.Call) else None
+    changes = isinstance(called, ast.Attribute) and called.attr.endswith("_")
+    return changes and isinstance(called, ast.Attribute) and ast.unparse(called.value) == name
 
 
 def _live(scope: Scope, side: ast.expr) -> Any:

@@ -62,6 +62,15 @@ _REFUSALS = (
         "{name}.unique()  # shows what it holds; for class numbers take CrossEntropyLoss",
     ),
 )
+# Refusals that name the size of the target, and the size that it should have.
+_SIZED = (
+    re.compile(
+        r"target size \(torch\.Size\(\[(?P<own>[\d, ]*)\]\)\).* input size \(torch\.Size\(\[(?P<wanted>[\d, ]*)\]\)\)",
+        re.IGNORECASE,
+    ),
+    re.compile(r"Expected target size \[(?P<wanted>[\d, ]*)\], got \[(?P<own>[\d, ]*)\]"),
+    re.compile(r"Expected input batch_size \((?P<wanted>\d+)\) to match target batch_size \((?P<own>\d+)\)"),
+)
 _VALUE = re.compile(r"Target (-?\d+) is out of bounds")
 
 
@@ -70,11 +79,64 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds cells that a loss ended because of its target, and names the target."""
     error = run.error
     refusal = next((one for one in _REFUSALS if error is not None and one.text.search(error.message)), None)
+    if error is not None and refusal is None:
+        yield from _of_another_size(error)
     if error is None or refusal is None:
         return
     target = next((one for one in reversed(error.operands) if _fits(one, refusal)), None)
     if target is not None:
         yield _finding(error, refusal, target)
+
+
+def _of_another_size(error: ErrorFact) -> Iterator[Finding]:
+    """A target with more or fewer numbers than the loss has use for."""
+    told = next((found for one in _SIZED if (found := one.search(error.message)) is not None), None)
+    if told is None:
+        return
+    own, wanted = (tuple(int(n) for n in told[name].split(",") if n.strip()) for name in ("own", "wanted"))
+    batch = told.re is _SIZED[2]
+    tensors = [one for one in error.operands if one.kind == "tensor" and one.shape and not one.nested]
+    targets = [one for one in tensors if one.shape == own or (batch and one.shape and one.shape[0] == own[0])]
+    if targets:
+        target = targets[-1]
+        scores = next((one for one in tensors if one.path != target.path), None)
+        yield _sized(error, target, scores, wanted, of_classes=told.re is _SIZED[1])
+
+
+def _sized(
+    error: ErrorFact, target: OperandFact, scores: OperandFact | None, wanted: Shape, *, of_classes: bool
+) -> Finding:
+    name, other = target.path, scores.path if scores is not None else "the prediction"
+    if len(wanted) == 1 and len(target.shape or ()) >= 1 and not of_classes and error.message.startswith("Expected"):
+        said, fix = (
+            f"the scores are {wanted[0]:,} samples",
+            f"{other}.shape  # has a view merged the batch with something?",
+        )
+    elif of_classes:
+        said = f"with scores of {len(wanted) + 1} axes the classes must be on axis 1"
+        fix = f"{other}.transpose(1, -1)  # (batch, classes, …) for the loss"
+    else:
+        said, fix = f"the prediction is {wanted}, and each of its numbers needs a target", _as(target, wanted)
+    return Finding(
+        message=f"The loss refused `{name}` {target.shape} {target.dtype}: {said}.",
+        subject=name,
+        fix=fix,
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=(Evidence(name, f"{target.shape} {target.dtype}"), Evidence("wanted", str(wanted))),
+    )
+
+
+def _as(target: OperandFact, wanted: Shape) -> str:
+    """What brings a target to the shape of a prediction."""
+    shape, name = target.shape or (), target.path
+    if wanted == (*shape, 1):
+        return f"{name}.unsqueeze(-1)"
+    if shape == (*wanted, 1):
+        return f"{name}.squeeze(-1)"
+    if len(wanted) == len(shape) + 1 and wanted[: len(shape)] == shape:
+        return f"nn.functional.one_hot({name}, {wanted[-1]}).float()  # or CrossEntropyLoss, which takes class numbers"
+    return f"{name}.view{wanted}  # if it has as many numbers"
 
 
 def _fits(operand: OperandFact, refusal: _Refusal) -> bool:

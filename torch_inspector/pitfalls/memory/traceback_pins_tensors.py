@@ -98,6 +98,9 @@ def _where(local: LocalFact) -> str:
     return f"{local.path}{shape} in {local.function}{line}"
 
 
+_LINES = 3
+
+
 def _fix(root: str, facts: list[TracebackFact]) -> str:
     """What lets go of the frames."""
     path = facts[0].path
@@ -106,7 +109,9 @@ def _fix(root: str, facts: list[TracebackFact]) -> str:
     if any(other == _LAST for fact in facts for other in fact.others):
         return f"traceback.clear_frames({path}.__traceback__)  # import traceback; the notebook keeps it as well"
     if len(facts) > 1:
-        return f"for error in {root}: error.__traceback__ = None  # or keep str(error) instead of the error"
+        lines = [f"{fact.path}.__traceback__ = None" for fact in facts[:_LINES]]
+        more = ["# and so on"] if len(facts) > _LINES else []
+        return "\n".join([*lines, *more, "# or keep str(error) instead of the error"])
     return f"del {path}" if path == root else f"{path}.__traceback__ = None  # or keep str(error) instead of the error"
 
 
