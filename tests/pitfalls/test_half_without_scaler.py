@@ -56,6 +56,7 @@ for i in range(4):
         opt.zero_grad()
 """
 FOUND = {
+    "a factor below 1": (PURE.replace(".mean()", ".mean().mul(0.5)"), 5),
     "autocast": (
         LOOP.format(dtype="float16", loss="((out - y) ** 2).mean()", backward="loss.backward(); opt.step()"),
         7,

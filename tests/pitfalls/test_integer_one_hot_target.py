@@ -69,7 +69,22 @@ FOUND |= {
     ),
     "a merged batch": ("o = torch.randn(24, 3)\nF.cross_entropy(o, y)", 2, "24 samples", "o.shape"),
 }
+FOUND |= {
+    "signs": (
+        "t = (y > 0).float() * 2 - 1\nloss = nn.BCEWithLogitsLoss()(net(x)[:, 0], t)\nloss.backward()",
+        2,
+        "-1 to 1",
+        "(t + 1)",
+    ),
+    "grey masks": (
+        "t = (y > 0).float() * 255\nl = F.binary_cross_entropy_with_logits(net(x)[:, 0], t)\nl.backward()",
+        2,
+        "`t`",
+        "255",
+    ),
+}
 SILENT = {
+    "softened labels": "t = torch.rand(4) * 0.5 + 0.7\nF.binary_cross_entropy_with_logits(net(x)[:, 0], t).backward()",
     "right": "F.cross_entropy(scores, y)\nF.cross_entropy(scores, hot.float())",
     "sizes": "F.cross_entropy(scores, y[:3])",
     "an index": "x[7]",

@@ -72,6 +72,8 @@ class PatternFact(NamedTuple):
     """Softmax nodes in the same graph, the one that was found included; 0 if the graph was not seen whole."""
     nbytes: int = 0
     """Bytes of the first of `shapes`, where they matter."""
+    extent: tuple[float, float] | None = None
+    """Smallest and largest number of the first of `shapes`, where they matter."""
 
 
 class TableFact(NamedTuple):
@@ -111,6 +113,8 @@ class WitnessFact(NamedTuple):
     """True if the operation below these scalings is a loss that averages; None if it is not known to be one or not."""
     mean_shape: Shape = ()
     """Shape of what it averages; empty if it does not, or that is not known."""
+    enlarged: bool = False
+    """True if the loss in float16 is multiplied by a number above 1, or by one that is not known: a loss scale."""
     carried_count: int = 0
     """Leaves, of a few, that no optimizer holds, that were moved since the backward call before, and that still had a
     gradient when this one began."""

@@ -34,8 +34,15 @@ def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressio
             continue
         if masks or _copies(scope, inner.slice, known=sure):
             shape = shape_of(owner)
-            names = (ast.unparse(inner.value), ast.unparse(inner.slice))
+            names = (ast.unparse(inner.value), _index_text(inner.slice))
             yield scope.fact("lost", node, statement, names=names, shapes=(shape,) if shape else (), sure=sure)
+
+
+def _index_text(index: ast.expr) -> str:
+    """`idx, :` as it stands between the brackets."""
+    if isinstance(index, ast.Tuple) and index.elts:
+        return ", ".join(map(ast.unparse, index.elts)) + ("," if len(index.elts) == 1 else "")
+    return ast.unparse(index)
 
 
 def _written(node: ast.AST, statement: ast.stmt) -> Iterator[ast.Subscript]:

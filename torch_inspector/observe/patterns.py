@@ -19,6 +19,7 @@ from torch_inspector.observe.stretched import (
     stretched_pair_loss,
     stretched_terms,
 )
+from torch_inspector.observe.target_range import targets_outside
 
 __all__ = ["SOFTMAX", "STRETCHED", "OtherSide", "find_patterns"]
 
@@ -40,7 +41,7 @@ def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) 
             found.extend(stretched_pair_loss(node, other_side))
         elif kind in REDUCTIONS:
             found.extend(stretched_terms(node, other_side))
-    found.extend(signed_differences(walk))
+    found.extend((*signed_differences(walk), *targets_outside(walk)))
     found.extend((*scores(walk, name_of), *shuffled(walk), *large_patterns(walk), *expanded(walk, Consumers(walk))))
     return tuple(dict.fromkeys(found))
 

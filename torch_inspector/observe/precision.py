@@ -12,6 +12,7 @@ from torch_inspector.observe import private
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import Walk
     from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_value
 
 # Nodes asked for the type of their result, about 1 µs each.
 _NODES = 300
@@ -28,6 +29,7 @@ class Precision(NamedTuple):
     top: tuple[str, ...]
     mean_reduced: bool | None
     mean_shape: Shape = ()
+    enlarged: bool = False
 
 
 def precision_of(root: Node, walk: Walk) -> Precision:
@@ -39,7 +41,21 @@ def precision_of(root: Node, walk: Walk) -> Precision:
     half_leaves = sum(node.variable.dtype == torch.float16 for node in leaves)
     top, below = _top_of(root)
     averages = private.averages(below)
-    return Precision(halves, half_leaves, top, averages, _input_shape(below) if averages else ())
+    shape = _input_shape(below) if averages else ()
+    return Precision(halves, half_leaves, top, averages, shape, halves > 0 and _is_enlarged(root, len(top) - 1))
+
+
+def _is_enlarged(root: Node, count: int) -> bool:
+    """True if a product with a number above 1, or with one that cannot be read, is among the first operations."""
+    node = root
+    for _ in range(count):
+        if type(node).__name__ == "MulBackward0":
+            factor = saved_value(node, "other")
+            known = type(factor) is torch.Tensor and factor.is_cpu and factor.numel() == 1
+            if not known or float(factor) > 1:
+                return True
+        node = next(parent for parent, _ in node.next_functions if parent is not None)
+    return False
 
 
 def _input_shape(node: Node) -> Shape:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run, Shape
+from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -71,12 +72,16 @@ _SIZED = (
     re.compile(r"Expected target size \[(?P<wanted>[\d, ]*)\], got \[(?P<own>[\d, ]*)\]"),
     re.compile(r"Expected input batch_size \((?P<wanted>\d+)\) to match target batch_size \((?P<own>\d+)\)"),
 )
+_WHITE = 255
 _VALUE = re.compile(r"Target (-?\d+) is out of bounds")
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds cells that a loss ended because of its target, and names the target."""
+    """Finds cells that a loss ended because of its target, and binary losses of targets that are no probabilities."""
+    for pattern, root, place in run.losses_with("targets-outside"):
+        if pattern.extent is not None and pattern.shapes:
+            yield _taken(run, pattern.shapes[0], pattern.extent, root, place)
     error = run.error
     refusal = next((one for one in _REFUSALS if error is not None and one.text.search(error.message)), None)
     if error is not None and refusal is None:
@@ -86,6 +91,42 @@ def check(run: Run) -> Iterator[Finding]:
     target = next((one for one in reversed(error.operands) if _fits(one, refusal)), None)
     if target is not None:
         yield _finding(error, refusal, target)
+
+
+def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place: Place) -> Finding:
+    """A binary loss that took its targets, and should not have."""
+    low, high = extent
+    name = _second_argument(run, place)
+    target = name or "target"
+    scaled = f"({target} + 1) / 2" if (low, high) == (-1, 1) else f"{target} / 255" if high == _WHITE else ""
+    return Finding(
+        message=(
+            f"{f'`{root}`' if root else 'The loss'} compares with targets from {low:g} to {high:g}"
+            f"{f' in `{name}`' if name else ''}: binary cross-entropy wants numbers from 0 to 1, and with others it "
+            "has no lowest value."
+        ),
+        subject=name or root,
+        fix=f"{scaled or f'({target} > 0).float()'}  # 0 to 1",
+        line=place.line,
+        cell=place.cell,
+        evidence=(
+            Evidence("targets", str(shape)),
+            Evidence("smallest target", low),
+            Evidence("largest target", high),
+        ),
+    )
+
+
+def _second_argument(run: Run, place: Place) -> str:
+    """What the only call of two arguments on a line is given second: `mask` of `criterion(net(x), mask)`."""
+    try:
+        tree = ast.parse(run.source_of(place.cell))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call) and one.lineno == place.line)
+    given = [one.args[1] for one in calls if len(one.args) == 2]  # noqa: PLR2004
+    names = [ast.unparse(one) for one in given if isinstance(one, ast.Name | ast.Attribute)]
+    return names[0] if len(names) == 1 else ""
 
 
 def _of_another_size(error: ErrorFact) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ _STEPS = 2
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds training whose graph computes in float16 and whose loss is not multiplied by anything."""
+    """Finds training whose graph computes in float16 and whose loss is not multiplied by a scale."""
     if run.trace.scales() or run.underflowed():
         return
     seen: set[tuple[int | None, int | None]] = set()
@@ -27,10 +27,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _is_unscaled_half(backward: BackwardFact) -> bool:
     graph = backward.witness
-    # A product with a number may be a loss scale.
-    return (
-        graph is not None and not backward.is_grad_call and graph.float16_count > 0 and "MulBackward0" not in graph.top
-    )
+    # A product with a number above 1 may be a loss scale.
+    return graph is not None and not backward.is_grad_call and graph.float16_count > 0 and not graph.enlarged
 
 
 def _trains(run: Run, backward: BackwardFact) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, Run
@@ -36,4 +37,5 @@ def _finding(fact: ExpressionFact) -> Finding:
 def _fix(name: str, index: str, *, is_call: bool) -> str:
     if is_call:
         return f"{name}[{index}] = …  # a single index that is assigned to changes {name} itself"
-    return f"rows = {name}[{index}]; rows[…] = …; {name}[{index}] = rows  # or one index: {name}[…, …] = …"
+    part = "rows" if not re.search(r"\brows\b", f"{name} {index}") else "picked"
+    return f"{part} = {name}[{index}]; {part}[…] = …; {name}[{index}] = {part}  # or one index: {name}[…, …] = …"
