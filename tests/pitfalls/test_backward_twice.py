@@ -84,3 +84,15 @@ def test_found_with_the_name_and_the_line(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]]) == []
+
+
+def test_two_losses_with_optimizers_of_their_own_are_not_added():
+    with a_notebook() as notebook:
+        notebook.run(START)
+        notebook.run("judge = nn.Linear(1, 1)\nown = torch.optim.SGD(judge.parameters(), lr=0.1)")
+        run = notebook.run(
+            "fake = net(x)\nd_loss = judge(fake).exp().mean()\nown.zero_grad()\nd_loss.backward()\nown.step()\n"
+            "g_loss = judge(fake).exp().mean()\ng_loss.backward()"
+        )
+    (fix,) = [finding.fix for finding in run.findings if finding.slug == "backward-twice"]
+    assert fix.startswith("compute d_loss from fake.detach()")

@@ -21,7 +21,11 @@ def check(run: Run) -> Iterator[Finding]:
     refusal = error.refusal or RefusalFact()
     if any(_is_state(one, refusal) for one in refusal.carried):
         return  # told by `hidden_state_not_detached`
-    message, subject, fix = _told(error, refusal, run.backward_before())
+    before = run.backward_before()
+    message, subject, fix = _told(error, refusal, before)
+    if before is not None and refusal.olds and before.root and any(s.order > before.order for s in run.trace.steps):
+        # Each loss has an optimizer of its own, as generator and discriminator have: no sum of the two is meant.
+        fix = _apart(fix, refusal, before)
     yield Finding(
         message=message,
         subject=subject,
@@ -83,6 +87,14 @@ def _of_shared(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | No
     else:
         fix = f"{name} = ...  # computed anew before each backward(), or {name}.detach() if it is not trained"
     return message, name, fix
+
+
+def _apart(fix: str, refusal: RefusalFact, before: BackwardFact) -> str:
+    """Two losses on one tensor, with a step between them."""
+    name, other = refusal.olds[0].path, before.root
+    if not fix.startswith(f"({other} + "):
+        return fix
+    return f"compute {other} from {name}.detach()  # if its step is not to train what is behind {name}"
 
 
 def _made(refusal: RefusalFact, here: Place) -> str:
