@@ -17,6 +17,8 @@ BUILT = torch_inspector/labextension/package.json
 SIDEBAR_FILES = $(shell find $(SIDEBAR)/src $(SIDEBAR)/style $(SIDEBAR)/schema $(SIDEBAR)/tools -type f ! -name page_texts.ts) \
 	$(SIDEBAR)/package.json $(shell find torch_inspector/pitfalls -name '*.md')
 NPM = npm --prefix $(SIDEBAR) --silent
+# As pip does for an installed package: where PYTHONDONTWRITEBYTECODE is set, every kernel would compile it again.
+COMPILE = $(BIN)/python -m compileall -q torch_inspector
 # A node of `.venv` comes first: it is there only where the machine's is missing or too old.
 export PATH := $(abspath $(BIN)):$(PATH)
 
@@ -32,6 +34,7 @@ help: ## Show this list
 	sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
 demo: $(READY) ## Run the tour in the terminal; with a screen, also open it in JupyterLab
+	$(COMPILE)
 	$(BIN)/python demo/run_tour.py
 	if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ]; then \
 		$(MAKE) --no-print-directory sidebar && \
@@ -44,6 +47,7 @@ test: $(READY) ## Check format, lint and types, then run all tests
 	$(BIN)/ruff format --check --quiet --output-format concise .
 	$(BIN)/ruff check --quiet --output-format concise .
 	$(BIN)/mypy --no-error-summary
+	$(COMPILE)
 	$(MAKE) --no-print-directory sidebar-test browser-test
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
