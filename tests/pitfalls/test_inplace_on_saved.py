@@ -38,6 +38,12 @@ FOUND = {
     "in a module": ([BLOCK, "loss = block(x).pow(2).mean()\nloss.backward()"], 9, "h", True),
     "in a function": (["def scaled(z):\n    n = z.norm(dim=1, keepdim=True)\n    z /= n\n    return z", "u = scaled(lin(x).sigmoid())\nu.sum().backward()"], 3, "z", True),
     "layers": (["net = nn.Sequential(lin, nn.Sigmoid(), nn.ReLU(inplace=True))\nnet(x).sum().backward()"], 1, "", True),
+    "a mask": (["def attend(x):\n    a = lin(x).softmax(-1)\n    a[a < 0.1] = 0\n    return a @ lin(x).T", "attend(x).sum().backward()"], 3, "a", True),
+    "steps in time": (
+        ["def unroll():\n    states = torch.zeros(5, 4)\n    for t in range(4):\n        states[t + 1] = torch.tanh(lin(states[t]))\n"
+         "    return states", "unroll().sum().backward()"],
+        4, "states", True,
+    ),
     "in a loop": (
         ["def train():\n    for _ in range(3):\n        a = lin(x).exp()\n        a -= 1\n        loss = a.mean()\n"
          "        loss.backward()\n        opt.step()", "train()"],

@@ -37,6 +37,10 @@ class Mutation(NamedTuple):
     remedy: str
 
 
+# Nodes of `x[i] = v`: of a view, of a mask or numbers; of a tensor that was cut and is named after the whole.
+_WRITTEN = ("CopySlices", "IndexPut", "AsStrided")
+
+
 @lru_cache(maxsize=32)
 def mutations(tree: ast.AST) -> tuple[Mutation, ...]:
     """All statements of a text that change a value in place, by line."""
@@ -119,4 +123,6 @@ def _text(node: ast.AST) -> str:
 def matches(operation: str, node_kind: str) -> bool:
     """True if the name of an autograd node is that of an operation: `masked_fill_` for `MaskedFillBackward0`."""
     plain = operation.replace("_", "").lower()
+    if plain == "copyslices" and node_kind.startswith(_WRITTEN):
+        return True
     return bool(plain) and node_kind.lower().startswith(plain)
