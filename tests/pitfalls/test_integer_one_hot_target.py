@@ -60,12 +60,12 @@ FOUND |= {
         "(4,)",
         "squeeze(-1)",
     ),
-    "classes for scores": ("nn.BCEWithLogitsLoss()(scores, y)", 1, "`y`", "one_hot(y, 3)"),
+    "classes for scores": ("nn.BCEWithLogitsLoss()(scores, y)", 1, "`y`", "one_hot(y.long(), 3)"),
     "classes last": (
         "steps, words = torch.randn(2, 7, 5), torch.ones(2, 7).long()\nF.cross_entropy(steps, words)",
         2,
         "axis 1",
-        "transpose(1, -1)",
+        "movedim(-1, 1)",
     ),
     "a merged batch": ("o = torch.randn(24, 3)\nF.cross_entropy(o, y)", 2, "24 samples", "o.shape"),
 }
@@ -84,6 +84,7 @@ FOUND |= {
     ),
 }
 SILENT = {
+    "left out": "t = y - 1.0\nl = nn.BCEWithLogitsLoss(reduction='none')(net(x)[:, 0], t)\nl[t >= 0].sum().backward()",
     "softened labels": "t = torch.rand(4) * 0.5 + 0.7\nF.binary_cross_entropy_with_logits(net(x)[:, 0], t).backward()",
     "right": "F.cross_entropy(scores, y)\nF.cross_entropy(scores, hot.float())",
     "sizes": "F.cross_entropy(scores, y[:3])",

@@ -134,6 +134,26 @@ def test_the_fix_runs():
 @pytest.mark.parametrize(
     "cell",
     [
+        "w = torch.zeros(60)\nfor e in range(20):\n  for i in range(60):\n    if w @ m[i] != y[i]: w += y[i] * m[i]",
+        (
+            "d = m.abs()\nfor k in range(20):\n  for i in range(60):\n    for j in range(60):\n"
+            "      d[i, j] = min(d[i, j], d[i, k] + d[k, j])"
+        ),
+        "a = [0.0]\nfor i in range(3000):\n    a.append(0.9 * a[-1] + x[i].item())",
+        "h = 0\nfor i in range(3000):\n    new = 0.9 * h + x[i]\n    h = new",
+        "h = 0\nfor i in range(3000):\n    h += 0.1 * (x[i] - h)",
+        "h = torch.zeros(1)\nfor i in range(3000):\n    h.mul_(0.9).add_(x[i])",
+        "w = 0\nfor i in range(3000):\n    w = w + 0.1 * (y[i] - w * x[i]) * x[i]",
+        "a = torch.zeros(1)\nfor i in range(3000):\n    a[0] = a[0] * 0.9 + x[i]",
+    ],
+)
+def test_turns_that_need_those_before(cell):
+    assert visits(cell) == []
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
         "kept = torch.zeros(1)\nfor i in range(200):\n    kept = torch.cat([kept, kept[-1:] + 1])",
         "kept = torch.zeros(1)\nfor i in range(200):\n    kept = torch.cat([kept, x[:1]])\n    kept = kept[-8:]",
         "kept = torch.zeros(1)\nfor i in range(200):\n    kept = torch.cat([kept, torch.ones(1)])\n    kept.sum()",

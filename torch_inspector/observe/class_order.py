@@ -16,6 +16,8 @@ from torch_inspector.observe import kinds, private
 
 # Smaller batches hold few classes in any order; larger ones take long to read.
 _LEAST, _MOST = 8, 4096
+# Samples of one class in a row, on average.
+_IN_A_ROW = 8
 _KEYS = ("label", "labels", "target", "targets", "y", "class", "classes")
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool)
 _BINARY = (0.0, 1.0)
@@ -60,7 +62,9 @@ class ClassOrder:
             else:
                 self._seen.add(value)
                 self._runs.append([value, count])
-        self.is_sorted = self.is_sorted and bool(targets)
+        # Numbers that hardly repeat are no classes: lengths, users, moments.
+        count = sum(one for _, one in self._runs)
+        self.is_sorted = self.is_sorted and bool(targets) and count >= _IN_A_ROW * (len(self._runs) - 1)
 
     def runs(self) -> tuple[tuple[int, int], ...]:
         """Each class with its samples, in the order of the loader; empty if they do not come class by class."""
@@ -72,7 +76,7 @@ def _targets_of(batch: Any) -> list[Any]:
     if type(batch) is dict:
         parts = [value for key, value in dict.items(batch) if type(key) is str and key in _KEYS]
     else:
-        parts = list(batch[1:]) if type(batch) in (list, tuple) else []
+        parts = list(batch[1:]) if type(batch) in (list, tuple) and len(batch) == 2 else []  # noqa: PLR2004
     return next((found for part in reversed(parts) if (found := _classes_in(part))), [])
 
 

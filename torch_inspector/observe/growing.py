@@ -6,14 +6,18 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from torch_inspector.facts import ExpressionFact
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.lengths import loop_length
 from torch_inspector.observe.pairs import own_expressions
 from torch_inspector.observe.shapes import is_tensor, shape_of
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import stores_in
 
 _JOINS = frozenset(["cat", "concat", "concatenate", "vstack", "hstack", "row_stack"])
+_nbytes_of: Any = torch.Tensor.nbytes.__get__  # type: ignore[attr-defined]
 # What may be asked of the growing tensor in the loop without needing it whole.
 _ASKED = frozenset(["shape", "size", "device", "dtype", "ndim"])
 
@@ -23,12 +27,16 @@ def growing(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact
     if not isinstance(node, ast.For):
         return
     parts = list(own_expressions(node))
+    if any(isinstance(one, ast.Break | ast.Continue | ast.Return) for one in parts):
+        return
     inner = {id(one) for loop in parts if isinstance(loop, ast.For | ast.While) for one in ast.walk(loop)}
     for one in parts:
-        if isinstance(one, ast.Assign) and id(one) not in inner and (name := _grows(one)):
+        surely = one in node.body or any(isinstance(w, ast.With) and one in w.body for w in node.body)
+        if isinstance(one, ast.Assign) and surely and id(one) not in inner and (name := _grows(one)):
             if _is_needed(parts, one, name) or not (count := loop_length(scope, node.iter)):
                 continue
-            value: Any = scope.reading.names.get(name) if not scope.function else None
+            late = any(line > (node.end_lineno or 0) for line in stores_in(scope.node).get(name, ()))
+            value: Any = scope.reading.names.get(name) if not scope.function and not late else None
             shape, nbytes = shape_of(value) if is_tensor(value) else None, _nbytes(value)
             sizes = ((count,), shape) if shape is not None else ((count,),)
             names = name, *_pieces(one, name)
@@ -76,6 +84,6 @@ def _is_needed(parts: list[ast.AST], statement: ast.Assign, name: str) -> bool:
 
 def _nbytes(value: Any) -> int:
     try:
-        return int(value.nbytes) if is_tensor(value) else 0
+        return int(_nbytes_of(value)) if is_tensor(value) else 0
     except Exception:  # noqa: BLE001  (layouts without a size in bytes)
         return 0

@@ -14,6 +14,7 @@ from torch_inspector.observe.shapes import is_tensor, shape_of
 from torch_inspector.observe.source import dotted
 
 _RANGES = frozenset(["range", "trange"])
+_BOUNDS, _FAR = 3, 1 << 40
 
 
 def loop_length(scope: Scope, source: ast.expr) -> int:
@@ -41,5 +42,5 @@ def is_range(source: ast.expr) -> bool:
 def range_length(scope: Scope, source: ast.expr) -> int:
     """Turns of `range(n)`; 0 if a bound is not known."""
     bounds = [scope.names.value(one) for one in source.args] if isinstance(source, ast.Call) else []
-    known = bounds and all(type(one) is int for one in bounds) and 0 not in bounds[2:]
-    return len(range(*bounds)) if known else 0
+    known = 0 < len(bounds) <= _BOUNDS and all(type(one) is int for one in bounds) and 0 not in bounds[2:]
+    return len(range(*bounds)) if known and max(map(abs, bounds)) < _FAR else 0

@@ -139,7 +139,7 @@ class LoaderWatch:
             if error is not None:
                 tally.failed = kinds.class_name(error)
                 return
-            tally.followed = tally.followed or id(running)
+            tally.followed = -1 if tally.followed else id(running)
             self._running[id(running)] = tally
 
     def _wrap_next(self, original: Callable[..., Any]) -> Callable[..., Any]:

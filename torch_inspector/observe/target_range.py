@@ -23,6 +23,9 @@ def targets_outside(walk: Walk) -> Iterator[PatternFact]:
     """Binary losses of scores whose targets lie well outside of 0 to 1; on the CPU only."""
     for node in walk.by_kind.get(_LOSS, ()):
         target = saved_value(node, "target")
+        # Who takes the losses one by one, or weighs them, may leave such targets out.
+        if getattr(node, "_saved_reduction", 0) == 0 or saved_value(node, "weight") is not None:
+            continue
         if type(target) is not torch.Tensor or not target.is_cpu or not 0 < target.numel() <= _LARGEST:
             continue
         storage = private.storage_of(target)

@@ -43,7 +43,10 @@ def unlisted_facts(modules: list[tuple[str, Any]], names: Names, held: frozenset
     inside = {id(one) for _, module in modules for _, one in _own_parts(module)} if len(modules) > 1 else set()
     for path, module in modules:
         if id(module) not in inside:
-            borrowed = partial(_is_borrowed, [one for own, one in names.modules if not own.startswith(path)])
+            borrowed = partial(
+                _is_borrowed,
+                [one for own, one in names.modules if own != path and not own.startswith((f"{path}.", f"{path}["))],
+            )
             yield from facts_of(path, module, named, held, borrowed)
 
 

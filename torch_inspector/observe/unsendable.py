@@ -60,5 +60,6 @@ def _only_here(thing: Any) -> str:
     """Name of a function without one that can be imported, or of a class of the notebook; empty for all else."""
     if type(thing) is FunctionType:
         name = thing.__qualname__
-        return name if thing.__module__ == "__main__" or "<" in name else ""
+        module = thing.__module__
+        return name if (type(module) is str and module == "__main__") or "<" in name else ""
     return kinds.class_name(thing) if kinds.module_of(type(thing)) == "__main__" else ""

@@ -19,6 +19,7 @@ from torch_inspector.observe.pairs import own_expressions
 from torch_inspector.observe.shapes import UNKNOWN, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import loops_in
+from torch_inspector.observe.turns_apart import depends, indexed
 
 Loop = ast.For | ast.ListComp | ast.GeneratorExp
 # Functions that go through a tensor with a loop of their own.
@@ -35,7 +36,6 @@ _OTHER = (
     ast.Break, ast.Return, ast.While, ast.Try, ast.With, ast.Yield, ast.YieldFrom, ast.Await, ast.JoinedStr, ast.Lambda,
     ast.FunctionDef, ast.ClassDef, ast.NamedExpr, ast.Raise, ast.Assert, ast.Delete,
 )  # fmt: skip
-_ADDS = (ast.Add, ast.Mult)
 _ROWS = {"max": "amax", "min": "amin", "sum": "sum"}
 
 
@@ -120,13 +120,13 @@ def _is_simple(scope: Scope, parts: list[ast.AST]) -> bool:
         return False
     if not all(_is_for_all(scope, one.func) for one in parts if isinstance(one, ast.Call)):
         return False
-    return not any(_carries(one) for one in parts)
+    return not depends(parts)
 
 
 def _is_for_all(scope: Scope, function: ast.expr) -> bool:
     """True for functions of Python and torch that have no effect but their result."""
     name = _last_name(function)
-    if _NOT_FOR_ALL.search(name):
+    if _NOT_FOR_ALL.search(name) or name.endswith("_"):
         return False
     if not isinstance(function, ast.Attribute):
         return name in _PLAIN and scope.names.value(function) is UNKNOWN
@@ -137,24 +137,6 @@ def _is_for_all(scope: Scope, function: ast.expr) -> bool:
 
 def _last_name(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else dotted(function)
-
-
-def _carries(statement: ast.AST) -> bool:
-    """True for `a = 0.9 * a + x[i]`: each turn needs the one before it. Sums, products and extremes do not."""
-    if isinstance(statement, ast.AugAssign):
-        return isinstance(statement.target, ast.Name) and not isinstance(statement.op, _ADDS)
-    if not isinstance(statement, ast.Assign):
-        return False
-    parts = (one for target in statement.targets for one in (target, *getattr(target, "elts", ())))
-    own = {one.id for one in parts if isinstance(one, ast.Name)}
-    value = statement.value
-    read = {one.id for one in ast.walk(value) if isinstance(one, ast.Name)}
-    if not own & read:
-        return False
-    if isinstance(value, ast.BinOp):
-        sides = (value.left, value.right)
-        return not isinstance(value.op, _ADDS) or not any(isinstance(one, ast.Name) and one.id in own for one in sides)
-    return not (isinstance(value, ast.Call) and dotted(value.func) in ("max", "min"))
 
 
 def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, int], dict[str, Shape]]:
@@ -182,7 +164,7 @@ def _shape(scope: Scope, expression: ast.expr) -> Shape | None:
 
 def _element(scope: Scope, part: ast.Subscript, turns: dict[str, int]) -> _Visit | None:
     """`x[i]`, `x[i, j]`, `x[i][j - 1]`: one number of a tensor, or a row, by variables of the loop."""
-    owner, indices = _indexed(part)
+    owner, indices = indexed(part)
     shape = _shape(scope, owner)
     used = {one.id for index in indices for one in ast.walk(index) if isinstance(one, ast.Name)}
     if not shape or len(indices) > len(shape) or not used or not used <= set(turns):
@@ -194,23 +176,13 @@ def _element(scope: Scope, part: ast.Subscript, turns: dict[str, int]) -> _Visit
     return _Visit(ast.unparse(owner), times, isinstance(part.ctx, ast.Store), shifted)
 
 
-def _indexed(part: ast.Subscript) -> tuple[ast.expr, list[ast.expr]]:
-    """What is indexed, and all its indices: `x` and `i`, `j` of `x[i][j]`."""
-    owner: ast.expr = part
-    indices: list[ast.expr] = []
-    while isinstance(owner, ast.Subscript):
-        inner = owner.slice.elts if isinstance(owner.slice, ast.Tuple) else [owner.slice]
-        indices, owner = [*inner, *indices], owner.value
-    return owner, indices
-
-
 def _gone_through(scope: Scope, call: ast.Call, turns: dict[str, int]) -> _Visit | None:
     """`max(x)` of a tensor of one axis, `max(x[i])` of a row: functions of Python that visit each of its elements."""
     if dotted(call.func) not in _BUILTINS or len(call.args) != 1 or call.keywords:
         return None
     if scope.names.value(call.func) is not UNKNOWN:  # a function of the user's, or of torch, under that name
         return None
-    owner, indices = _indexed(call.args[0]) if isinstance(call.args[0], ast.Subscript) else (call.args[0], [])
+    owner, indices = indexed(call.args[0]) if isinstance(call.args[0], ast.Subscript) else (call.args[0], [])
     shape = _shape(scope, owner)
     if not shape or len(shape) != len(indices) + 1 or any(not isinstance(one, ast.Name) for one in indices):
         return None
@@ -249,6 +221,6 @@ def _is_one(value: ast.expr, visit: _Visit, loop: Loop) -> bool:
         else:
             return False
     if isinstance(value, ast.Subscript):
-        return ast.unparse(_indexed(value)[0]) == visit.name
+        return ast.unparse(indexed(value)[0]) == visit.name
     head = loop if isinstance(loop, ast.For) else loop.generators[0]
     return isinstance(value, ast.Name) and ast.unparse(head.target) == value.id and ast.unparse(head.iter) == visit.name

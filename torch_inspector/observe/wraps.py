@@ -13,7 +13,6 @@ from torch_inspector.facts import ExpressionFact
 from torch_inspector.observe import private
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.shapes import Sized, is_tensor, shape_of
-from torch_inspector.observe.statements import is_in_loop
 
 _SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
 # About half a millisecond on a laptop.
@@ -60,16 +59,22 @@ def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stm
     """`a += b` and `a = a + b`: what `a` was is worked out from what it is now, where nothing changed it since."""
     name, sign, side = _changed(node)
     back = _BACK.get(type(sign), "")
-    if not name or not back or side is None or scope.function or is_in_loop(scope.node, statement):
+    # Only what surely ran: a statement of the cell itself.
+    if not name or not back or side is None or statement not in getattr(scope.node, "body", ()) or scope.function:
         return
-    late = [one for one in ast.walk(scope.node) if getattr(one, "lineno", 0) > statement.lineno and _writes(one, name)]
+    late = [one for one in ast.walk(scope.node) if getattr(one, "lineno", 0) >= statement.lineno and _writes(one, name)]
+    late = [one for one in late if one not in {statement, *ast.walk(statement)}]
     now, other = scope.reading.names.get(name), scope.names.value(side)
     if late or _WRITTEN.search(ast.unparse(statement)) or not is_tensor(now) or _dtype_of(now) not in _SMALL:
         return
     dtype = _dtype_of(now)
     if other is now or not _fits(now, dtype) or not _fits(other, dtype):
         return
-    share = _share(_SIGNS[type(sign)], [getattr(torch, back)(now, other), other], dtype)
+    try:
+        before = getattr(torch, back)(now, other)
+    except Exception:  # noqa: BLE001  (shapes that do not fit any more)
+        return
+    share = _share(_SIGNS[type(sign)], [before, other], dtype)
     if share:
         names, shape, kind = (name, ast.unparse(side)), shape_of(now), str(dtype).removeprefix("torch.")
         shapes = (shape,) if shape is not None else ()
@@ -93,9 +98,11 @@ def _writes(node: ast.AST, name: str) -> bool:
         return not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Subscript):
         return not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name) and node.value.id == name
-    called = node.func if isinstance(node, ast.Call) else None
-    changes = isinstance(called, ast.Attribute) and called.attr.endswith("_")
-    return changes and isinstance(called, ast.Attribute) and ast.unparse(called.value) == name
+    # Whoever is given it, or calls a method of a part of it, may change it.
+    given = [*node.args, *(one.value for one in node.keywords)] if isinstance(node, ast.Call) else []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        given.append(node.func.value)
+    return any(isinstance(one, ast.Name) and one.id == name for whole in given for one in ast.walk(whole))
 
 
 def _live(scope: Scope, side: ast.expr) -> Any:

@@ -28,8 +28,8 @@ def _finding(run: Run, loader: LoaderFact) -> Finding:
     first = needed[0] if "<" not in needed[0] else "the function"
     return Finding(
         message=(
-            f"{f'`{name}`' if name else 'The loader'} failed ({loader.failed}): its {loader.worker_count} workers "
-            f"start empty and cannot find {shown}{more}, which only this notebook has."
+            f"{f'`{name}`' if name else 'The loader'} failed ({loader.failed}): workers that start empty "
+            f"(spawn, forkserver) cannot find {shown}{more}, which only this notebook has."
         ),
         subject=name or needed[0],
         fix=(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from math import prod
 from typing import NamedTuple
 
 from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape
@@ -98,7 +99,9 @@ def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place
     low, high = extent
     name = _second_argument(run, place)
     target = name or "target"
-    scaled = f"({target} + 1) / 2" if (low, high) == (-1, 1) else f"{target} / 255" if high == _WHITE else ""
+    scaled = (
+        f"({target} + 1) / 2" if (low, high) == (-1, 1) else f"{target} / 255" if (low, high) == (0, _WHITE) else ""
+    )
     return Finding(
         message=(
             f"{f'`{root}`' if root else 'The loss'} compares with targets from {low:g} to {high:g}"
@@ -106,7 +109,7 @@ def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place
             "has no lowest value."
         ),
         subject=name or root,
-        fix=f"{scaled or f'({target} > 0).float()'}  # 0 to 1",
+        fix=f"{scaled or f'({target} > 0).float()'}  # 0 to 1; for quantities take MSELoss",
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -154,8 +157,15 @@ def _sized(
             f"{other}.shape  # has a view merged the batch with something?",
         )
     elif of_classes:
-        said = f"with scores of {len(wanted) + 1} axes the classes must be on axis 1"
-        fix = f"{other}.transpose(1, -1)  # (batch, classes, …) for the loss"
+        shape = (scores.shape if scores is not None else None) or ()
+        if (*shape[:-1],) == target.shape:
+            said = f"with scores of {len(wanted) + 1} axes the classes must be on axis 1"
+            fix = f"{other}.movedim(-1, 1)  # (batch, classes, …) for the loss"
+        else:
+            said, fix = (
+                f"for these scores it must be {wanted}",
+                f"{other}.shape  # (batch, classes, …), as the loss reads it",
+            )
     else:
         said, fix = f"the prediction is {wanted}, and each of its numbers needs a target", _as(target, wanted)
     return Finding(
@@ -176,8 +186,8 @@ def _as(target: OperandFact, wanted: Shape) -> str:
     if shape == (*wanted, 1):
         return f"{name}.squeeze(-1)"
     if len(wanted) == len(shape) + 1 and wanted[: len(shape)] == shape:
-        return f"nn.functional.one_hot({name}, {wanted[-1]}).float()  # or CrossEntropyLoss, which takes class numbers"
-    return f"{name}.view{wanted}  # if it has as many numbers"
+        return f"nn.functional.one_hot({name}.long(), {wanted[-1]}).float()  # or CrossEntropyLoss"
+    return f"{name}.view{wanted}" if prod(wanted) == prod(shape) else f"{name}.shape  # one target for each prediction"
 
 
 def _fits(operand: OperandFact, refusal: _Refusal) -> bool:
