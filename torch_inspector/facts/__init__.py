@@ -53,7 +53,7 @@ from torch_inspector.facts.reading import looped_over, only_reads_outputs
 from torch_inspector.facts.run import Run
 from torch_inspector.facts.schedules import ClipFact, ScalerFact, ScheduleFact
 from torch_inspector.facts.snapshot import Snapshot
-from torch_inspector.facts.tensors import MemoryFact, MomentFact, PinFact, TensorFact
+from torch_inspector.facts.tensors import MemoryFact, MomentFact, PinFact, TensorFact, is_recut
 from torch_inspector.facts.text import (
     CallFact,
     CopyFact,
@@ -141,6 +141,7 @@ __all__ = [
     "UnlistedFact",
     "WindowFact",
     "WitnessFact",
+    "is_recut",
     "looped_over",
     "only_reads_outputs",
 ]

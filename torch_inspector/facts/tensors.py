@@ -63,3 +63,12 @@ class MomentFact(NamedTuple):
     """Seconds since the cell began."""
     device: str
     nbytes: int
+
+
+# Axes of a batch of sequences.
+_SEQUENCES = 3
+
+
+def is_recut(before: Shape, after: Shape) -> bool:
+    """True for (8, 16, 4) cut into (16, 8, 4): windows of another length may come to the same sizes by chance."""
+    return len(before) == len(after) == _SEQUENCES and before[-1] == after[-1]

@@ -12,7 +12,7 @@ from torch_inspector.facts import ExpressionFact
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.lengths import loop_length
 from torch_inspector.observe.pairs import own_expressions
-from torch_inspector.observe.shapes import is_tensor, shape_of
+from torch_inspector.observe.shapes import is_tensor
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import stores_in
 
@@ -29,18 +29,14 @@ def growing(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact
     parts = list(own_expressions(node))
     if any(isinstance(one, ast.Break | ast.Continue | ast.Return) for one in parts):
         return
-    inner = {id(one) for loop in parts if isinstance(loop, ast.For | ast.While) for one in ast.walk(loop)}
-    for one in parts:
-        surely = one in node.body or any(isinstance(w, ast.With) and one in w.body for w in node.body)
-        if isinstance(one, ast.Assign) and surely and id(one) not in inner and (name := _grows(one)):
-            if _is_needed(parts, one, name) or not (count := loop_length(scope, node.iter)):
-                continue
-            late = any(line > (node.end_lineno or 0) for line in stores_in(scope.node).get(name, ()))
-            value: Any = scope.reading.names.get(name) if not scope.function and not late else None
-            shape, nbytes = shape_of(value) if is_tensor(value) else None, _nbytes(value)
-            sizes = ((count,), shape) if shape is not None else ((count,),)
-            names = name, *_pieces(one, name)
-            yield scope.fact("growing", one, one, names=names, shapes=sizes, nbytes=nbytes, detail=_once(one))
+    # Statements that each turn comes to.
+    within = [inner for one in node.body if isinstance(one, ast.With) for inner in one.body]
+    for one in (*node.body, *within):
+        if not isinstance(one, ast.Assign) or not (name := _grows(one)) or _is_needed(parts, one, name):
+            continue
+        if count := loop_length(scope, node.iter):
+            names, nbytes = (name, *_pieces(one, name)), _nbytes_at_end(scope, node, name)
+            yield scope.fact("growing", one, one, names=names, shapes=((count,),), nbytes=nbytes, detail=_once(one))
 
 
 def _grows(statement: ast.Assign) -> str:
@@ -82,7 +78,10 @@ def _is_needed(parts: list[ast.AST], statement: ast.Assign, name: str) -> bool:
     )
 
 
-def _nbytes(value: Any) -> int:
+def _nbytes_at_end(scope: Scope, loop: ast.For, name: str) -> int:
+    """Bytes of what has been joined; 0 if it is gone, or was given another value after the loop."""
+    late = any(line > (loop.end_lineno or 0) for line in stores_in(scope.node).get(name, ()))
+    value = None if scope.function or late else scope.reading.names.get(name)
     try:
         return int(_nbytes_of(value)) if is_tensor(value) else 0
     except Exception:  # noqa: BLE001  (layouts without a size in bytes)

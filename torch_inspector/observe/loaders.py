@@ -76,16 +76,19 @@ class _Tally:
         order, self.order = self.order, None
         if order is None:
             return
-        order.trained += bool(order.batches) and steps > self.steps
-        self.steps = steps
+        self._note_steps(order, steps)
         order.add(batch)
         self.order = order if order.is_sorted else None
 
     def end(self, steps: int) -> None:
         """The pass is done: its last batch was learned from, or not."""
         if self.order is not None:
-            self.order.trained += bool(self.order.batches) and steps > self.steps
+            self._note_steps(self.order, steps)
         self.followed = -1
+
+    def _note_steps(self, order: ClassOrder, steps: int) -> None:
+        order.trained += bool(order.batches) and steps > self.steps
+        self.steps = steps
 
 
 class LoaderWatch:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from math import prod
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Shape
+from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_recut
 from torch_inspector.observe import private
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.graph import Walk
@@ -29,11 +29,6 @@ def is_shuffled(before: Shape, after: Shape, axes: int = _AXES) -> bool:
     """True if the sizes are the same in another order, axes of size 1 left out: their place does not matter."""
     one, two = [n for n in before if n != 1], [n for n in after if n != 1]
     return len(one) == len(two) >= axes and one != two and sorted(one) == sorted(two)
-
-
-def is_recut(before: Shape, after: Shape) -> bool:
-    """True for (8, 16, 4) cut into (16, 8, 4): windows of another length may come to the same sizes by chance."""
-    return len(before) == len(after) == _AXES and before[-1] == after[-1]
 
 
 def _may_be_split(before: Shape, after: Shape) -> bool:

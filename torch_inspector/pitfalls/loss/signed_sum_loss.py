@@ -12,8 +12,7 @@ from torch_inspector.pitfall import pitfall
 
 # Objectives that have no lowest value on purpose, by the words that people use for them.
 _ON_PURPOSE = re.compile(
-    r"critic|disc|fake|real|energy|adv|reward|return|log|kl|entropy|margin|ref|wasser|baseline|budget|limit|penal|detach"
-    r"|profit|cost|util|excess|bench|regret|gain|dual|market|portfolio",
+    r"critic|disc|fake|real|energy|adv|reward|return|log|kl|entropy|margin|ref|wasser|baseline|budget|limit|penal|detach",
     re.IGNORECASE,
 )
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Cell, ExpressionFact, PatternFact, Place, Run, Shape
+from torch_inspector.facts import Cell, ExpressionFact, PatternFact, Place, Run, Shape, is_recut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _METHODS = (".view(", ".reshape(")
 # A view to three sizes of which the first two are worked out.
 _COMPUTED = re.compile(r"\.(view|reshape)\(\s*(-1\s*,|[^(),]*[*/+-][^(),]*,|[^(),]*,[^(),]*[*/+-])")
-_AXES = 3
 
 
 @pitfall(severity="warning")
@@ -35,14 +34,9 @@ def _in_graphs(run: Run) -> list[tuple[PatternFact, str, Place]]:
     return behind or [one for one in shown if not _may_be_recut(run, one[0])][:1]
 
 
-def _is_recut(before: Shape, after: Shape) -> bool:
-    """True for (8, 16, 4) cut into (16, 8, 4): windows of another length may come to the same sizes by chance."""
-    return len(before) == len(after) == _AXES and before[-1] == after[-1]
-
-
 def _may_be_recut(run: Run, pattern: PatternFact) -> bool:
     """True if a view in the text computes such sizes: `h.reshape(-1, segment, width)`, `x.view(batch * 2, …)`."""
-    if not _is_recut(*pattern.shapes[:2]):
+    if not is_recut(*pattern.shapes[:2]):
         return False
     cells = (run.cell, *(past.cell for past in run.earlier))
     return any(_COMPUTED.search(cell.source) for cell in cells)
@@ -101,7 +95,7 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
         line=line,
         cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
-        severity="hint" if _is_recut(before, after) else "",
+        severity="hint" if is_recut(before, after) else "",
     )
 
 
