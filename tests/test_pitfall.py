@@ -1,3 +1,4 @@
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -6,7 +7,7 @@ from tests.fakes import a_run
 from torch_inspector import pitfalls
 from torch_inspector.findings import SEVERITIES, Finding
 from torch_inspector.pitfall import Pitfall, from_check, pitfall
-from torch_inspector.pitfalls import all_pitfalls
+from torch_inspector.pitfalls import all_pitfalls, unloaded
 
 # Guards against a walk that finds nothing; adding a pitfall does not touch it.
 FEWEST_PITFALLS = 12
@@ -36,6 +37,23 @@ def test_pitfalls_are_found():
     slugs = [each.slug for each in all_pitfalls()]
     assert len(slugs) >= FEWEST_PITFALLS
     assert slugs == sorted(set(slugs))
+    assert unloaded.counts == {}
+
+
+def test_a_file_that_cannot_be_loaded_costs_its_own_rule_only(monkeypatch):
+    def failing(name):
+        if name.endswith("training.weights_unchanged"):
+            raise ImportError("half an upgrade")
+        return import_module(name)
+
+    whole = {each.slug for each in all_pitfalls()}
+    monkeypatch.setattr(pitfalls, "import_module", failing)
+    left = {each.slug for each in all_pitfalls.__wrapped__()}
+
+    assert whole - left == {"weights-unchanged"}
+    assert unloaded.counts == {"rule file training.weights_unchanged": 1}
+    unloaded.counts.clear()
+    unloaded.recent.clear()
 
 
 def test_every_check_has_its_page_and_every_page_its_check():

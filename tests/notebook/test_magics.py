@@ -22,7 +22,7 @@ from tests.notebook.samples import (
     texts,
     typed,
 )
-from torch_inspector.pitfalls import all_pitfalls
+from torch_inspector.pitfalls import all_pitfalls, unloaded
 
 # The older door is the one through which a text can be completed without a front end.
 pytestmark = pytest.mark.filterwarnings("ignore:`Completer.complete`:PendingDeprecationWarning")
@@ -132,6 +132,14 @@ def test_failures_are_shown_on_request(notebook):
     assert "some-part 1" in text
     assert "RuntimeError" in text
     failures.counts.clear()
+
+
+def test_rule_files_that_could_not_be_loaded_are_shown_as_failures(notebook):
+    unloaded.note("rule file training.x", ImportError("secret"))
+    text = answer(notebook, "%torchcheck failures")
+    assert "rule file training.x 1" in text
+    unloaded.counts.clear()
+    unloaded.recent.clear()
 
 
 # report ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts.errors import ErrorFact
-from torch_inspector.facts.graphs import BackwardFact, CutFact, PatternFact
+from torch_inspector.facts.graphs import BackwardFact, PatternFact
 from torch_inspector.facts.optimizers import StepFact
 from torch_inspector.facts.place import Cell, Place
 from torch_inspector.facts.snapshot import Snapshot
@@ -19,8 +19,6 @@ from torch_inspector.facts.trace import Trace
 from torch_inspector.facts.values import LossFact, SeriesFact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from torch_inspector.account import MemoryReport
     from torch_inspector.findings import Finding
 
@@ -28,10 +26,6 @@ if TYPE_CHECKING:
 # beyond the third for each call: a total of all losses grows with their number.
 _GREW_RATIO, _EXPLODED_RATIO, _EXPLODED_EACH = 10.0, 1e3, 20.0
 _FEW_LOSSES = 5
-
-
-# A part that no gradient reaches in this many steps of its own optimizer is cut off in each.
-_CUT_STEPS = 3
 
 
 def _growth(first: float | None, last: float | None, *, index: int, ended: bool) -> tuple[float, float] | None:
@@ -104,59 +98,6 @@ class Run:
             if pattern is not None and place is not None and place not in found:
                 found[place] = (pattern, root, place)
         return tuple(found.values())
-
-    def cut_parts(self) -> Iterator[tuple[CutFact, list[StepFact]]]:
-        """Parts that are called, that an optimizer holds and steps, and that a cut keeps from every gradient.
-
-        With each the steps of that optimizer. Only where every graph was seen whole, and the optimizer moves others, or
-        has never found a gradient though a cut stands before its step.
-        """
-        if not self.trace.cuts:
-            return
-        witnesses = [one.witness for one in self.trace.backwards if one.witness is not None]
-        if not all(witness.complete for witness in witnesses):
-            return
-        reached = self.trace.reached
-        for steps in self.steps_by_optimizer().values():
-            own, moves = steps[0].parameter_keys, not any(step.idle for step in steps)
-            if len(steps) < _CUT_STEPS or any(step.has_closure for step in steps) or moves != bool(own & reached):
-                continue
-            if not moves:
-                yield from ((cut, steps) for cut in self._cut_before(steps))
-                continue
-            # What a branch cuts off may be let through later, and then other cuts of it are meant as well.
-            switched = frozenset[int]().union(*(cut.keys for cut in self.trace.cuts if cut.optional))
-            cuts = [cut for cut in self.trace.cuts if cut.keys and cut.keys <= own - reached - switched]
-            yield from ((cut, steps) for cut in cuts[:1])
-
-    def _cut_before(self, steps: list[StepFact]) -> list[CutFact]:
-        """The last cut before the step of an optimizer that never found a gradient, if it is of all that it holds."""
-        place, own = steps[0].place, steps[0].parameter_keys
-        if not all(step.idle and not step.unreached and step.frozen_count == 0 for step in steps):
-            return []
-        before = [one for one in self.trace.cuts if one.place.cell == place.cell and _is_above(one.place, place)]
-        last = max(before, key=lambda one: one.place.line or 0, default=None)
-        return [last] if last is not None and last.keys == own and not last.optional else []
-
-    def cut_models(self) -> Iterator[tuple[CutFact, StepFact]]:
-        """Models that were called, and that a cut keeps from a loss of which nothing reaches their optimizer.
-
-        With each the first such step. Where the loss reaches other modules, the optimizer may be the wrong one.
-        """
-        cuts = [cut for cut in self.trace.cuts if cut.keys and not cut.optional]
-        if not cuts:
-            return
-        owned = frozenset[int]().union(*(module.parameter_keys for module in self.after.modules))
-        for steps in self.steps_by_optimizer().values():
-            step = next((one for one in steps if one.unreached and not one.leaf_keys & owned), None)
-            cut = next((one for one in cuts if step is not None and one.keys <= step.parameter_keys), None)
-            if step is not None and cut is not None:
-                yield cut, step
-
-    def part_path(self, cut: CutFact) -> str:
-        """What the user can type to get the part that a cut keeps from learning: `net.blocks[0]`."""
-        steps = (f"[{one}]" if one.isdigit() else f".{one}" for one in cut.part.split(".") if one)
-        return (self.module_path(cut.module) or "model") + "".join(steps)
 
     def expressions(self, kind: str) -> tuple[ExpressionFact, ...]:
         """Expressions of one kind that the cell came to, each line once."""
@@ -305,7 +246,3 @@ class Run:
         if fact is not None and fact.path:
             return fact.path
         return next((step.name for step in self.trace.steps if step.optimizer == key and step.name), "")
-
-
-def _is_above(one: Place, other: Place) -> bool:
-    return one.line is not None and other.line is not None and one.line <= other.line

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch_inspector.notebook.asked import Asked
 from torch_inspector.notebook.muting import Wish
 from torch_inspector.notebook.options import OPTIONS, report_files
-from torch_inspector.pitfalls import all_pitfalls, find_pitfall
+from torch_inspector.pitfalls import all_pitfalls, find_pitfall, unloaded
 
 if TYPE_CHECKING:
     from torch_inspector.notebook.extension import Extension
@@ -126,12 +126,13 @@ class Torchcheck:
         self._extension.say("torch_inspector looks at every cell from the next one on")
 
     def _failures(self, _rest: list[str]) -> None:
-        failures = self._extension.session.failures
-        if not failures.counts:
+        both = (self._extension.session.failures, unloaded)
+        found = sorted((part, count) for failures in both for part, count in failures.counts.items())
+        if not found:
             self._extension.say("nothing went wrong inside torch_inspector")
             return
-        counts = ", ".join(f"{part} {count}" for part, count in sorted(failures.counts.items()))
-        self._extension.say("\n".join((f"inner failures: {counts}", *failures.recent)))
+        counts = ", ".join(f"{part} {count}" for part, count in found)
+        self._extension.say("\n".join((f"inner failures: {counts}", *(one for each in both for one in each.recent))))
 
     def _help(self, _rest: list[str]) -> None:
         self._extension.say(HELP)

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from torch_inspector.failures import Failures
 from torch_inspector.pitfall import Pitfall, from_check
 
 _HERE = Path(__file__).parent
 _SHOWN = 60
+
+unloaded = Failures()
+"""Rule files that could not be loaded; the others work without them."""
 
 
 @cache
 def all_pitfalls() -> tuple[Pitfall, ...]:
     """Every pitfall of the package, by slug."""
     names = (".".join(path.with_suffix("").relative_to(_HERE).parts) for path in _HERE.glob("*/[!_]*.py"))
-    checks = (import_module(f"{__name__}.{name}").check for name in names)
-    return tuple(sorted(map(from_check, checks), key=lambda pitfall: pitfall.slug))
+    found = (pitfall for name in names for pitfall in _loaded(name))
+    return tuple(sorted(found, key=lambda pitfall: pitfall.slug))
+
+
+def _loaded(name: str) -> Iterator[Pitfall]:
+    """The pitfall of one file; none, and a note in `unloaded`, if that cannot be loaded."""
+    with unloaded.guard(f"rule file {name}"):
+        yield from_check(import_module(f"{__name__}.{name}").check)
 
 
 def find_pitfall(slug: str) -> Pitfall:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import CutFact, Run, StepFact
+from torch_inspector.facts.severed import cut_parts, part_path
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -20,13 +21,13 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds parts that an optimizer holds and steps, and that `detach()`, `.data` or `no_grad` keeps from learning."""
     if run.error is not None:
         return
-    for cut, steps in run.cut_parts():
+    for cut, steps in cut_parts(run):
         if cut.kind in _HOW:
             yield _finding(run, cut, steps)
 
 
 def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
-    part, name = run.part_path(cut), run.optimizer_path(steps[0].optimizer) or "optimizer"
+    part, name = part_path(run, cut), run.optimizer_path(steps[0].optimizer) or "optimizer"
     return Finding(
         message=(
             f"no gradient reaches `{part}`: {_HOW[cut.kind].format(cut.text, cut.place.line)}. "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, CutFact, ForwardFact, Place, Run, StepFact
+from torch_inspector.facts.severed import cut_models, cut_parts, part_path
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -97,7 +98,7 @@ def _how(cut: CutFact | None, calls: list[ForwardFact]) -> str:
 
 def _ends_at_copies(run: Run) -> list[Finding]:
     """Losses whose history ends at a tensor made of the numbers of a model, which the optimizer steps for nothing."""
-    for cut, step in run.cut_models():
+    for cut, step in cut_models(run):
         call = next((one for one in run.trace.backwards if one.witness is not None and one.order < step.order), None)
         if call is not None:
             return [_of_whole(run, call, step, cut)]
@@ -105,7 +106,7 @@ def _ends_at_copies(run: Run) -> list[Finding]:
 
 
 def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Finding:
-    name, model, root = run.optimizer_path(step.optimizer) or "optimizer", run.part_path(cut), call.root or "the loss"
+    name, model, root = run.optimizer_path(step.optimizer) or "optimizer", part_path(run, cut), call.root or "the loss"
     return Finding(
         message=(
             f"`backward()` on `{root}` reaches no parameter of `{model}`: {_HOW[cut.kind].format(cut.text)}. "
@@ -125,7 +126,7 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
 
 def _cut_parts(run: Run) -> Iterator[Finding]:
     """Parts that are called and stepped, and that the text cuts off by more than a word such as `detach`."""
-    for cut, steps in run.cut_parts():
+    for cut, steps in cut_parts(run):
         if cut.kind not in _SAID_ELSEWHERE:
             yield _of_part(run, steps, cut)
             return
@@ -133,7 +134,7 @@ def _cut_parts(run: Run) -> Iterator[Finding]:
 
 def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
     name, place = run.optimizer_path(steps[0].optimizer) or "optimizer", cut.place
-    part = run.part_path(cut)
+    part = part_path(run, cut)
     return Finding(
         message=(
             f"no gradient reaches `{part}`: {_HOW.get(cut.kind, '`{}`').format(cut.text)}. "

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torch_inspector.facts import ModuleFact, Run, StepFact
+from torch_inspector.facts.severed import cut_models
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -19,7 +20,7 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers that step parameters of an older model, or of a part that has been replaced."""
     parts = _Parts(run)
     # Of these the model is the right one, and `graph-cut` says what is wrong.
-    cut_off = {step.optimizer for _, step in run.cut_models()}
+    cut_off = {step.optimizer for _, step in cut_models(run)}
     for key, steps in run.steps_by_optimizer().items():
         unreached = [step for step in steps if step.unreached]
         if unreached and key in cut_off:

@@ -1,0 +1,77 @@
+"""Parts of a run that a cut in the graph keeps from learning: with the steps of the optimizer that holds them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torch_inspector.facts.graphs import CutFact
+    from torch_inspector.facts.optimizers import StepFact
+    from torch_inspector.facts.place import Place
+    from torch_inspector.facts.run import Run
+
+# A part that no gradient reaches in this many steps of its own optimizer is cut off in each.
+_CUT_STEPS = 3
+
+
+def cut_parts(run: Run) -> Iterator[tuple[CutFact, list[StepFact]]]:
+    """Parts that are called, that an optimizer holds and steps, and that a cut keeps from every gradient.
+
+    With each the steps of that optimizer. Only where every graph was seen whole, and the optimizer moves others, or
+    has never found a gradient though a cut stands before its step.
+    """
+    if not run.trace.cuts:
+        return
+    witnesses = [one.witness for one in run.trace.backwards if one.witness is not None]
+    if not all(witness.complete for witness in witnesses):
+        return
+    reached = run.trace.reached
+    for steps in run.steps_by_optimizer().values():
+        own, moves = steps[0].parameter_keys, not any(step.idle for step in steps)
+        if len(steps) < _CUT_STEPS or any(step.has_closure for step in steps) or moves != bool(own & reached):
+            continue
+        if not moves:
+            yield from ((cut, steps) for cut in _cut_before(run, steps))
+            continue
+        # What a branch cuts off may be let through later, and then other cuts of it are meant as well.
+        switched = frozenset[int]().union(*(cut.keys for cut in run.trace.cuts if cut.optional))
+        cuts = [cut for cut in run.trace.cuts if cut.keys and cut.keys <= own - reached - switched]
+        yield from ((cut, steps) for cut in cuts[:1])
+
+
+def _cut_before(run: Run, steps: list[StepFact]) -> list[CutFact]:
+    """The last cut before the step of an optimizer that never found a gradient, if it is of all that it holds."""
+    place, own = steps[0].place, steps[0].parameter_keys
+    if not all(step.idle and not step.unreached and step.frozen_count == 0 for step in steps):
+        return []
+    before = [one for one in run.trace.cuts if one.place.cell == place.cell and _is_above(one.place, place)]
+    last = max(before, key=lambda one: one.place.line or 0, default=None)
+    return [last] if last is not None and last.keys == own and not last.optional else []
+
+
+def cut_models(run: Run) -> Iterator[tuple[CutFact, StepFact]]:
+    """Models that were called, and that a cut keeps from a loss of which nothing reaches their optimizer.
+
+    With each the first such step. Where the loss reaches other modules, the optimizer may be the wrong one.
+    """
+    cuts = [cut for cut in run.trace.cuts if cut.keys and not cut.optional]
+    if not cuts:
+        return
+    owned = frozenset[int]().union(*(module.parameter_keys for module in run.after.modules))
+    for steps in run.steps_by_optimizer().values():
+        step = next((one for one in steps if one.unreached and not one.leaf_keys & owned), None)
+        cut = next((one for one in cuts if step is not None and one.keys <= step.parameter_keys), None)
+        if step is not None and cut is not None:
+            yield cut, step
+
+
+def part_path(run: Run, cut: CutFact) -> str:
+    """What the user can type to get the part that a cut keeps from learning: `net.blocks[0]`."""
+    steps = (f"[{one}]" if one.isdigit() else f".{one}" for one in cut.part.split(".") if one)
+    return (run.module_path(cut.module) or "model") + "".join(steps)
+
+
+def _is_above(one: Place, other: Place) -> bool:
+    return one.line is not None and other.line is not None and one.line <= other.line
