@@ -48,3 +48,55 @@ def test_a_view_of_an_earlier_cell_that_does_not_run_is_not_blamed():
 
 def test_the_right_order_is_silent():
     assert found(RIGHT, "out = heads(torch.randn(2, 10, 32))") == ()
+
+
+IMAGES = """\
+import numpy as np
+import torch
+from torch import nn
+conv = nn.Conv2d(3, 2, 3)
+data = torch.rand(4, 8, 6, 3)
+array = np.random.rand(4, 8, 6, 3).astype("float32")
+loader = torch.utils.data.DataLoader(torch.rand(8, 8, 6, 3), batch_size=4)
+def predict(images):
+    images = torch.as_tensor(images).float().view(-1, 3, 8, 6)
+    return conv(images)"""
+
+
+def of_images(code):
+    with a_notebook() as notebook:
+        notebook.run(IMAGES)
+        return [one for one in notebook.run(code).findings if one.slug == "view-where-permute-meant"]
+
+
+@pytest.mark.parametrize(
+    ("code", "subject", "line", "fix"),
+    [
+        ("made = torch.rand(4, 8, 6, 3)\nmade = made.view(-1, 3, 8, 6)", "made", 2, "made.permute(0, 3, 1, 2)"),
+        ("for x in loader:\n    x = x.view(x.size(0), 3, 8, 6)\n    conv(x)", "x", 2, "x.permute(0, 3, 1, 2)"),
+        ("other = array.reshape(-1, 3, 8, 6)", "other", 1, "array.transpose(0, 3, 1, 2)"),
+        ("array = array.reshape(-1, 3, 8, 6)", "array", 1, "array.transpose(0, 3, 1, 2)"),
+        ("out = predict(array)", "images", 9, "torch.as_tensor(images).float().permute(0, 3, 1, 2)"),
+        ("out = [predict(x) for x in (data, data)]", "conv", 9, "# .permute(0, 3, 1, 2) in place of .view(…)"),
+        ("out = [conv(data[i : i + 2].view(-1, 3, 8, 6)) for i in (0, 2)]", "conv", 1, "# .permute(0, 3, 1, 2)"),
+    ],
+)
+def test_a_view_under_its_own_name_in_a_function_or_of_an_array(code, subject, line, fix):
+    (finding,) = of_images(code)
+    assert (finding.subject, finding.line) == (subject, line)
+    assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "made = torch.rand(4, 8, 6, 3)\nmade = made.permute(0, 3, 1, 2).contiguous()",
+        "made = torch.rand(4, 144)\nmade = made.view(-1, 3, 8, 6)",
+        "made = torch.rand(4, 3, 8, 6)\nmade = made.flatten(2).view(-1, 3, 6, 8)",
+        "for x in loader:\n    x = x.movedim(-1, 1).reshape(x.size(0), 3, 8, 6)\n    conv(x)",
+        "array = array.transpose(0, 3, 1, 2).reshape(-1, 3, 8, 6)",
+        "out = conv(torch.rand(8, 3, 8, 6)[::2].view(-1, 3, 8, 6))",
+    ],
+)
+def test_axes_that_were_moved_or_sizes_that_were_never_its_own(code):
+    assert of_images(code) == []

@@ -120,6 +120,8 @@ class ForwardFact(NamedTuple):
     """Its BatchNorm layers; None if it has none."""
     by_name: bool = False
     """True for `model.forward(x)`, of which only the layers are seen: the count is that of the first one."""
+    recut: tuple[Shape, ...] = ()
+    """Sizes before and after, of an argument that a view has brought from its own sizes into another order."""
 
 
 class ModeFact(NamedTuple):

@@ -13,6 +13,7 @@ from torch_inspector.observe import dropping, kinds, layers, norms, private
 from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.callsite import CallSite
 from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.recut import sizes_before
 
 if TYPE_CHECKING:
     from torch_inspector.observe.recorder import Recorder
@@ -52,6 +53,7 @@ class Calls(CallSite):
         "place",
         "quiet",
         "reached",
+        "recut",
         "traced",
         "trainable_count",
         "trained",
@@ -86,6 +88,7 @@ class Calls(CallSite):
         self.input_shapes: tuple[Shape, ...] = ()
         self.input_devices: tuple[str, ...] = ()
         self.input_requires_grad = False
+        self.recut: tuple[Shape, ...] = ()
         self.output_requires_grad = False
         self.output_shape: Shape | None = None
         self.graph_nbytes = 0
@@ -121,6 +124,8 @@ class Calls(CallSite):
         self.input_shapes = tuple(tuple(t.shape) for t in tensors)
         self.input_devices = tuple(str(t.device) for t in tensors)
         self.input_requires_grad = any(t.requires_grad for t in tensors)
+        befores = [(before, tuple(t.shape)) for t in tensors if (before := sizes_before(t)) is not None]
+        self.recut = befores[0] if befores else ()
 
     def begin(self) -> None:
         """A call that is looked at is about to run."""
@@ -169,7 +174,7 @@ class Calls(CallSite):
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
             told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
             differentiated > self.differentiated, self.hooked, self.trainable_count, self.dropouts, self.drew,
-            self.norms, self.layer is not None,
+            self.norms, self.layer is not None, self.recut,
         )  # fmt: skip
 
 

@@ -5,30 +5,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from math import prod
+from typing import Any
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_recut
 from torch_inspector.observe import private
-from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
-from torch_inspector.observe.shapes import shape_of
+from torch_inspector.observe.recut import AXES, array_sizes_before, is_shuffled, sizes_before
+from torch_inspector.observe.shapes import Sized, is_array, is_tensor, of_array
 from torch_inspector.observe.softmax import parents_of
+from torch_inspector.observe.statements import stores_in, target_of
 
 SHUFFLED = "shuffled"
 
 _METHODS = frozenset(["view", "reshape"])
 _NODES = ("ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0")
 _ASKED = ("shape", "size", "ndim")
-# Two axes may have sizes that fit by chance; with three it takes a permutation.
-_AXES = 3
 # With four no other cut of the same numbers comes to the same sizes by chance.
 _MANY = 4
-
-
-def is_shuffled(before: Shape, after: Shape, axes: int = _AXES) -> bool:
-    """True if the sizes are the same in another order, axes of size 1 left out: their place does not matter."""
-    one, two = [n for n in before if n != 1], [n for n in after if n != 1]
-    return len(one) == len(two) >= axes and one != two and sorted(one) == sorted(two)
 
 
 def _may_be_split(before: Shape, after: Shape) -> bool:
@@ -62,18 +57,37 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
     if source is None or not sizes or _asks_shape(node, statement):
         return
     value = scope.names.value(source)
-    shape = shape_of(value) if tensor_or_shape(value) else None
+    shape = _shape(value)
     after = _sizes(scope, sizes, shape) if shape is not None and -1 not in shape else None
-    least = 2 if _swaps(scope, source, sizes) else _AXES if _plain(sizes) else _MANY
+    if shape is None:
+        shape, after = _of_itself(scope, source, statement) or (None, None)
+    least = 2 if _swaps(scope, source, sizes) else AXES if _plain(sizes) else _MANY
     chance = least == _MANY and shape is not None and after is not None and _may_be_split(shape, after)
     if shape is not None and after is not None and is_shuffled(shape, after, least) and not chance:
-        names, order = (ast.unparse(source),), _order(shape, after)
+        names, order = (ast.unparse(source),), _swap(scope, source, shape, after)
         sure = not is_recut(shape, after) or _swaps(scope, source, sizes)
         yield scope.fact(SHUFFLED, node, statement, names=names, shapes=(shape, after), detail=order, sure=sure)
     elif shape is not None and after is not None and (is_regrouped(shape, after) or is_turned(shape, after)):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after))
     elif after is None and _swaps(scope, source, sizes):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
+
+
+def _of_itself(scope: Scope, source: ast.expr, statement: ast.stmt) -> tuple[Shape, Shape] | None:
+    """Sizes of a variable before and after the statement that last gives it a view of itself, if they are shuffled."""
+    name = source.id if isinstance(source, ast.Name) else ""
+    stores = stores_in(scope.node).get(name, ())
+    if scope.function or name != target_of(statement) or not stores or max(stores) != statement.lineno:
+        return None
+    value: Any = scope.reading.names.get(name)
+    before = sizes_before(value) if is_tensor(value) else array_sizes_before(value) if is_array(value) else None
+    return (before, tuple(value.shape)) if before is not None else None
+
+
+def _shape(value: Any) -> Shape | None:
+    """Shape of a tensor or of an array of NumPy's own class; None for numbers and strangers."""
+    sized = of_array(value)
+    return sized.shape if type(sized) is Sized and sized.shape else None
 
 
 def _asks_shape(node: ast.AST, statement: ast.stmt) -> bool:
@@ -134,11 +148,14 @@ def _axis(scope: Scope, source: ast.expr, size: ast.expr) -> int | None:
     return None
 
 
-def _order(before: Shape, after: Shape) -> str:
-    """The axes in the order that gives the new sizes, `0, 3, 1, 2`; empty where two are of one size."""
+def _swap(scope: Scope, source: ast.expr, before: Shape, after: Shape) -> str:
+    """The method that gives the new sizes, `permute(0, 3, 1, 2)`; empty where two are of one size."""
     if len(set(before)) != len(before) or len(before) != len(after):
         return ""
-    return ", ".join(str(before.index(n)) for n in after)
+    name = source.id if isinstance(source, ast.Name) else ""
+    arrays = is_array(scope.names.value(source)) or is_array(scope.reading.names.get(name))
+    method = "transpose" if arrays else "permute"
+    return f"{method}({', '.join(str(before.index(n)) for n in after)})"
 
 
 def shuffled(walk: Walk) -> Iterator[PatternFact]:

@@ -31,6 +31,11 @@ def is_tensor(value: Any) -> bool:
     return is_a(value, torch.Tensor)
 
 
+def is_array(value: Any) -> bool:
+    """True for arrays of NumPy's own class."""
+    return class_name(value) == "ndarray" and module_of(type(value)) == "numpy"
+
+
 def shape_of(value: Any) -> Shape | None:
     """Shape of a tensor, `()` of a number; None for anything else, and where torch does not tell."""
     if type(value) is Sized:
@@ -47,10 +52,9 @@ def shape_of(value: Any) -> Shape | None:
 
 def of_array(value: Any) -> Any:
     """What torch makes of a tensor or of an array of NumPy's own class."""
-    kind = type(value)
-    if class_name(value) == "ndarray" and module_of(kind) == "numpy":
+    if is_array(value):
         return Sized(tuple(int(n) for n in value.shape))
-    shape = shape_of(value) if is_tensor(value) or kind is Sized else None
+    shape = shape_of(value) if is_tensor(value) or type(value) is Sized else None
     return Sized(shape) if shape is not None else UNKNOWN
 
 

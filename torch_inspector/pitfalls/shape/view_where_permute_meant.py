@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Cell, ExpressionFact, PatternFact, Place, Run, Shape, is_recut
+from torch_inspector.facts import Cell, ExpressionFact, ForwardFact, PatternFact, Place, Run, Shape, is_recut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -19,9 +19,11 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds tensors that were re-cut to their own sizes in another order, the last cut into heads or not."""
     facts = run.expressions("shuffled")
     yield from map(_finding, facts)
-    if not facts:
-        for pattern, root, place in _in_graphs(run):
-            yield _in_graph(run, pattern, root, place)
+    behind = [] if facts else _in_graphs(run)
+    for pattern, root, place in behind:
+        yield _in_graph(run, pattern, root, place)
+    if not facts and not behind:
+        yield from (_given(run, call) for call in run.trace.forwards if call.recut)
 
 
 def _in_graphs(run: Run) -> list[tuple[PatternFact, str, Place]]:
@@ -63,7 +65,7 @@ def _finding(fact: ExpressionFact) -> Finding:
 
 def _fix(fact: ExpressionFact, name: str) -> str:
     if fact.detail:
-        return f"{name}.permute({fact.detail})"
+        return f"{name}.{fact.detail}"
     if len(fact.shapes) > 1 and len(fact.shapes[0]) != len(fact.shapes[1]):
         return name + _instead(*fact.shapes[:2])
     return f"{name}.permute(…)  # the axes in the order that is wanted"
@@ -96,6 +98,24 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
         cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
         severity="hint" if is_recut(before, after) else "",
+    )
+
+
+def _given(run: Run, call: ForwardFact) -> Finding:
+    before, after = call.recut
+    name = call.name or run.module_path(call.module) or call.kind
+    line, cell = _only_view(run) or (call.place.line, call.place.cell)
+    order = ", ".join(str(before.index(size)) for size in after) if len(set(before)) == len(before) else "…"
+    return Finding(
+        message=(
+            f"`{name}` is given a tensor that a `view` took from {before} to {after} without moving a number, so rows "
+            "and channels are mixed; swapping axes takes `permute` or `transpose`."
+        ),
+        subject=name,
+        fix=f"# .permute({order}) in place of .view(…)",
+        line=line,
+        cell=cell,
+        evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
     )
 
 
