@@ -197,8 +197,47 @@ BATCH = {
         "`pred` from `policy[1]`",
     ),
     "kept only": ("lp = F.log_softmax(net(x), dim=0)\nloss = F.nll_loss(lp, y)", 2, "`lp`"),
+    "steps of each sample": (
+        "h = x.view(6, 10, 10)\nw = F.softmax(nn.Linear(10, 1)(h), dim=0)\nnet((w * h).sum(1)).mean().backward()",
+        3,
+        "`w` runs along dim 0, the 6 samples, so the weights of one sample depend on all others",
+    ),
+    "steps, merged": (
+        "lp = F.log_softmax(net(x.view(6, 10, 10)), dim=1)\nloss = F.nll_loss(lp.view(-1, 5), y)\nloss.backward()",
+        2,
+        "`lp` runs along dim 1, 10 long; `nll_loss` then reads 5 classes along dim 2",
+    ),
+    "one output of a binary loss": (
+        "p = nn.Linear(10, 1)(x).softmax(1)\nloss = F.binary_cross_entropy(p.squeeze(), yes)\nloss.backward()",
+        2,
+        "every result is 1 whatever the model gives",
+    ),
+    "one score each step": (
+        "h = x.view(6, 10, 10)\nw = nn.Linear(10, 1)(h).softmax(2)\nloss = net((w * h).sum(1)).mean()\nloss.backward()",
+        3,
+        "the last axis of (6, 10, 1), which is 1 long",
+    ),
+    "steps, permuted": (
+        (
+            "lp = F.log_softmax(net(x.view(6, 10, 10)), dim=0)\nloss = F.nll_loss(lp.transpose(-1, 1), y.view(6, 10))\n"
+            "loss.backward()"
+        ),
+        2,
+        "runs along dim 0, 6 long; `nll_loss` then reads 5 classes along dim 2",
+    ),
 }
 BATCH_SILENT = {
+    "steps weighed": "h = x.view(6, 10, 10)\nw = nn.Linear(10, 1)(h).softmax(1)\n(w * h).sum(1).mean().backward()",
+    "one sample of one": "F.cross_entropy(nn.Linear(10, 1)(x[:1]), y[:1] * 0).backward()",
+    "one expert": "g = nn.Linear(10, 1)(x).softmax(-1)\n(g * net(x)).sum(1).mean().backward()",
+    "steps merged": "lp = net(x.view(6, 10, 10)).log_softmax(2)\nF.nll_loss(lp.flatten(0, 1), y).backward()",
+    "steps permuted": "lp = net(x.view(6, 10, 10)).mT.log_softmax(1)\nF.nll_loss(lp, y.view(6, 10)).backward()",
+    "classes turned": "lp = net(x.view(6, 10, 10)).log_softmax(-1)\nF.nll_loss(lp.mT, y.view(6, 10)).backward()",
+    "time in front": "h = x.view(10, 6, 10)\nw = nn.Linear(10, 1)(h).softmax(0)\n(w * h).sum(0).mean().backward()",
+    "prototypes": (
+        "p = net.weight[:, None]\nd = (x[None] - p).square().sum(-1, keepdim=True)\n"
+        "((-d).softmax(0) * x[None]).sum(1).mean().backward()"
+    ),
     "attention of each": "a = x.view(6, 10, 10)\nb = (net(a) @ net(a).mT).softmax(-1) @ a\nb.mean().backward()",
     "attention over the queries": "a = x.view(6, 10, 10)\nb = (net(a) @ net(a).mT).softmax(1) @ a\nb.mean().backward()",
     "attention of one sample": "b = (net(x) @ net(x).T).softmax(0) @ x\nb.mean().backward()",

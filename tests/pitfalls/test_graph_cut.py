@@ -161,3 +161,45 @@ for _ in range(3):
     (finding,) = [f for f in findings_in(START, loss, cell) if f.severity == "error"]
     assert (finding.slug, finding.cell, finding.line) == ("graph-cut", 2, 3)
     assert "`scores > 0.5` gives true or false" in finding.message
+
+
+FLAT = """\
+for _ in range(3):
+    opt.zero_grad(); net_opt.zero_grad()
+    h = {hidden}
+    loss = F.mse_loss(head(h), y){more}
+    loss.backward(); opt.step(); net_opt.step()"""
+
+
+@pytest.mark.parametrize("function", ["sign", "round", "floor", "ceil", "trunc"])
+def test_the_only_way_leads_through_a_function_without_slope(function):
+    (finding,) = found(FLAT.format(hidden=f"body(x).{function}()", more=""))
+    assert (finding.subject, finding.line) == ("loss", 3)
+    assert (
+        f"the slope of `{function}` is 0 everywhere: 2 of the 4 parameters of `opt`, those of `body`" in finding.message
+    )
+
+
+def test_no_weight_at_all_is_told_once():
+    cells = (
+        START,
+        "for _ in range(4):\n    net_opt.zero_grad()\n    net(x).round().mean().backward()\n    net_opt.step()",
+    )
+    with a_notebook() as notebook:
+        runs = [notebook.run(code) for code in cells]
+    assert [one.slug for one in runs[-1].findings] == [SLUG]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "more"),
+    [
+        ("body(x)\n    h = h + (h.round() - h).detach()", ""),
+        ("body(x)\n    h = h - h.floor()", ""),
+        ("body(x)\n    h = h.sign() * h.abs().sqrt()", ""),
+        ("body(x).sign()", " + body(x).square().mean()"),
+        ("body(x).sign()", "\n    body(x).square().mean().backward()"),
+        ("body(x).detach().round()", ""),
+    ],
+)
+def test_another_way_brings_a_gradient_or_none_is_wanted(hidden, more):
+    assert not any("slope" in one.message for one in found(FLAT.format(hidden=hidden, more=more)))

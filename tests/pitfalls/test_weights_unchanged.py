@@ -80,3 +80,10 @@ def test_steps_that_do_nothing(cells, words):
 )  # fmt: skip
 def test_steps_that_do_something_or_are_for_show(cells):
     assert found(*cells) == []
+
+
+def test_a_cross_entropy_of_one_class_is_always_zero():
+    one = "one = nn.Linear(4, 1)\nopt = torch.optim.SGD(one.parameters(), lr=0.1)\nnone = torch.zeros(32).long()\n"
+    (finding,) = found(one + loop(loss="F.cross_entropy(one(x), none)"))
+    assert "scores of shape (32, 1) has one class" in finding.message
+    assert "BCEWithLogitsLoss" in finding.fix

@@ -74,6 +74,8 @@ class PatternFact(NamedTuple):
     """Bytes of the first of `shapes`, where they matter."""
     extent: tuple[float, float] | None = None
     """Smallest and largest number of the first of `shapes`, where they matter."""
+    keys: frozenset[int] = frozenset()
+    """Parameters that it is about, where it is about some."""
 
 
 class TableFact(NamedTuple):

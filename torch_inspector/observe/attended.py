@@ -1,4 +1,8 @@
-"""Attention whose weights sum to 1 along the batch: `torch.softmax(q @ k.transpose(1, 2), dim=0) @ v`."""
+"""Attention whose weights sum to 1 along the batch.
+
+Of each with each, `torch.softmax(q @ k.transpose(1, 2), dim=0) @ v`, or of the steps of each sample,
+`(torch.softmax(score(h), dim=0) * h).sum(1)`.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,9 @@ _HANDED_ON = frozenset(
 # What scores go through before the softmax: a scale, a mask, a bias of positions.
 _SCORED = _HANDED_ON | {f"{name}Backward0" for name in ("Div", "Add", "MaskedFill", "Where")}
 _FAR = 8
-# A batch, or a batch of heads, of square tables.
+# A batch, or a batch of heads, of square tables; or (samples, steps, 1).
 _AXES = 3
+_LINEAR = frozenset(["AddmmBackward0", "MmBackward0", "LinearBackward0", "MkldnnLinearBackward0"])
 
 
 def across_samples(walk: Walk) -> Iterator[Node]:
@@ -29,6 +34,20 @@ def across_samples(walk: Walk) -> Iterator[Node]:
             continue
         if type(_down(softmax, _SCORED)).__name__ == "BmmBackward0":
             yield softmax
+    yield from (node for node in pooled_steps(walk) if axis_of(node) == 0)
+
+
+def pooled_steps(walk: Walk) -> Iterator[Node]:
+    """Softmaxes of (samples, steps, 1), the scores that a layer gives each step, where the steps are then added up."""
+    for node in walk.by_kind.get("SumBackward1", ()):
+        product, axes = parents_of(node)[0], node._saved_dim
+        if type(product).__name__ != "MulBackward0" or product is None or len(axes) != 1:
+            continue
+        for softmax in parents_of(product) if int(axes[0]) in (1, 2**64 - 2) else ():
+            shape = private.output_shape(softmax) if type(softmax).__name__ == "SoftmaxBackward0" else None
+            steps = shape is not None and len(shape) == _AXES and min(shape[:2]) > 1 and shape[2] == 1
+            if softmax is not None and steps and type(_down(softmax, _SCORED)).__name__ in _LINEAR:
+                yield softmax
 
 
 def _down(node: Node, passes: frozenset[str]) -> Node | None:

@@ -6,6 +6,7 @@ from torch_inspector.facts import PatternFact
 from torch_inspector.observe.blown import blown_up
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.expanded import expanded
+from torch_inspector.observe.flat import flat_ways
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.reshapes import shuffled
 from torch_inspector.observe.scores import Namer, nameless, scores
@@ -41,7 +42,7 @@ def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) 
             found.extend(stretched_pair_loss(node, other_side))
         elif kind in REDUCTIONS:
             found.extend(stretched_terms(node, other_side))
-    found.extend((*signed_differences(walk), *targets_outside(walk)))
+    found.extend((*signed_differences(walk), *targets_outside(walk), *flat_ways(walk)))
     found.extend((*scores(walk, name_of), *shuffled(walk), *large_patterns(walk), *expanded(walk, Consumers(walk))))
     return tuple(dict.fromkeys(found))
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.attended import across_samples
+from torch_inspector.observe.class_axis import misread
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.lone import lone_softmaxes
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_values
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
@@ -64,6 +66,8 @@ def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
         yield from _divergence(node, kinds, name_of)
     if not _SOFTMAXES.isdisjoint(kinds):
         yield from _over_batch(walk, name_of)
+        yield from _misread(walk, name_of)
+        yield from lone_softmaxes(walk)
         for node in across_samples(walk):
             names, shape = (ATTENTION, type(node).__name__), private.output_shape(node) or ()
             yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, [node]), rivals=len(kinds[names[1]]))
@@ -148,6 +152,20 @@ def _over_batch(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
                 yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, path[::-1]), rivals=rivals)
 
 
+def _misread(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
+    """A softmax along one axis whose result a loss reads as classes along another."""
+    for kind, reader in _BY_AXIS.items():
+        for node in walk.by_kind.get(kind, ()):
+            axis = axis_of(node) if kind == "LogSoftmaxBackward0" else 1
+            for one, path in misread(node, axis) if axis is not None else ():
+                # Weights along another axis may be scores; along the batch, with classes beside it, they are not.
+                if kind == "LogSoftmaxBackward0" and (len(path) > 1 or (one.axis, one.class_axis) != (0, 1)):
+                    continue
+                end = type(one.softmax).__name__
+                shapes, names = (one.shape, (one.axis, one.class_axis)), _named(name_of, path[::-1])
+                yield PatternFact(OVER_BATCH, (reader, end), shapes, names, rivals=len(walk.by_kind[end]))
+
+
 def _classes_below(node: Node) -> list[Node]:
     """The way down to a softmax that a loss reads; empty if there is none, or if values were moved on it."""
     path: list[Node] = []
@@ -192,14 +210,6 @@ def _unlike(shape: Shape) -> bool:
     return shape[0] != shape[1]
 
 
-def _reads_nll(_: Node, path: list[Node], shape: Shape) -> bool:
-    return _unlike(shape) and all(private.output_shape(node) == shape for node in path)
-
-
-def _reads_softmax(node: Node, path: list[Node], shape: Shape) -> bool:
-    return len(path) == 1 and private.output_shape(node) == shape and axis_of(node) == 1
-
-
 def _reads_gathered(node: Node, _: list[Node], shape: Shape) -> bool:
     axis, picked = int(node._saved_dim), private.output_shape(node)
     axis = axis - 2**64 if axis >= 2**63 else axis
@@ -226,19 +236,18 @@ def _reads_sum(node: Node, path: list[Node], shape: Shape) -> bool:
 
 
 _READERS: dict[str, Callable[[Node, list[Node], Shape], bool]] = {
-    "NllLossBackward0": _reads_nll,
-    "NllLoss2DBackward0": _reads_nll,
-    "LogSoftmaxBackward0": _reads_softmax,
     "GatherBackward0": _reads_gathered,
     "IndexBackward0": _reads_picked,
     "BinaryCrossEntropyBackward0": _reads_rows,
     "MseLossBackward0": _reads_rows,
     "SumBackward1": _reads_sum,
 }
-_READ_AS = {
+_BY_AXIS = {
     "NllLossBackward0": "nll_loss",
     "NllLoss2DBackward0": "nll_loss",
     "LogSoftmaxBackward0": "cross_entropy",
+}
+_READ_AS = {
     "GatherBackward0": "gather",
     "IndexBackward0": "indexing",
     "BinaryCrossEntropyBackward0": "binary_cross_entropy",

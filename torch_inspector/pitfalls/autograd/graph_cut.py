@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, CutFact, ForwardFact, Place, Run, StepFact
@@ -45,6 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield _finding(made.root or "loss", run.trace.cuts, _called(run), made.place)
     elif made is None:
         yield from _ends_at_copies(run) or _cut_parts(run)
+        yield from _flat(run)
 
 
 def _called(run: Run) -> list[ForwardFact]:
@@ -122,6 +124,52 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
             Evidence("parameters in the optimizer", step.parameter_count, "count"),
         ),
     )
+
+
+def _flat(run: Run) -> Iterator[Finding]:
+    """Parameters that an optimizer steps, and that only `round` or its kin lead to: they get zeros."""
+    elsewhere = _reached_without(run, "flat-function")
+    for pattern, root, place in run.losses_with("flat-function"):
+        keys = pattern.keys - elsewhere
+        step = next((one for one in run.trace.steps if one.parameter_keys & keys), None)
+        if step is None:
+            continue
+        functions, lost = " and ".join(f"`{one}`" for one in pattern.nodes), keys & step.parameter_keys
+        line, cell = _only_call(run, pattern.nodes) or (place.line, place.cell)
+        owner, name = run.owner_path(lost), run.optimizer_path(step.optimizer) or "optimizer"
+        yield Finding(
+            message=(
+                f"the slope of {functions} is 0 everywhere: {len(lost)} of the {step.parameter_count} parameters of "
+                f"`{name}`{f', those of `{owner}`,' if owner else ''} get zeros as gradients and never move."
+            ),
+            subject=root or owner,
+            fix=f"x + (x.{pattern.nodes[0]}() - x).detach()  # in place of x.{pattern.nodes[0]}(): the slope of x",
+            line=line,
+            cell=cell,
+            evidence=(
+                Evidence("parameters without slope", len(lost), "count"),
+                Evidence("parameters in the optimizer", step.parameter_count, "count"),
+            ),
+        )
+
+
+def _reached_without(run: Run, name: str) -> frozenset[int]:
+    """Parameters that a loss reaches in whose graph there is no such pattern, or no word of them."""
+    found = frozenset[int]()
+    for witness in (one.witness for one in run.trace.backwards if one.witness is not None):
+        found |= witness.leaf_keys.difference(*(one.keys for one in witness.patterns if one.name == name))
+    return found
+
+
+def _only_call(run: Run, functions: tuple[str, ...]) -> tuple[int, int | None] | None:
+    """Line and cell of the only call of one of these functions in the text of this cell, or else of those before."""
+    call = re.compile(rf"\b({'|'.join(functions)})_?\(")
+    own, *earlier = [
+        [(line, cell.number) for line, text in enumerate(cell.source.splitlines(), 1) if call.search(text)]
+        for cell in (run.cell, *{past.cell.source: past.cell for past in run.earlier}.values())
+    ]
+    found = own or [one for lines in earlier for one in lines]
+    return found[0] if len(found) == 1 else None
 
 
 def _cut_parts(run: Run) -> Iterator[Finding]:

@@ -1,16 +1,21 @@
-"""A softmax along the axis of the samples."""
+"""A softmax along the axis of the samples, or another wrong one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run
+from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _LAYERS = {"SoftmaxBackward0": "Softmax", "LogSoftmaxBackward0": "LogSoftmax"}
 _SAID = {"SoftmaxBackward0": "Softmax", "LogSoftmaxBackward0": "Log-softmax"}
-_ATTENDS = ", so the weights of one sample depend on all others, and those of a query do not"
+_ATTENDS = ", so the weights of one sample depend on all others, and its own do not"
+_ALONE = {
+    "binary_cross_entropy": "# torch.sigmoid(…) in place of softmax: one output, one probability",
+    "mse_loss": "# torch.sigmoid(…) in place of softmax: one output, one probability",
+    "attention": "# softmax(…, dim=1): along the steps, so that the weights of each sample sum to 1",
+}
 _READS = {"gather": "`gather` then picks from", "indexing": "the index then picks from"}
 
 
@@ -20,7 +25,27 @@ def check(run: Run) -> Iterator[Finding]:
     for pattern, root, place in run.losses_with("softmax-over-batch"):
         if len(pattern.nodes) > 1 and pattern.shapes and len(pattern.shapes[0]) > 1:
             yield _finding(run, pattern, root, place)
+    for pattern, root, place in run.losses_with("softmax-of-one"):
+        if pattern.nodes and pattern.nodes[0] in _ALONE:
+            yield _of_one(pattern, root, place)
     yield from map(_predicted, run.expressions("over-batch"))
+
+
+def _of_one(pattern: PatternFact, root: str, place: Place) -> Finding:
+    """Each softmax has one number only."""
+    reader, shape = pattern.nodes[0], (*pattern.shapes, (0, 1))[0]
+    subject = root or reader
+    return Finding(
+        message=(
+            f"Softmax behind `{subject}` runs along the last axis of {shape}, which is 1 long: every result is 1 "
+            "whatever the model gives."
+        ),
+        subject=subject,
+        fix=_ALONE[reader],
+        line=place.line,
+        cell=place.cell,
+        evidence=(Evidence("shape", str(shape)), Evidence("read by", reader)),
+    )
 
 
 def _predicted(fact: ExpressionFact) -> Finding:
@@ -42,36 +67,41 @@ def _predicted(fact: ExpressionFact) -> Finding:
 
 def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
     reader, kind = pattern.nodes[:2]
-    samples, classes = pattern.shapes[0][:2]
+    shape, (axis, class_axis) = pattern.shapes[0], (*pattern.shapes[1:], (0, 1))[0]
     layers = run.squashing_layers(_LAYERS.get(kind, "")) if pattern.rivals == 1 else ()
     layer = layers[0] if len(layers) == 1 else ""
     name = run.operand_of(pattern)
     names = [f"`{one}`" for one in (name, layer) if one]
     attends = reader == "attention"
-    reads = (
-        f"; {_READS.get(reader, f'`{reader}` then reads')} {classes} classes along dim 1, whose probabilities do not"
-    )
+    wanted = (1 if shape[-1] == 1 else -1) if attends else class_axis
+    classes = f"{shape[class_axis]} classes along dim {class_axis}"
+    reads = f"; {_READS.get(reader, f'`{reader}` then reads')} {classes}, whose probabilities do not"
     where = " from ".join(names) or ("an attention" if attends else "the input of the loss")
     return Finding(
         message=(
-            f"{_SAID.get(kind, 'softmax')} in {where} runs along dim 0, the {samples} samples"
+            f"{_SAID.get(kind, 'softmax')} in {where} runs along dim {axis}, {_what(shape, axis, class_axis)}"
             f"{_ATTENDS if attends else reads} sum to 1."
         ),
         subject=layer or name or root,
-        fix=_fix(layer, _LAYERS.get(kind, "Softmax"), -1 if attends else 1),
+        fix=_fix(layer, _LAYERS.get(kind, "Softmax"), wanted, attends=attends),
         line=place.line,
         cell=place.cell,
         evidence=(
-            Evidence("shape", str(pattern.shapes[0])),
-            Evidence("axis of the softmax", 0),
+            Evidence("shape", str(shape)),
+            Evidence("axis of the softmax", axis),
             Evidence("read by", reader),
         ),
     )
 
 
-def _fix(layer: str, kind: str, axis: int = 1) -> str:
+def _what(shape: Shape, axis: int, class_axis: int) -> str:
+    return f"{shape[axis]} long" if class_axis > 1 or axis > 0 else f"the {shape[0]} samples"
+
+
+def _fix(layer: str, kind: str, axis: int = 1, *, attends: bool = False) -> str:
     if layer:
         return f"{layer}.dim = {axis}  # or where it is made: nn.{kind}(dim={axis})"
-    if axis < 0:
-        return "# softmax(…, dim=-1): along the keys, so that the weights of each query sum to 1"
-    return "# softmax(…, dim=1): along the classes, so that each sample's probabilities sum to 1"
+    if attends:
+        weighs = "keys, so that the weights of each query" if axis < 0 else "steps, so that the weights of each sample"
+        return f"# softmax(…, dim={axis}): along the {weighs} sum to 1"
+    return f"# softmax(…, dim={axis}): along the classes, so that each sample's probabilities sum to 1"

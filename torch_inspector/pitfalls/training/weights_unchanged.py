@@ -35,11 +35,24 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
         return "backward" if _forgets_backward(run, steps) else ""
     if all(step.rate_is_zero for step in steps):
         return "rate" if rate in (0, None) and not _is_written(run) else ""
-    if not all(step.unmoved for step in steps) or run.underflowed():
+    if not all(step.unmoved for step in steps) or run.underflowed() or _is_explained(run):
         return ""
+    if all(step.gradients_are_zero for step in steps) and _one_class(run):
+        return "one class"
     if all(step.gradients_are_zero for step in steps):
         return "zeros"
     return "tiny" if rate is not None and 0 < rate <= _TINY else ""
+
+
+def _is_explained(run: Run) -> bool:
+    """True if another pitfall tells why every gradient is 0."""
+    return bool(run.losses_with("flat-function") or run.losses_with("softmax-of-one")) and not _one_class(run)
+
+
+def _one_class(run: Run) -> str:
+    """Shape of what a cross-entropy was given that has one class only; empty if there is none."""
+    given = [pattern for pattern, _, _ in run.losses_with("softmax-of-one") if "cross_entropy" in pattern.nodes]
+    return str(given[0].shapes[0]) if given and given[0].shapes else ""
 
 
 def _is_at_zero(run: Run) -> bool:
@@ -91,6 +104,10 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
         "zeros": (
             "every gradient is exactly 0",
             "look for a factor 0 in the loss, saturated activations, or units that are never active",
+        ),
+        "one class": (
+            f"CrossEntropyLoss of scores of shape {_one_class(run)} has one class, and is 0 whatever the model gives",
+            "# as many outputs as classes; or, for one output, nn.BCEWithLogitsLoss() and float targets",
         ),
         "tiny": (
             f"its learning rate of {rate:g} is below what float32 can add",

@@ -1,0 +1,51 @@
+"""A softmax over one number, which is 1 whatever the number is, where a loss or an attention uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch_inspector.facts import PatternFact, Shape
+from torch_inspector.observe import private
+from torch_inspector.observe.attended import pooled_steps
+from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.private import Node
+from torch_inspector.observe.softmax import axis_of, parents_of
+
+LONE = "softmax-of-one"
+
+_VIEWS = frozenset(
+    ["ViewBackward0", "ReshapeAliasBackward0", "SqueezeBackward0", "SqueezeBackward1", "SelectBackward0"]
+)
+_BINARY = {"BinaryCrossEntropyBackward0": "binary_cross_entropy", "MseLossBackward0": "mse_loss"}
+_FAR = 3
+
+
+def lone_softmaxes(walk: Walk) -> Iterator[PatternFact]:
+    """Of (samples, 1) in a loss, and of (samples, steps, 1) where the steps of a sample are weighed."""
+    for node in walk.by_kind.get("NllLossBackward0", ()):
+        yield from _pattern("cross_entropy", parents_of(node)[0], axes=2)
+    for kind, loss in _BINARY.items():
+        for node in walk.by_kind.get(kind, ()):
+            yield from _pattern(loss, _below_views(node), axes=2)
+    for softmax in pooled_steps(walk):
+        yield from _pattern("attention", softmax, axes=3)
+
+
+def _pattern(reader: str, node: Node, *, axes: int) -> Iterator[PatternFact]:
+    kind, shape = type(node).__name__, _shape_of(node)
+    if shape and len(shape) == axes and min(shape[:-1]) > 1 and shape[-1] == 1 and axis_of(node) == axes - 1:
+        yield PatternFact(LONE, (reader, kind), (shape,))
+
+
+def _shape_of(node: Node) -> Shape | None:
+    softmax = type(node).__name__ in {"SoftmaxBackward0", "LogSoftmaxBackward0"}
+    return private.output_shape(node) if softmax else None
+
+
+def _below_views(node: Node) -> Node:
+    here = parents_of(node)[0]
+    for _ in range(_FAR):
+        if type(here).__name__ not in _VIEWS or here is None:
+            break
+        here = parents_of(here)[0]
+    return here
