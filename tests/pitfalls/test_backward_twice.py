@@ -96,3 +96,19 @@ def test_two_losses_with_optimizers_of_their_own_are_not_added():
         )
     (fix,) = [finding.fix for finding in run.findings if finding.slug == "backward-twice"]
     assert fix.startswith("compute d_loss from fake.detach()")
+
+
+TWO = """\
+for _ in range(3):
+    code = net[:2](x)
+    one, two = net[2](code).exp().mean(), code.exp().sum()
+    one.backward()
+    two.backward()"""
+
+
+def test_two_losses_of_one_pass_are_added():
+    (finding,) = found([TWO])
+    assert (finding.subject, finding.line, finding.fix) == ("two", 5, "(one + two).backward()  # once for both")
+    assert (
+        "`two` shares a part of its graph with `one`, and `one.backward()` in line 4 had freed it." in finding.message
+    )

@@ -203,3 +203,24 @@ def test_no_weight_at_all_is_told_once():
 )
 def test_another_way_brings_a_gradient_or_none_is_wanted(hidden, more):
     assert not any("slope" in one.message for one in found(FLAT.format(hidden=hidden, more=more)))
+
+
+ANEW = """\
+def simulate(rate):
+    path, here = [], torch.tensor(1.0)
+    for _ in range(5):
+        here = here * rate
+        path.append(here)
+    return torch.tensor(path, requires_grad=True)"""
+
+
+def test_a_function_makes_a_tensor_anew_in_each_step_and_the_model_was_never_called():
+    loop = (
+        "for _ in range(4):\n    own.zero_grad()\n    path = simulate(k)\n    miss = path.sum()\n"
+        "    miss.backward()\n    own.step()"
+    )
+    cells = (ANEW, "k = nn.Parameter(torch.tensor(0.9))\nown = torch.optim.SGD([k], lr=0.1)", loop)
+    with a_notebook() as notebook:
+        runs = [notebook.run(code) for code in (START, *cells)]
+    (finding,) = runs[-1].findings
+    assert (finding.slug, finding.subject, finding.cell, finding.line) == (SLUG, "path", 2, 6)

@@ -113,3 +113,12 @@ def test_the_state_is_named(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]]) == []
+
+
+def test_of_two_states_only_the_one_that_is_not_detached_is_named():
+    code = (
+        "h = c = torch.zeros(1, 2, 8)\nfor x in data:\n    y, (h, c) = lstm(x, (h, c))\n"
+        "    head(y).exp().mean().backward()\n    h = h.detach()"
+    )
+    (finding,) = found(["lstm = nn.LSTM(3, 8, batch_first=True)", code])
+    assert (finding.subject, finding.fix) == ("c", "c = c.detach()  # at the end of each step")

@@ -74,6 +74,30 @@ def test_the_statement_is_found(name):
     assert ("probably" in finding.message) is probable
 
 
+@pytest.mark.parametrize("layer", ["nn.Dropout(0.5, inplace=True)", "nn.ReLU6(inplace=True)"])
+def test_a_layer_whose_node_has_another_name(layer):
+    (finding,) = found([f"net = nn.Sequential(lin, nn.Sigmoid(), {layer})\nnet(x).sum().backward()"])
+    assert (finding.line, finding.fix) == (1, layer.replace(", inplace=True", "").replace("inplace=True", ""))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "s = torch.zeros(5, 4)\nfor t in range(4):\n    s[t + 1] = torch.tanh(lin(s[t]))\ns.sum().backward()",
+        "g = nn.Parameter(torch.ones(2))\nv = lin(x).clone()\nv[:, 0] = g[0] * v[:, 0] - 1\nv.sum().backward()",
+        "y = lin(x).sigmoid()\ny[:, :2] = y[:, :2] * 2 - 1\ny.sum().backward()",
+    ],
+)
+def test_the_fix_is_right_where_a_part_is_written_and_another_read(code):
+    (finding,) = found([code])
+    lines = code.split("\n")
+    line = lines[finding.line - 1]
+    indent = line[: len(line) - len(line.lstrip())]
+    before = [line] if "# before this line" in finding.fix else []
+    lines[finding.line - 1 : finding.line] = [indent + finding.fix, *before]
+    assert found(["\n".join(lines)]) == []
+
+
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]]) == []

@@ -109,3 +109,28 @@ def test_other_layers_beside_it(cell):
 )
 def test_shared_beside_others_on_purpose(cell):
     assert not found(cell)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "tied = nn.Sequential(lin, nn.Tanh(), lin)",
+        (
+            "class Two(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.enc = nn.Linear(8, 8)\n        self.towers = nn.ModuleList([self.enc, self.enc])\ntwo = Two()"
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "other", ["w = torch.ones(3)\nks = [w] * 3", "nets = [lin] * 3", "zs = [lin for _ in range(3)]"]
+)
+def test_written_out_beside_text_that_repeats_something_else(other, cell):
+    assert not found("lin = nn.Linear(8, 8)\n" + other, cell)
+
+
+def test_a_part_with_a_name_of_its_own_is_at_most_a_hint():
+    for filling in (
+        "self.block = nn.Linear(8, 8); self.blocks = nn.ModuleList([self.block] * depth)",
+        "self.block = nn.Linear(8, 8); self.blocks = [self.block for _ in range(depth)]",
+    ):
+        assert [one.severity for one in found(STACK.format(filling), "stack = Stack()")] == ["hint"]

@@ -30,6 +30,8 @@ FOUND = {
     "in a dict": (["batch['image'].to(device)\ny = 1"], (1, "warning")),
     "in a loop over keys": (["for key in ('image', 'image'):\n    batch[key].to(device)"], (2, "warning")),
     "in a loop": (["for part in x.split(2):\n    part.half()\n    y = part * 2"], (2, "warning")),
+    "without gradients": (["with torch.no_grad():\n    x.double()\n    y = x * 2"], (2, "warning")),
+    "timed, used later": (["import time\nt = time.time()\nx.double()\ny = x * 2\nt = time.time() - t"], (3, "warning")),
     "already there": (["x.to('cpu')\ny = 1"], (1, "hint")),
     "shown": (["x.to(device)"], (1, "hint")),
     "in a function": ([FUNCTION], (6, "hint")),
@@ -45,6 +47,14 @@ QUIET = {
         "class Thing:\n    def to(self, where):\n        self.where = where\nt = Thing()\nt.to('cpu')\ny = 1"
     ],
     "returned": ["def f(v):\n    return v.to('cpu')\ny = f(x)"],
+    "of that type already": ["x.to(torch.float32)\ny = 1"],
+    "measured": ["import time\nt = time.perf_counter()\nx.double()\nt = time.perf_counter() - t"],
+    "warmed up": ["for _ in range(3):\n    x.double()\ny = 1"],
+    "refused": ["import contextlib\nwith contextlib.suppress(RuntimeError):\n    x.to('cuda:7')"],
+    "profiled": [
+        "from torch.profiler import profile, ProfilerActivity\n"
+        "with profile(activities=[ProfilerActivity.CPU]):\n    x.double()"
+    ],
     "a dtype of an array": ["import numpy as np\na = np.ones(3)\na.astype(np.float32)\ny = 1"],
 }
 

@@ -67,6 +67,16 @@ def cut_models(run: Run) -> Iterator[tuple[CutFact, StepFact]]:
             yield cut, step
 
 
+def ends_at_fresh(run: Run, steps: list[StepFact]) -> bool:
+    """True if each step found a loss that reaches tensors made anew, and nothing that the optimizer holds."""
+    looked = [step for step in steps if step.leaf_keys]
+    reached = {step.leaf_keys for step in looked}
+    owned = frozenset[int]().union(*(module.parameter_keys for module in run.after.modules))
+    held = frozenset[int]().union(*(one.parameter_keys for one in run.after.optimizers))
+    fresh = len(reached) > 1 and all(step.unreached for step in looked)
+    return fresh and not frozenset[int]().union(*reached) & (owned | held)
+
+
 def part_path(run: Run, cut: CutFact) -> str:
     """What the user can type to get the part that a cut keeps from learning: `net.blocks[0]`."""
     steps = (f"[{one}]" if one.isdigit() else f".{one}" for one in cut.part.split(".") if one)

@@ -22,8 +22,23 @@ def carried_at(tree: ast.Module, line: int) -> frozenset[str]:
     loops: list[ast.AST] = [n for n in _own_nodes(scope) if isinstance(n, ast.For | ast.While) and _spans(n, line)]
     found: set[str] = set()
     for loop in loops or ([tree] if scope is tree else []):
-        found |= _carried_in(loop) | _changed_by_calls(loop, tree)
+        found |= (_carried_in(loop) | _changed_by_calls(loop, tree)) - _let_go_in(loop)
     return frozenset(found)
+
+
+def _let_go_in(loop: ast.AST) -> set[str]:
+    """Names that each turn of a loop takes out of their graph: `h = h.detach()`, `h.detach_()`."""
+    found: set[str] = set()
+    for statement in loop.body if isinstance(loop, ast.For | ast.While) else ():
+        calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+        if isinstance(statement, ast.Assign):
+            cut = {dotted(n.func.value) for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "detach"}
+            found |= _stored(statement) & cut
+        elif isinstance(statement, ast.Expr):
+            found |= {
+                dotted(n.func.value) for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "detach_"
+            }
+    return found - {""}
 
 
 def _changed_by_calls(loop: ast.AST, tree: ast.Module) -> set[str]:

@@ -11,6 +11,7 @@ import torch
 
 from torch_inspector.facts import Cell, DiscardFact, Place
 from torch_inspector.observe import kinds
+from torch_inspector.observe.measuring import is_measured, is_timed
 from torch_inspector.observe.source import dotted, parse
 
 # Methods that give a new tensor, with what they make of it; None where the arguments say so.
@@ -81,9 +82,13 @@ def _calls(tree: ast.Module) -> tuple[_Call, ...]:
         call = node.value if isinstance(node, ast.Expr) else None
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _MAKES:
             found.append(_call(call, call.func, scope, shown=bool(tree.body) and node is tree.body[-1]))
+        if is_measured(node):
+            continue
         inner = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else scope
         stack.extend((child, inner) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
-    return tuple(sorted(found, key=lambda one: one.line))
+    return tuple(
+        sorted((one for one in found if not is_timed(tree, one.line, dotted(one.owner))), key=lambda o: o.line)
+    )
 
 
 def _call(call: ast.Call, func: ast.Attribute, scope: ast.AST, *, shown: bool) -> _Call:

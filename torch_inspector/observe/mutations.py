@@ -36,6 +36,11 @@ class Mutation(NamedTuple):
     """How the name of its autograd node begins: `Add`, `CopySlices`, `MaskedFill`."""
     remedy: str
 
+    def remedy_for(self, saved: str) -> str:
+        """The same if the operation `saved` keeps what was changed: as a whole, unless it is a part that was read."""
+        whole = self.operation == "CopySlices" and saved and not saved.startswith((*_WRITTEN, "Select", "Slice"))
+        return f"{self.path} = {self.path}.clone()  # before this line" if whole else self.remedy
+
 
 # Nodes of `x[i] = v`: of a view, of a mask or numbers; of a tensor that was cut and is named after the whole.
 _WRITTEN = ("CopySlices", "IndexPut", "AsStrided")
@@ -54,10 +59,32 @@ def _of(node: ast.AST) -> Iterator[Mutation]:
     elif isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Subscript) and _base(target):
-                remedy = f"{_base(target)} = {_base(target)}.clone()  # before this line"
-                yield Mutation(_base(target), node.lineno, _text(node), "CopySlices", remedy)
+                yield Mutation(_base(target), node.lineno, _text(node), "CopySlices", _apart(node, _base(target)))
     elif isinstance(node, ast.Call):
         yield from _called(node)
+
+
+def _apart(node: ast.Assign, path: str) -> str:
+    """What mends `h[1] = f(h[0])`: what is read of it has to be a copy, or it itself before it is changed."""
+    reads = _Reads(path)
+    value = reads.visit(ast.parse(ast.unparse(node.value), mode="eval").body)
+    if not reads.count:
+        return f"{path} = {path}.clone()  # before this line"
+    return _text(ast.Assign([node.targets[0]], value, lineno=node.lineno))
+
+
+class _Reads(ast.NodeTransformer):
+    """Puts `.clone()` behind each part of a tensor that an expression reads."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.count = 0
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if dotted(node.value) != self._path:
+            return self.generic_visit(node)
+        self.count += 1
+        return ast.Call(ast.Attribute(node, "clone", ast.Load()), [], [])
 
 
 def _augmented(node: ast.AugAssign) -> Iterator[Mutation]:
@@ -120,9 +147,14 @@ def _text(node: ast.AST) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
+# Layers and functions whose node has another name.
+_ALIASES = {"dropout": "mul", "alphadropout": "mul", "relu6": "hardtanh", "selu": "elu", "celu": "elu"}
+
+
 def matches(operation: str, node_kind: str) -> bool:
     """True if the name of an autograd node is that of an operation: `masked_fill_` for `MaskedFillBackward0`."""
     plain = operation.replace("_", "").lower()
+    plain = _ALIASES.get(plain.rstrip("123d") if plain.startswith("dropout") else plain, plain)
     if plain == "copyslices" and node_kind.startswith(_WRITTEN):
         return True
     return bool(plain) and node_kind.lower().startswith(plain)

@@ -212,7 +212,7 @@ class _Look:
             meant = any(mutations.matches(one.operation, kind) for kind in followers)
             if named or meant:
                 place = self._place_in(file, one.line)
-                change = ChangeFact(one.path, place, one.text, one.remedy, named)
+                change = ChangeFact(one.path, place, one.text, one.remedy_for(told[2] or ""), named)
                 ranked.append(((not named, not meant, not near), change))
         ranked.sort(key=lambda entry: entry[0])
         return [change for _, change in ranked]

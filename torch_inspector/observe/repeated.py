@@ -11,6 +11,7 @@ from torch import nn
 
 from torch_inspector.facts import Place, RepeatedFact
 from torch_inspector.observe import kinds, layers, unlisted
+from torch_inspector.observe.destined import ANYWHERE, destinations
 from torch_inspector.observe.source import dotted
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class Repetition(NamedTuple):
     """True if the object is made in it."""
     kinds: frozenset[str] | None
     """Names of the functions or classes that make the object; None if the text does not say."""
+    ends: frozenset[str]
+    """Names that may be given the list."""
+    named: bool
+    """True if the object is an attribute, so that it has a name of its own in its model."""
 
 
 def repeated_facts(modules: Iterable[tuple[str, Any]]) -> tuple[RepeatedFact, ...]:
@@ -114,7 +119,7 @@ def _placed(fact: RepeatedFact, found: list[tuple[CodeFile, Repetition]]) -> Rep
     fitting.sort(key=lambda entry: entry[1].kinds is None)
     for file, one in fitting:
         place = Place(file.cell, one.line + file.offset)
-        return fact._replace(place=place, text=one.text, in_call=one.in_call)
+        return fact._replace(place=place, text=one.text, in_call=one.in_call, named=one.named)
     return None
 
 
@@ -122,17 +127,25 @@ def _fits(fact: RepeatedFact, one: Repetition) -> bool:
     """Where other layers stand beside it, it may have been written out: the text must name its class, in a list."""
     if fact.entry_count and (one.kinds is None or not one.text.startswith(("[", "("))):
         return False
+    if one.ends.isdisjoint((*fact.path.replace("[", ".").split("."), ANYWHERE, "self")):
+        return False
     return one.kinds is None or fact.layer_kind in one.kinds
 
 
 def repetitions(tree: ast.Module) -> list[Repetition]:
     """`[layer] * n`, `[layer for _ in range(n)]`, `dict.fromkeys(keys, layer)`, and appending it in a loop."""
     return [
-        Repetition(whole.lineno, ast.unparse(whole), isinstance(thing, ast.Call), _classes_of(thing, tree))
+        _repetition(tree, whole, thing)
         for node in ast.walk(tree)
         for whole, thing in _repeated(node)
         if not _is_meant(thing) and _may_be_layer(thing)
     ]
+
+
+def _repetition(tree: ast.Module, whole: ast.expr, thing: ast.expr) -> Repetition:
+    made = isinstance(thing, ast.Call)
+    ends, named = destinations(tree, whole), isinstance(thing, ast.Attribute)
+    return Repetition(whole.lineno, ast.unparse(whole), made, _classes_of(thing, tree), ends, named)
 
 
 def _classes_of(thing: ast.expr, tree: ast.Module) -> frozenset[str] | None:

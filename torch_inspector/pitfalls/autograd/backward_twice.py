@@ -22,7 +22,8 @@ def check(run: Run) -> Iterator[Finding]:
     if any(_is_state(one, refusal) for one in refusal.carried):
         return  # told by `hidden_state_not_detached`
     before = run.backward_before()
-    message, subject, fix = _told(error, refusal, before)
+    beside = before if before is not None and _is_first_of_two(run, error, refusal, before) else None
+    message, subject, fix = _of_two(error, refusal, beside) if beside else _told(error, refusal, before)
     if before is not None and refusal.olds and before.root and any(s.order > before.order for s in run.trace.steps):
         # Each loss has an optimizer of its own, as generator and discriminator have: no sum of the two is meant.
         fix = _apart(fix, refusal, before)
@@ -54,6 +55,24 @@ def _of_total(root: str, path: str) -> tuple[str, str, str]:
     went = f"`{root}.backward()` went back through the losses of earlier steps"
     fix = f"call backward() on the loss of one step, or {root}.backward() once after the loop"
     return f"{went}, which `{path}` still adds up: the first call has freed their graph.", path, fix
+
+
+def _is_first_of_two(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact) -> bool:
+    """True if another loss of the same pass was differentiated just before, and this one has never been."""
+    tried = [call for call in run.trace.backwards if call.place == error.place and call.number != refusal.number]
+    made = refusal.made_at
+    stepped = any(step.order > before.order for step in run.trace.steps)  # as for a generator and its judge
+    if tried or stepped or made is None or before.place.cell != error.place.cell or before.root in ("", refusal.root):
+        return False
+    lines = (made.line or 0, before.place.line or 0, error.place.line or 0)
+    return refusal.named and made.cell == before.place.cell and 0 < lines[0] < lines[1] < lines[2]
+
+
+def _of_two(error: ErrorFact, refusal: RefusalFact, before: BackwardFact) -> tuple[str, str, str]:
+    root, other = refusal.root, before.root
+    call = f"`{other}.backward()` {_where(before.place, error.place)}"
+    message = f"`{root}` shares a part of its graph with `{other}`, and {call} had freed it."
+    return message, root, f"({other} + {root}).backward()  # once for both"
 
 
 def _of_root(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:

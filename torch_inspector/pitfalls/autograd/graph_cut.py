@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, CutFact, ForwardFact, Place, Run, StepFact
-from torch_inspector.facts.severed import cut_models, cut_parts, part_path
+from torch_inspector.facts.severed import cut_models, cut_parts, ends_at_fresh, part_path
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -24,6 +24,7 @@ _HOW = {
     "compare": "`{}` gives true or false, which has no gradient",
     "no_grad": "`{}` is around it",
 }
+_MAKES_A_LEAF = re.compile(r"requires_grad\s*=\s*True|requires_grad_\(\s*(True)?\s*\)|\bVariable\(")
 _FIXES = {
     "argmax": "compute the loss from the scores or from softmax; keep argmax for measuring",
     "compare": "compute the loss from the scores or from sigmoid; keep the threshold for measuring",
@@ -45,7 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
     if made is not None and _is_cut_off(run, made):
         yield _finding(made.root or "loss", run.trace.cuts, _called(run), made.place)
     elif made is None:
-        yield from _ends_at_copies(run) or _cut_parts(run)
+        yield from _ends_at_copies(run) or _ends_anew(run) or _cut_parts(run)
         yield from _flat(run)
 
 
@@ -107,6 +108,27 @@ def _ends_at_copies(run: Run) -> list[Finding]:
     return []
 
 
+def _ends_anew(run: Run) -> list[Finding]:
+    """Losses whose history begins at a tensor that is made anew for each step, by a function as a rule."""
+    for key, steps in run.steps_by_optimizer().items():
+        if not ends_at_fresh(run, steps):
+            continue
+        name, step = run.optimizer_path(key) or "optimizer", steps[-1]
+        held = frozenset[int]().union(*(one.parameter_keys for one in run.after.optimizers))
+        leaves = [one.path for one in run.after.tensors if one.is_leaf and one.requires_grad and one.key not in held]
+        tensor = leaves[0] if len(leaves) == 1 else ""
+        root = next((one.root for one in run.trace.backwards if one.root), "the loss")
+        line, cell = _only_line(run, _MAKES_A_LEAF) or (step.place.line, step.place.cell)
+        message = (
+            f"`{root}` reaches nothing that `{name}` holds: its history begins at "
+            f"{f'`{tensor}`, ' if tensor else ''}a tensor that each step makes anew from values, with `requires_grad`."
+        )
+        fix = "torch.stack(…) of the tensors themselves, without requires_grad, in place of torch.tensor(…)"
+        evidence = (Evidence("steps that found nothing", len(steps), "count"),)
+        return [Finding(message=message, subject=tensor or root, fix=fix, line=line, cell=cell, evidence=evidence)]
+    return []
+
+
 def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Finding:
     name, model, root = run.optimizer_path(step.optimizer) or "optimizer", part_path(run, cut), call.root or "the loss"
     return Finding(
@@ -135,7 +157,7 @@ def _flat(run: Run) -> Iterator[Finding]:
         if step is None:
             continue
         functions, lost = " and ".join(f"`{one}`" for one in pattern.nodes), keys & step.parameter_keys
-        line, cell = _only_call(run, pattern.nodes) or (place.line, place.cell)
+        line, cell = _only_line(run, re.compile(rf"\b({'|'.join(pattern.nodes)})_?\(")) or (place.line, place.cell)
         owner, name = run.owner_path(lost), run.optimizer_path(step.optimizer) or "optimizer"
         yield Finding(
             message=(
@@ -161,11 +183,10 @@ def _reached_without(run: Run, name: str) -> frozenset[int]:
     return found
 
 
-def _only_call(run: Run, functions: tuple[str, ...]) -> tuple[int, int | None] | None:
-    """Line and cell of the only call of one of these functions in the text of this cell, or else of those before."""
-    call = re.compile(rf"\b({'|'.join(functions)})_?\(")
+def _only_line(run: Run, wanted: re.Pattern[str]) -> tuple[int, int | None] | None:
+    """Line and cell of the only line of this cell that has such text, or else of those before."""
     own, *earlier = [
-        [(line, cell.number) for line, text in enumerate(cell.source.splitlines(), 1) if call.search(text)]
+        [(line, cell.number) for line, text in enumerate(cell.source.splitlines(), 1) if wanted.search(text)]
         for cell in (run.cell, *{past.cell.source: past.cell for past in run.earlier}.values())
     ]
     found = own or [one for lines in earlier for one in lines]

@@ -14,7 +14,7 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds statements that convert or move a tensor and keep nothing; modules are changed in place and are right."""
     modules = {call.name for call in run.trace.forwards} | {module.path for module in run.after.modules}
     for one in run.after.discards:
-        looked_at = one.shown and (_is_as_wanted(one) or not _is_move(one))
+        looked_at = (one.shown and not _is_move(one)) or (_is_as_wanted(one) and (one.shown or not _is_move(one)))
         if (one.is_tensor and not looked_at) or (one.fed and one.path not in modules):
             yield _finding(one)
 

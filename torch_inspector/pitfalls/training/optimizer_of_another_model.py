@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torch_inspector.facts import ModuleFact, Run, StepFact
-from torch_inspector.facts.severed import cut_models
+from torch_inspector.facts.severed import cut_models, ends_at_fresh
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -23,7 +23,7 @@ def check(run: Run) -> Iterator[Finding]:
     cut_off = {step.optimizer for _, step in cut_models(run)}
     for key, steps in run.steps_by_optimizer().items():
         unreached = [step for step in steps if step.unreached]
-        if unreached and key in cut_off:
+        if unreached and (key in cut_off or ends_at_fresh(run, steps)):
             continue
         if unreached:
             yield _of_another_model(run, key, unreached)

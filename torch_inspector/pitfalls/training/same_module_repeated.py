@@ -31,8 +31,8 @@ def _finding(fact: RepeatedFact) -> Finding:
         fix=_fix(fact),
         line=fact.place.line,
         cell=fact.place.cell,
-        # A layer that has a name may be meant to be shared.
-        severity="error" if fact.in_call else "warning",
+        # A layer that has a name may be meant to be shared; one that is an attribute beside the list as a rule is.
+        severity="error" if fact.in_call else "hint" if fact.named else "warning",
         evidence=(
             Evidence("entries", fact.count, "count"),
             Evidence("different layers among them", 1, "count"),
