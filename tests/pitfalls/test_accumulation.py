@@ -119,3 +119,7 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert findings(QUIET[name]) == []
+
+
+def test_gradients_that_are_thrown_away_do_not_add_up():
+    assert findings(loop(before="opt.zero_grad(); ")) == []  # told by `zero-grad-misplaced`

@@ -84,3 +84,8 @@ handle.remove()"""
         cell.replace("handle = body.weight.register_hook(lambda g: seen.append(g.norm()))", "pass")[:-16]
     )
     assert finding.line == 5
+
+
+def test_how_many_steps_found_nothing_is_told():
+    (finding,) = found("for _ in range(4):\n    body(x).sum().backward()\n    opt.zero_grad()\n    opt.step()")
+    assert "4 of the steps looked at, from step 1 on, found nothing to follow in 6 parameters" in finding.message

@@ -138,16 +138,24 @@ def _last_row(earlier: list[StepFact], steps: list[StepFact]) -> list[StepFact]:
     return best
 
 
+def _is_cleared_at_times(run: Run, key: int, step: StepFact) -> bool:
+    """True if the cell clears these gradients somewhere, once in an epoch as a rule."""
+    owners = {module.key for module in run.after.modules if module.parameter_keys & step.parameter_keys} | {key}
+    return any(clear.owner in owners for clear in run.trace.clears)
+
+
 def _finding(run: Run, key: int, row: list[StepFact], steps: list[StepFact]) -> Finding:
     name = run.optimizer_path(key) or "optimizer"
     place = row[-1].place
     total = run.trace.count("step", place)
     every = all(step.kept_gradients for step in steps[1:]) and len(steps) > 1
-    how_often = f"all {total} steps" if every else f"{len(row)} steps in a row"
+    cleared = _is_cleared_at_times(run, key, row[-1])
+    how_often = f"all {total} steps" if every and not cleared else f"{len(row)} steps in a row"
+    since = "since they were last cleared" if cleared else "so far"
     return Finding(
         message=(
             f"`{name}.step()` ran without the gradients being cleared in between ({how_often}): "
-            "each step followed the sum of all gradients so far."
+            f"each step followed the sum of all gradients {since}."
         ),
         subject=name,
         fix=f"{name}.zero_grad()  # once per step, before backward()",

@@ -21,7 +21,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds windows of averaged losses none of which was divided by the size of the window."""
     for window in run.trace.windows:
         calls = [one for one in run.trace.backwards if one.place == window.backward_at and not one.is_grad_call]
-        if window.size > 1 and _is_mean(calls) and not _OWN.search(run.source_of(window.backward_at.cell)):
+        # Of gradients that are thrown away nothing adds up: `zero-grad-misplaced` tells it.
+        lost = any(step.discarded_count for step in run.trace.steps if step.optimizer == window.optimizer)
+        if window.size > 1 and not lost and _is_mean(calls) and not _OWN.search(run.source_of(window.backward_at.cell)):
             yield _finding(run, window, calls[0])
 
 
