@@ -36,6 +36,9 @@ class Apart(Rows):
     def __getitem__(self, i):
         info = torch.utils.data.get_worker_info()
         return i + self.rng.random() * info.id
+class Plain(Rows):
+    def __getitem__(self, i):
+        return i
 class Stream(IterableDataset):
     def __init__(self):
         self.rng = random.Random(1)
@@ -60,6 +63,13 @@ FOUND = {
     "a variable in a transform": (
         "shared = random.Random(7)\ndef jitter(i): return i + shared.random()\nbegin(Jittered(transform=jitter))"
     ),
+    "in what puts batches together": (
+        "class Mix:\n    def __init__(self): self.rs = np.random.RandomState(1)\n"
+        "    def __call__(self, batch): return self.rs.rand()\nbegin(Plain(), collate_fn=Mix())"
+    ),
+    "a variable in a function for batches": (
+        "shared = random.Random(7)\ndef mix(batch): return shared.random()\nbegin(Plain(), collate_fn=mix)"
+    ),
     "global seeds do not help": "begin(Drawn(random.Random(7)), worker_init_fn=seed_global)",
 }
 QUIET = {
@@ -73,6 +83,9 @@ QUIET = {
     "only when made": "begin(Fixed(random.Random(7)))",
     "told apart": "begin(Apart(random.Random(7)))",
     "prepared": "begin(Drawn(random.Random(7)), worker_init_fn=prepare)",
+    "a function for batches that draws nothing": (
+        "shared = random.Random(7)\ndef mix(batch): return len(batch)\nbegin(Plain(), collate_fn=mix)"
+    ),
     "global numbers": "begin(Jittered(transform=lambda i: i + np.random.rand()))",
     "of the sampler": "begin(Fixed(), shuffle=True, generator=torch.Generator().manual_seed(0))",
 }

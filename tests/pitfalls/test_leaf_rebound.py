@@ -23,6 +23,7 @@ FOUND = {
     "in a function": (["def fit(weight):\n    for _ in range(3):\n        (x @ weight - y).pow(2).mean().backward()\n        weight = weight - 0.1 * weight.grad\n    return weight", "fit(w)"], 4, "weight", "of cell"),
     "attribute": (["class Model:\n    def __init__(self):\n        self.w = torch.zeros(3, requires_grad=True)\n\n    def step(self):\n        (x @ self.w - y).pow(2).mean().backward()\n        self.w = self.w - 0.1 * self.w.grad\n\n\nmodel = Model()", "for _ in range(2):\n    model.step()"], 7, "self.w", "self.w"),
     "scaled when made": (["v = torch.rand(3, requires_grad=True) * 0.1\nopt = torch.optim.SGD([v], lr=0.1)"], 1, "v", "no leaf"),
+    "made in another cell, read where it fails": (["v = torch.rand(3, requires_grad=True) * 0.1", "(x @ v).sum().backward()\nwith torch.no_grad():\n    v -= 0.1 * v.grad"], 1, "v", "`v = torch.rand(3, requires_grad=True) * 0.1` (line 1 of cell"),
     "another cell": (["w = w + 1", "w.sum().backward()\nprint(w.grad)"], 1, "w", "`w = w + 1`"),
     "computed for an optimizer": (["z = w.exp()\nopt = torch.optim.Adam([z])"], 2, "z", "leaves only"),
 }  # fmt: skip

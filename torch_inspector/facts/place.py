@@ -20,6 +20,10 @@ class Place(NamedTuple):
     function: str = ""
     """Function which holds the line; empty at the top level of a cell."""
 
+    def said_in(self, cell: int | None) -> str:
+        """The line in words, with its cell where that is not the given one: `line 3 of cell 2`."""
+        return f"line {self.line}" + (f" of cell {self.cell}" if self.cell not in (cell, None) else "")
+
 
 @dataclass(frozen=True)
 class Cell:

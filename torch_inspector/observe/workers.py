@@ -16,6 +16,8 @@ from torch_inspector.observe.naming import names_of
 # Fields of one object, and generators in one data set.
 _FIELDS, _MOST = 64, 8
 _NUMPY = ("Generator", "RandomState")
+COLLATE = "collate_fn"
+"""First part of the path of a generator that the function has which puts batches together: workers run that too."""
 # Methods that run before the workers are made.
 _BEFORE = ("__init__", "__setstate__")
 # Code that names one of these tells workers apart itself.
@@ -23,12 +25,13 @@ _TELLS_APART = frozenset(["get_worker_info", "initial_seed", "SeedSequence"])
 
 
 def generators_in(loader: Any) -> tuple[GeneratorFact, ...]:
-    """Generators that the data set, or what it holds, draws from: its own, and variables of the notebook."""
+    """Generators that the data set, what it holds, or the function for batches draws from, and the notebook's own."""
     settings = kinds.fields_of(loader)
     dataset = settings.get("dataset")
     found: list[GeneratorFact] = []
     holders = [("", dataset)]
     holders += [(name, p) for name, p in _fields(dataset) if kinds.fields_of(p) or type(p) is FunctionType]
+    holders.append((COLLATE, settings.get(COLLATE)))
     for prefix, holder in holders:
         for name, thing in _fields(holder):
             kind = _generator_kind(thing)

@@ -10,9 +10,9 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _HOW = {
-    "detach": "`{}` in line {} gives the values without their history",
-    "data": "`{}` in line {} gives the values without their history",
-    "no_grad": "`{}` in line {} switches gradients off around it",
+    "detach": "`{}` in {} gives the values without their history",
+    "data": "`{}` in {} gives the values without their history",
+    "no_grad": "`{}` in {} switches gradients off around it",
 }
 
 
@@ -30,12 +30,12 @@ def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
     part, name = part_path(run, cut), run.optimizer_path(steps[0].optimizer) or "optimizer"
     return Finding(
         message=(
-            f"no gradient reaches `{part}`: {_HOW[cut.kind].format(cut.text, cut.place.line)}. "
+            f"no gradient reaches `{part}`: {_HOW[cut.kind].format(cut.text, cut.place.said_in(run.cell.number))}. "
             f"`{name}` holds {_tensors(len(cut.keys))} of `{part}`, and none of the {len(steps)} steps looked at "
             "had a gradient for them."
         ),
         subject=part,
-        fix=f"take {_WORDS[cut.kind]} out of this line; if `{part}` is not to learn: {part}.requires_grad_(False)",
+        fix=f"{_FIXES[cut.kind].format(cut.text)}; if `{part}` is not to learn: {part}.requires_grad_(False)",
         line=cut.place.line,
         cell=cut.place.cell,
         # Around a frozen part `no_grad` is a habit: what is left to say is that the optimizer holds it in vain.
@@ -48,7 +48,11 @@ def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
     )
 
 
-_WORDS = {"detach": "`detach()`", "data": "`.data`", "no_grad": "the part"}
+_FIXES = {
+    "detach": "take `detach()` out of this line",
+    "data": "take `.data` out of this line",
+    "no_grad": "call it outside `{}`",
+}
 
 
 def _tensors(count: int) -> str:

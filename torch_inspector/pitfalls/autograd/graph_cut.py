@@ -76,8 +76,9 @@ def _finding(root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], pla
     cut = cuts[0] if cuts else None
     model = next((call.name or call.kind for call in calls), "the model")
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
+    how = _how(cut, calls, place.cell)
     return Finding(
-        message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {_how(cut, calls)}.",
+        message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {how}.",
         subject=root,
         fix=_FIXES.get(cut.kind if cut is not None else "", "leave the values as they are between model and loss"),
         line=where.line,
@@ -90,12 +91,12 @@ def _finding(root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], pla
     )
 
 
-def _how(cut: CutFact | None, calls: list[ForwardFact]) -> str:
+def _how(cut: CutFact | None, calls: list[ForwardFact], cell: int | None) -> str:
     if cut is not None:
-        return _HOW.get(cut.kind, "`{}`").format(cut.text) + (f" (line {cut.place.line})" if cut.place.line else "")
+        return _HOW.get(cut.kind, "`{}`").format(cut.text) + (f" ({cut.place.said_in(cell)})" if cut.place.line else "")
     without = next((call for call in calls if not call.grad_enabled), None)
     if without is not None:
-        return f"the model was called in line {without.place.line} with gradients switched off"
+        return f"the model was called in {without.place.said_in(cell)} with gradients switched off"
     return "what the model returned had a history, and it was lost on the way"
 
 

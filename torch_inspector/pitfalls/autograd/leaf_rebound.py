@@ -61,6 +61,8 @@ def _of_error(run: Run, error: ErrorFact) -> Iterator[Finding]:
         guarded = [one for one in error.operands if one.kind == "tensor" and not one.requires_grad]
         paths = {one.path for one in (*tensors, *guarded)}
         rebind = next((one for one in _near(run, error) if one[0].path in paths), None)
+        mine = [one for one in tensors if one.requires_grad and f"{one.path}.grad" in error.statement]
+        rebind = rebind or next(filter(None, (_rebind(run, one.path, None) for one in mine)), None)
     elif _NO_GRAPH in error.message:
         rebind = next((one for one in _near(run, error) if one[0].in_no_grad and one[0].reads_grad), None)
     if rebind is not None:

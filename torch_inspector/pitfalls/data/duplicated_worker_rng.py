@@ -10,11 +10,19 @@ from torch_inspector.pitfall import pitfall
 
 # One worker repeats nothing within an epoch.
 _WORKERS = 2
+_PREPARE = "def prepare(worker):  # worker_init_fn=prepare\n"
+# Generators that each worker makes of the seed that torch gives it.
+_MADE = {
+    "random.Random": "random.Random(torch.initial_seed())",
+    "torch.Generator": "torch.Generator().manual_seed(torch.initial_seed())",
+    "numpy.random.Generator": "np.random.default_rng(torch.initial_seed())",
+    "numpy.random.RandomState": "np.random.RandomState(torch.initial_seed() % 2**32)",
+}
 
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds loaders with several workers whose data set draws from a generator that each of them copies."""
+    """Finds loaders whose workers, several of them, draw from a generator that each has a copy of."""
     said: set[tuple[str, str]] = set()
     for loader in run.trace.loaders:
         for generator in loader.generators:
@@ -43,8 +51,9 @@ def _finding(loader: LoaderFact, generator: GeneratorFact) -> Finding:
 
 
 def _fix(generator: GeneratorFact) -> str:
+    made, name = _MADE.get(generator.kind, "…"), generator.path.rpartition(".")[2]
     if generator.is_global:
-        made = f"    global {generator.path}\n    {generator.path} = ...(torch.initial_seed())"
-    else:
-        made = f"    torch.utils.data.get_worker_info().dataset.{generator.path} = ...(torch.initial_seed())"
-    return f"def prepare(worker):  # worker_init_fn=prepare\n{made}"
+        return _PREPARE + f"    global {name}\n    {name} = {made}"
+    if generator.path.startswith("collate_fn."):
+        return f"self.{name} = {made}  # in the first call, which the worker makes"
+    return _PREPARE + f"    torch.utils.data.get_worker_info().dataset.{generator.path} = {made}"
