@@ -40,3 +40,36 @@ def test_a_number_that_torch_refuses(cell):
     (finding,) = findings_in(SETUP, cell, slug="half-overflow", fails=True)
     assert (finding.line, finding.subject) == (cell.count("\n") or 1, "s" if "def" in cell else "scores")
     assert finding.fix.startswith(f"torch.finfo({finding.subject}.dtype).min")
+
+
+MODEL = """\
+from torch import nn
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+    def forward(self, x):
+        q = self.lin(x) * 50
+        return torch.softmax(q @ q.T / 1e3, -1)
+torch.manual_seed(0)
+model = Scores().half()"""
+CALL = "with torch.no_grad():\n    out = model({})"
+
+
+def test_a_model_of_which_only_the_result_is_seen():
+    cells = (MODEL, "x = (torch.ones(3, 4) * 400).half()", CALL.format("x"))
+    (finding,) = findings_in(*("import torch", *cells), slug="half-overflow", fails=False)
+    assert (finding.subject, finding.line, finding.severity) == ("out", 2, "warning")
+    assert "`model` computed it in float16" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("x = torch.ones(3, 4).half()", CALL.format("x")),
+        ("x = torch.ones(3, 4).half()\nx[0] = torch.nan", CALL.format("x")),
+        ("x = torch.ones(3, 4).half()\nmodel.lin.weight.data[0] = torch.nan", CALL.format("x")),
+    ],
+)
+def test_finite_results_and_nan_that_was_given(cells):
+    assert not findings_in("import torch", MODEL, *cells, slug="half-overflow", fails=False)

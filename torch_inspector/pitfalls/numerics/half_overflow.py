@@ -33,6 +33,35 @@ def check(run: Run) -> Iterator[Finding]:
     loss = run.first_nonfinite_loss() if run.overflowed() else None
     if loss is not None:
         yield _of_loss(run, loss)
+    elif not run.trace.backwards:
+        yield from _of_result(run)
+
+
+def _of_result(run: Run) -> Iterator[Finding]:
+    """What a model of finite weights made of finite numbers, and is NaN: a step inside went past the end."""
+    if run.before.extremes or run.after.spoiled_weights or _MEANT.search(run.cell.code):
+        return
+    calls = {call.output_shape: call for call in run.trace.forwards if call.parameter_keys}
+    shapes = {tensor.path: tensor.shape for tensor in run.after.tensors}
+    for one in run.after.extremes:
+        call = calls.get(shapes.get(one.path))
+        line = _line_of(run, one.path)
+        if one.dtype != "float16" or not one.nan_count or call is None or line is None:
+            continue
+        name = call.name or run.module_path(call.module) or call.kind
+        yield Finding(
+            message=(
+                f"`{one.path}` has {one.nan_count} nan of {one.count} values. `{name}` computed it in float16, which "
+                "ends at 65,504: beyond it are infinities, and infinity minus infinity is nan."
+            ),
+            subject=one.path,
+            fix=f"{name}.bfloat16()  # or .float(); inside, divide before multiplying: (q / d**0.5) @ k",
+            line=line,
+            cell=run.cell.number,
+            evidence=(Evidence("nan", one.nan_count, "count"), Evidence("values in all", one.count, "count")),
+            severity="warning",
+        )
+        return
 
 
 def _of_error(error: ErrorFact) -> Finding:
