@@ -87,19 +87,24 @@ def walk_paths(paths: Iterable[tuple[str, Any]], deadline: float) -> Names:
 class _Spot:
     """An object that is looked into, and how it was reached."""
 
-    __slots__ = ("barren", "depth", "fruitful", "key", "parent", "sort", "value")
+    __slots__ = ("_path", "barren", "depth", "fruitful", "key", "parent", "sort", "value")
 
     def __init__(self, value: Any, sort: str, parent: _Spot | None, key: Any, depth: int) -> None:
         self.value, self.sort, self.parent, self.key, self.depth = value, sort, parent, key, depth
         self.fruitful = False
+        self._path = ""
         self.barren: list[int] = [0] if parent is None else parent.barren
 
     def path(self) -> str:
         """How to type it."""
-        return self.parent.path_of(self.key, self.value) if self.parent is not None else str(self.key)
+        if not self._path:
+            self._path = self.parent.path_of(self.key, self.value) if self.parent is not None else str(self.key)
+        return self._path
 
     def path_of(self, key: Any, part: Any) -> str:
         """How to type one of its parts."""
+        if self.sort in ("list", "tuple"):  # by far the most
+            return f"{self.path()}[{key}]"
         if self.sort == "object":
             name = name_of_part(self.value, part)
             return self.path() if name == "" else path_of_attribute(self.path(), name or "…")
