@@ -7,8 +7,10 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import Place
+from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.keys import Keys
-from torch_inspector.observe.ledger import Ledger, parameters_of, some_values
+from torch_inspector.observe.ledger import Ledger
+from torch_inspector.observe.sampled import some_values
 
 HERE, THERE = Place(1, 3), Place(1, 9)
 FEATURES = torch.randn(8, 3)

@@ -11,7 +11,7 @@ import torch
 
 from torch_inspector.facts import AttributeFact, Place
 from torch_inspector.observe import kinds, layers
-from torch_inspector.observe.ledger import held_by
+from torch_inspector.observe.groups import held_by
 from torch_inspector.observe.naming import names_of
 from torch_inspector.observe.source import dotted
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.observe.ledger import some_values
 from torch_inspector.observe.reach import gradients_readable
+from torch_inspector.observe.sampled import some_values
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import Walk
-    from torch_inspector.observe.ledger import Values
+    from torch_inspector.observe.sampled import Values
 
 # Leaves that are looked at in one graph, the first of which decides little: one of them is enough.
 _LEAVES = 4

@@ -13,25 +13,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place
+from torch_inspector.observe.cutting import cuts_in
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.source import dotted
 
 # Functions that are gone into, one inside the other, and expressions that are looked at in all.
 _DEPTH, _EXPRESSIONS = 4, 300
-_METHODS = {
-    **dict.fromkeys(("detach", "detach_"), "detach"),
-    **dict.fromkeys(("item", "tolist"), "item"),
-    **dict.fromkeys(("argmax", "argmin", "argsort", "nonzero"), "argmax"),
-    **dict.fromkeys(("long", "int", "bool", "byte", "short"), "whole"),
-    "numpy": "numpy",
-}
-_FUNCTIONS = {
-    **dict.fromkeys(("torch.tensor", "torch.FloatTensor", "torch.Tensor", "torch.from_numpy"), "tensor"),
-    **dict.fromkeys(("torch.argmax", "torch.argmin", "torch.argsort"), "argmax"),
-    **dict.fromkeys(("float", "int", "bool"), "item"),
-    **dict.fromkeys(("np.array", "np.asarray", "numpy.array", "numpy.asarray"), "numpy"),
-}
-_WITHOUT = ("no_grad", "inference_mode")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -84,7 +71,7 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
     """What cuts a loss off from the models that it comes from, the nearest to the loss first."""
     found: dict[tuple[Place, str], CutFact] = {}
     for spot in _behind(_Spot(root, scope, file, 0), texts):
-        for node, operand, kind in _cuts_in(spot):
+        for node, operand, kind in cuts_in(spot.node, spot.scope):
             sources = _sources(spot._replace(node=operand), texts)
             if sources:
                 place = Place(spot.file.cell, node.lineno + spot.file.offset)
@@ -215,55 +202,6 @@ def _own(scope: ast.AST) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             stack.extend(ast.iter_child_nodes(node))
-
-
-def _cuts_in(spot: _Spot) -> Iterator[tuple[ast.expr, ast.expr, str]]:
-    """Parts of an expression that lose the history of something: the part, the something, and how."""
-    for node in ast.walk(spot.node):
-        if isinstance(node, ast.Call):
-            yield from _cuts_of_call(node)
-        elif isinstance(node, ast.Attribute) and node.attr == "data":
-            yield node, node.value, "data"
-        elif isinstance(node, ast.Compare):
-            yield node, node, "compare"
-        elif isinstance(node, ast.Subscript) and _is_index_of_max(node):
-            yield node, node.value, "argmax"
-    block = _without_grad(spot)
-    if block is not None:
-        yield block, spot.node, "no_grad"
-
-
-def _cuts_of_call(node: ast.Call) -> Iterator[tuple[ast.expr, ast.expr, str]]:
-    name = dotted(node.func)
-    if name in _FUNCTIONS and node.args:
-        yield node, node.args[0], _FUNCTIONS[name]
-    elif name.startswith(("np.", "numpy.")) and node.args:
-        yield node, node.args[0], "numpy"
-    elif isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
-        yield node, node.func.value, _METHODS[node.func.attr]
-
-
-def _is_index_of_max(node: ast.Subscript) -> bool:
-    """True for `scores.max(1)[1]`."""
-    called = node.value.func if isinstance(node.value, ast.Call) else None
-    second = isinstance(node.slice, ast.Constant) and node.slice.value == 1
-    return second and isinstance(called, ast.Attribute) and called.attr in ("max", "min", "topk", "sort")
-
-
-def _without_grad(spot: _Spot) -> ast.expr | None:
-    """What switches gradients off around an expression: a `with` block or a decorator."""
-    for node in ast.walk(spot.scope):
-        if isinstance(node, ast.With) and node.lineno <= spot.node.lineno <= (node.end_lineno or 0):
-            for item in node.items:
-                if _switches_off(item.context_expr):
-                    return item.context_expr
-    decorators = spot.scope.decorator_list if isinstance(spot.scope, _Function) else []
-    return next((one for one in decorators if _switches_off(one)), None)
-
-
-def _switches_off(node: ast.expr) -> bool:
-    called = node.func if isinstance(node, ast.Call) else node
-    return dotted(called).rpartition(".")[2] in _WITHOUT
 
 
 def _sources(operand: _Spot, texts: Texts) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ import torch
 
 from torch_inspector.facts import ModuleFact, OptimizerFact, TensorFact
 from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe.groups import groups_of, parameters_of
 from torch_inspector.observe.history import node_of, optimizer_tensors
-from torch_inspector.observe.ledger import groups_of, parameters_of
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 
 

@@ -14,7 +14,7 @@ import torch
 
 from torch_inspector.facts import HolderFact
 from torch_inspector.observe import kinds, layers, private, sorts
-from torch_inspector.observe.ledger import parameters_of
+from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.namespace import Names, hidden, walk_paths
 from torch_inspector.observe.reach import Reach, gradients_readable, storages_behind
 

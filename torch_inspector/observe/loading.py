@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.observe import kinds, private
-from torch_inspector.observe.ledger import parameters_of
+from torch_inspector.observe.groups import parameters_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.ledger import Ledger

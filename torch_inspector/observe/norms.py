@@ -9,7 +9,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from torch_inspector.facts import NormsFact
 from torch_inspector.observe import kinds, layers
-from torch_inspector.observe.ledger import some_values
+from torch_inspector.observe.sampled import some_values
 
 # Frozen layers of which a change is noticed.
 _MARKED = 4

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch_inspector.facts import CutFact, ForwardFact
 from torch_inspector.observe import kinds, layers
-from torch_inspector.observe.ledger import parameters_of
+from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 
 

@@ -8,7 +8,6 @@ runs is a copy; random numbers are drawn from a copy of the state, and nothing o
 from __future__ import annotations
 
 import ast
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,6 +23,7 @@ from torch_inspector.observe import cuts, layers, private
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.operands import Names
+from torch_inspector.observe.ranges import Range, range_of, tensors_in
 from torch_inspector.observe.shadows import shadow_of
 
 if TYPE_CHECKING:
@@ -240,18 +240,18 @@ class _Watch(private.DispatchMode):
             raise _Unknown
         name = str(func).split(".")[1].strip("_")  # of `aten._softmax.default`
         # Looked at first: the operation may write into it.
-        given = [_range_of(one) for one in _tensors((args, kwargs or {}))]
+        given = [range_of(one) for one in tensors_in((args, kwargs or {}))]
         result = func(*args, **(kwargs or {}))
         # Only the first result: others may be room to work in, with whatever was there.
-        made = next(_tensors(result), None)
-        bad = _range_of(made) if made is not None else _Range()
+        made = next(tensors_in(result), None)
+        bad = range_of(made) if made is not None else Range()
         if not bad.bad(name) or name.startswith(("empty", "new_empty")):
             return result
         if all(not one.bad(name) for one in given) and not _is_written(name):
             self.found = self._fact(name, given, bad)
         raise _Stop
 
-    def _fact(self, name: str, given: list[_Range], bad: _Range) -> OperationFact:
+    def _fact(self, name: str, given: list[Range], bad: Range) -> OperationFact:
         word = _WORDS.get(name, name)
         extreme = max((one.extreme for one in given if one.size), default=None)
         result = "nan" if bad.nan else "inf" if bad.inf else "-inf"
@@ -274,48 +274,6 @@ class _Watch(private.DispatchMode):
                 return self._places.place(frame, frame.f_lineno)
             frame = frame.f_back
         return None
-
-
-class _Range(NamedTuple):
-    """What is in one tensor of numbers with a point."""
-
-    size: int = 0
-    """Elements in all."""
-    nan: int = 0
-    inf: int = 0
-    low: int = 0
-    zeros: int = 0
-    extreme: float = 0.0
-
-    def bad(self, name: str) -> bool:
-        """True if something is not finite; minus infinity stands for "never", except as a logarithm of zero."""
-        return bool(self.nan or self.inf or (self.low and name in ("log", "log2", "log10", "log1p")))
-
-
-def _range_of(tensor: Any) -> _Range:
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided or not tensor.is_floating_point():
-        return _Range()
-    if not tensor.numel():
-        return _Range()
-    zeros = int((tensor == 0).sum())
-    finite = tensor[tensor.isfinite()]
-    extreme = float(finite.abs().max()) if finite.numel() else 0.0
-    if finite.numel() == tensor.numel():
-        return _Range(tensor.numel(), zeros=zeros, extreme=extreme)
-    counts = int(tensor.isnan().sum()), int((tensor == math.inf).sum()), int((tensor == -math.inf).sum())
-    return _Range(tensor.numel(), *counts, zeros, extreme)
-
-
-def _tensors(things: Any) -> Iterator[Any]:
-    """All tensors in arguments or results of an operation."""
-    if isinstance(things, torch.Tensor):
-        yield things
-    elif isinstance(things, dict):
-        for one in things.values():
-            yield from _tensors(one)
-    elif isinstance(things, list | tuple):
-        for one in things:
-            yield from _tensors(one)
 
 
 def _is_written(name: str) -> bool:

@@ -14,13 +14,14 @@ from torch.nn.utils import clip_grad
 
 from torch_inspector.facts import ClipFact, Place, ScalerFact
 from torch_inspector.observe import kinds, private
-from torch_inspector.observe.ledger import parameters_of
+from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
     from torch_inspector.observe.attention import Attention
-    from torch_inspector.observe.ledger import Ledger, Mark
+    from torch_inspector.observe.ledger import Ledger
+    from torch_inspector.observe.optimizer_record import Mark
     from torch_inspector.observe.recorder import Recorder
 
 _CLIPS_KEPT = 64

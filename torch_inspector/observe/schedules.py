@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import ScheduleFact
 from torch_inspector.observe import kinds
-from torch_inspector.observe.ledger import groups_of
+from torch_inspector.observe.groups import groups_of
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.planned import planned_turns
 

@@ -17,10 +17,10 @@ from torch_inspector.observe.attributes import Attributes
 from torch_inspector.observe.circles import Circles
 from torch_inspector.observe.described import module_fact, optimizer_fact, still_true, tensor_fact
 from torch_inspector.observe.generations import Generations
+from torch_inspector.observe.groups import groups_of, held_by
 from torch_inspector.observe.history import OutputHistory, node_of, storages_of
 from torch_inspector.observe.hooked_twice import HookCounts
 from torch_inspector.observe.hooks import Hooks
-from torch_inspector.observe.ledger import groups_of, held_by
 from torch_inspector.observe.letting_go import LettingGo
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.repeated import repeated_facts

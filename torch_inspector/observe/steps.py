@@ -19,7 +19,8 @@ from torch_inspector.observe.wrapper import Patch, unframe
 if TYPE_CHECKING:
     from torch_inspector.observe.attention import Attention
     from torch_inspector.observe.forwards import ForwardWatch
-    from torch_inspector.observe.ledger import Ledger, OptimizerRecord
+    from torch_inspector.observe.ledger import Ledger
+    from torch_inspector.observe.optimizer_record import OptimizerRecord
     from torch_inspector.observe.recorder import Recorder, Site
     from torch_inspector.observe.unheld import UnheldWatch
 

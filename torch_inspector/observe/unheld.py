@@ -14,14 +14,16 @@ import torch
 
 from torch_inspector.facts import StepFact, UnheldFact, UnlistedFact
 from torch_inspector.observe import kinds, layers, private
-from torch_inspector.observe.ledger import Values, held_by, some_values
+from torch_inspector.observe.groups import held_by
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.namespace import Names, hidden, walk_names
+from torch_inspector.observe.sampled import Values, some_values
 from torch_inspector.observe.unlisted import unlisted_facts
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import Walk
-    from torch_inspector.observe.ledger import Ledger, OptimizerRecord
+    from torch_inspector.observe.ledger import Ledger
+    from torch_inspector.observe.optimizer_record import OptimizerRecord
     from torch_inspector.observe.recorder import Recorder
 
 Mark = tuple[int, int, Values]

@@ -18,7 +18,7 @@ import torch
 
 from torch_inspector.facts import ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
 from torch_inspector.observe import kinds, layers, origins, private
-from torch_inspector.observe.ledger import parameters_of
+from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 

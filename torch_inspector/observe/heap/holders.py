@@ -13,9 +13,9 @@ import torch
 from torch_inspector.account import HolderRow, HoldersReport
 from torch_inspector.observe import kinds, private
 from torch_inspector.observe.heap.explain import IPYTHON, USER, Look, Roots, quiet_heap
+from torch_inspector.observe.heap.links import extended
 from torch_inspector.observe.heap.search import WALL
 from torch_inspector.observe.heap.storages import Memory, memory_of_storage, memory_of_tensor
-from torch_inspector.observe.heap.trail import extended
 from torch_inspector.observe.heap.walls import library_modules
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.paths import path_of_attribute, path_of_name
