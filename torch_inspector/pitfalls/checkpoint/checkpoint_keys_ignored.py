@@ -15,6 +15,11 @@ _MATCHED_RATIO = 0.5
 _KNOWN_RATIO = 0.5
 # What was known is picked out of a checkpoint, and put into the model's own state.
 _PICKED = re.compile(r"\.update\(|\{\s*\*\*|\bif\s+\w+\s+in\b")
+# Fix and further words where nothing was given.
+_EMPTY = (
+    "print(checkpoint.keys())  # before it is picked from: its keys may have a prefix such as `module.` or `model.`",
+    "; the state dict given has no keys",
+)
 
 
 @pitfall(severity="error")
@@ -70,7 +75,7 @@ def _finding(run: Run, load: LoadFact) -> Finding:
     matched, own = _matched(load), _matched(load) + len(load.missing)
     some = f"{matched} of {own} keys" if matched else f"none of the {own} keys"
     stays = "it stays as it was" if not matched else "the rest stays as it was"
-    renamed, how = _renamed(load)
+    renamed, how = _renamed(load) if load.state_count else _EMPTY
     return Finding(
         message=f"`load_state_dict(strict=False)` matched {some} of `{name}`: {stays}{how}.",
         subject=name,

@@ -25,7 +25,9 @@ def _finding(run: Run, loader: LoaderFact) -> Finding:
     name, needed = looped_over(run, loader.place), loader.unsendable
     shown = ", ".join(f"`{one}`" for one in needed[:_SHOWN])
     more = f" and {len(needed) - _SHOWN} more" if len(needed) > _SHOWN else ""
-    first = needed[0] if "<" not in needed[0] else "the function"
+    # What has no name of its own, or is made inside a function, no other process finds by its name.
+    nameless = "<" in needed[0]
+    moved = "a function with a name, at the top level of a .py file" if nameless else f"{needed[0]} in a .py file"
     return Finding(
         message=(
             f"{f'`{name}`' if name else 'The loader'} failed ({loader.failed}): workers that start empty "
@@ -33,7 +35,7 @@ def _finding(run: Run, loader: LoaderFact) -> Finding:
         ),
         subject=name or needed[0],
         fix=(
-            f"DataLoader(…, num_workers=0)  # in the notebook; or move {first} into a .py file and import it\n"
+            f"DataLoader(…, num_workers=0)  # in the notebook; or with {moved}, imported here\n"
             'DataLoader(…, multiprocessing_context="fork")  # on Linux, before CUDA is used'
         ),
         line=loader.place.line,
