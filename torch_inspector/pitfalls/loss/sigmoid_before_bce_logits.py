@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import PatternFact, Place, Run
+from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -25,6 +26,8 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     layer = layers[0] if len(layers) == 1 else ""
     name = layer or run.operand_of(pattern)
     squashed = _LAYERS.get(kind, "").lower()
+    inside = None if name else handed_on(run, squashed, loss)
+    given = f" (`{name}`)" if name else f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else ""
     evidence = [Evidence("loss function", loss), Evidence("input made by", squashed)]
     if loss != "soft_margin_loss":
         # log(1 + 1/e) for a positive whose probability is 1, log(2) for a negative whose probability is 0.
@@ -32,7 +35,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     return Finding(
         message=(
             f"{f'`{root}`' if root else 'The loss'} applies sigmoid twice: `{loss}` does so itself, "
-            f"and its input{f' (`{name}`)' if name else ''} has been through {squashed} already, "
+            f"and its input{given} has been through {squashed} already, "
             "so no prediction can come out as sure."
         ),
         subject=name or root,

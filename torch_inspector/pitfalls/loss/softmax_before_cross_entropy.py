@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, PatternFact, Place, Run
+from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -41,7 +42,9 @@ def _log_twice(backward: BackwardFact) -> Finding:
 def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     layers = _softmax_layers(run) if pattern.rivals == 1 else ()
     layers = layers if len(layers) == 1 else ()
+    inside = None if layers else handed_on(run, "softmax", "cross_entropy")
     where = f" (`{layers[0]}`)" if layers else ""
+    where = f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else where
     classes = pattern.shapes[0][0] if pattern.shapes and pattern.shapes[0] else 0
     loss = f"`{backward.root}`" if backward.root else "the loss"
     evidence = [
