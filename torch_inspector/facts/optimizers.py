@@ -25,6 +25,8 @@ class OptimizerFact:
     parameter_devices: tuple[str, ...] = ()
     gradient_nbytes: int = 0
     """Bytes of gradients that its parameters have; as the state, not looked at after a cell that trains."""
+    eps: float | None = None
+    """What Adam and its kin add to the divisor."""
 
 
 class StepFact(NamedTuple):
