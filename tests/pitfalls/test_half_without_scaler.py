@@ -103,7 +103,8 @@ def test_silent(name):
 def test_an_eps_that_float16_does_not_hold(eps, said):
     cell = (
         f"half = Net().half()\nadam = torch.optim.Adam(half.parameters(), lr=1e-3{eps})\nfor _ in range(3):\n"
-        "    adam.zero_grad()\n    loss = (half(x.half()).float() - y).square().mean()\n    loss.backward()\n    adam.step()"
+        "    adam.zero_grad()\n    loss = (half(x.half()).float() - y).square().mean()\n    loss.backward()\n"
+        "    adam.step()"
     )
     (finding,) = findings(cell)
     assert ("`eps=1e-08` of `adam` is 0 there" in finding.message) is said
