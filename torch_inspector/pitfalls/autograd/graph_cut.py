@@ -24,6 +24,8 @@ _HOW = {
     "compare": "`{}` gives true or false, which has no gradient",
     "no_grad": "`{}` is around it",
 }
+# How a gradient gets past what cannot be left out, a choice of the nearest code as a rule.
+_PASSED = dict.fromkeys(("argmax", "whole", "compare"), "let the slope past it: soft + (hard - soft).detach()")
 _MAKES_A_LEAF = re.compile(r"requires_grad\s*=\s*True|requires_grad_\(\s*(True)?\s*\)|\bVariable\(")
 _FIXES = {
     "argmax": "compute the loss from the scores or from softmax; keep argmax for measuring",
@@ -211,7 +213,7 @@ def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
             f"`{name}` holds its parameters, and none of the {len(steps)} steps looked at has moved them."
         ),
         subject=part,
-        fix=f"leave it out; if `{part}` is not to learn: {part}.requires_grad_(False)",
+        fix=f"{_PASSED.get(cut.kind, 'leave it out')}; if `{part}` is not to learn: {part}.requires_grad_(False)",
         line=place.line,
         cell=place.cell,
         severity="warning",
