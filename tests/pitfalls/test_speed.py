@@ -165,3 +165,26 @@ def test_turns_that_need_those_before(cell):
 )
 def test_joins_that_are_meant(cell):
     assert growths(cell) == []
+
+
+def said_of(cell):
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(cell)
+        return [finding.message for finding in run.findings if finding.slug == "python-loop-over-tensor"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "times"),
+    [
+        ("for i in range(3000):\n  if x[i] > 0.5:\n    y[i] = 1\n  else:\n    y[i] = 0", " 6,000 times"),
+        ("for i in range(3000):\n  if x[i] > 0.5:\n    y[i] = 1", " up to 6,000 times"),
+        ("n = 0\nfor a, b in zip(x, y):\n  n += bool(a > 0 and b > 0)", " 6,000 times"),
+        ("n = 0\nfor i in range(3000):\n  n += bool(x[i] > 0 and y[i] > 0)", " up to 6,000 times"),
+        ("z = [float(x[i]) + float(x[i]) for i in range(3000)]", " 3,000 times"),
+        ("n = 0\nfor i in range(3000):\n  if x[i] > 0:\n    continue\n  n += y[i]", " up to 6,000 times"),
+    ],
+)
+def test_what_stands_in_branches_is_counted_once(cell, times):
+    (message,) = said_of(cell)
+    assert f"one by one,{times} in all" in message

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import findings_in
+from tests.cells import a_notebook, findings_in
 
 SLUG = "view-pins-storage"
 
@@ -60,3 +60,25 @@ def test_small_storages_where_small_ones_are_asked_for():
     (finding,) = findings_in(*cells, slug=SLUG, min_bytes=0)
     assert (finding.subject, finding.severity) == ("x", "hint")
     assert not found(*cells)
+
+
+@pytest.mark.parametrize(
+    ("kept", "fix"),
+    [
+        ("x = {i: torch.randn(600, 600)[0] for i in range(3)}", "{key: view.clone() for key, view in x.items()}"),
+        ("x = [torch.randn(600, 600)[0] for _ in range(3)]", "[view.clone() for view in x]"),
+    ],
+)
+def test_the_fix_keeps_the_kind_of_container(kept, fix):
+    (finding,) = found("import torch", kept)
+    assert finding.fix.startswith(f"x = {fix}")
+
+
+@pytest.mark.parametrize("path", ["cache['first']", "cache['first']['row']"])
+def test_what_was_there_besides_is_deleted_in_a_later_cell(path):
+    put = "cache['first'] = big[0]" if path.count("[") == 1 else "cache['first'] = {'row': big[0], 'label': 3}"
+    with a_notebook() as notebook:
+        for cell in ("import torch\ncache = {}", f"big = torch.randn(1000, 1000)\n{put}", "del big"):
+            run = notebook.run(cell)
+        (finding,) = (one for one in run.findings if one.slug == SLUG)
+    assert (finding.subject, finding.line, finding.cell) == (path, 2, 2)

@@ -178,7 +178,7 @@ class StateWatch:
                 module=recorder.keys.of(module),
                 kind=kinds.class_name(module),
                 name=name_in(user, module),
-                state=name_in(user, state),
+                state=name_in(user, state) or (_given_text(recorder, user) if user is not None else ""),
                 strict=strict,
                 state_count=dict.__len__(state),
                 missing=tuple(missing),
@@ -254,6 +254,21 @@ def _keys_of(result: Any) -> Iterator[list[str]]:
 def _standing(recorder: Recorder, frame: FrameType) -> Standing | None:
     file = recorder.places.file_of(frame)
     return standing(file.tree, frame.f_lineno) if file is not None and file.tree is not None else None
+
+
+def _given_text(recorder: Recorder, frame: FrameType) -> str:
+    """What a load was given, as written: `checkpoint["model"]`; empty for anything that is computed."""
+    file = recorder.places.file_of(frame)
+    for node in ast.walk(file.tree) if file is not None and file.tree is not None else ():
+        if isinstance(node, ast.Call) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
+            loads = isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict"
+            if loads and node.args and isinstance(node.args[0], ast.Subscript | ast.Attribute):
+                return "" if _computes(node.args[0]) else ast.unparse(node.args[0])
+    return ""
+
+
+def _computes(expression: ast.expr) -> bool:
+    return any(isinstance(node, ast.Call | ast.Await | ast.NamedExpr) for node in ast.walk(expression))
 
 
 def _is_alone(recorder: Recorder, frame: FrameType) -> bool:

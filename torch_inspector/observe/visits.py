@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Shape
+from torch_inspector.observe.certain import certain
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.lengths import is_range, range_length
@@ -46,6 +47,8 @@ class _Visit(NamedTuple):
     times: int
     """0 where it only takes part, in long rows."""
     stored: bool = False
+    text: str = ""
+    """The part as written: the same one in another branch is the same element."""
     shifted: bool = False
     """True if the index is not the loop's own but one beside it: `x[i - 1]`."""
 
@@ -58,8 +61,17 @@ def visits(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
         found = _visited(scope, node)
         if found:
             names = tuple(dict.fromkeys(one.name for one in found))
-            sizes, said = ((sum(one.times for one in found),),), _at_once(node, found[0])
-            yield scope.fact("visits", node, statement, names=names, shapes=sizes, detail=said)
+            yield scope.fact(
+                "visits", node, statement, names=names, shapes=_counts(node, found), detail=_at_once(node, found[0])
+            )
+
+
+def _counts(loop: Loop, found: list[_Visit]) -> tuple[Shape, ...]:
+    """Elements that are visited at most, each once in a turn; and for certain, where that is less."""
+    each = {one.text: one.times for one in found}
+    always = certain(loop)
+    most, least = sum(each.values()), sum(times for text, times in each.items() if text in always)
+    return ((most,), (least,)) if least < most else ((most,),)
 
 
 def _by_builtin(scope: Scope, call: ast.Call, statement: ast.stmt) -> Iterator[ExpressionFact]:
@@ -112,7 +124,7 @@ def _collect(scope: Scope, node: ast.AST, turns: dict[str, int], found: list[_Vi
 
 def _visit(name: str, shape: Shape, turns: dict[str, int]) -> _Visit:
     """A tensor that a loop itself goes through."""
-    return _Visit(name, prod(turns.values()) if prod(shape[1:]) <= _ROW else 0)
+    return _Visit(name, prod(turns.values()) if prod(shape[1:]) <= _ROW else 0, text=name)
 
 
 def _is_simple(scope: Scope, parts: list[ast.AST]) -> bool:
@@ -173,7 +185,7 @@ def _element(scope: Scope, part: ast.Subscript, turns: dict[str, int]) -> _Visit
         return None
     shifted = any(not isinstance(one, ast.Name | ast.Constant) for one in indices)
     times = prod(turns.values()) if prod(shape[len(indices) :]) <= _ROW else 0
-    return _Visit(ast.unparse(owner), times, isinstance(part.ctx, ast.Store), shifted)
+    return _Visit(ast.unparse(owner), times, isinstance(part.ctx, ast.Store), ast.unparse(part), shifted)
 
 
 def _gone_through(scope: Scope, call: ast.Call, turns: dict[str, int]) -> _Visit | None:
@@ -186,7 +198,7 @@ def _gone_through(scope: Scope, call: ast.Call, turns: dict[str, int]) -> _Visit
     shape = _shape(scope, owner)
     if not shape or len(shape) != len(indices) + 1 or any(not isinstance(one, ast.Name) for one in indices):
         return None
-    return _Visit(ast.unparse(owner), shape[-1] * prod(turns.values()))
+    return _Visit(ast.unparse(owner), shape[-1] * prod(turns.values()), text=ast.unparse(call))
 
 
 def _at_once(loop: Loop, visit: _Visit) -> str:
