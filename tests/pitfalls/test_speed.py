@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 x, y, m = torch.randn(3000), torch.randn(3000), torch.randn(60, 60)
+k = torch.randint(0, 5, (3000,))
 net = nn.Linear(1, 4)
 loader = DataLoader(TensorDataset(x.view(-1, 1)), batch_size=10)
 """
@@ -20,6 +21,32 @@ IN_A_FUNCTION = """def f(a, b):
         r[i] = a[i]
     return r
 z = f(x, y)
+"""
+
+
+PADDED = """def pad(a, n):
+    b = torch.zeros(a.shape[0] + 2 * n, a.shape[1] + 2 * n)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            b[n + i][n + j] = a[i][j]
+    return b
+"""
+COUNTED = """def counted(p, t, c):
+    p = p.flatten()
+    t = t.flatten()
+    c = c.clone()
+    for i in range(len(p)):
+        if p[i] == 1 and t[i] == 1:
+            c[0] += 1 / len(p)
+        elif p[i] == 1:
+            c[1] += 1 / len(p)
+    return c
+"""
+COUNTS = """def counts(true, pred):
+    c = torch.zeros(5, 5, dtype=torch.long)
+    for t, p in zip(true.view(-1), pred.view(-1)):
+        c[t.long(), p.long()] += 1
+    return c
 """
 
 
@@ -58,6 +85,11 @@ def growths(*cells):
         ("rows, sums = torch.randn(1000, 3), []\nfor row in rows:\n    sums.append(row.sum())", 2, "rows", None),
         ("d = torch.ones(60, 60)\nfor i in range(60):\n  for j in range(60):\n    d[i, j] = m[i] @ m[j]", 2, "m", None),
         ("d = [torch.dist(m[i], m[j]) for i in range(60) for j in range(60)]", 1, "m", None),
+        (f"{PADDED}p = [pad(one, 1) for one in torch.ones(2, 40, 40)]", 3, "a", None),
+        (f"{PADDED.replace('[n + i][n + j]', '[1 + i, 1 + j]')}p = pad(m, 1)", 3, "a", None),
+        (f"{COUNTED}c = counted(torch.randint(0, 2, (60, 60)), torch.ones(60, 60), torch.zeros(2))", 5, "p", None),
+        ("c = torch.zeros(5, 5)\nfor t, p in zip(k.view(-1), k.view(-1)):\n    c[t, p] += 1", 2, "k", None),
+        (f"{COUNTS}c = counts(k, k)", 3, "true", None),
     ],
 )  # fmt: skip
 def test_loops_over_elements(cell, line, subject, fix):
@@ -84,6 +116,7 @@ def test_loops_over_elements(cell, line, subject, fix):
         "w = torch.zeros(1, requires_grad=True)\nfor i in range(1000):\n    ((w * x[i] - y[i]) ** 2).backward()",
         "names = dict(enumerate('abc'))\nfor i in range(3000):\n    names.get(int(x[i]))",
         "n = torch.tensor(3000)\nfor i in range(n):\n    pass",
+        f"{PADDED}one = m\np = [pad(one, 1) for one in torch.ones(2, 3, 3)]",
     ],
     ids=[
         "decay",
@@ -100,6 +133,7 @@ def test_loops_over_elements(cell, line, subject, fix):
         "steps",
         "other",
         "bound",
+        "hidden",
     ],
 )
 def test_other_loops(cell):
@@ -145,6 +179,9 @@ def test_the_fix_runs():
         "h = torch.zeros(1)\nfor i in range(3000):\n    h.mul_(0.9).add_(x[i])",
         "w = 0\nfor i in range(3000):\n    w = w + 0.1 * (y[i] - w * x[i]) * x[i]",
         "a = torch.zeros(1)\nfor i in range(3000):\n    a[0] = a[0] * 0.9 + x[i]",
+        "a = torch.zeros(5)\nfor i, v in zip(k, x):\n    a[i] += 0.1 * (v - a[i])",
+        "a = torch.zeros(5)\nfor i, v in zip(k.view(-1), x.view(-1)):\n    a[i.long()] = 0.9 * a[i.long()] + v",
+        "a = torch.zeros(3001)\nfor i in range(3000):\n    a[i + 1] = a[i] * 0.9 + x[i]",
     ],
 )
 def test_turns_that_need_those_before(cell):
@@ -188,3 +225,8 @@ def said_of(cell):
 def test_what_stands_in_branches_is_counted_once(cell, times):
     (message,) = said_of(cell)
     assert f"one by one,{times} in all" in message
+
+
+def test_what_a_function_visits_is_told_for_one_call():
+    (message,) = said_of(f"{IN_A_FUNCTION}z = f(y, x)")
+    assert "6,000 times in one call" in message

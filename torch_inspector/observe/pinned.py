@@ -74,11 +74,16 @@ def _pin(views: list[tuple[str, torch.Tensor]]) -> PinFact | None:
 
 
 def _alone(tensors: list[Any], storage: int) -> bool:
-    """True if these views are all that shares the storage, besides the tensor that they are views of."""
+    """True if these views are all that shares the storage, besides the tensor that they are views of.
+
+    `x[:, -1].detach()` is a view of no tensor any more, and shares the storage all the same.
+    """
     bases = {id(base): base for tensor in tensors if (base := tensor._base) is not None}
     count = private.storage_use_count
-    if len(bases) != 1 or count is None:
+    if count is None or len(bases) > 1:
         return False
+    if not bases:
+        return int(count(storage)) - len(tensors) == _usual_without_base()
     (base,) = bases.values()
     bases.clear()
     usual = _usual()
@@ -91,6 +96,14 @@ def _usual() -> tuple[int, int]:
     view = torch.empty(2, device="cpu")[:1]
     storage, count, base = private.storage_of(view), private.storage_use_count, view._base
     return (int(count(storage[0])) - 1 if storage is not None and count is not None else -1), _references(base)
+
+
+@lru_cache(maxsize=1)
+def _usual_without_base() -> int:
+    """References to the storage besides the view, of a view that alone holds it."""
+    view = torch.empty(2, device="cpu")[:1].detach()
+    storage, count = private.storage_of(view), private.storage_use_count
+    return int(count(storage[0])) - 1 if storage is not None and count is not None else -1
 
 
 def _references(base: Any) -> int:
