@@ -154,6 +154,51 @@ def test_a_tensor_joined_in_a_loop():
     assert fix.startswith("parts = []")
 
 
+IN_A_METHOD = """class Memory:
+    def __init__(self):
+        self.kept = torch.zeros(0, 8)
+    def push(self, row):
+        self.kept = torch.vstack([self.kept, row])
+    def mean(self):
+        return self.kept.mean()
+memory = Memory()
+for i in range(400):
+    memory.push(torch.ones(1, 8))
+    HAND_ON
+"""
+
+
+def test_an_entry_of_a_dictionary_joined_in_a_loop():
+    loop = "for i in range(400):\n    bank['a'] = torch.vstack((bank['a'], m[:2]))\n    bank['n'] = i"
+    ((line, subject, fix),) = growths(f"bank = {{'a': torch.zeros(0, 60), 'n': 0}}\n{loop}")
+    assert (line, subject) == (3, "bank['a']")
+    assert fix.startswith("parts = []")
+
+
+def test_an_attribute_joined_in_a_method_that_a_loop_calls():
+    ((line, subject, fix),) = growths(IN_A_METHOD.replace("HAND_ON", "pass"))
+    assert (line, subject) == (5, "self.kept")
+    assert fix.startswith("self.kept = []")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        IN_A_METHOD.replace("HAND_ON", "memory.mean()"),
+        IN_A_METHOD.replace("HAND_ON", "if i == 5: break"),
+        IN_A_METHOD.replace("HAND_ON", "pass").replace("row])", "row])\n        self.kept = self.kept[-8:]"),
+        IN_A_METHOD.replace("HAND_ON", "pass").replace("row])", "row])\n        return self.kept.sum()"),
+        IN_A_METHOD.replace("HAND_ON", "pass").replace("range(400)", "range(20)"),
+        "bank = {'a': m}\nfor i in range(400):\n    bank['a'] = torch.cat((bank['a'], m[:2]))\n    seen = dict(bank)",
+        IN_A_METHOD.replace("HAND_ON", "pass").replace("row])", "row])\n        n = self.mean()"),
+        "bank = {'a': m}\nfor i in range(400):\n    bank['a'] = torch.cat((bank['a'], m[:2]))\n    n = bank['a'].sum()",
+    ],
+    ids=["read", "break", "window", "used", "few", "all of it", "by another method", "needed"],
+)
+def test_joins_that_somebody_needs(cell):
+    assert growths(cell) == []
+
+
 def test_the_fix_runs():
     with a_notebook(min_bytes=0) as notebook:
         notebook.run(SETUP)

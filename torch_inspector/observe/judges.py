@@ -9,7 +9,7 @@ from torch_inspector.observe.constructs import columns, legacy
 from torch_inspector.observe.copies import lost
 from torch_inspector.observe.crossings import crossings
 from torch_inspector.observe.expressions import Judges
-from torch_inspector.observe.growing import growing
+from torch_inspector.observe.growing import growing, grown_by_calls
 from torch_inspector.observe.picks import picks
 from torch_inspector.observe.remainders import remainders
 from torch_inspector.observe.reshapes import reshapes
@@ -22,7 +22,7 @@ JUDGES: Judges = {
     ast.BinOp: (crossings, wraps),
     ast.Compare: (crossings,),
     ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns, tabled, visits, second_names),
-    ast.Assign: (lost, wraps, second_names),
+    ast.Assign: (lost, wraps, second_names, grown_by_calls),
     ast.AugAssign: (lost, wraps),
     ast.For: (remainders, growing, visits),
     ast.ListComp: (visits,),

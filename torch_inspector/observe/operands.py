@@ -96,6 +96,11 @@ def item(owner: Any, key: Any) -> Any:
     return UNKNOWN
 
 
+def at(values: Mapping[str, Any], path: str) -> Any:
+    """What a plain path leads to: `kept`, `bank['kept']`, `memory.kept`."""
+    return Names(values).value(ast.parse(path, mode="eval").body)
+
+
 def _read_attribute(names: Names, node: ast.Attribute) -> Any:
     owner = names.value(node.value)
     if type(owner) is tuple and node.attr == "values":  # of `x.max(1)`
