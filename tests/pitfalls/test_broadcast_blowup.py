@@ -31,6 +31,10 @@ FOUND = {
         "class Far:\n    def __call__(self, x, y):\n        return (x[:, None] - y).abs().sum(-1).argmin(1)\n"
         "far = Far()\nd = far(a.detach(), b.detach())"
     ),
+    "expanded": "d = (a[:, None].expand(200, 300, 64) * b[None].expand(200, 300, 64)).sum(-1)",
+    "cosines": "nn.functional.cosine_similarity(a[:, None], b[None], dim=2).exp().mean().backward()",
+    "a function of torch, no gradients": "with torch.no_grad():\n    d = torch.mul(a[:, None], b[None]).sum(2)",
+    "a method, no gradients": "with torch.no_grad():\n    d = a[:, None].sub(b[None]).abs().sum(2)",
     "with a constant factor": "w = torch.randn(1, 300, 64)\nd = (a[:, None] * w).sum(-1)",
 }
 SILENT = {
@@ -40,6 +44,8 @@ SILENT = {
     "all terms of one loss": "((a[:, None] - b) ** 2).mean().backward()",
     "a layer reads it": "nn.Linear(64, 1)(torch.tanh(a[:, None] + b)).mean().backward()",
     "used twice": "t = (a[:, None] - b).pow(2)\nd = t.sum(-1) + t.amax(-1)",
+    "cosines of pairs": "nn.functional.cosine_similarity(a, b[:200], dim=1).mean().backward()",
+    "one side expanded": "t = torch.randn(200, 300, 64)\nd = (a[:, None].expand(200, 300, 64) * t).sum(-1)",
     "small": "d = ((a[:4, None] - b) ** 2).sum(-1)",
     "few": "d = ((a[:2, None] - torch.cat([b] * 120)) ** 2).sum(-1)",
     "one side is large already": "t = a.repeat(300, 1, 1)\nd = (t - a).pow(2).sum(-1)",

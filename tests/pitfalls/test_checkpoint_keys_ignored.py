@@ -101,3 +101,19 @@ def test_the_prefix_is_named():
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert findings(QUIET[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("checkpoint['model']", "in checkpoint['model'].items()"),
+        ("dict(checkpoint['model'])", "in state.items()"),
+    ],
+)
+def test_the_fix_names_the_state_as_the_code_does(given, named):
+    kept = "checkpoint = {'model': {'model.' + k: v for k, v in source.items()}, 'epoch': 3}"
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(f"{kept}\nnet.load_state_dict({given}, strict=False);")
+    (finding,) = (one for one in run.findings if one.slug == "checkpoint-keys-ignored")
+    assert named in finding.fix

@@ -70,3 +70,13 @@ def test_name_size_and_accumulation():
     assert list(check(a_run(seen, min_nbytes=300_000_000))) == []
     other = a_backward(place=a_place(9), witness=a_witness(leaf_keys=frozenset([11])))
     assert list(check(a_run(seen, other))) == []
+
+
+def test_a_table_that_a_method_looks_into_has_its_name():
+    model = (
+        "class Score(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.ent = nn.Embedding(140_000, 64)\n    def score(self, rows):\n"
+        "        return self.ent(rows).sum()\nmodel = Score()\nmodel.score(picked).backward()"
+    )
+    (finding,) = found(model)
+    assert finding.subject == "model.ent.weight"

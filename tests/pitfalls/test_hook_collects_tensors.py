@@ -189,3 +189,30 @@ spy(net)"""
 )
 def test_hooks_that_keep_in_bounds_or_what_is_used(cells):
     assert found(*cells) == []
+
+
+TAP = """\
+class Tap:
+    def __init__(self, layer):
+        self.acts = []
+        self.handle = layer.register_forward_hook(self.keep)
+    def keep(self, m, i, o):
+        self.acts.append(o.detach())
+tap = Tap(net[1])"""
+STEPS = "steps = {}\ndef keep(m, i, o):\n    steps[len(steps)] = o.detach()\nh = net[1].register_forward_hook(keep)"
+APPENDS = "net[1].register_forward_hook(lambda m, i, o: acts.append(o.detach()))"
+
+
+@pytest.mark.parametrize(
+    ("kept", "fix"),
+    [
+        (TAP, "tap.handle.remove()  # as soon"),
+        (f"handles = [{APPENDS}]", "handles[0].remove()  # as soon"),
+        (STEPS, "h.remove()  # or keep one per layer: steps[name]"),
+        (f"{APPENDS};", "handle.remove()  # as soon"),
+    ],
+)
+def test_the_fix_names_the_handle_where_it_is_kept(kept, fix):
+    ((_, finding),) = found(kept, TRAIN)
+    assert finding.fix.startswith(fix)
+    assert ("where handle is what" in finding.fix) == fix.startswith("handle.")

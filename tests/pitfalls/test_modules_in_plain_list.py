@@ -125,3 +125,22 @@ def test_a_part_of_a_part():
 )  # fmt: skip
 def test_what_the_module_knows_or_is_not_to_know(cells):
     assert found(*cells) == []
+
+
+@pytest.mark.parametrize(
+    ("filling", "use", "fix"),
+    [
+        ("self.layers = [[nn.Linear(4, 4), nn.ReLU()] for _ in range(2)]", "for a, b in self.layers: x = b(a(x))",
+         "self.layers = nn.ModuleList(nn.ModuleList(part) for part in self.layers)"),
+        ("self.layers = {'a': (nn.Linear(4, 4), nn.Linear(4, 4))}", "for a, b in self.layers.values(): x = b(a(x))",
+         "self.layers = nn.ModuleDict({key: nn.ModuleList(part) for key, part in self.layers.items()})"),
+        ("self.layers = [(nn.Linear(4, 4), 2) for _ in range(2)]", "for a, n in self.layers: x = a(x) * n",
+         "self.layers = nn.ModuleList(…)"),
+    ],
+)  # fmt: skip
+def test_the_fix_registers_what_containers_in_it_hold(filling, use, fix):
+    code = a_class(filling, use)
+    (finding,) = found(code + "\nnet = Net()")
+    assert finding.fix.startswith(fix + "  #")
+    if "(…)" not in fix:
+        assert found(a_class(filling + f"\n        {fix}", use) + "\nnet = Net()\n" + OPT, TRAIN) == []

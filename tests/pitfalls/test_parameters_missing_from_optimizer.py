@@ -235,3 +235,25 @@ TWO = "a = torch.optim.SGD(encoder.parameters(), lr=0.1)\nb = torch.optim.SGD(de
 )
 def test_what_is_meant(cells):
     assert found(*cells) == []
+
+
+OF_A_TRAINER = """\
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.opt = torch.optim.Adam(self.model.body.parameters())
+    def fit(self):
+        for _ in range(6):
+            self.opt.zero_grad()
+            F.mse_loss(self.model(x), y).backward()
+            self.opt.step()
+trainer = Trainer(Net())
+trainer.fit()"""
+
+
+def test_what_a_trainer_holds_has_the_name_of_the_notebook():
+    with a_notebook() as notebook:
+        for cell in (START, OF_A_TRAINER):
+            run = notebook.run(cell)
+    subjects = {one.subject for one in run.findings if one.slug == SLUG}
+    assert subjects == {"trainer.model"}

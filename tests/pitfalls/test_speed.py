@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 x, y, m = torch.randn(3000), torch.randn(3000), torch.randn(60, 60)
+k = torch.randint(0, 5, (3000,))
 net = nn.Linear(1, 4)
 loader = DataLoader(TensorDataset(x.view(-1, 1)), batch_size=10)
 """
@@ -20,6 +21,32 @@ IN_A_FUNCTION = """def f(a, b):
         r[i] = a[i]
     return r
 z = f(x, y)
+"""
+
+
+PADDED = """def pad(a, n):
+    b = torch.zeros(a.shape[0] + 2 * n, a.shape[1] + 2 * n)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            b[n + i][n + j] = a[i][j]
+    return b
+"""
+COUNTED = """def counted(p, t, c):
+    p = p.flatten()
+    t = t.flatten()
+    c = c.clone()
+    for i in range(len(p)):
+        if p[i] == 1 and t[i] == 1:
+            c[0] += 1 / len(p)
+        elif p[i] == 1:
+            c[1] += 1 / len(p)
+    return c
+"""
+COUNTS = """def counts(true, pred):
+    c = torch.zeros(5, 5, dtype=torch.long)
+    for t, p in zip(true.view(-1), pred.view(-1)):
+        c[t.long(), p.long()] += 1
+    return c
 """
 
 
@@ -58,6 +85,11 @@ def growths(*cells):
         ("rows, sums = torch.randn(1000, 3), []\nfor row in rows:\n    sums.append(row.sum())", 2, "rows", None),
         ("d = torch.ones(60, 60)\nfor i in range(60):\n  for j in range(60):\n    d[i, j] = m[i] @ m[j]", 2, "m", None),
         ("d = [torch.dist(m[i], m[j]) for i in range(60) for j in range(60)]", 1, "m", None),
+        (f"{PADDED}p = [pad(one, 1) for one in torch.ones(2, 40, 40)]", 3, "a", None),
+        (f"{PADDED.replace('[n + i][n + j]', '[1 + i, 1 + j]')}p = pad(m, 1)", 3, "a", None),
+        (f"{COUNTED}c = counted(torch.randint(0, 2, (60, 60)), torch.ones(60, 60), torch.zeros(2))", 5, "p", None),
+        ("c = torch.zeros(5, 5)\nfor t, p in zip(k.view(-1), k.view(-1)):\n    c[t, p] += 1", 2, "k", None),
+        (f"{COUNTS}c = counts(k, k)", 3, "true", None),
     ],
 )  # fmt: skip
 def test_loops_over_elements(cell, line, subject, fix):
@@ -84,6 +116,7 @@ def test_loops_over_elements(cell, line, subject, fix):
         "w = torch.zeros(1, requires_grad=True)\nfor i in range(1000):\n    ((w * x[i] - y[i]) ** 2).backward()",
         "names = dict(enumerate('abc'))\nfor i in range(3000):\n    names.get(int(x[i]))",
         "n = torch.tensor(3000)\nfor i in range(n):\n    pass",
+        f"{PADDED}one = m\np = [pad(one, 1) for one in torch.ones(2, 3, 3)]",
     ],
     ids=[
         "decay",
@@ -100,6 +133,7 @@ def test_loops_over_elements(cell, line, subject, fix):
         "steps",
         "other",
         "bound",
+        "hidden",
     ],
 )
 def test_other_loops(cell):
@@ -118,6 +152,51 @@ def test_a_tensor_joined_in_a_loop():
     ((line, subject, fix),) = growths(cell)
     assert (line, subject) == (4, "kept")
     assert fix.startswith("parts = []")
+
+
+IN_A_METHOD = """class Memory:
+    def __init__(self):
+        self.kept = torch.zeros(0, 8)
+    def push(self, row):
+        self.kept = torch.vstack([self.kept, row])
+    def mean(self):
+        return self.kept.mean()
+memory = Memory()
+for i in range(400):
+    memory.push(torch.ones(1, 8))
+    HAND_ON
+"""
+
+
+def test_an_entry_of_a_dictionary_joined_in_a_loop():
+    loop = "for i in range(400):\n    bank['a'] = torch.vstack((bank['a'], m[:2]))\n    bank['n'] = i"
+    ((line, subject, fix),) = growths(f"bank = {{'a': torch.zeros(0, 60), 'n': 0}}\n{loop}")
+    assert (line, subject) == (3, "bank['a']")
+    assert fix.startswith("parts = []")
+
+
+def test_an_attribute_joined_in_a_method_that_a_loop_calls():
+    ((line, subject, fix),) = growths(IN_A_METHOD.replace("HAND_ON", "pass"))
+    assert (line, subject) == (5, "self.kept")
+    assert fix.startswith("self.kept = []")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        IN_A_METHOD.replace("HAND_ON", "memory.mean()"),
+        IN_A_METHOD.replace("HAND_ON", "if i == 5: break"),
+        IN_A_METHOD.replace("HAND_ON", "pass").replace("row])", "row])\n        self.kept = self.kept[-8:]"),
+        IN_A_METHOD.replace("HAND_ON", "pass").replace("row])", "row])\n        return self.kept.sum()"),
+        IN_A_METHOD.replace("HAND_ON", "pass").replace("range(400)", "range(20)"),
+        "bank = {'a': m}\nfor i in range(400):\n    bank['a'] = torch.cat((bank['a'], m[:2]))\n    seen = dict(bank)",
+        IN_A_METHOD.replace("HAND_ON", "pass").replace("row])", "row])\n        n = self.mean()"),
+        "bank = {'a': m}\nfor i in range(400):\n    bank['a'] = torch.cat((bank['a'], m[:2]))\n    n = bank['a'].sum()",
+    ],
+    ids=["read", "break", "window", "used", "few", "all of it", "by another method", "needed"],
+)
+def test_joins_that_somebody_needs(cell):
+    assert growths(cell) == []
 
 
 def test_the_fix_runs():
@@ -145,6 +224,9 @@ def test_the_fix_runs():
         "h = torch.zeros(1)\nfor i in range(3000):\n    h.mul_(0.9).add_(x[i])",
         "w = 0\nfor i in range(3000):\n    w = w + 0.1 * (y[i] - w * x[i]) * x[i]",
         "a = torch.zeros(1)\nfor i in range(3000):\n    a[0] = a[0] * 0.9 + x[i]",
+        "a = torch.zeros(5)\nfor i, v in zip(k, x):\n    a[i] += 0.1 * (v - a[i])",
+        "a = torch.zeros(5)\nfor i, v in zip(k.view(-1), x.view(-1)):\n    a[i.long()] = 0.9 * a[i.long()] + v",
+        "a = torch.zeros(3001)\nfor i in range(3000):\n    a[i + 1] = a[i] * 0.9 + x[i]",
     ],
 )
 def test_turns_that_need_those_before(cell):
@@ -165,3 +247,31 @@ def test_turns_that_need_those_before(cell):
 )
 def test_joins_that_are_meant(cell):
     assert growths(cell) == []
+
+
+def said_of(cell):
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(cell)
+        return [finding.message for finding in run.findings if finding.slug == "python-loop-over-tensor"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "times"),
+    [
+        ("for i in range(3000):\n  if x[i] > 0.5:\n    y[i] = 1\n  else:\n    y[i] = 0", " 6,000 times"),
+        ("for i in range(3000):\n  if x[i] > 0.5:\n    y[i] = 1", " up to 6,000 times"),
+        ("n = 0\nfor a, b in zip(x, y):\n  n += bool(a > 0 and b > 0)", " 6,000 times"),
+        ("n = 0\nfor i in range(3000):\n  n += bool(x[i] > 0 and y[i] > 0)", " up to 6,000 times"),
+        ("z = [float(x[i]) + float(x[i]) for i in range(3000)]", " 3,000 times"),
+        ("n = 0\nfor i in range(3000):\n  if x[i] > 0:\n    continue\n  n += y[i]", " up to 6,000 times"),
+    ],
+)
+def test_what_stands_in_branches_is_counted_once(cell, times):
+    (message,) = said_of(cell)
+    assert f"one by one,{times} in all" in message
+
+
+def test_what_a_function_visits_is_told_for_one_call():
+    (message,) = said_of(f"{IN_A_FUNCTION}z = f(y, x)")
+    assert "6,000 times in one call" in message

@@ -94,7 +94,68 @@ for _ in range(3):
     o.step()
     states.append(m.state_dict())
 """
+SECOND = """
+lowest, best_model = 1e9, None
+for _ in range(6):
+    loss = step()
+    if loss < lowest:
+        lowest = loss
+        best_model = net
+        HAND_ON
+"""
+IN_FUNCTION = """
+def fit(model, epochs):
+    lowest, best = 1e9, model
+    for _ in range(epochs):
+        loss = step()
+        if loss < lowest:
+            lowest, best = loss, model
+    return best
+kept = fit(net, 5)
+"""
+TRAINER = """
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+    def fit(self):
+        self.lowest = 1e9
+        for _ in range(6):
+            loss = step()
+            if loss < self.lowest:
+                self.lowest, self.best_model = loss, self.model
+trainer = Trainer(net)
+trainer.fit()
+"""
+SWEEP = """
+lowest, best_model = 1e9, None
+for rate in (0.1, 0.2, 0.3):
+    model = nn.Linear(5, 1)
+    o = torch.optim.SGD(model.parameters(), lr=rate)
+    for _ in range(4):
+        o.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        o.step()
+    if loss < lowest:
+        lowest, best_model = loss.item(), model
+"""
+RESET = TRAINER.replace("for _ in range(6):", "for _ in range(6):\n            self.reset()")
+RESET = RESET.replace(
+    "    def fit(self)", "    def reset(self):\n        self.model = nn.Linear(5, 1)\n    def fit(self)"
+)
+EMPTY = SECOND.replace("        HAND_ON\n", "")
+MOMENTS = "adam = torch.optim.Adam(net.parameters())\ndef adam_step():\n    net(x).mean().backward()\n    adam.step()\n"
+KEPT = MOMENTS + "adam_step()\nkept = {'opt': adam.state_dict()}\n"
 FOUND = {
+    "a second name": ([EMPTY], (7, "warning")),
+    "a second name in a function": ([IN_FUNCTION], (7, "warning")),
+    "a second name in a trainer": ([TRAINER], (10, "warning")),
+    "the parameters": ([EMPTY.replace("= net", "= dict(net.named_parameters())")], (7, "warning")),
+    "the parameters, put in": (
+        [EMPTY.replace("None", "{}").replace("best_model = net", "best_model.update(w=list(net.parameters()))")],
+        (7, "warning"),
+    ),
+    "an optimizer": ([KEPT + "adam_step()\nadam.load_state_dict(kept['opt'])"], (8, "warning")),
     "the best": ([BEST], (6, "warning")),
     "in a dict": (["kept = {}\nstep()\nkept['best'] = net.state_dict()\nstep();"], (3, "warning")),
     "a list": (
@@ -120,6 +181,23 @@ FOUND = {
     "loaded back": (["sd = net.state_dict()\nstep()\nnet.load_state_dict(sd);"], (3, "error")),
 }
 QUIET = {
+    "a copy": [EMPTY.replace("= net", "= copy.deepcopy(net)")],
+    "a second name, saved": [SECOND.replace("HAND_ON", "torch.save(net.state_dict(), io.BytesIO())")],
+    "a second name, and the end": [SECOND.replace("HAND_ON", "break")],
+    "a second name before": ["best_model = net\nfor _ in range(3):\n    step()"],
+    "a model for each rate": [SWEEP],
+    "a model for each turn": [RESET],
+    "another name": [EMPTY.replace("best_model", "current")],
+    "cloned parameters": [EMPTY.replace("= net", "= dict((n, p.detach().clone()) for n, p in net.named_parameters())")],
+    "an optimizer's copy": [
+        KEPT.replace("adam.state_dict()", "copy.deepcopy(adam.state_dict())")
+        + "adam_step()\nadam.load_state_dict(kept['opt'])"
+    ],
+    "an optimizer's, given back at once": [KEPT + "adam.load_state_dict(kept['opt'])\nadam_step()"],
+    "an optimizer's, given to another": [
+        KEPT + "adam_step()\ntorch.optim.Adam(net.parameters()).load_state_dict(kept['opt'])"
+    ],
+    "an optimizer without moments": ["kept = opt.state_dict()\nstep()\nopt.load_state_dict(kept)"],
     "a deep copy": [BEST.replace("net.state_dict()", "copy.deepcopy(net.state_dict())"), "net.load_state_dict(state);"],
     "clones": ["best = {k: v.clone() for k, v in net.state_dict().items()}\nstep()\nnet.load_state_dict(best);"],
     "saved": [SAVED],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import findings_in
+from tests.cells import a_notebook, findings_in
 
 SLUG = "view-pins-storage"
 
@@ -20,6 +20,11 @@ def found(*cells):
         ("rows = [torch.randn(600, 600)[0] for _ in range(3)]", 1, "rows"),
         ("class Box: pass\nbox = Box()\nbox.first = torch.randn(1000, 1000)[0]", 3, "box.first"),
         ("x = torch.randn(1000, 1000).detach()[0].view(10, 100)", 1, "x"),
+        ("x = torch.randn(1000, 1000)[0].detach()", 1, "x"),
+        ("net = torch.nn.LSTM(8, 64, batch_first=True)\nx = net(torch.randn(8, 1000, 8))[0][:, -1].detach()", 2, "x"),
+        ("d = {}\nfor i in range(3):\n    d[i] = torch.randn(600, 600)[0].data", 3, "d"),
+        ("with torch.inference_mode():\n    x = torch.randn(1000, 1000)[0]", 2, "x"),
+        ("big = torch.randn(1000, 1000)\nx, y = big[0].detach(), big[1]\ndel big", 2, "x"),
     ],
 )
 def test_views_that_keep_a_storage(code, line, subject):
@@ -33,6 +38,12 @@ def test_views_that_keep_a_storage(code, line, subject):
         "big = torch.randn(1000, 1000)\nx = big[0]",
         "keep = {'b': torch.randn(1000, 1000)}\nx = keep['b'][0]",
         "x = torch.randn(1000, 1000)[0].clone()",
+        "x = torch.randn(1000, 1000)[0].detach().clone()",
+        "big = torch.randn(1000, 1000)\nx = big[0].detach()",
+        "keep = {'b': torch.randn(1000, 1000)}\nx = keep['b'][0].detach()",
+        "def make():\n    big = torch.randn(1000, 1000)\n    return big[0].detach(), lambda: big\nx, later = make()",
+        "net = torch.nn.Linear(1000, 1000)\nx = net.weight[0].detach()",
+        "w = torch.ones(1000, 1000, requires_grad=True)\nout = w.tanh()\nx, loss = out[0].detach(), out.sum()\ndel out",
         "x = torch.randn(1000, 1000)[[0]]",
         "x = torch.randn(1000, 1000)[:200]",
         "parts = torch.randn(1000, 1000).chunk(20)",
@@ -60,3 +71,25 @@ def test_small_storages_where_small_ones_are_asked_for():
     (finding,) = findings_in(*cells, slug=SLUG, min_bytes=0)
     assert (finding.subject, finding.severity) == ("x", "hint")
     assert not found(*cells)
+
+
+@pytest.mark.parametrize(
+    ("kept", "fix"),
+    [
+        ("x = {i: torch.randn(600, 600)[0] for i in range(3)}", "{key: view.clone() for key, view in x.items()}"),
+        ("x = [torch.randn(600, 600)[0] for _ in range(3)]", "[view.clone() for view in x]"),
+    ],
+)
+def test_the_fix_keeps_the_kind_of_container(kept, fix):
+    (finding,) = found("import torch", kept)
+    assert finding.fix.startswith(f"x = {fix}")
+
+
+@pytest.mark.parametrize("path", ["cache['first']", "cache['first']['row']"])
+def test_what_was_there_besides_is_deleted_in_a_later_cell(path):
+    put = "cache['first'] = big[0]" if path.count("[") == 1 else "cache['first'] = {'row': big[0], 'label': 3}"
+    with a_notebook() as notebook:
+        for cell in ("import torch\ncache = {}", f"big = torch.randn(1000, 1000)\n{put}", "del big"):
+            run = notebook.run(cell)
+        (finding,) = (one for one in run.findings if one.slug == SLUG)
+    assert (finding.subject, finding.line, finding.cell) == (path, 2, 2)

@@ -157,3 +157,5 @@ class LoadFact(NamedTuple):
     """True if the tensors given are the module's own, and optimizer steps had changed them since they were taken."""
     own_count: int = 0
     """Keys whose tensors are the module's own, unchanged: for these nothing was loaded."""
+    of_optimizer: bool = False
+    """True for the state of an optimizer; `module` is its key then."""

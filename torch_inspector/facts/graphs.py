@@ -49,8 +49,12 @@ class GraphFact(NamedTuple):
     `assigned`; empty if no line was found."""
     nested: bool = False
     """True if the tensors sit in elements of the container: `log[3]['loss']`."""
+    rows: bool = False
+    """True if these elements are dictionaries with nothing but tensors in them."""
     remedy: str = ""
     """That line, changed so that no history is kept; empty where that cannot be said from its text."""
+    as_number: bool = True
+    """False if the code asks of what is kept what a tensor has and a number has not."""
     patterns: tuple[PatternFact, ...] = ()
     """What was found in a graph that was made in this cell."""
     made_at: Place | None = None

@@ -108,7 +108,9 @@ class HookFact(NamedTuple):
     """True if all that was there when the last cell ended is still there."""
     has_history: bool
     handle: str = ""
-    """Variable that holds the handle of the hook."""
+    """What the user can type to get the handle of the hook: `handle`, `tap.handle`."""
+    mapping: bool = False
+    """True for a dictionary."""
 
 
 class DeletionFact(NamedTuple):

@@ -156,6 +156,9 @@ class UnlistedFact(NamedTuple):
     """False if the module was there before the cell."""
     place: Place | None = None
     """The line that gives the attribute its value; None if no cell has it."""
+    inner: str = ""
+    """Class of the containers in it that hold them: `list`; empty if it holds them itself, or one holds both."""
+    inner_count: int = 0
 
 
 class RepeatedFact(NamedTuple):

@@ -19,6 +19,8 @@ class ScheduleFact(NamedTuple):
     kind: str
     name: str
     """What the code that steps it calls it; empty if it has no name there."""
+    path: str = ""
+    """What the notebook calls it where that is another name: `trainer.schedule` for `self.schedule`."""
     optimizer: int = 0
     """Key of its optimizer; 0 if it has none."""
     optimizer_name: str = ""

@@ -38,7 +38,9 @@ class PinFact(NamedTuple):
     key: int
     """Identity of the storage."""
     made_at: Place | None = None
-    """The line of the cell that made the first of them."""
+    """The line that made the first of them."""
+    mapping: bool = False
+    """True if the first of them is an entry of a dictionary."""
 
 
 class MemoryFact(NamedTuple):

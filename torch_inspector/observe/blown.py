@@ -45,15 +45,20 @@ _WAY = 12
 
 
 def blown_up(walk: Walk, consumers: Consumers) -> Iterator[PatternFact]:
-    """Large tables between small operands and a small result, each once."""
+    """Large tables between small operands and a small result, of each way to one result the last."""
+    found: dict[int, PatternFact] = {}
     for kind in sorted(_MEETS & walk.by_kind.keys()):
         for node in walk.by_kind[kind]:
             table = made_by(node)
             if table is not None and table[1] >= _LEAST_NBYTES:
-                yield from _judged(node, table, consumers)
+                for end, fact in _judged(node, table, consumers):
+                    known = found.get(end)
+                    if known is None or len(fact.nodes) < len(known.nodes):
+                        found[end] = fact
+    yield from found.values()
 
 
-def _judged(node: Node, table: tuple[Shape, int], consumers: Consumers) -> Iterator[PatternFact]:
+def _judged(node: Node, table: tuple[Shape, int], consumers: Consumers) -> Iterator[tuple[int, PatternFact]]:
     shape, nbytes = table
     sides = _sides(node)
     size = number_of(shape)
@@ -63,17 +68,32 @@ def _judged(node: Node, table: tuple[Shape, int], consumers: Consumers) -> Itera
     result = private.output_shape(way[-1]) if way else None
     if result and size >= _TIMES * number_of(result):
         names = tuple(type(n).__name__ for n in reversed(way))
-        yield PatternFact(BLOWN, names, (shape, *sides, result), (_REDUCES[names[0]],), nbytes=nbytes)
+        yield id(way[-1]), PatternFact(BLOWN, names, (shape, *sides, result), (_REDUCES[names[0]],), nbytes=nbytes)
 
 
 def _sides(node: Node) -> list[Shape]:
-    """Shapes of the operands that are known, from the graph or from what the node has saved."""
+    """Shapes of the operands that are known, from the graph or from what the node has saved; before any `expand()`."""
     edges = [
-        private.output_shape(parent, number) if parent is not None else None
+        _before_expand(parent) or private.output_shape(parent, number) if parent is not None else None
         for parent, number in node.next_functions[:2]
     ]
     saved = [_saved_shape(node, name) for name in ("self", "other")]
     return [side for side in (a or b for a, b in zip(edges, saved, strict=False)) if side is not None]
+
+
+def _before_expand(node: Node) -> Shape | None:
+    """What was expanded to an operand, some operations on each element later, as in `cosine_similarity`."""
+    shape = private.output_shape(node)
+    for _ in range(_WAY):
+        parent = node.next_functions[0][0] if node.next_functions else None
+        if parent is None:
+            return None
+        if type(node).__name__ == "ExpandBackward0":
+            return private.output_shape(parent)
+        if type(node).__name__ not in _ELEMENTWISE or private.output_shape(parent) != shape:
+            return None
+        node = parent
+    return None
 
 
 def _saved_shape(node: Node, name: str) -> Shape | None:

@@ -21,15 +21,17 @@ from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.pairs import called, own_expressions
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.seen import SeenNames, Spot
-from torch_inspector.observe.shapes import Sized, is_tensor, shape_of
+from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import (
     calls_in,
     candidates,
+    comprehended_in,
     given_in,
     is_in_loop,
     late_at,
     loops_in,
+    runs_in,
     stores_in,
     target_of,
 )
@@ -38,6 +40,8 @@ from torch_inspector.observe.statements import (
 # session is read with cold caches.
 _BUDGET_S = 0.010
 _CALLS_DEEP, _SCOPES = 3, 30
+# Longer lists are not looked through for tensors that are alike.
+_ALIKE = 64
 
 
 class _Framed(NamedTuple):
@@ -123,7 +127,22 @@ class Scope:
             parts = target.elts if isinstance(target, ast.Tuple | ast.List) else []
             if len(parts) == len(shapes):
                 found.update((p.id, Sized(s)) for p, s in zip(parts, shapes, strict=True) if isinstance(p, ast.Name))
-        return found
+        return found | self._rows()
+
+    def _rows(self) -> dict[str, Any]:
+        """Variables that stand for the rows of a tensor, or for tensors of one shape, and for nothing else."""
+        stores = stores_in(self.node)
+        return {
+            target.id: Sized(shape)
+            for target, source in runs_in(self.node)
+            if len(stores.get(target.id, ())) == 1 and (shape := _row_shape(self.names.value(source))) is not None
+        }
+
+    def rows_around(self, call: ast.Call) -> dict[str, Any]:
+        """Variables of the comprehensions around a call; what is not known of them hides what is outside."""
+        heads = comprehended_in(self.node).get(id(call), ())
+        shapes = [(target.id, _row_shape(self.names.value(source))) for target, source in heads]
+        return {name: UNKNOWN if shape is None else Sized(shape) for name, shape in shapes}
 
     def given(self, name: str) -> list[tuple[ast.expr, Scope]]:
         """What the text gives a name, here, where the function was called, or in an earlier cell."""
@@ -174,7 +193,10 @@ def _inside(scope: Scope) -> Iterator[Scope]:
     for call in calls_in(scope.node):
         if thread_time() > scope.reading.deadline:
             return
-        for node, names in called(call, scope.names, scope.reading.tree_of):
+        scope.names.rows = scope.rows_around(call)
+        inside = list(called(call, scope.names, scope.reading.tree_of))
+        scope.names.rows = {}
+        for node, names in inside:
             file = _file_with(scope, node)
             if file is not None:
                 seen = SeenNames(
@@ -209,7 +231,7 @@ def _at(scope: Scope, statement: ast.stmt) -> SeenNames:
     names = scope.names
     names.looped = names.looped or scope.looped
     line, once = statement.lineno, not is_in_loop(scope.node, statement)
-    names.spot = Spot(scope.node, line, in_loop=not once)
+    names.spot = Spot(scope.node, line)
     if scope.function:
         return names
     stores = stores_in(scope.node)
@@ -219,6 +241,15 @@ def _at(scope: Scope, statement: ast.stmt) -> SeenNames:
         n: s for n, s in scope.reading.before.items() if once and n in names.late and min(stores[n]) >= line
     }
     return names
+
+
+def _row_shape(value: Any) -> Shape | None:
+    """Shape of each part of a tensor, or of a list of tensors that are alike."""
+    if type(value) in (list, tuple):
+        shapes = {shape_of(one) if is_tensor(one) else None for one in value[:_ALIKE]} if value else {None}
+        return shapes.pop() if len(shapes) == 1 and len(value) <= _ALIKE else None
+    shape = shape_of(value) if tensor_or_shape(value) else None
+    return shape[1:] if shape else None
 
 
 def _batch_shapes(loader: Any) -> list[Shape]:

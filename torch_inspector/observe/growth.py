@@ -213,6 +213,15 @@ def remedy(found: Growth, read: str) -> str:
     return text if len(text) <= _REMEDY_LENGTH else ""
 
 
+def rows_detached(found: Growth) -> str:
+    """`rows.append(row)` without history where each row is a dictionary of tensors; empty for any other line."""
+    node = found.node
+    one = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords else None
+    if not isinstance(node, ast.Call) or not isinstance(one, ast.Name):
+        return ""
+    return f"{ast.unparse(node.func)}({{k: v.detach() for k, v in {one.id}.items()}})"
+
+
 def _rewritten(found: Growth, read: str) -> str:
     node = found.node
     if isinstance(node, ast.Call):

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import HookFact
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import kinds, layers, sorts
 from torch_inspector.observe.hooked import Root, function_name, lengthens, roots_of
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.namespace import Names, hidden
+from torch_inspector.observe.paths import attributes_of
 from torch_inspector.observe.piles import Pile, pile_of
 from torch_inspector.observe.reach import Reach
 
@@ -126,6 +127,7 @@ class Hooks:
             old_kept=bool(before) and kept,
             has_history=pile.has_history,
             handle=_handle(first, variables),
+            mapping=kinds.is_a(held.root.value, dict),
         )
 
     def _is_alone(self, held: _Held, pile: Pile, variables: Mapping[str, Any], history: Mapping[Any, Any]) -> bool:
@@ -211,9 +213,18 @@ def _inner(root: Root, user: Names) -> str:
 
 
 def _handle(hook: _Hook, variables: Mapping[str, Any]) -> str:
-    """The variable that holds what would remove the hook; empty if none does."""
-    numbers = [number for number, function in _items(hook.registry) if function is hook.function]
-    for name, value in list(variables.items()):
+    """What the user can type to get what would remove the hook; empty if no variable leads there."""
+    numbers = {number for number, function in _items(hook.registry) if function is hook.function}
+    named = [(str(name), value) for name, value in list(variables.items()) if not hidden(name)]
+    for name, value in chain(named, *(_parts(*one) for one in named)):
         if kinds.class_name(value) == "RemovableHandle" and kinds.fields_of(value).get("id") in numbers:
-            return "" if hidden(name) else str(name)
+            return name
     return ""
+
+
+def _parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Attributes of an object of the user's own, first elements of a list."""
+    if type(value) is list:
+        yield from ((f"{path}[{place}]", part) for place, part in enumerate(value[:_FEW]))
+    elif sorts.sort_of(type(value)) in ("object", "module"):
+        yield from ((f"{path}.{name}", part) for name, part in attributes_of(value))

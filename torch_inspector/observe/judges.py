@@ -9,10 +9,11 @@ from torch_inspector.observe.constructs import columns, legacy
 from torch_inspector.observe.copies import lost
 from torch_inspector.observe.crossings import crossings
 from torch_inspector.observe.expressions import Judges
-from torch_inspector.observe.growing import growing
+from torch_inspector.observe.growing import growing, grown_by_calls
 from torch_inspector.observe.picks import picks
 from torch_inspector.observe.remainders import remainders
 from torch_inspector.observe.reshapes import reshapes
+from torch_inspector.observe.second_names import second_names
 from torch_inspector.observe.tabled import tabled
 from torch_inspector.observe.visits import visits
 from torch_inspector.observe.wraps import wraps
@@ -20,8 +21,8 @@ from torch_inspector.observe.wraps import wraps
 JUDGES: Judges = {
     ast.BinOp: (crossings, wraps),
     ast.Compare: (crossings,),
-    ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns, tabled, visits),
-    ast.Assign: (lost, wraps),
+    ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns, tabled, visits, second_names),
+    ast.Assign: (lost, wraps, second_names, grown_by_calls),
     ast.AugAssign: (lost, wraps),
     ast.For: (remainders, growing, visits),
     ast.ListComp: (visits,),

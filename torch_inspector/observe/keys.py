@@ -27,6 +27,11 @@ class Keys:
         self._known[address] = (weakref.ref(thing, lambda ref: self._forget(address, ref)), number)
         return number
 
+    def known(self, thing: object) -> int:
+        """The number of an object that has one; 0 for any other."""
+        known = self._known.get(id(thing))
+        return known[1] if known is not None and known[0]() is thing else 0
+
     def live(self, number: int) -> Any:
         """The object behind a number, or None if it is gone."""
         return next((ref() for ref, known in list(self._known.values()) if known == number), None)

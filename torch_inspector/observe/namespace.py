@@ -237,20 +237,20 @@ class _Search:
     def _take(self, spot: _Spot, parts: list[Any], keys: list[Any] | None) -> None:
         """Notes the tensors, modules and optimizers in a container, and the tensors as a group."""
         group: dict[int, tuple[str, torch.Tensor]] = {}
-        own = False
+        own = fresh = False
         for place, part in enumerate(parts):
             if id(type(part)) not in self._things:
                 continue
             new, sort = id(part) not in self._seen, self._sorts[id(type(part))]
-            if new or (sort == "tensor" and id(part) in self._plain):
+            if new or sort == "tensor":
                 path = spot.path_of(place if keys is None else keys[place], part)
                 if new:
                     self._note(path, part, sort)
                     spot.note_found()
                 if sort == "tensor":
-                    own = own or new
+                    own, fresh = own or new, fresh or new or id(part) in self._plain
                     group[id(part)] = (path, part)
-        if group and spot.sort not in ("object", "module") and not spot.holds_attributes():
+        if fresh and spot.sort not in ("object", "module") and not spot.holds_attributes():
             self._groups.append((spot, own, Group(spot.path(), spot.value, list(group.values()))))
         if sorts.length(spot.sort, spot.value) > ELEMENTS:
             self.found.complete = False

@@ -26,6 +26,21 @@ def name_in(frame: FrameType | None, thing: object) -> str:
         return next((f"self.{name}" for name, value in fields.items() if value is thing and type(name) is str), "")
 
 
+def outer_name(frame: FrameType, thing: object) -> str:
+    """The notebook's own variable that is an object, for the `self` of a frame; empty if there is none."""
+    own = (name for name, value in list(frame.f_globals.items()) if value is thing and type(name) is str)
+    return next((name for name in own if not name.startswith("_")), "")
+
+
+def from_outside(frame: FrameType | None, name: str) -> str:
+    """`trainer.model` for `self.model` in a method of the notebook's `trainer`; empty for any other name."""
+    if frame is None or not name.startswith("self."):
+        return ""
+    with locals_of(frame) as values:
+        owner = outer_name(frame, values.get("self"))
+    return f"{owner}.{name.removeprefix('self.')}" if owner else ""
+
+
 @lru_cache(maxsize=512)
 def names_of(code: CodeType) -> frozenset[str]:
     """Globals, attributes and outer variables that code uses, with those of the functions inside it."""

@@ -252,7 +252,7 @@ class TorchObserver:
         graphs, pins = taken.graphs, taken.pins
         with self._failures.guard("growth"):
             graphs = with_places(graphs, self._files(cell))
-            pins = with_lines(pins, self._files(cell)[0]) if pins else ()
+            pins = with_lines(pins, self._files(cell)) if pins else ()
         discards: tuple[DiscardFact, ...] = ()
         with self._failures.guard("discards"), private.unseen():
             discards = discard_facts(cell, names)

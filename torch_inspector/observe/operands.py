@@ -22,6 +22,8 @@ _DICTS = (dict, OrderedDict, defaultdict)
 _ENTRIES = 200
 # Functions of torch that are given the sizes of what they make.
 _FILLED = frozenset(["randn", "rand", "zeros", "ones", "empty"])
+# Arguments by name that do not change the shape, or are read.
+_SETTINGS = frozenset(["dim", "dtype", "device", "requires_grad", "generator"])
 # Functions of torch that make a tensor of an array.
 _COPIES = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
 # Methods that leave one number of each row, two of them with its place.
@@ -92,6 +94,11 @@ def item(owner: Any, key: Any) -> Any:
     if type(owner) in (list, tuple) and type(key) is int and -len(owner) <= key < len(owner):
         return owner[key]
     return UNKNOWN
+
+
+def at(values: Mapping[str, Any], path: str) -> Any:
+    """What a plain path leads to: `kept`, `bank['kept']`, `memory.kept`."""
+    return Names(values).value(ast.parse(path, mode="eval").body)
 
 
 def _read_attribute(names: Names, node: ast.Attribute) -> Any:
@@ -180,7 +187,7 @@ def _read_call(names: Names, node: ast.Call) -> Any:
     """The few methods that say what shape they make, also in their form `torch.abs(x)`."""
     if type(node.func) is ast.Attribute and node.func.attr in _REDUCES and (rows := _rows_of(names, node)) is not None:
         return rows
-    others = any(keyword.arg != "dim" for keyword in node.keywords)
+    others = any(keyword.arg not in _SETTINGS for keyword in node.keywords)
     if type(node.func) is not ast.Attribute or (others and node.func.attr not in SAME_SHAPE):
         return _read_length(names, node)
     arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dim")]
@@ -215,8 +222,9 @@ def _rows_of(names: Names, node: ast.Call) -> Any:
 def _read_function(names: Names, function: str, arguments: list[ast.expr]) -> Any:
     """What a function of torch makes of its arguments."""
     given = [names.value(one) for one in arguments]
-    if function in _FILLED:
-        return Sized(tuple(given)) if all(type(one) is int for one in given) else UNKNOWN
+    if function in _FILLED or function == "randint":
+        sizes = given[-1] if type(given[-1]) is tuple else tuple(given) if function in _FILLED else (None,)
+        return Sized(sizes) if all(type(one) is int for one in sizes) else UNKNOWN
     if function in _COPIES and len(given) == 1:
         return of_array(given[0])
     return made_by(function, given[0], given[1:])

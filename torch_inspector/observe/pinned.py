@@ -10,16 +10,19 @@ import ast
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from torch_inspector.facts import PinFact, Place, TensorFact
-from torch_inspector.observe import private
+from torch_inspector.observe import kinds, private
 from torch_inspector.observe.growth import growth
 from torch_inspector.observe.heap.storages import exact, memory_of_tensor
 from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.place import CodeFile
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.namespace import Names
 
 # Times that the storage must be larger than what is shown of it, and bytes below which it is not worth a look.
 _TIMES, _LEAST = 10, 64 << 10
@@ -28,23 +31,30 @@ _MOST = 16
 _ANY_LINE = 1 << 31
 
 
-def pins(tensors: Iterable[tuple[str, torch.Tensor]], facts: Iterable[TensorFact]) -> tuple[PinFact, ...]:
+def pins(names: Names, facts: Iterable[TensorFact]) -> tuple[PinFact, ...]:
     """One fact per storage of which named views show a small part and which nothing else holds.
 
     Args:
-        tensors: What the walk of the variables found.
+        names: What the walk of the variables found.
         facts: What was said of it.
     """
     small = {fact.path for fact in facts if _is_small(fact)}
     if not small or private.storage_use_count is None or not exact():
         return ()
     shared: dict[int, list[tuple[str, torch.Tensor]]] = {}
-    for path, tensor in tensors:
+    for path, tensor in names.tensors:
         memory = memory_of_tensor(tensor) if path in small else None
         if memory is not None and memory.own and memory.nbytes >= _LEAST:
             shared.setdefault(memory.address, []).append((path, tensor))
     found = (_pin(views) for views in list(shared.values())[:_MOST])
-    return tuple(fact for fact in found if fact is not None)
+    entries = _entries(names)
+    return tuple(fact._replace(mapping=fact.paths[0] in entries) for fact in found if fact is not None)
+
+
+def _entries(names: Names) -> set[str]:
+    """Paths of tensors in dictionaries."""
+    mappings = (group for group in names.groups.values() if kinds.is_a(group.container, dict))
+    return {path for group in mappings for path, _ in group.tensors}
 
 
 def _is_small(fact: TensorFact) -> bool:
@@ -64,11 +74,16 @@ def _pin(views: list[tuple[str, torch.Tensor]]) -> PinFact | None:
 
 
 def _alone(tensors: list[Any], storage: int) -> bool:
-    """True if these views are all that shares the storage, besides the tensor that they are views of."""
+    """True if these views are all that shares the storage, besides the tensor that they are views of.
+
+    `x[:, -1].detach()` is a view of no tensor any more, and shares the storage all the same.
+    """
     bases = {id(base): base for tensor in tensors if (base := tensor._base) is not None}
     count = private.storage_use_count
-    if len(bases) != 1 or count is None:
+    if count is None or len(bases) > 1:
         return False
+    if not bases:
+        return int(count(storage)) - len(tensors) == _usual_without_base()
     (base,) = bases.values()
     bases.clear()
     usual = _usual()
@@ -83,14 +98,27 @@ def _usual() -> tuple[int, int]:
     return (int(count(storage[0])) - 1 if storage is not None and count is not None else -1), _references(base)
 
 
+@lru_cache(maxsize=1)
+def _usual_without_base() -> int:
+    """References to the storage besides the view, of a view that alone holds it."""
+    view = torch.empty(2, device="cpu")[:1].detach()
+    storage, count = private.storage_of(view), private.storage_use_count
+    return int(count(storage[0])) - 1 if storage is not None and count is not None else -1
+
+
 def _references(base: Any) -> int:
     return sys.getrefcount(base)
 
 
-def with_lines(facts: tuple[PinFact, ...], file: CodeFile) -> tuple[PinFact, ...]:
-    """The same with the line of the cell that made each view, without what a loop over a tensor has left behind."""
-    passing = _loop_variables(file)
-    return tuple(_with_line(fact, file) for fact in facts if not passing.issuperset(fact.paths))
+def with_lines(facts: tuple[PinFact, ...], files: list[CodeFile]) -> tuple[PinFact, ...]:
+    """The same with the line that made each view, without what a loop over a tensor has left behind.
+
+    Args:
+        facts: Views of which nothing else keeps the storage.
+        files: Code to search, the cell's own first: what kept it besides may have gone in a later cell.
+    """
+    passing = _loop_variables(files[0])
+    return tuple(_with_line(fact, files) for fact in facts if not passing.issuperset(fact.paths))
 
 
 def _loop_variables(file: CodeFile) -> set[str]:
@@ -99,13 +127,19 @@ def _loop_variables(file: CodeFile) -> set[str]:
     return {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
 
 
-def _with_line(fact: PinFact, file: CodeFile) -> PinFact:
-    if file.tree is None:
-        return fact
-    path = fact.paths[0]
-    line = assignment_line(file.tree, path, _ANY_LINE)
-    if line is None:
-        owner = path.rpartition("[")[0] or path
-        grown = growth(file.tree, owner)
-        line = grown.line if grown is not None else assignment_line(file.tree, owner, _ANY_LINE)
-    return fact if line is None else fact._replace(made_at=Place(file.cell, line + file.offset))
+def _with_line(fact: PinFact, files: list[CodeFile]) -> PinFact:
+    for file in files:
+        line = _line(file.tree, fact.paths[0]) if file.tree is not None else None
+        if line is not None:
+            return fact._replace(made_at=Place(file.cell, line + file.offset))
+    return fact
+
+
+def _line(tree: ast.Module, path: str) -> int | None:
+    """The line that gives the view its name, or puts it into its container, or that container into another."""
+    line = assignment_line(tree, path, _ANY_LINE)
+    while line is None and path.endswith("]"):
+        path = path.rpartition("[")[0]
+        grown = growth(tree, path)
+        line = grown.line if grown is not None else assignment_line(tree, path, _ANY_LINE)
+    return line

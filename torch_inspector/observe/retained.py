@@ -12,12 +12,13 @@ import torch
 from torch_inspector.facts import GraphFact, Place
 from torch_inspector.observe import layers, private
 from torch_inspector.observe.graph import GraphReader, chain_of, pass_count
-from torch_inspector.observe.growth import Growth, growth, remedy
+from torch_inspector.observe.growth import Growth, growth, remedy, rows_detached
 from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.patterns import kept_patterns
+from torch_inspector.observe.tensors_needed import needs_tensors
 
 if TYPE_CHECKING:
-    from torch_inspector.observe.namespace import Names
+    from torch_inspector.observe.namespace import Group, Names
     from torch_inspector.observe.place import CodeFile
 
 # Groups of tensors with history that are looked at, the newest first.
@@ -38,6 +39,8 @@ class _Kept:
     nested: bool = False
     """True if they sit in elements of the container: `log[3]['loss']`."""
     tensors: list[torch.Tensor] = field(default_factory=list)
+    rows: bool = True
+    """True if these elements are dictionaries with nothing but tensors in them."""
 
     def newest(self) -> int:
         return max(self.numbers())
@@ -52,15 +55,21 @@ def _kept(names: Names) -> list[_Kept]:
     grouped: set[int] = set()
     for group in names.groups.values():
         path = _NUMBERED.sub("[*]", group.path)
-        short = path.split("[*]")[0]
+        short, row = path.split("[*]")[0], path.endswith("[*]") and _is_row(group)
         for _, tensor in group.tensors:
             grouped.add(id(tensor))
             if tensor.grad_fn is not None:
-                kept.setdefault(path, _Kept(short, container=True, nested=path != short)).tensors.append(tensor)
+                one = kept.setdefault(path, _Kept(short, container=True, nested=path != short))
+                one.tensors.append(tensor)
+                one.rows = one.rows and row
     for path, tensor in names.tensors:
         if id(tensor) not in grouped and tensor.grad_fn is not None:
             kept.setdefault(path, _Kept(path, container=False)).tensors.append(tensor)
     return list(kept.values())
+
+
+def _is_row(group: Group) -> bool:
+    return type(group.container) is dict and len(group.container) == len(group.tensors)
 
 
 class RetainedGraphs:
@@ -127,6 +136,7 @@ class RetainedGraphs:
             step_count=steps,
             pass_count=pass_count(walk, chain.parts, chain.links) if chain else pass_count(walk, own),
             nested=kept.nested,
+            rows=kept.nested and kept.rows,
             patterns=kept_patterns(walk) if max(own) >= since else (),
         )
 
@@ -172,8 +182,12 @@ def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
     if not found:
         return fact
     _, best, file = max(found, key=lambda each: each[0])
-    text = "" if fact.nested else remedy(best, "item" if fact.scalar else "detach")
+    trees = [one.tree for one in (*files[:1], file) if one.tree is not None]
+    number = fact.scalar and not any(needs_tensors(tree, best) for tree in trees)
+    text = "" if fact.nested else remedy(best, "item" if number else "detach")
+    text = rows_detached(best) if fact.rows else text
     return fact._replace(
+        as_number=number,
         grown_at=Place(file.cell, best.line + file.offset),
         grown_by=best.kind,
         remedy=text,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch_inspector.facts import ScheduleFact
 from torch_inspector.observe import kinds
 from torch_inspector.observe.groups import groups_of
-from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.naming import from_outside, name_in
 from torch_inspector.observe.planned import planned_turns
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class Schedules:
             place=site.place,
             schedule=recorder.keys.of(schedule),
             kind=kinds.class_name(schedule),
-            name=name_in(user, schedule),
+            name=(name := name_in(user, schedule)),
+            path=from_outside(user, name),
             optimizer=recorder.keys.of(optimizer) if optimizer is not None else 0,
             optimizer_name=name_in(user, optimizer) if optimizer is not None else "",
             first_ever=fields.get("_step_count") == 1 and kinds.fields_of(optimizer).get("_opt_called") is not True,

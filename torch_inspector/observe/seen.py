@@ -12,7 +12,7 @@ from torch_inspector.observe.operands import Names
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.shapes import UNKNOWN, Sized, Unknown, shape_of, together
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.statements import late_at, plain_stores, stores_in
+from torch_inspector.observe.statements import given_around, late_at, plain_stores, stores_in
 
 if TYPE_CHECKING:
     from torch_inspector.observe.expressions import Reading
@@ -23,7 +23,6 @@ class Spot(NamedTuple):
 
     scope: ast.AST
     line: int
-    in_loop: bool
 
 
 @dataclass
@@ -39,9 +38,13 @@ class SeenNames(Names):
     looped: Mapping[str, Any] = field(default_factory=dict)
     """Variables of loops over loaders that are known: their first length is not, and stands as -1."""
     spot: Spot | None = None
+    rows: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the comprehensions around the call that is read, which hide all others of that name."""
 
     def name(self, name: str) -> Any:
         """What a variable stood for."""
+        if name in self.rows:
+            return self.rows[name]
         if name in self.late:
             return Sized(self.before[name]) if name in self.before else self._earlier(name)
         if name in self.first or (name in self.own and name not in self.values and name not in self.given):
@@ -61,7 +64,7 @@ class SeenNames(Names):
 
     def _earlier(self, name: str) -> Any:
         """What the last statement before this one gave a name that is given several values, if that one surely ran."""
-        if self.spot is None or self.spot.in_loop:
+        if self.spot is None or given_around(self.spot.scope, name, self.spot.line):
             return UNKNOWN
         lines = [line for line in stores_in(self.spot.scope).get(name, ()) if line < self.spot.line]
         given = plain_stores(self.spot.scope).get((name, max(lines))) if lines else None

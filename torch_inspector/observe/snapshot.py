@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import Cell, ModuleFact, OptimizerFact, RepeatedFact, Snapshot, TensorFact, UnlistedFact
-from torch_inspector.observe import namespace, pinned, private, unlisted
+from torch_inspector.observe import layers, namespace, pinned, private, unlisted
 from torch_inspector.observe.attributes import Attributes
 from torch_inspector.observe.circles import Circles
 from torch_inspector.observe.described import module_fact, optimizer_fact, still_true, tensor_fact
@@ -147,7 +147,7 @@ class Snapshots:
             ("modules", lambda: self._modules(names, look)),
             ("optimizers", lambda: self._optimizers(names, full=look.full or _only_infers(look))),
             ("tensors", lambda: self._tensors(names, cell, look)),
-            ("pins", lambda: pinned.pins(names.tensors, parts["tensors"])),
+            ("pins", lambda: pinned.pins(names, parts["tensors"])),
             ("graphs", lambda: self._graph_facts(names, look)),
             ("holders", lambda: self._holders(names, look)),
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
@@ -209,12 +209,18 @@ class Snapshots:
 
     def _modules(self, names: namespace.Names, look: Look) -> tuple[ModuleFact, ...]:
         facts = []
+        parts = look.called - {self._keys.of(module) for _, module in names.modules[:_MODULES]}
         for path, module in names.modules[:_MODULES]:
             key = self._keys.of(module)
             with self._failures.guard("module"):
                 full, trained = look.full or key in look.called, key in self._ledger.trained
+                full = full or bool(parts and self._has_any(module, parts))
                 facts.append(module_fact(path, module, key, full=full, trained=trained))
         return tuple(facts)
+
+    def _has_any(self, module: Any, parts: frozenset[int]) -> bool:
+        """True if some of these are below a module, whose own methods may have called them."""
+        return any(self._keys.known(one) in parts for _, one in layers.walk_modules(module))
 
     def _optimizers(self, names: namespace.Names, *, full: bool) -> tuple[OptimizerFact, ...]:
         facts = []

@@ -61,6 +61,37 @@ def loops_in(scope: ast.AST) -> tuple[ast.For, ...]:
 
 
 @lru_cache(maxsize=64)
+def runs_in(scope: ast.AST) -> tuple[tuple[ast.Name, ast.expr], ...]:
+    """Variables of loops of a scope, with what they go through."""
+    return tuple((one.target, one.iter) for one in loops_in(scope) if isinstance(one.target, ast.Name))
+
+
+@lru_cache(maxsize=64)
+def comprehended_in(scope: ast.AST) -> dict[int, list[tuple[ast.Name, ast.expr]]]:
+    """The same of the comprehensions around calls of a scope, by identity of the call."""
+    found: dict[int, list[tuple[ast.Name, ast.expr]]] = {}
+    wholes = (one for one in own_expressions(scope) if isinstance(one, ast.ListComp | ast.SetComp | ast.GeneratorExp))
+    for whole in wholes:
+        heads = [(one.target, one.iter) for one in whole.generators if isinstance(one.target, ast.Name)]
+        for call in ast.walk(whole):
+            if isinstance(call, ast.Call):
+                found.setdefault(id(call), []).extend(heads)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _loop_spans(scope: ast.AST) -> tuple[tuple[int, int], ...]:
+    loops = [node for node in own_expressions(scope) if isinstance(node, ast.For | ast.AsyncFor | ast.While)]
+    return tuple((one.lineno, one.end_lineno or one.lineno) for one in loops)
+
+
+def given_around(scope: ast.AST, name: str, line: int) -> bool:
+    """True if a loop around a line gives a name a value: which of them it has there, the text does not tell."""
+    around = [span for span in _loop_spans(scope) if span[0] <= line <= span[1]]
+    return any(first <= store <= last for first, last in around for store in stores_in(scope).get(name, ()))
+
+
+@lru_cache(maxsize=64)
 def _statements_in_loops(scope: ast.AST) -> frozenset[int]:
     loops = [node for node in own_expressions(scope) if isinstance(node, ast.For | ast.While)]
     return frozenset(id(inner) for loop in loops for inner in ast.walk(loop) if isinstance(inner, ast.stmt))

@@ -19,6 +19,7 @@ from torch_inspector.facts import AliasFact, LoadFact, Place
 from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.history import module_tensors
 from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.optimizer_states import OptimizerStates
 from torch_inspector.observe.standing import Standing, standing
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -68,7 +69,8 @@ class StateWatch:
         self._by_dict: dict[int, tuple[weakref.ref[Any], _Taken]] = {}
         self._latest: dict[int, _Taken] = {}
         self.loads: list[LoadFact] = []
-        self.patches = (Patch(torch.nn.Module, "state_dict", self._wrap_state),)
+        own = OptimizerStates(lambda: self._recorder, self._all_steps, self._note_of_optimizer)
+        self.patches = (Patch(torch.nn.Module, "state_dict", self._wrap_state), *own.patches)
 
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
@@ -78,6 +80,10 @@ class StateWatch:
         """Records no more."""
         self._steps = self._all_steps()
         self._recorder = None
+
+    def _note_of_optimizer(self, load: LoadFact) -> None:
+        if self.notes_loads():
+            self.loads.append(load)
 
     def _all_steps(self) -> int:
         sites = list(self._recorder.sites.values()) if self._recorder is not None else []
@@ -178,7 +184,7 @@ class StateWatch:
                 module=recorder.keys.of(module),
                 kind=kinds.class_name(module),
                 name=name_in(user, module),
-                state=name_in(user, state),
+                state=name_in(user, state) or (given_text(recorder, user) if user is not None else ""),
                 strict=strict,
                 state_count=dict.__len__(state),
                 missing=tuple(missing),
@@ -254,6 +260,21 @@ def _keys_of(result: Any) -> Iterator[list[str]]:
 def _standing(recorder: Recorder, frame: FrameType) -> Standing | None:
     file = recorder.places.file_of(frame)
     return standing(file.tree, frame.f_lineno) if file is not None and file.tree is not None else None
+
+
+def given_text(recorder: Recorder, frame: FrameType) -> str:
+    """What a load was given, as written: `checkpoint["model"]`; empty for anything that is computed."""
+    file = recorder.places.file_of(frame)
+    for node in ast.walk(file.tree) if file is not None and file.tree is not None else ():
+        if isinstance(node, ast.Call) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
+            loads = isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict"
+            if loads and node.args and isinstance(node.args[0], ast.Subscript | ast.Attribute):
+                return "" if _computes(node.args[0]) else ast.unparse(node.args[0])
+    return ""
+
+
+def _computes(expression: ast.expr) -> bool:
+    return any(isinstance(node, ast.Call | ast.Await | ast.NamedExpr) for node in ast.walk(expression))
 
 
 def _is_alone(recorder: Recorder, frame: FrameType) -> bool:

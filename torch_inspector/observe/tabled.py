@@ -17,6 +17,7 @@ _LEAST_NBYTES, _TIMES = 1 << 20, 8
 _REDUCES = frozenset(["sum", "mean", "norm", "amax", "amin", "max", "min", "logsumexp", "prod"])
 _ELEMENTWISE = frozenset(["pow", "abs", "square", "sqrt", "exp", "log", "tanh", "sigmoid", "relu", "neg", "clamp"])
 _MEETS = {ast.Sub: "Sub", ast.Add: "Add", ast.Mult: "Mul", ast.Div: "Div"}
+_SIGNS = {"sub": ast.Sub, "add": ast.Add, "mul": ast.Mult, "multiply": ast.Mult, "div": ast.Div}
 _FLOAT_NBYTES = 4
 # Operations between the meeting and the reduction.
 _WAY = 12
@@ -78,7 +79,17 @@ def _meeting(scope: Scope, node: ast.expr, whole: ast.AST) -> tuple[ast.BinOp | 
         if inner is None:
             break
         node = inner
+    node = _as_operation(node)
     return (node, scope) if isinstance(node, ast.BinOp) and type(node.op) in _MEETS else (None, scope)
+
+
+def _as_operation(node: ast.expr) -> ast.expr:
+    """`a * b` for `torch.mul(a, b)` and `a.mul(b)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return node
+    sign = _SIGNS.get(node.func.attr)
+    sides = node.args if dotted(node.func.value) == "torch" else [node.func.value, *node.args]
+    return ast.BinOp(sides[0], sign(), sides[1]) if sign is not None and len(sides) == 2 else node  # noqa: PLR2004
 
 
 def _is_read_there(scope: Scope, name: str, whole: ast.AST) -> bool:

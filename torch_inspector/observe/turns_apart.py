@@ -88,7 +88,7 @@ def _given(parts: list[ast.AST]) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _reads_place(parts: list[ast.AST]) -> bool:
-    """True if the loop writes to `d[i, j]` and reads `d[i, k]`, or adds to one and the same place."""
+    """True if the loop writes to `d[i, j]` and reads `d[i, k]`, or has one place for what several turns read there."""
     stored = [one for one in parts if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)]
     owners, texts = {ast.unparse(indexed(one)[0]) for one in stored}, {ast.unparse(one) for one in stored}
     read = [one for one in parts if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Load)]
@@ -98,8 +98,24 @@ def _reads_place(parts: list[ast.AST]) -> bool:
         if not _within(one, stored)
     ):
         return True
-    fixed = {ast.unparse(one) for one in stored if not _names_in(one.slice)}
+    counters = _counters(parts)
+    fixed = {ast.unparse(one) for one in stored if not _places(one) & counters}
     return any(ast.unparse(one) in fixed for one in read)
+
+
+def _places(part: ast.Subscript) -> set[str]:
+    return {name for index in indexed(part)[1] for name in _names_in(index)}
+
+
+def _counters(parts: list[ast.AST]) -> set[str]:
+    """Variables that have another value in each turn: of `range` and `enumerate`; values of a tensor come again."""
+    found: set[str] = set()
+    for one in parts:
+        if isinstance(one, ast.For | ast.comprehension) and isinstance(one.iter, ast.Call):
+            target = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else one.target
+            counts = dotted(one.iter.func).rpartition(".")[2] in ("range", "trange", "enumerate")
+            found |= _names_in(target) if counts else set()
+    return found
 
 
 def _within(part: ast.Subscript, stored: list[ast.Subscript]) -> bool:

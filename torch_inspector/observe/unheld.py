@@ -17,6 +17,7 @@ from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.groups import held_by
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.namespace import Names, hidden, walk_names
+from torch_inspector.observe.naming import outer_name
 from torch_inspector.observe.sampled import Values, some_values
 from torch_inspector.observe.unlisted import unlisted_facts
 
@@ -220,6 +221,11 @@ class _Roots:
         return next((fact for fact in self._facts if fact.trainable_keys & keys), None)
 
 
+def _outside(frame: FrameType, name: str, value: Any) -> str:
+    """What the notebook calls an object that a method calls `self`."""
+    return (outer_name(frame, value) if name == "self" else "") or name
+
+
 def _owners(module: Any, keys: frozenset[int]) -> Iterator[Any]:
     """The module itself and the layers in it that own some parameters."""
     yield module
@@ -251,7 +257,9 @@ def _names_around(recorder: Recorder, frame: FrameType) -> Iterator[Names]:
         if here is None:
             return
         with locals_of(here) as values:
-            variables = [(name, value) for name, value in list(values.items()) if not hidden(name)]
+            variables = [
+                (_outside(here, name, value), value) for name, value in list(values.items()) if not hidden(name)
+            ]
         yield walk_names(variables, thread_time() + _SEARCH_S, sampling=True)
         if here.f_code.co_name != "<module>" and here.f_back is None:
             return

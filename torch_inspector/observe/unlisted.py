@@ -89,7 +89,8 @@ def facts_of(
             if fact is not None and not borrowed(strangers):
                 elsewhere = any(not named.get(key, path).startswith(path) for key in strangers)
                 kind = kinds.class_name(one)
-                yield fact._replace(kind=kind, attribute=attribute, container=container, named_elsewhere=elsewhere)
+                fact = fact._replace(kind=kind, attribute=attribute, container=container, named_elsewhere=elsewhere)
+                yield _with_inner(fact, kinds.fields_of(one).get(attribute))
 
 
 def is_torch(kind: type[Any]) -> bool:
@@ -113,6 +114,18 @@ def _layers_in(sort: str, value: Any, depth: int = 1) -> Iterator[Any]:
             yield one
         elif depth and type(one) in _SORTS:
             yield from _layers_in(_SORTS[type(one)], one, depth - 1)
+
+
+def _with_inner(fact: UnlistedFact, container: Any) -> UnlistedFact:
+    """The same with the containers in it, if it holds nothing else."""
+    parts = sorts.elements(_SORTS[type(container)], container, _ELEMENTS) if type(container) in _SORTS else []
+    plain = {type(part) for part in parts}
+    if len(plain) != 1 or not plain <= _SORTS.keys():
+        return fact
+    inside = (one for part in parts for one in sorts.elements(_SORTS[type(part)], part, _ELEMENTS))
+    if not all(kinds.is_a(one, torch.nn.Module) for one in inside):
+        return fact
+    return fact._replace(inner=kinds.class_name(parts[0]), inner_count=len(parts))
 
 
 def _fact(owner: str, strangers: dict[int, Any], held: frozenset[int]) -> UnlistedFact | None:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Shape
+from torch_inspector.observe.certain import certain
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.lengths import is_range, range_length
@@ -29,6 +30,7 @@ _PLAIN = _BUILTINS | frozenset(["abs", "float", "int", "bool", "round", "pow", "
 _TORCHS = frozenset(["torch", "F", "functional", "math", "np", "numpy"])
 _METHODS = frozenset(dir(torch.Tensor)) | {"append"}
 _NOT_FOR_ALL = re.compile(r"rand|multinomial|bernoulli|normal|seed|backward|grad|hook|save|load|sleep|step|optim")
+_VIEWS = frozenset(["view", "reshape", "flatten", "ravel", "detach", "cpu", "squeeze"])
 # Rows of more numbers keep torch busy; so do tensors that each turn needs whole.
 _ROW, _WHOLE = 256, 4_096
 # Whether they come to all elements, or in which order, may matter; and who shows elements must visit them.
@@ -46,6 +48,8 @@ class _Visit(NamedTuple):
     times: int
     """0 where it only takes part, in long rows."""
     stored: bool = False
+    text: str = ""
+    """The part as written: the same one in another branch is the same element."""
     shifted: bool = False
     """True if the index is not the loop's own but one beside it: `x[i - 1]`."""
 
@@ -58,8 +62,17 @@ def visits(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
         found = _visited(scope, node)
         if found:
             names = tuple(dict.fromkeys(one.name for one in found))
-            sizes, said = ((sum(one.times for one in found),),), _at_once(node, found[0])
-            yield scope.fact("visits", node, statement, names=names, shapes=sizes, detail=said)
+            yield scope.fact(
+                "visits", node, statement, names=names, shapes=_counts(node, found), detail=_at_once(node, found[0])
+            )
+
+
+def _counts(loop: Loop, found: list[_Visit]) -> tuple[Shape, ...]:
+    """Elements that are visited at most, each once in a turn; and for certain, where that is less."""
+    each = {one.text: one.times for one in found}
+    always = certain(loop)
+    most, least = sum(each.values()), sum(times for text, times in each.items() if text in always)
+    return ((most,), (least,)) if least < most else ((most,),)
 
 
 def _by_builtin(scope: Scope, call: ast.Call, statement: ast.stmt) -> Iterator[ExpressionFact]:
@@ -78,12 +91,17 @@ def _around(scope: Scope, node: ast.AST) -> list[ast.For]:
 def _visited(scope: Scope, loop: Loop) -> list[_Visit]:
     """Tensors whose elements or short rows a loop visits, if that is all it does, and in any order."""
     parts, found = list(own_expressions(loop)), list[_Visit]()
-    if not _is_simple(scope, parts) or not _collect(scope, loop, {}, found):
+    if not _is_simple(scope, [loop, *parts]) or not _collect(scope, loop, {}, found):
         return []
-    stored = {one.name for one in found if one.stored}
-    if any(one.shifted and one.name in stored for one in found) or not any(one.times for one in found):
+    if any(map(_reads_beside, found, [found] * len(found))) or not any(one.times for one in found):
         return []
     return sorted(found, key=lambda one: one.stored)
+
+
+def _reads_beside(one: _Visit, found: list[_Visit]) -> bool:
+    """True for `x[i - 1]` beside `x[i] = …`; where one place is stored in each turn, any index is as good."""
+    others = [other for other in found if other.name == one.name]
+    return one.shifted and any(other.stored for other in others) and len({other.text for other in others}) > 1
 
 
 def _collect(scope: Scope, node: ast.AST, turns: dict[str, int], found: list[_Visit]) -> bool:
@@ -112,7 +130,7 @@ def _collect(scope: Scope, node: ast.AST, turns: dict[str, int], found: list[_Vi
 
 def _visit(name: str, shape: Shape, turns: dict[str, int]) -> _Visit:
     """A tensor that a loop itself goes through."""
-    return _Visit(name, prod(turns.values()) if prod(shape[1:]) <= _ROW else 0)
+    return _Visit(name, prod(turns.values()) if prod(shape[1:]) <= _ROW else 0, text=name)
 
 
 def _is_simple(scope: Scope, parts: list[ast.AST]) -> bool:
@@ -151,15 +169,21 @@ def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, i
         return ({target.id: count} if count and isinstance(target, ast.Name) else {}), {}
     else:
         given = [source]
-    shapes = {ast.unparse(one): shape for one in given if (shape := _shape(scope, one))}
+    shapes = {ast.unparse(_viewed(one)): shape for one in given if (shape := _shape(scope, one))}
     names = [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
     counts = [shape[0] for shape in shapes.values()]
     return ({name: min(counts) for name in names[:1]} if counts and min(counts) > 0 else {}), shapes
 
 
 def _shape(scope: Scope, expression: ast.expr) -> Shape | None:
-    value = scope.names.value(expression) if dotted(expression) else UNKNOWN
+    value = scope.names.value(expression) if dotted(_viewed(expression)) else UNKNOWN
     return shape_of(value) if tensor_or_shape(value) else None
+
+
+def _viewed(expression: ast.expr) -> ast.expr:
+    """`x` for `x.view(-1)`."""
+    plain = isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute)
+    return expression.func.value if plain and expression.func.attr in _VIEWS else expression  # type: ignore[attr-defined]
 
 
 def _element(scope: Scope, part: ast.Subscript, turns: dict[str, int]) -> _Visit | None:
@@ -167,13 +191,14 @@ def _element(scope: Scope, part: ast.Subscript, turns: dict[str, int]) -> _Visit
     owner, indices = indexed(part)
     shape = _shape(scope, owner)
     used = {one.id for index in indices for one in ast.walk(index) if isinstance(one, ast.Name)}
-    if not shape or len(indices) > len(shape) or not used or not used <= set(turns):
+    fixed = {name for name in used - set(turns) if type(scope.names.value(ast.Name(name, ast.Load()))) is int}
+    if not shape or len(indices) > len(shape) or not used - fixed or not used - fixed <= set(turns):
         return None
     if any(isinstance(one, ast.Slice | ast.Call | ast.Compare | ast.Subscript) for one in indices):
         return None
     shifted = any(not isinstance(one, ast.Name | ast.Constant) for one in indices)
     times = prod(turns.values()) if prod(shape[len(indices) :]) <= _ROW else 0
-    return _Visit(ast.unparse(owner), times, isinstance(part.ctx, ast.Store), shifted)
+    return _Visit(ast.unparse(owner), times, isinstance(part.ctx, ast.Store), ast.unparse(part), shifted)
 
 
 def _gone_through(scope: Scope, call: ast.Call, turns: dict[str, int]) -> _Visit | None:
@@ -186,7 +211,7 @@ def _gone_through(scope: Scope, call: ast.Call, turns: dict[str, int]) -> _Visit
     shape = _shape(scope, owner)
     if not shape or len(shape) != len(indices) + 1 or any(not isinstance(one, ast.Name) for one in indices):
         return None
-    return _Visit(ast.unparse(owner), shape[-1] * prod(turns.values()))
+    return _Visit(ast.unparse(owner), shape[-1] * prod(turns.values()), text=ast.unparse(call))
 
 
 def _at_once(loop: Loop, visit: _Visit) -> str:

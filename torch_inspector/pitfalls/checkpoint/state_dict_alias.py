@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import AliasFact, CallFact, LoadFact, Run
+from torch_inspector.facts import AliasFact, CallFact, ExpressionFact, LoadFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -21,7 +21,7 @@ _SEVERAL = 2
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds kept state dicts that later steps have changed, and loads that give a model its own weights."""
+    """Finds kept state dicts, or models, that later steps have changed, and loads that give a model its own weights."""
     known = {(one.path, one.key, one.count) for one in run.before.aliases if one.moved}
     for one in run.after.aliases:
         if one.moved and (one.path, one.key, one.count) not in known and _is_kept(run, one):
@@ -29,6 +29,9 @@ def check(run: Run) -> Iterator[Finding]:
     for load in run.trace.loads:
         if load.itself:
             yield _is_itself(run, load)
+    for fact in run.expressions("second-name"):
+        if run.trace.count("step") >= _SEVERAL:
+            yield _is_second_name(fact)
 
 
 def _is_kept(run: Run, one: AliasFact) -> bool:
@@ -75,19 +78,35 @@ def _follows(one: AliasFact) -> Finding:
     )
 
 
+def _is_second_name(fact: ExpressionFact) -> Finding:
+    kept, model = fact.names
+    what = (
+        f"the parameters of `{model}` themselves" if fact.text.startswith(("dict(", "list(")) else f"`{model}` itself"
+    )
+    return Finding(
+        message=f"`{kept}` is given {what}, no copy: the steps of later turns of the loop change it as well.",
+        subject=kept,
+        fix=f"{fact.detail}  # what is kept then stays as it is",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=(Evidence("kept", fact.text),),
+    )
+
+
 def _is_itself(run: Run, load: LoadFact) -> Finding:
-    model = run.module_path(load.module) or load.name or load.kind
+    model = run.module_path(load.module) or run.optimizer_path(load.module) or load.name or load.kind
+    nothing = "leaves its moments as they are" if load.of_optimizer else "changes nothing"
     state = f"`{load.state}`" if load.state else "the state dict"
     return Finding(
-        message=f"Loading {state} into `{model}` changes nothing: it is no copy and followed the training.",
+        message=f"Loading {state} into `{model}` {nothing}: it is no copy and followed the training.",
         subject=load.state or model,
         fix=f"copy.deepcopy({model}.state_dict())  # when it is kept",
         line=load.place.line,
         cell=load.place.cell,
-        severity="error",
+        severity="warning" if load.of_optimizer else "error",
         evidence=(
             Evidence("model", f"{model} ({load.kind})"),
             Evidence("keys", load.state_count, "count"),
-            Evidence("memory", "that of the model's own parameters"),
+            Evidence("memory", f"that of the {'optimizer' if load.of_optimizer else 'model'}'s own tensors"),
         ),
     )

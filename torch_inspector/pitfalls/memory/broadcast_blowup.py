@@ -84,7 +84,8 @@ def _fix(pattern: PatternFact) -> str:
     how = pattern.operands[0] if pattern.operands else ""
     meeting = pattern.nodes[-1] if pattern.nodes else ""
     if meeting.startswith("Mul") and how == "sum" and len(pattern.nodes) == 2:  # noqa: PLR2004  (product, then sum)
-        return "a product that is summed is a matrix product: a @ b.T, or torch.einsum"
+        cosine = "F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T"
+        return f"a product that is summed is a matrix product: a @ b.T, or torch.einsum; for cosines {cosine}"
     if meeting.startswith("Sub") and how in ("sum", "norm"):
         return "torch.cdist(a, b) gives distances of all pairs without it (its square, p=1 for absolute differences)"
     return "go through one operand in parts (for part in a.split(64)) and torch.cat the results"

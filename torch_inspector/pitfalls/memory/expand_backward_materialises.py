@@ -18,7 +18,12 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds expands that repeat a tensor many times over, of which an operation with a small result was the reader."""
     seen: set[tuple[Shape, ...]] = set()
     for backward in run.trace.patterned:
-        for pattern in backward.witness.patterns if backward.witness else ():
+        patterns = backward.witness.patterns if backward.witness else ()
+        # A table that both operands were expanded to is told of as such.
+        tables = {one.shapes[0] for one in patterns if one.name == "blown-up" and one.shapes}
+        for pattern in patterns:
+            if pattern.shapes[:1] and pattern.shapes[0] in tables:
+                continue
             is_large = pattern.name == "expanded" and pattern.nbytes >= max(run.min_nbytes, 1)
             if is_large and len(pattern.shapes) == _SHAPES and pattern.shapes not in seen:
                 seen.add(pattern.shapes)

@@ -93,7 +93,7 @@ def _what(graph: GraphFact) -> str:
     things = "losses" if graph.scalar else "tensors"
     if graph.container and graph.tensor_count >= _COLLECTED:
         return f"{graph.tensor_count} {things} with their history"
-    if graph.sum_length >= _COLLECTED:
+    if graph.sum_length >= _COLLECTED and not (graph.grown_by == "carried" and graph.differentiated):
         return f"the history of {'' if graph.complete else 'at least '}{graph.sum_length} additions"
     if graph.differentiated:
         return f"a history that reaches over {graph.step_count - 1} backward calls"
@@ -103,7 +103,9 @@ def _what(graph: GraphFact) -> str:
 def _activations(graph: GraphFact) -> str:
     at_least = "" if graph.complete else "at least "
     size = size_text(graph.saved_nbytes)
-    return f"`{graph.path}` keeps {_what(graph)}: {at_least}{size} of activations wait for a backward call."
+    # Backward calls with `retain_graph` have come by, and left them there.
+    wait = "stay alive" if graph.differentiated and not graph.container else "wait for a backward call"
+    return f"`{graph.path}` keeps {_what(graph)}: {at_least}{size} of activations {wait}."
 
 
 def _nodes_only(graph: GraphFact) -> str:
@@ -116,7 +118,7 @@ def _nodes_only(graph: GraphFact) -> str:
 
 def _advice(graph: GraphFact) -> str:
     """What to do where the line itself does not say how it would read."""
-    read = ".item()" if graph.scalar else ".detach()"
+    read = ".item()" if graph.scalar and graph.as_number else ".detach()"
     each = "each loss" if graph.scalar else "each tensor"
     return f"call {read} on {each} before it goes into {graph.path}"
 

@@ -97,7 +97,7 @@ def _finding(run: Run, hook: HookFact, why: str, *, hint: bool) -> Finding:
             f"{hook.new_count} there in this cell, {size_text(hook.nbytes)} are held now, and {why}."
         ),
         subject=hook.path if hook.named else hook.layer,
-        fix=f"{hook.handle or 'handle'}.remove()  # or keep one per layer: {_stem(hook)}[name] = output.detach()",
+        fix=_fix(hook),
         line=call.place.line if call else None,
         cell=call.place.cell if call else None,
         severity="hint" if hint else "",
@@ -116,5 +116,9 @@ def _more(hook: HookFact) -> str:
     return f" and {others} more" if others > 0 else ""
 
 
-def _stem(hook: HookFact) -> str:
-    return hook.path if hook.named else "kept"
+def _fix(hook: HookFact) -> str:
+    remove = f"{hook.handle or 'handle'}.remove()"
+    given = "" if hook.handle else ", where handle is what registering the hook gave back"
+    if hook.mapping and hook.named:
+        return f"{remove}  # or keep one per layer: {hook.path}[name] = output.detach()"
+    return f"{remove}  # as soon as it is not needed any more{given}"

@@ -35,7 +35,7 @@ def _finding(owner: str, pins: list[PinFact]) -> Finding:
     return Finding(
         message=f"{_what(paths, owner)} {size_text(shown)} and {keeps} {size_text(held)} alive.",
         subject=subject,
-        fix=f"{_cloned(paths, owner)}  # copies what is shown, lets go of the rest",
+        fix=f"{_cloned(paths, owner, mapping=pins[0].mapping)}  # copies what is shown, lets go of the rest",
         line=place.line if place is not None else None,
         cell=place.cell if place is not None else None,
         severity="warning" if held >= _LARGE_NBYTES else "",
@@ -56,9 +56,11 @@ def _what(paths: list[str], owner: str) -> str:
     return f"{len(paths)} views in `{owner}` show"
 
 
-def _cloned(paths: list[str], owner: str) -> str:
+def _cloned(paths: list[str], owner: str, *, mapping: bool) -> str:
     if len(paths) == 1:
         return f"{paths[0]} = {paths[0]}.clone()"
+    if mapping:
+        return f"{owner} = {{key: view.clone() for key, view in {owner}.items()}}"
     return f"{owner} = [view.clone() for view in {owner}]"
 
 

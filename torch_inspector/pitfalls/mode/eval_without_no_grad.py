@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, Place, Run, only_reads_outputs
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 # Below this the graph of one output is not worth more than a hint, whatever the user's own threshold says.
@@ -73,13 +73,13 @@ def _statement(call: ForwardFact, run: Run) -> str:
 def _finding(run: Run, call: ForwardFact) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
     kept = _kept(run)
-    megabytes = _graph_nbytes(call, run) / 2**20
+    size = size_text(_graph_nbytes(call, run))
     mode = "" if call.training else " per call in eval mode"
     held = (
         f"; {', '.join(f'`{path}`' for path in kept[:3])} still hold{'s' if len(kept) == 1 else ''} it" if kept else ""
     )
     return Finding(
-        message=(f"`{name}` recorded a graph of {megabytes:.1f} MB{mode}, and no backward call used it{held}."),
+        message=(f"`{name}` recorded a graph of {size}{mode}, and no backward call used it{held}."),
         subject=kept[0] if kept else name,
         fix=f"with torch.no_grad():\n    {_statement(call, run)}",
         line=call.place.line,

@@ -34,7 +34,7 @@ def _finding(fact: ExpressionFact, turns: int, copied: int, *, warned: bool) -> 
     return Finding(
         message=f"Line {fact.place.line} copies all of `{name}` in each of {turns} turns of the loop{end}.",
         subject=name,
-        fix=f"parts = []  # before the loop\nparts.append({piece})  # in it\n{name} = {fact.detail}  # after it",
+        fix=_fix(fact, name, piece),
         line=fact.place.line,
         cell=fact.place.cell,
         severity="warning" if warned else "",
@@ -43,3 +43,10 @@ def _finding(fact: ExpressionFact, turns: int, copied: int, *, warned: bool) -> 
             *((Evidence("at the end", fact.nbytes, "bytes"), Evidence("copied", copied, "bytes")) if copied else ()),
         ),
     )
+
+
+def _fix(fact: ExpressionFact, name: str, piece: str) -> str:
+    if fact.place.function and name.startswith("self."):
+        joined = fact.detail.replace("(parts", f"({name}", 1)
+        return f"{name} = []  # at first\n{name}.append({piece})  # here\n{joined}  # where all of it is read"
+    return f"parts = []  # before the loop\nparts.append({piece})  # in it\n{name} = {fact.detail}  # after it"

@@ -22,11 +22,13 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _finding(fact: ExpressionFact, count: int) -> Finding:
+    where = "in one call" if fact.place.function else "in all"
+    most = "up to " if len(fact.shapes) > 1 else ""
     shown = ", ".join(f"`{one}`" for one in fact.names[:_SHOWN])
     general = "one call on whole tensors: a * b, x.sum(), x.amax(1), torch.where(…), torch.bincount(…)"
     return Finding(
         message=(
-            f"The loop visits elements or rows of {shown} one by one, {count:,} times in all: "
+            f"The loop visits elements or rows of {shown} one by one, {most}{count:,} times {where}: "
             "each visit makes a small tensor, and one call could do all of them."
         ),
         subject=fact.names[0],

@@ -109,7 +109,7 @@ def _steady(fact: ScheduleFact, _: int, __: int) -> str:
         return ""
     if _fell(fact) > _GAMMA_FELL_RATIO:
         return ""
-    return f"`gamma={gamma:g}` was applied {fact.count} times"
+    return f"`gamma={gamma:g}` is the factor of an epoch, and {fact.count} of them leave nothing to learn with"
 
 
 def _to_the_end(fact: ScheduleFact, epochs: int, batches: int) -> str:
@@ -174,7 +174,7 @@ def _finding(run: Run, fact: ScheduleFact, reason: str) -> Finding:
     change = f" The rate went from {fact.first_rate:g} to {fact.last_rate:g}." if _fell(fact) < _SAME_RATIO else ""
     return Finding(
         message=f"`{name}.step()` ran {fact.count} times, once per batch, but {_joined(fact, reason)}.{change}",
-        subject=name,
+        subject=fact.path or name,
         fix=_fix(run, fact, name),
         line=fact.place.line,
         cell=fact.place.cell,

@@ -42,6 +42,8 @@ def _is_meant_to_learn(fact: UnlistedFact) -> bool:
 def _finding(run: Run, fact: UnlistedFact, *, reached: bool, count: int) -> Finding:
     place, path = fact.place, f"{fact.module}.{fact.attribute}"
     layers = f"{fact.count} layers" if fact.count > 1 else "a layer"
+    layers = f"{fact.inner_count} plain {fact.inner}s in it that hold {layers}" if fact.inner_count > 1 else layers
+    layers += " with parameters" if fact.inner else ""
     seen = "a loss reaches them, but no optimizer does" if reached else "no optimizer will train them"
     return Finding(
         message=(
@@ -68,5 +70,19 @@ def _step_line(run: Run) -> int | None:
 
 
 def _fix(fact: UnlistedFact) -> str:
-    kind = "nn.ModuleDict" if "dict" in fact.container.lower() else "nn.ModuleList"
-    return f"self.{fact.attribute} = {kind}(…)  # instead of a plain {fact.container}"
+    kind = _kind(fact.container)
+    if not fact.inner:
+        return f"self.{fact.attribute} = {kind}(…)  # instead of a plain {fact.container}"
+    return f"self.{fact.attribute} = {kind}({_filled(fact)})  # in place of plain {fact.inner}s in a {fact.container}"
+
+
+def _kind(container: str) -> str:
+    return "nn.ModuleDict" if "dict" in container.lower() else "nn.ModuleList"
+
+
+def _filled(fact: UnlistedFact) -> str:
+    """What the container is given where it holds containers: each of them has to be a module, too."""
+    inner, own = _kind(fact.inner), f"self.{fact.attribute}"
+    if _kind(fact.container) == "nn.ModuleDict":
+        return f"{{key: {inner}(part) for key, part in {own}.items()}}"
+    return f"{inner}(part) for part in {own}"

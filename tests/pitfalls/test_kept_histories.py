@@ -1,0 +1,75 @@
+"""What is said of collections that keep histories: how many, and a line that the rest of the code can live with."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """
+import torch
+from torch import nn
+from collections import defaultdict
+net = nn.Linear(8, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+x = torch.randn(64, 8)
+def step():
+    opt.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    opt.step()
+    return loss
+"""
+
+
+def found(*cells, slug="graph-retained-in-list"):
+    return findings_in(SETUP, *cells, slug=slug, min_bytes=0, fails=False)
+
+
+def test_the_last_of_a_list_counts_though_another_container_has_it():
+    loop = "for _ in range(10):\n    terms = {'a': step(), 'b': 1.0}\n    log['a'].append(terms['a'])"
+    (finding,) = found(f"log = defaultdict(list)\n{loop}")
+    assert "keeps 10 losses" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("later", "read"),
+    [
+        ("", ".item()"),
+        ("print(sum(losses))", ".item()"),
+        ("print([f'{one.item():.3f}' for one in losses])", ".detach()"),
+        ("print(torch.stack(losses).shape)", ".detach()"),
+        ("print(losses[-1].item())", ".detach()"),
+        ("for i, one in enumerate(losses):\n    print(i, one.cpu())", ".detach()"),
+        ("for a in x:\n    print(a.sum())", ".item()"),
+    ],
+)
+def test_what_is_read_as_a_tensor_stays_one(later, read):
+    (finding,) = found(f"losses = [step() for _ in range(6)]\n{later}")
+    assert finding.fix == f"losses = [step(){read} for _ in range(6)]"
+
+
+@pytest.mark.parametrize(
+    ("row", "fix"),
+    [
+        ("{'loss': loss, 'size': torch.tensor(64)}", "rows.append({k: v.detach() for k, v in out.items()})"),
+        ("{'loss': loss, 'size': 64}", "call .item() on each loss before it goes into rows"),
+    ],
+)
+def test_rows_of_tensors_are_detached_as_a_whole(row, fix):
+    (finding,) = found(f"rows = []\nfor _ in range(6):\n    loss = step()\n    out = {row}\n    rows.append(out)")
+    assert finding.fix == fix
+
+
+def test_graphs_that_backward_calls_left_do_not_wait_for_one():
+    carried = (
+        "state = torch.zeros(1, 8)\ncell = nn.Linear(8, 8)\nfor _ in range(8):\n"
+        "    state = torch.add(state, cell(state).tanh())\n    state.sum().backward(retain_graph=True)"
+    )
+    (finding,) = found(carried)
+    assert "reaches over 7 backward calls" in finding.message
+    assert "stay alive" in finding.message
+
+
+def test_small_graphs_are_told_in_small_units():
+    model = "model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Dropout(), nn.Linear(8, 1)).eval()"
+    (finding,) = found(f"{model}\nkept = model(x)", slug="eval-without-no-grad")
+    assert " KB " in finding.message or " B " in finding.message

@@ -1,0 +1,116 @@
+"""A model, or its parameters, that gets a second name as the best so far, in a loop that goes on to train it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torch import nn
+
+from torch_inspector.facts import ExpressionFact
+from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.pairs import own_expressions
+from torch_inspector.observe.source import dotted
+
+# Names for what should stay as it is then.
+_BEST = re.compile(r"best|snap|backup", re.IGNORECASE)
+# Functions that keep what they are given, as it is now.
+_KEEPS = re.compile(r"copy|clone|save|dump|state_dict", re.IGNORECASE)
+_PARAMETERS = {"dict": "named_parameters", "list": "parameters"}
+_Loop = ast.For | ast.While
+
+
+def second_names(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+    """`best_model = model`, `best = dict(model.named_parameters())` under an `if` of a loop."""
+    for kept, model, copied in _kept(node, statement):
+        known = isinstance(node, ast.Call) or _is_model(scope, kept, model)
+        if known and _BEST.search(ast.unparse(kept)) and _is_trained_on(scope, statement, model):
+            names = (ast.unparse(kept), ast.unparse(model))
+            yield scope.fact("second-name", node, statement, names=names, detail=copied)
+
+
+def _kept(node: ast.AST, statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr, str]]:
+    """What keeps it, the model, and how a copy of it is made."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        for target, value in _pairs(node.targets[0], node.value):
+            if dotted(value):
+                yield target, value, f"copy.deepcopy({ast.unparse(value)})"
+    elif isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Call):
+        asked = node.args[0].func
+        wanted = _PARAMETERS.get(dotted(node.func))
+        if isinstance(asked, ast.Attribute) and asked.attr == wanted and (owner := _owner(statement)) is not None:
+            yield owner, asked.value, _copies(wanted, ast.unparse(asked.value))
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        yield from zip(target.elts, value.elts, strict=True)
+    elif not isinstance(target, ast.Tuple):
+        yield target, value
+
+
+def _copies(asked: str, model: str) -> str:
+    if asked == "parameters":
+        return f"[p.detach().clone() for p in {model}.parameters()]"
+    return f"{{n: p.detach().clone() for n, p in {model}.named_parameters()}}"
+
+
+def _owner(statement: ast.stmt) -> ast.expr | None:
+    """`best` of `best = …` and of `best.update(…)`."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        return statement.targets[0]
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    updates = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "update"
+    return call.func.value if updates else None  # type: ignore[union-attr]
+
+
+def _is_model(scope: Scope, kept: ast.expr, model: ast.expr) -> bool:
+    """True for a model that is known, and that the other name still leads to where both are the notebook's."""
+    if scope.function or not isinstance(kept, ast.Name) or not isinstance(model, ast.Name):
+        return is_a(scope.names.value(model), nn.Module)
+    now = scope.reading.names.get(model.id)
+    return is_a(now, nn.Module) and scope.reading.names.get(kept.id) is now
+
+
+def _is_trained_on(scope: Scope, statement: ast.stmt, model: ast.expr) -> bool:
+    """True under an `if` of a loop that keeps the model, and neither ends there nor keeps what it is now."""
+    loops = [one for one in own_expressions(scope.node) if isinstance(one, _Loop) and _holds(one.body, statement)]
+    branches = [one for one in own_expressions(scope.node) if isinstance(one, ast.If) and _holds(one.body, statement)]
+    inner = [one for one in branches if any(_holds(loop.body, one) for loop in loops)]
+    if not inner or any(_is_given(loop, model) for loop in loops) or _is_given_by_methods(scope, model):
+        return False
+    return not any(_ends_or_keeps(one) for branch in inner for part in branch.body for one in ast.walk(part))
+
+
+def _holds(block: list[ast.stmt], statement: ast.stmt) -> bool:
+    return any(inner is statement for one in block for inner in ast.walk(one))
+
+
+def _is_given(loop: ast.AST, model: ast.expr) -> bool:
+    """True if the loop makes the model anew, so that each turn has its own."""
+    name = dotted(model)
+    stored = (one for one in ast.walk(loop) if isinstance(getattr(one, "ctx", None), ast.Store))
+    return any(dotted(one) == name or dotted(one) == name.partition(".")[0] for one in stored)
+
+
+def _is_given_by_methods(scope: Scope, model: ast.expr) -> bool:
+    """True for `self.model` that other functions than `__init__` set, and for a name that a function makes global."""
+    tree = scope.file.tree
+    functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)] if tree is not None else []
+    others = [one for function in functions if function.name != "__init__" for one in ast.walk(function)]
+    if isinstance(model, ast.Attribute):
+        return any(
+            isinstance(one, ast.Attribute) and one.attr == model.attr and isinstance(one.ctx, ast.Store)
+            for one in others
+        )
+    return any(isinstance(one, ast.Global) and dotted(model) in one.names for one in others)
+
+
+def _ends_or_keeps(node: ast.AST) -> bool:
+    if isinstance(node, ast.Break | ast.Return | ast.Raise):
+        return True
+    called = node.func if isinstance(node, ast.Call) else None
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return bool(_KEEPS.search(name))
