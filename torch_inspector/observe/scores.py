@@ -13,6 +13,7 @@ from torch_inspector.observe.lone import lone_softmaxes
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_values
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
+from torch_inspector.observe.weighed import weighed_across
 
 PROBABILITIES = "probabilities-in-nll"
 SIGMOID = "sigmoid-before-logits"
@@ -68,7 +69,7 @@ def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
         yield from _over_batch(walk, name_of)
         yield from _misread(walk, name_of)
         yield from lone_softmaxes(walk)
-        for node in across_samples(walk):
+        for node in (*across_samples(walk), *weighed_across(walk)):
             names, shape = (ATTENTION, type(node).__name__), private.output_shape(node) or ()
             yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, [node]), rivals=len(kinds[names[1]]))
 
