@@ -39,9 +39,13 @@ class SeenNames(Names):
     looped: Mapping[str, Any] = field(default_factory=dict)
     """Variables of loops over loaders that are known: their first length is not, and stands as -1."""
     spot: Spot | None = None
+    turn: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the loop around a call, in one of its turns."""
 
     def name(self, name: str) -> Any:
         """What a variable stood for."""
+        if name in self.turn:
+            return self.turn[name]
         if name in self.late:
             return Sized(self.before[name]) if name in self.before else self._earlier(name)
         if name in self.first or (name in self.own and name not in self.values and name not in self.given):
