@@ -95,3 +95,20 @@ def test_a_formula_of_the_input(residual, loss):
 )
 def test_formulas_that_fit_or_are_meant(residual, loss):
     assert not found(EQUATION.format(residual=residual, loss=loss))
+
+
+USED = """
+def cost(x, wanted):
+    value = flat(x)
+    gap = {gap}
+    return ((wanted - value) ** 2).mean() + 0 * gap.sum()
+loss = cost(steps[0], seen[0])
+loss.backward()"""
+
+
+@pytest.mark.parametrize(
+    ("gap", "fix"), [("wanted + 1", "wanted.unsqueeze(1)  # in place of wanted"), ("value", "wanted = ")]
+)
+def test_the_fix_leaves_other_uses_as_they_are(gap, fix):
+    (finding,) = found(USED.format(gap=gap))
+    assert finding.fix.startswith(fix)

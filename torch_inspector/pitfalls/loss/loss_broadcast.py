@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from math import prod
 
@@ -19,10 +20,10 @@ def check(run: Run) -> Iterator[Finding]:
         pattern = next((p for p in patterns if p.name == "stretched-operands"), None)
         if pattern is not None and len(pattern.shapes) > 2 and backward.made_at not in seen:  # noqa: PLR2004
             seen.add(backward.made_at)
-            yield _finding(backward, pattern)
+            yield _finding(run, backward, pattern)
 
 
-def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
+def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     result, first, second = pattern.shapes[:3]
     loss = f"`{backward.root}`" if backward.root else "the loss"
     other = pattern.operands[0] if pattern.operands else ""
@@ -38,7 +39,7 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
             f"{_more(result, first)}, {_harm(result, first, product=product)}."
         ),
         subject=backward.root,
-        fix=_fix(other, first, second) if second != result else _fix_of_target(other),
+        fix=_fix(run, other, first, second) if second != result else _fix_of_target(other),
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         evidence=(
@@ -62,7 +63,7 @@ def _harm(result: Shape, first: Shape, *, product: bool) -> str:
     return f"and the best answer becomes {best}"
 
 
-def _fix(other: str, first: Shape, second: Shape) -> str:
+def _fix(run: Run, other: str, first: Shape, second: Shape) -> str:
     """What to do with the side whose name is known; of the other one it is not."""
     axis = _extra_axis(first, second)
     change, opposite = f".squeeze({axis})", f".unsqueeze({axis})"
@@ -70,9 +71,35 @@ def _fix(other: str, first: Shape, second: Shape) -> str:
         return f"# {change} on the prediction, or {opposite} on the target: both sides need the same shape"
     if len(second) < len(first):
         change, opposite = opposite, change
+    if _is_used_elsewhere(run, other):
+        return f"{other}{change}  # in place of {other} in the loss, or {opposite} on what it meets"
     if other.replace(".", "").isidentifier():
         return f"{other} = {other}{change}  # or {opposite} on what it meets: both sides need the same shape"
     return f"{other}{change}  # in place of {other}, or {opposite} on what it meets"
+
+
+def _is_used_elsewhere(run: Run, name: str) -> bool:
+    """True if some function, or the code around functions, reads a variable more than once."""
+    texts = dict.fromkeys((run.cell.source, *(past.cell.source for past in run.earlier)))
+    return any(_reads(scope, name) > 1 for text in texts for scope in _scopes(text))
+
+
+def _scopes(text: str) -> Iterator[ast.AST]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Module))
+
+
+def _reads(scope: ast.AST, name: str) -> int:
+    count, stack = 0, list(ast.iter_child_nodes(scope))
+    while stack:
+        node = stack.pop()
+        count += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            stack.extend(ast.iter_child_nodes(node))
+    return count
 
 
 def _extra_axis(first: Shape, second: Shape) -> int:
