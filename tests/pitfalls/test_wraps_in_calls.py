@@ -20,7 +20,7 @@ def energy(wave, size=80):
     return power.float().mean()
 class Clips(Dataset):
     def __init__(self, video):
-        self.video, self.last = video, video[0]
+        self.video, self.last, self.kind = video, video[0], video.dtype
     def __len__(self):
         return len(self.video) - 1
     def __getitem__(self, i):
@@ -118,3 +118,19 @@ def test_an_attribute_that_the_method_changes_is_not_known_any_more():
 
 def test_nothing_is_asked_of_a_loader_that_does_not_run():
     assert not found("size = loader.batch_size")
+
+
+BRANCHES = {
+    "if self.raw:\n            return self.video[i] + 100\n        return self.video[i].float()": False,
+    "if not self.raw:\n            return self.video[i].float()\n        return self.video[i] + 100": False,
+    "if self.kind.is_signed:\n            return self.video[i] + 100\n        return self.video[i].float()": False,
+    "gap = self.video[i] + 100 if self.raw else self.video[i]\n        return gap": False,
+    "if i < 0:\n            raise IndexError\n        return self.video[i] + 100": True,
+    "if not self.raw:\n            return self.video[i] + 100\n        return self.video[i].float()": True,
+    "with torch.no_grad():\n            return self.video[i] + 100": True,
+}
+
+
+@pytest.mark.parametrize("item", BRANCHES)
+def test_a_branch_that_may_not_have_run_is_not_judged(item):
+    assert bool(found("clips.raw = False\nfor batch in loader:\n    pass", item=item)) is BRANCHES[item]

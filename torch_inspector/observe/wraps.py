@@ -13,6 +13,7 @@ from torch_inspector.facts import ExpressionFact
 from torch_inspector.observe import private
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.pairs import own_expressions
+from torch_inspector.observe.reached import is_reached
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 
 _SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
@@ -56,7 +57,7 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
     if any(not _fits(value, dtype) for value in values):
         return
     share = _share(operation, values, dtype)
-    if share:
+    if share and (not scope.function or is_reached(scope.node, statement, node, scope.names.value)):
         names, name = tuple(ast.unparse(side) for side in sides), str(dtype).removeprefix("torch.")
         shapes = tuple(shape for value in values if (shape := shape_of(value)) is not None)
         yield scope.fact("wrapped", node, statement, names=names, shapes=shapes, detail=name, share=share)
