@@ -9,6 +9,7 @@ from torch_inspector.facts import Cell, ExpressionFact, ForwardFact, PatternFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+_HEADS = ("batch", "heads", "time", "size")
 _ROWS, _STATES, _CLIPS = 2, 3, 5
 _METHODS = (".view(", ".reshape(")
 # A view to three sizes of which the first two are worked out.
@@ -24,7 +25,7 @@ def check(run: Run) -> Iterator[Finding]:
     for pattern, root, place in behind:
         yield _in_graph(run, pattern, root, place)
     if not facts and not behind:
-        yield from (_given(run, call) for call in run.trace.forwards if call.recut)
+        yield from (_given(run, call) for call in run.trace.forwards if len(call.recut) > 1)
 
 
 def _in_graphs(run: Run) -> list[tuple[PatternFact, str, Place]]:
@@ -82,6 +83,8 @@ def _instead(before: Shape, after: Shape) -> str:
         return f".movedim(1, -1).reshape{after}"
     if len(after) < len(before):
         return ".flatten(2).transpose(1, 2)"
+    if len(after) != len(_HEADS):
+        return ".permute(…)  # the axes in the order that is wanted"
     batch, count, time, size = after
     return f".view({batch}, {time}, {count}, {size}).transpose(1, 2)"
 
@@ -128,7 +131,7 @@ def _fix_in_graph(before: Shape, after: Shape) -> str:
 
 
 def _given(run: Run, call: ForwardFact) -> Finding:
-    before, after = call.recut
+    before, after = call.recut[:2]
     name = call.name or run.module_path(call.module) or call.kind
     line, cell = _only_view(run) or (call.place.line, call.place.cell)
     order = ", ".join(str(before.index(size)) for size in after) if len(set(before)) == len(before) else "…"
