@@ -33,7 +33,32 @@ FOUND = {
     "in a method": METHOD,
     "changed in place": a_function("mask = ids > 5", "ids[mask].fill_(0)"),
 }
+TABLE = """
+from torch import nn
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb = nn.Embedding(9, 4)
+    def load(self, vocab, vectors):
+        rows = torch.tensor({rows})
+        with torch.no_grad():
+            {change}
+tagger = Tagger()
+tagger.load({{"cat": 2, "dog": 5}}, torch.ones(2, 4))
+"""
+ROWS = "[vocab[word] for word in vocab]"
+FOUND.update(
+    {
+        "vectors into a table": TABLE.format(rows=ROWS, change="self.emb.weight.data[rows].copy_(vectors)"),
+        "a table without data": TABLE.format(rows=ROWS, change="self.emb.weight[rows].copy_(vectors)"),
+        "a table of numbers": TABLE.format(rows="[2, 5]", change="self.emb.weight.data[rows].fill_(0)"),
+    }
+)
 QUIET = {
+    "vectors into rows": TABLE.format(rows=ROWS, change="self.emb.weight[rows] = vectors"),
+    "one row of a table": TABLE.format(rows="vocab['cat']", change="self.emb.weight[rows].copy_(vectors[0])"),
+    "one row by a tensor": TABLE.format(rows="2", change="self.emb.weight[torch.tensor(3)].copy_(vectors[0])"),
+    "rows of a dictionary": TABLE.format(rows=ROWS, change="{0: vectors}[0].copy_(vectors)"),
     "one index": a_function("mask = ids > 5", "ids[mask] = -1"),
     "a row of a table": a_function("i = 2", "ids[i][:3] = -1", given="torch.zeros(4, 5)"),
     "a list of tensors": a_function("last = len(ids) - 1", "ids[last][0] = 1", given="[torch.zeros(3)]"),

@@ -29,6 +29,16 @@ FOUND = {
     "argument": (["def act(o):\n    return net(o)", "act(exact)"], 2, "o", "`exact` in the call"),
     "exact model": (["net.double()\nx = torch.rand(2, 3)\nnet(x)"], 3, "x", "`net` has float64"),
 }  # fmt: skip
+CLASSES = "y, share = torch.tensor([0, 1, 0, 1]), torch.from_numpy(np.array([1.0, 3.0]))\nx = torch.randn(4, 2)"
+WEIGHTS = {
+    "cross-entropy": ("crit = nn.CrossEntropyLoss(weight=share)\nloss = crit(x, y)", "crit.weight"),
+    "likelihood": ("crit = nn.NLLLoss(share)\nloss = crit(x.log_softmax(1), y)", "crit.weight"),
+    "in a trainer": (
+        "class T:\n    def __init__(self):\n        self.crit = nn.CrossEntropyLoss(share)\n    def run(self, x, y):\n        return self.crit(x, y)\nT().run(x, y)",
+        "self.crit.weight",
+    ),
+    "function": ("loss = F.cross_entropy(x, y, weight=share)", "share"),
+}
 SILENT = {
     "float": "net(exact.float())",
     "both exact": "nn.Linear(3, 1).double()(exact)",
@@ -56,3 +66,19 @@ def test_found_with_names(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]])[0] == []
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_the_weights_of_classes_and_not_the_classes(name):
+    cell, subject = WEIGHTS[name]
+    (finding,), _ = found([CLASSES, cell])
+    assert finding.subject == subject
+    assert "has float64 numbers" in finding.message
+    assert "y.float()" not in finding.fix
+
+
+def test_the_fix_of_a_loss_works():
+    cell, _ = WEIGHTS["cross-entropy"]
+    (finding,), _ = found([CLASSES, cell])
+    assert finding.fix.startswith("crit.float()")
+    assert found([CLASSES, cell.replace("loss =", f"{finding.fix}\nloss =")])[0] == []

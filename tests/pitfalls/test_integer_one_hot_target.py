@@ -47,7 +47,26 @@ FOUND = {
         "argmax",
     ),
 }
+STEPS = "tags, words = torch.zeros(4, 6).long(), torch.rand(4, 6, 5)\n"
 FOUND |= {
+    "classes last, of a module": (
+        STEPS + "nn.CrossEntropyLoss()(nn.Linear(5, 9)(words) if 0 else net(words), tags)",
+        2,
+        "`tags`",
+        "(batch, classes, …)",
+    ),
+    "classes last, of a call": (
+        STEPS + "nn.CrossEntropyLoss()(net(words), tags)",
+        2,
+        "with scores (4, 6, 3)",
+        "net(words).transpose(1, 2)",
+    ),
+    "classes last, of a name": (
+        STEPS + "out = net(words)\nF.cross_entropy(out, tags)",
+        3,
+        "with scores (4, 6, 3)",
+        "out.transpose(1, 2)",
+    ),
     "a row for a column": (
         "ones = torch.ones(4)\nnn.BCEWithLogitsLoss()(scores[:, :1], ones)",
         2,
@@ -65,7 +84,7 @@ FOUND |= {
         "steps, words = torch.randn(2, 7, 5), torch.ones(2, 7).long()\nF.cross_entropy(steps, words)",
         2,
         "axis 1",
-        "movedim(-1, 1)",
+        "transpose(1, 2)",
     ),
     "a merged batch": ("o = torch.randn(24, 3)\nF.cross_entropy(o, y)", 2, "24 samples", "o.shape"),
 }

@@ -77,7 +77,12 @@ def of_images(code):
         ("other = array.reshape(-1, 3, 8, 6)", "other", 1, "array.transpose(0, 3, 1, 2)"),
         ("array = array.reshape(-1, 3, 8, 6)", "array", 1, "array.transpose(0, 3, 1, 2)"),
         ("out = predict(array)", "images", 9, "torch.as_tensor(images).float().permute(0, 3, 1, 2)"),
-        ("out = [predict(x) for x in (data, data)]", "conv", 9, "# .permute(0, 3, 1, 2) in place of .view(…)"),
+        (
+            "out = [predict(x) for x in (data, data)]",
+            "images",
+            9,
+            "torch.as_tensor(images).float().permute(0, 3, 1, 2)",
+        ),
         ("out = [conv(data[i : i + 2].view(-1, 3, 8, 6)) for i in (0, 2)]", "conv", 1, "# .permute(0, 3, 1, 2)"),
     ],
 )

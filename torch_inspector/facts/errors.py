@@ -32,6 +32,8 @@ class OperandFact(NamedTuple):
     """What the code that made the call calls the same object: `features` for the `x` of a function."""
     made_at: Place | None = None
     """The line that gave the variable its value, in the same function or cell."""
+    buffer_dtypes: tuple[tuple[str, str], ...] = ()
+    """Of a module without parameters, such as a loss: its floating point buffers and their types."""
 
 
 class LayerFact(NamedTuple):

@@ -41,7 +41,7 @@ def misread(reader: Node, axis: int) -> Iterator[tuple[Misread, list[Node]]]:
             yield from ((one, path) for one in _judged(here, wanted))
             return
         some = [parent for parent in parents_of(here) if parent is not None]
-        below = _axis_below(here, some[0], wanted) if len(some) == 1 else None
+        below = axis_below(here, some[0], wanted) if len(some) == 1 else None
         if below is None:
             return
         here, wanted = some[0], below
@@ -55,7 +55,7 @@ def _judged(softmax: Node, wanted: int) -> Iterator[Misread]:
         yield Misread(softmax, shape, own, wanted)
 
 
-def _axis_below(node: Node, parent: Node, axis: int) -> int | None:
+def axis_below(node: Node, parent: Node, axis: int) -> int | None:
     """The axis of what a node was given that an axis of its result comes from; None if that is not known."""
     name, before, after = type(node).__name__, private.output_shape(parent), private.output_shape(node)
     if before is None or after is None:
@@ -76,6 +76,8 @@ def _axis_before_move(node: Node, name: str, count: int, axis: int) -> int | Non
     if name == "UnsqueezeBackward0":
         added = _counted(node._saved_dim, count)
         return None if axis == added else axis - (axis > added)
+    if name == "SqueezeBackward1":
+        return axis + (axis >= _counted(node._saved_dim, count + 1))
     return 1 - axis if name == "TBackward0" else None
 
 
@@ -86,6 +88,9 @@ def _counted(axis: int, count: int) -> int:
 
 def _axis_before_view(before: Shape, after: Shape, axis: int) -> int | None:
     """Where the axes in front of it, or those behind it, were merged or split and it was not."""
+    longer, long_after = [i for i, n in enumerate(before) if n != 1], [i for i, n in enumerate(after) if n != 1]
+    if axis in long_after and [before[i] for i in longer] == [after[i] for i in long_after]:
+        return longer[long_after.index(axis)]  # only axes of length 1 came or went
     behind = len(after) - axis
     if len(before) >= behind and before[-behind:] == after[-behind:]:
         return len(before) - behind

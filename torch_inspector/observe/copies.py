@@ -62,9 +62,16 @@ def _is_mask(index: ast.expr) -> bool:
     if isinstance(index, ast.Tuple):
         return any(map(_is_mask, index.elts))
     if isinstance(index, ast.Call):
-        return dotted(index.func).split(".")[-1] in _ROWS
+        return _makes_rows(index)
     inverted = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert)
     return inverted or isinstance(index, ast.Compare | ast.List)
+
+
+def _makes_rows(call: ast.Call) -> bool:
+    """True for a call that makes a tensor of row numbers; one of a single number has no axis, and copies nothing."""
+    name = dotted(call.func).split(".")[-1]
+    of_one = name in {"tensor", "LongTensor"} and call.args and isinstance(call.args[0], ast.Constant | ast.Subscript)
+    return name in _ROWS and not of_one
 
 
 def _is_named_mask(scope: Scope, index: ast.expr, owner: str) -> bool:
@@ -90,7 +97,7 @@ def _copies(scope: Scope, index: ast.expr, *, known: bool) -> bool:
     """True if indexing a tensor with this makes a copy."""
     if isinstance(index, ast.Tuple):
         return any(_copies(scope, part, known=known) for part in index.elts)
-    if _is_mask(index):
+    if _is_mask(index) or (known and _is_given_rows(scope, index)):
         return True
     given = scope.arguments.get(index.id) if known and isinstance(index, ast.Name) else None
     if given is not None and (isinstance(given, ast.List) or _compares(given)):
@@ -102,3 +109,14 @@ def _copies(scope: Scope, index: ast.expr, *, known: bool) -> bool:
         return False
     picks = value.dtype in (torch.bool, torch.uint8, torch.int64, torch.int32, torch.int16, torch.int8)
     return bool(picks and (value.dim() > 0 or value.dtype is torch.bool))
+
+
+def _is_given_rows(scope: Scope, index: ast.expr) -> bool:
+    """True for a variable of a function that is given row numbers, and nothing else: `rows = torch.tensor([…])`."""
+    if not scope.function or not isinstance(index, ast.Name) or index.id in scope.arguments:
+        return False
+    given = [value for value, where in scope.given(index.id) if where is scope]
+    listed = (ast.List, ast.ListComp)
+    made = all(isinstance(one, ast.Call) and one.args and isinstance(one.args[0], listed) for one in given)
+    once = len(given) == len(stores_in(scope.node).get(index.id, ())) == 1
+    return once and made and _is_mask(given[0])

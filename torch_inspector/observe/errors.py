@@ -149,7 +149,18 @@ def _operand(named: Named) -> OperandFact:
     told = len(devices) > 1 or not any(is_parameter for _, _, is_parameter in parts)
     firsts = {one: name for name, one, _ in reversed(parts)} if told else {}
     named_parts = tuple((n, d) for d, n in sorted(firsts.items()))
-    return OperandFact(path, kind, devices, None, "", nested, named_parts, weight_dtype=_weight_dtype(thing))
+    fact = OperandFact(path, kind, devices, None, "", nested, named_parts, weight_dtype=_weight_dtype(thing))
+    return fact if any(is_parameter for _, _, is_parameter in parts) else fact._replace(buffer_dtypes=_buffers(thing))
+
+
+def _buffers(module: Any) -> tuple[tuple[str, str], ...]:
+    """The floating point buffers of a module's own, as the `weight` of a loss, and their types."""
+    import torch
+
+    own = kinds.fields_of(module).get("_buffers")
+    tensors = [(name, one) for name, one in own.items() if kinds.is_a(one, torch.Tensor)] if type(own) is dict else []
+    types = ((name, str(one.dtype)) for name, one in tensors if one.dtype.is_floating_point)
+    return tuple((name, dtype.removeprefix("torch.")) for name, dtype in types)
 
 
 def _weight_dtype(module: Any) -> str:

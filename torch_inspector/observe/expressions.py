@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from torch_inspector.facts import ExpressionFact, ForwardFact, Place, Shape
+from torch_inspector.observe.iterated import fetches, turns
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.pairs import called, own_expressions
 from torch_inspector.observe.place import CodeFile, Places
@@ -165,6 +166,7 @@ def found(reading: Reading, judges: Judges) -> Iterator[ExpressionFact]:
     tree = reading.file.tree
     if tree is None:
         return
+    told = set[tuple[str, Place, str]]()
     for scope in _scopes(reading, tree):
         for node, statement in candidates(scope.node):
             wanted = judges.get(type(node))
@@ -174,7 +176,10 @@ def found(reading: Reading, judges: Judges) -> Iterator[ExpressionFact]:
                 return
             scope.names = _at(scope, statement)
             for judge in wanted:
-                yield from judge(scope, node, statement)
+                for fact in judge(scope, node, statement):
+                    if (fact.kind, fact.place, fact.text) not in told:  # several turns of one loop tell the same
+                        told.add((fact.kind, fact.place, fact.text))
+                        yield fact
 
 
 def _scopes(reading: Reading, tree: ast.Module) -> Iterator[Scope]:
@@ -190,13 +195,13 @@ def _scopes(reading: Reading, tree: ast.Module) -> Iterator[Scope]:
 
 
 def _inside(scope: Scope) -> Iterator[Scope]:
-    for call in calls_in(scope.node):
+    for call, turn in _turns_of(scope):
         if thread_time() > scope.reading.deadline:
             return
-        scope.names.rows = scope.rows_around(call)
-        inside = list(called(call, scope.names, scope.reading.tree_of))
-        scope.names.rows = {}
-        for node, names in inside:
+        scope.names.rows, scope.names.turn = scope.rows_around(call), turn
+        inner = list(called(call, scope.names, scope.reading.tree_of))
+        scope.names.rows, scope.names.turn = {}, {}
+        for node, names in inner:
             file = _file_with(scope, node)
             if file is not None:
                 seen = SeenNames(
@@ -205,6 +210,13 @@ def _inside(scope: Scope) -> Iterator[Scope]:
                 seen.own = frozenset(stores_in(node))
                 name = getattr(node, "name", "<lambda>")
                 yield Scope(scope.reading, node, seen, file, name, _arguments(call, node), scope)
+
+
+def _turns_of(scope: Scope) -> Iterator[tuple[ast.Call, Mapping[str, Any]]]:
+    """The calls of a scope, with the variables of the loop around each in its first turns."""
+    for call in calls_in(scope.node):
+        yield from ((call, turn) for turn in turns(scope.node, scope.names, call))
+    yield from fetches(scope.node, scope.names)
 
 
 def _arguments(call: ast.Call, function: Any) -> dict[str, ast.expr]:

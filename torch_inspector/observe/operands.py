@@ -14,6 +14,7 @@ from torch import nn
 
 from torch_inspector.facts import Shape
 from torch_inspector.observe.kinds import class_fields, fields_of, is_a, mro_of, setting_of
+from torch_inspector.observe.layer_shapes import layer_shape
 from torch_inspector.observe.shapes import SAME_SHAPE, UNKNOWN, Sized, is_tensor, made_by, of_array, shape_of, together
 from torch_inspector.observe.source import dotted
 
@@ -194,9 +195,9 @@ def _read_call(names: Names, node: ast.Call) -> Any:
     if node.func.attr == "size" and len(arguments) <= 1:
         return _read_size(names, node.func.value, arguments)
     layer = names.value(node.func) if len(node.args) == 1 else UNKNOWN
-    if type(layer) is nn.Linear:
-        shape = shape_of(names.value(node.args[0]))
-        return Sized((*shape[:-1], layer.out_features)) if shape else UNKNOWN
+    if is_a(layer, nn.Module):
+        shape = layer_shape(layer, shape_of(names.value(node.args[0])))
+        return Sized(shape) if shape else UNKNOWN
     owner = names.value(node.func.value)
     if is_a(owner, ModuleType):
         known = attribute(owner, "__name__") in ("torch", "torch.nn.functional")

@@ -57,6 +57,7 @@ _TRAPS: dict[str, tuple[str, str, tuple[_Cause, ...]]] = {
 }
 """By kind of node: the operation, what it has saved, and what of that it cannot take."""
 _POWER = "PowBackward0"
+_NORMS = frozenset(["LinalgVectorNormBackward0", "NormBackward0", "NormBackward1"])
 _RESULTS = {
     "Exp": "exp", "Expm1": "expm1", "Softmax": "softmax", "LogSoftmax": "log_softmax", "Logsumexp": "logsumexp",
     "Cumprod": "cumprod", "Prod": "prod", "LinalgVectorNorm": "norm", "Norm": "norm", "Std": "std", "Pow": "**",
@@ -135,8 +136,15 @@ def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact |
         if not cause.slope_only or slope_too:
             count = int(cause.mask(values).sum())
             if count:
-                return OperationFact(name, cause.what, count, values.numel())
+                return OperationFact(f"{name} norm" if _by_norm(node) else name, cause.what, count, values.numel())
     return None
+
+
+def _by_norm(node: Node) -> bool:
+    """True for `v / v.norm(…)`: a vector is brought to length 1, which one of zeros has not."""
+    parents = [parent for parent, _ in node.next_functions]
+    made = _maker(parents[1]) if type(node).__name__ == "DivBackward0" and len(parents) > 1 and parents[1] else None
+    return type(made).__name__ in _NORMS
 
 
 def _causes_of_power(node: Node) -> tuple[_Cause, ...]:

@@ -20,7 +20,7 @@ from torch_inspector.observe.operands import Names
 from torch_inspector.observe.pairs import Pair, Side, node_of, pairs_in, scope_of
 from torch_inspector.observe.place import Places
 from torch_inspector.observe.private import Node
-from torch_inspector.observe.shapes import UNKNOWN, Unknown, is_tensor, shape_of
+from torch_inspector.observe.shapes import UNKNOWN, Unknown, is_tensor, shape_of, stretched_to
 from torch_inspector.observe.stretched import Other, Stretch
 from torch_inspector.observe.targets import is_crossed, is_output
 
@@ -141,8 +141,7 @@ class Reader:
         """True if torch itself has warned of exactly these two shapes, and of no others that make the same table."""
         spaces = [frame.f_globals for frame in frames] + [vars(sys.modules[torch.nn.modules.loss.__name__])]
         shapes = {shapes for space in spaces for shapes in _warnings_in(space)}
-        length = max(stretch.known)
-        alike = [s for s in shapes if stretch.known in s and max(s[0] + s[1], default=0) == length]
+        alike = [s for s in shapes if stretch.known in s and stretched_to(*s) == stretch.table]
         return bool(alike) and all(stretch.wanted in s for s in alike)
 
 
@@ -161,6 +160,8 @@ def _could_be(value: Any, stretch: Stretch) -> bool:
     if is_tensor(value):
         return node_of(value) is stretch.node
     shape = shape_of(value)
+    if shape == (-1,):  # something that was squeezed or picked from what is not known
+        return len(stretch.known) < len(stretch.wanted)
     return shape == stretch.known if shape is not None else type(value) is Unknown
 
 
@@ -172,10 +173,12 @@ def _untold(pairs: list[Pair], stretch: Stretch) -> bool:
 
 def _could_be_table(value: Any, stretch: Stretch) -> bool:
     """True if a value would make the same table with the known side, without being what a mistake needs."""
-    shape, length = shape_of(value), max(stretch.known)
+    shape, wanted = shape_of(value), stretch.wanted
     if shape is None:
         return type(value) is Unknown
-    return shape in {(length, length), (1, length)} or (shape == (-1,) and stretch.wanted == (length,))
+    if -1 in shape and len(shape) == len(wanted):
+        return all(n in (-1, size) for n, size in zip(shape, wanted, strict=True))
+    return shape != wanted and stretched_to(shape, stretch.known) == stretch.table
 
 
 def _root(text: ast.expr) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_recut
 from torch_inspector.observe import private
+from torch_inspector.observe.apart import is_classes, is_frames, is_stacked, is_state
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
@@ -21,6 +22,7 @@ SHUFFLED = "shuffled"
 
 _METHODS = frozenset(["view", "reshape"])
 _NODES = ("ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0")
+_LOGARITHM = "LogSoftmaxBackward0"
 _ASKED = ("shape", "size", "ndim")
 # With four no other cut of the same numbers comes to the same sizes by chance.
 _MANY = 4
@@ -67,10 +69,14 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
         names, order = (ast.unparse(source),), _swap(scope, source, shape, after)
         sure = not is_recut(shape, after) or _swaps(scope, source, sizes)
         yield scope.fact(SHUFFLED, node, statement, names=names, shapes=(shape, after), detail=order, sure=sure)
-    elif shape is not None and after is not None and (is_regrouped(shape, after) or is_turned(shape, after)):
+    elif shape is not None and after is not None and _is_mixed(shape, after):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after))
     elif after is None and _swaps(scope, source, sizes):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
+
+
+def _is_mixed(before: Shape, after: Shape) -> bool:
+    return is_regrouped(before, after) or is_turned(before, after) or is_frames(before, after)
 
 
 def _of_itself(scope: Scope, source: ast.expr, statement: ast.stmt) -> tuple[Shape, Shape] | None:
@@ -165,13 +171,26 @@ def shuffled(walk: Walk) -> Iterator[PatternFact]:
             before, after = _input_shape(node), private.output_shape(node)
             if before is None or after is None:
                 continue
-            if is_regrouped(before, after) or is_turned(before, after):
+            if _is_mixed(before, after) or _is_apart(walk, node, before, after):
                 yield PatternFact(SHUFFLED, (kind, _maker(node)), (before, after))
             # Attention cuts (time, batch, features) into (time, batch * heads, size), which may be the same sizes.
             elif not is_shuffled(before, after) or _may_be_split(before, after):
                 continue
             elif len(before) >= _MANY or before[0] != after[0]:
                 yield PatternFact(SHUFFLED, (kind, _maker(node)), (before, after))
+
+
+def _is_apart(walk: Walk, node: Node, before: Shape, after: Shape) -> bool:
+    """True for a state of layers, or the scores of a convolution that a loss reads: both say what their axes are."""
+    made = parents_of(node)[0]
+    if is_state(before, after):
+        return is_stacked(made)
+    made = parents_of(made)[0] if type(made).__name__ == _LOGARITHM and made is not None else made
+    if type(made).__name__ != "ConvolutionBackward0" or not is_classes(before, after):
+        return False
+    given = [parents_of(one)[0] for one in walk.by_kind.get("NllLossBackward0", ())]
+    given += [parents_of(one)[0] for one in given if type(one).__name__ == _LOGARITHM and one is not None]
+    return any(one is node for one in given)
 
 
 def _input_shape(node: Node) -> Shape | None:

@@ -8,11 +8,13 @@ from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.attended import across_samples
 from torch_inspector.observe.class_axis import misread
+from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.lone import lone_softmaxes
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_values
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
+from torch_inspector.observe.weighed import weighed_across
 
 PROBABILITIES = "probabilities-in-nll"
 SIGMOID = "sigmoid-before-logits"
@@ -59,16 +61,17 @@ def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
     for kind in kinds.keys() & _NLL.keys():
         for node in kinds[kind]:
             yield from _nll(node, _NLL[kind], kinds, name_of)
+    consumers = Consumers(walk)
     for kind in kinds.keys() & _LOGITS.keys():
         for node in kinds[kind]:
-            yield from _logits(node, _LOGITS[kind], kinds, name_of)
+            yield from _logits(node, _LOGITS[kind], consumers, kinds, name_of)
     for node in kinds.get("SubBackward0", ()) if "SoftmaxBackward0" in kinds else ():
         yield from _divergence(node, kinds, name_of)
     if not _SOFTMAXES.isdisjoint(kinds):
         yield from _over_batch(walk, name_of)
         yield from _misread(walk, name_of)
         yield from lone_softmaxes(walk)
-        for node in across_samples(walk):
+        for node in (*across_samples(walk), *weighed_across(walk)):
             names, shape = (ATTENTION, type(node).__name__), private.output_shape(node) or ()
             yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, [node]), rivals=len(kinds[names[1]]))
 
@@ -108,13 +111,17 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
         yield PatternFact(PROBABILITIES, (loss, end), (shape,), _named(name_of, path), rivals=len(kinds[end]))
 
 
-def _logits(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) -> Iterator[PatternFact]:
-    """A sigmoid, or a softmax, directly below a loss that begins with a sigmoid of its own."""
+def _logits(
+    node: Node, loss: str, consumers: Consumers, kinds: dict[str, list[Node]], name_of: Namer
+) -> Iterator[PatternFact]:
+    """A sigmoid, or a softmax, directly below a loss that begins with a sigmoid of its own; and what else reads it."""
     path = _down(node, _PASSES - _SUMS | _JOINS)
     end = type(path[-1]).__name__ if path else ""
     shape = private.output_shape(path[0]) or () if path else ()
     if end == "SigmoidBackward0" or (end == "SoftmaxBackward0" and loss != "logsigmoid"):
-        yield PatternFact(SIGMOID, (loss, end), (shape,), _named(name_of, path), rivals=len(kinds[end]))
+        others = [one for part in path for one in consumers.of(part) if one is not node and one not in path]
+        names = (loss, end, *(type(one).__name__ for one in others[:1]))
+        yield PatternFact(SIGMOID, names, (shape,), _named(name_of, path), rivals=len(kinds[end]))
     elif path and sigmoid_by_hand(path[-1]):
         yield PatternFact(SIGMOID, (loss, "SigmoidBackward0"), (shape,), _named(name_of, path))
 

@@ -40,9 +40,13 @@ class SeenNames(Names):
     spot: Spot | None = None
     rows: Mapping[str, Any] = field(default_factory=dict)
     """Variables of the comprehensions around the call that is read, which hide all others of that name."""
+    turn: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the loop around that call, in one of its turns, as far as they are still there."""
 
     def name(self, name: str) -> Any:
         """What a variable stood for."""
+        if name in self.turn:
+            return self.turn[name]
         if name in self.rows:
             return self.rows[name]
         if name in self.late:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final
 
 import torch
@@ -65,6 +66,22 @@ def together(one: Shape, two: Shape) -> Any:
     length = max(len(one), len(two))
     pairs = zip((1,) * (length - len(one)) + one, (1,) * (length - len(two)) + two, strict=True)
     return Sized(tuple(a if b in (1, a) else b for a, b in pairs))
+
+
+def stretched_to(one: Shape, two: Shape) -> Shape | None:
+    """What two shapes are stretched to; None if they do not fit, or a length is not known."""
+    length = max(len(one), len(two))
+    pairs = [*zip((1,) * (length - len(one)) + one, (1,) * (length - len(two)) + two, strict=True)]
+    fit = all(a == b or 1 in (a, b) for a, b in pairs) and -1 not in (*one, *two)
+    return tuple(max(a, b) if 0 not in (a, b) else 0 for a, b in pairs) if fit else None
+
+
+def partners(known: Shape, table: Shape) -> list[Shape]:
+    """Shapes with one axis of length 1 more or less than a known one, which both stretch to something larger."""
+    fewer = [(*known[:i], *known[i + 1 :]) for i, n in enumerate(known) if n == 1]
+    more = [(*known[:i], 1, *known[i:]) for i in range(len(known) + 1)]
+    found = [one for one in (*fewer, *more) if stretched_to(known, one) == table]
+    return [one for one in dict.fromkeys(found) if prod(table) > max(prod(one), prod(known))]
 
 
 SAME_SHAPE = frozenset(

@@ -41,7 +41,10 @@ def late_at(scope: ast.AST, line: int) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def plain_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
-    """Statements `name = …` that run whenever the scope does, by name and line; those in branches and loops may not."""
+    """Statements `name = …` that run whenever the scope does, by name and line; those in branches and loops may not.
+
+    Of `q, k = first, second` each part stands for itself.
+    """
     found: dict[tuple[str, int], ast.Assign] = {}
     blocks = [getattr(scope, "body", [])]
     while blocks:
@@ -49,9 +52,19 @@ def plain_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
         for one in block if isinstance(block, list) else []:  # the body of a lambda is one expression
             if isinstance(one, ast.With):
                 blocks.append(one.body)
-            elif isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):
-                found[one.targets[0].id, one.lineno] = one
+            elif isinstance(one, ast.Assign) and len(one.targets) == 1:
+                found.update(((part.targets[0].id, one.lineno), part) for part in _apart(one))  # type: ignore[attr-defined]
     return found
+
+
+def _apart(statement: ast.Assign) -> Iterator[ast.Assign]:
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Name):
+        yield statement
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for name, part in zip(target.elts, value.elts, strict=True):
+            if isinstance(name, ast.Name) and not isinstance(part, ast.Starred):
+                yield ast.copy_location(ast.Assign([name], part), statement)
 
 
 @lru_cache(maxsize=64)

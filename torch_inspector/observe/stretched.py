@@ -1,13 +1,19 @@
-"""Operands that were stretched against each other: a column (N, 1) that met a row (N,) in a loss."""
+"""Operands that were stretched against each other in a loss: a column (N, 1) met a row (N,).
+
+As well (N, 1, H, W) met (N, H, W): one axis of length 1 tells the two shapes apart.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
+from torch_inspector.observe.kindred import LAYERS, are_akin, are_aligned, is_predicted
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.shapes import partners
 
 STRETCHED = "stretched-operands"
 
@@ -44,11 +50,6 @@ _LOSS_TERMS: dict[str, frozenset[str]] = {
 }
 # What a weighted loss goes through on the way to its mean.
 _WEIGHTED = frozenset(["MulBackward0", "NegBackward0", "DivBackward0"])
-# Operations that mix features with parameters: what they made is a prediction.
-_LAYERS = frozenset(
-    ["AddmmBackward0", "MmBackward0", "MvBackward0", "BmmBackward0", "BaddbmmBackward0", "AddmvBackward0",
-     "LinearBackward0", "MkldnnLinearBackward0", "ConvolutionBackward0", "EmbeddingBackward0", "DotBackward0"]
-)  # fmt: skip
 _REORDERS = frozenset(
     f"{name}Backward{n}"
     for name in ("View", "UnsafeView", "ReshapeAlias", "Unsqueeze", "Transpose", "T", "Permute", "Expand", "NumpyT")
@@ -56,8 +57,8 @@ _REORDERS = frozenset(
 )
 # Terms of one loss: a dozen operations is a long formula.
 _TERMS = 40
-# Below the smallest depth to which a graph may be read, see `private.deep_walk_limit`.
-_ANCESTORS = 900
+# What the difference of an aligned pair goes through on its way to a mean.
+_DISTANCES = frozenset(["PowBackward0", "AbsBackward0"])
 
 
 class Stretch(NamedTuple):
@@ -70,6 +71,17 @@ class Stretch(NamedTuple):
     """What the other side must be, for this to be a mistake."""
     node: Node
     """The node that made the known side."""
+    table: Shape
+    """What both were stretched to."""
+
+
+class _Term(NamedTuple):
+    """An operation that may have stretched its operands."""
+
+    operation: str
+    nodes: tuple[str, ...]
+    straight: bool = True
+    """True if nothing but a distance is made of its result before the mean."""
 
 
 class Other(NamedTuple):
@@ -92,7 +104,8 @@ def _inputs(node: Node) -> list[tuple[Node | None, Shape | None]]:
 
 
 def _is_table(shape: Shape | None) -> bool:
-    return shape is not None and len(shape) == 2 and shape[0] == shape[1] >= 2  # noqa: PLR2004
+    """True if two shapes with one axis of length 1 more or less can have been stretched to this one."""
+    return shape is not None and any(a == b >= 2 for a, b in pairwise(shape))  # noqa: PLR2004
 
 
 def stretched_pair_loss(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
@@ -101,7 +114,7 @@ def stretched_pair_loss(node: Node, other_side: OtherSide) -> Iterator[PatternFa
     table = next((shape for n, shape in _inputs(node) if n is not None), None)
     if table is not None and _is_table(table):
         name = type(node).__name__
-        yield from _judged(PAIR_LOSSES[name], (name,), table, sides, other_side)
+        yield from _judged(_Term(PAIR_LOSSES[name], (name,)), table, sides, other_side)
 
 
 def _before_expand(node: Node | None, shape: Shape | None) -> tuple[Node | None, Shape | None]:
@@ -113,7 +126,7 @@ def _before_expand(node: Node | None, shape: Shape | None) -> tuple[Node | None,
 def stretched_terms(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
     """A hand-written loss: a term that is (N, N) below a mean or a sum over everything."""
     top, table = _inputs(node)[0]
-    if top is None or table is None or not _is_table(table) or not _reduces_all(node):
+    if top is None or table is None or not _is_table(table) or not _reduces_all(node, len(table)):
         return
     for term in _terms(top, table):
         operation, sides = _operands(term)
@@ -121,15 +134,16 @@ def stretched_terms(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
             operation = "mul"
         if operation:
             nodes = (type(node).__name__, type(term).__name__)
-            found = list(_judged(operation, nodes, table, sides, other_side))
+            straight = _leads_straight(top, term, _DISTANCES)
+            found = list(_judged(_Term(operation, nodes, straight), table, sides, other_side))
             if found:
                 yield found[0]
                 return
 
 
-def _reduces_all(node: Node) -> bool:
+def _reduces_all(node: Node, rank: int) -> bool:
     axes = getattr(node, "_saved_dim", None)
-    return axes is None or (type(axes) in (tuple, list) and len(axes) != 1)
+    return axes is None or (type(axes) in (tuple, list) and len(axes) in (0, rank))
 
 
 def _terms(top: Node, table: Shape) -> Iterator[Node]:
@@ -163,14 +177,14 @@ def _is_weighted(term: Node, top: Node) -> bool:
     if len(some) != 1 or type(some[0]).__name__ not in _LOSS_TERMS:
         return False
     wanted, below = _LOSS_TERMS[type(some[0]).__name__], _inputs(some[0])[0][0]
-    return (not wanted or type(below).__name__ in wanted) and _leads_straight(top, term)
+    return (not wanted or type(below).__name__ in wanted) and _leads_straight(top, term, _WEIGHTED)
 
 
-def _leads_straight(top: Node, term: Node) -> bool:
+def _leads_straight(top: Node, term: Node, through: frozenset[str]) -> bool:
     here: Node | None = top
     while here is not None and here is not term:
         parents = [n for n, _ in _inputs(here) if n is not None]
-        here = parents[0] if len(parents) == 1 and type(here).__name__ in _WEIGHTED else None
+        here = parents[0] if len(parents) == 1 and type(here).__name__ in through else None
     return here is term
 
 
@@ -179,61 +193,60 @@ def _product(sides: list[tuple[Node | None, Shape | None]]) -> str:
     some = [type(n).__name__ for n, _ in sides if n is not None]
     if len(some) != 1:
         return ""
-    return "mul" if some[0] in _LOGS else "poisson_nll_loss" if some[0] in _LAYERS else ""
+    return "mul" if some[0] in _LOGS else "poisson_nll_loss" if some[0] in LAYERS else ""
 
 
 def _judged(
-    operation: str,
-    nodes: tuple[str, ...],
-    table: Shape,
-    sides: list[tuple[Node | None, Shape | None]],
-    other_side: OtherSide,
+    term: _Term, table: Shape, sides: list[tuple[Node | None, Shape | None]], other_side: OtherSide
 ) -> Iterator[PatternFact]:
-    """A pattern if one side is certainly (N, 1) and the other certainly (N,)."""
-    n = table[0]
+    """A pattern if both sides are certainly of shapes that differ by one axis of length 1, and by mistake."""
     known = [(node, shape) for node, shape in sides if node is not None and shape is not None]
-    shapes = [shape for _, shape in known]
-    if any(shape not in ((n, 1), (n,)) or _on_purpose(node, shape) for node, shape in known):
+    if len(known) == 2 and _is_mistaken(known, table, straight=term.straight):  # noqa: PLR2004
+        yield PatternFact(STRETCHED, term.nodes, (table, *(shape for _, shape in known)))
+    if len(known) != 1:
         return
-    if len(known) == 2:  # noqa: PLR2004
-        if shapes[0] != shapes[1] and not _akin(known[0][0], known[1][0]) and any(_is_predicted(k) for k, _ in known):
-            yield PatternFact(STRETCHED, nodes, (table, *shapes))
-    elif len(known) == 1 and _is_predicted(known[0][0]):
-        wanted = (n,) if shapes[0] == (n, 1) else (n, 1)
-        other = other_side(Stretch(operation, shapes[0], wanted, known[0][0]))
-        if other is not None:
-            yield PatternFact(STRETCHED, nodes, (table, shapes[0], other.shape), (other.text,) if other.text else ())
+    ((node, shape),) = known
+    for wanted in partners(shape, table):
+        if not _on_purpose(node, shape, wanted) and is_predicted(node):
+            other = other_side(Stretch(term.operation, shape, wanted, node, table))
+            if other is not None:
+                texts = (other.text,) if other.text else ()
+                yield PatternFact(STRETCHED, term.nodes, (table, shape, other.shape), texts)
+                return
 
 
-def _on_purpose(node: Node, shape: Shape) -> bool:
+def _is_mistaken(known: list[tuple[Node, Shape]], table: Shape, *, straight: bool) -> bool:
+    (one, first), (two, second) = known
+    if second not in partners(first, table):
+        return False
+    if straight and are_aligned(*((one, two) if len(first) > len(second) else (two, one))):
+        return True
+    meant = _on_purpose(one, first, second) or _on_purpose(two, second, first) or are_akin(one, two)
+    return not meant and (is_predicted(one) or is_predicted(two))
+
+
+def _on_purpose(node: Node, shape: Shape, wanted: Shape) -> bool:
     """True for a parameter, a column that was made of a row, and a row that never was a column.
 
     N values of one sample, as the quantiles of a distribution, are (N,) from the start and are meant to meet all.
     """
     if private.is_leaf_node(node):
         return True
-    before = _inputs(node)[0][1]
-    if len(shape) == 1:
-        return type(node).__name__ != "MvBackward0" and (before is None or len(before) < 2 or before[0] != shape[0])  # noqa: PLR2004
-    return type(node).__name__ in _REORDERS and before is not None and before != shape and 1 not in before[1:]
+    if len(shape) < len(wanted):
+        before = _inputs(node)[0][1]
+        never = before is None or len(before) <= len(shape) or before[0] != shape[0]
+        return type(node).__name__ != "MvBackward0" and never
+    return _is_made_tall(node, shape, wanted)
 
 
-def _ancestors(node: Node) -> dict[int, Node]:
-    """Nodes below a node, itself included. All of them are alive: the walk holds the graph."""
-    found, stack = {id(node): node}, [node]
-    while stack and len(found) < _ANCESTORS:
-        for parent, _ in stack.pop().next_functions:
-            if parent is not None and id(parent) not in found:
-                found[id(parent)] = parent
-                stack.append(parent)
-    return found
-
-
-def _akin(first: Node, second: Node) -> bool:
-    """True if both come (or may come) from something in common: such pairs are compared on purpose."""
-    one, two = _ancestors(first), _ancestors(second)
-    return max(len(one), len(two)) >= _ANCESTORS or not one.keys().isdisjoint(two.keys())
-
-
-def _is_predicted(node: Node) -> bool:
-    return any(type(n).__name__ in _LAYERS for n in _ancestors(node).values())
+def _is_made_tall(node: Node, shape: Shape, wanted: Shape) -> bool:
+    """True if the axis of length 1 was put there by a view, whatever was done to each number later."""
+    parent, before = _inputs(node)[0]
+    for _ in range(_TERMS):
+        if parent is None or before != shape or type(node).__name__ not in _ELEMENTWISE:
+            break
+        node = parent
+        parent, before = _inputs(node)[0]
+    if type(node).__name__ not in _REORDERS or before is None or before == shape:
+        return False
+    return 1 not in before[1:] or (before == wanted and len(before) > 1)

@@ -12,11 +12,19 @@ import torch
 from torch_inspector.facts import ExpressionFact
 from torch_inspector.observe import private
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.shapes import Sized, is_tensor, shape_of
+from torch_inspector.observe.pairs import own_expressions
+from torch_inspector.observe.reached import is_reached
+from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 
 _SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
 # About half a millisecond on a laptop.
 _LARGEST = 1 << 20
+# Methods that show the same numbers in other sizes.
+_VIEWS = frozenset(
+    ["unfold", "view", "reshape", "flatten", "ravel", "squeeze", "unsqueeze", "transpose", "permute", "t", "narrow",
+     "select", "detach", "contiguous"]
+)  # fmt: skip
+_DEPTH = 4
 _dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
 # A checksum or a wheel of 256 steps says so.
 _WRITTEN = re.compile(r"% *(256|65536)|& *(255|65535)")
@@ -49,7 +57,7 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
     if any(not _fits(value, dtype) for value in values):
         return
     share = _share(operation, values, dtype)
-    if share:
+    if share and (not scope.function or is_reached(scope.node, statement, node, scope.names.value)):
         names, name = tuple(ast.unparse(side) for side in sides), str(dtype).removeprefix("torch.")
         shapes = tuple(shape for value in values if (shape := shape_of(value)) is not None)
         yield scope.fact("wrapped", node, statement, names=names, shapes=shapes, detail=name, share=share)
@@ -105,20 +113,35 @@ def _writes(node: ast.AST, name: str) -> bool:
     return any(isinstance(one, ast.Name) and one.id == name for whole in given for one in ast.walk(whole))
 
 
-def _live(scope: Scope, side: ast.expr) -> Any:
+def _live(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
     """What an operand is now; a part of a plain tensor is looked at through a view of its own."""
     value = scope.names.value(side)
-    if type(value) is not Sized or not isinstance(side, ast.Subscript):
+    if is_tensor(value) or depth > _DEPTH:
+        return UNKNOWN if _is_given_anew(scope, side) else value
+    if isinstance(side, ast.Name) and side.id in scope.names.given:
+        return _live(scope, scope.names.given[side.id], depth + 1)
+    func = side.func if isinstance(side, ast.Call) else None
+    if isinstance(side, ast.Subscript):
+        owner, parts = side.value, side.slice.elts if isinstance(side.slice, ast.Tuple) else [side.slice]
+    elif isinstance(side, ast.Call) and isinstance(func, ast.Attribute) and func.attr in _VIEWS and not side.keywords:
+        owner, parts = func.value, side.args
+    else:
         return value
-    owner = scope.names.value(side.value)
-    parts = side.slice.elts if isinstance(side.slice, ast.Tuple) else [side.slice]
-    index = tuple(_index(scope, part) for part in parts)
-    if type(owner) is not torch.Tensor or _dtype_of(owner) not in _SMALL or None in index:
+    of, index = _live(scope, owner, depth + 1), tuple(_index(scope, part) for part in parts)
+    if type(of) is not torch.Tensor or _dtype_of(of) not in _SMALL or None in index or of.numel() > _LARGEST:
         return value
     try:
-        return owner[index]
+        return getattr(of, func.attr)(*index) if isinstance(func, ast.Attribute) else of[index]
     except Exception:  # noqa: BLE001  (the tensor may be another one by now)
         return value
+
+
+def _is_given_anew(scope: Scope, side: ast.expr) -> bool:
+    """True for an attribute that the function itself gives another value: what it was is not known."""
+    if not scope.function or not isinstance(side, ast.Attribute):
+        return False
+    stored = (one for one in own_expressions(scope.node) if isinstance(one, ast.Attribute))
+    return any(one.attr == side.attr and not isinstance(one.ctx, ast.Load) for one in stored)
 
 
 def _index(scope: Scope, part: ast.expr) -> int | slice | None:

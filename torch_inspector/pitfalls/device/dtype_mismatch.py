@@ -38,6 +38,7 @@ _WORDS = re.compile(r"\b(?:torch\.)?(Double|Float|Half|BFloat16|Long|Int|Short|C
 _SMALL_WORDS = re.compile(
     r"\b(?:got:? |!= |type |dtype \(?|: )(?:torch\.)?(double|float64|float32|float16|float|half)\b"
 )
+_WHOLE = ("int64", "int32", "int16", "bool")
 _FLOATS = ("float64", "float32", "float16", "bfloat16")
 _CALLS = {"float32": ".float()", "float64": ".double()", "float16": ".half()", "int64": ".long()"}
 
@@ -98,8 +99,19 @@ def _odd_one(error: ErrorFact, home: str) -> OperandFact | None:
     """A tensor of another type, what met in the failing operation first; None if none is known."""
     odd = [one for one in error.operands if one.kind == "tensor" and one.dtype and one.dtype != home]
     named = _named(error.message)
-    told = [one for one in odd if one.dtype in named] or (odd if len(odd) == 1 else [])
+    told = [one for one in odd if one.dtype in named] or _buffers(error, home, named)
+    told = told or (odd if len(odd) == 1 and odd[0].dtype not in _WHOLE else [])
     return min(told, key=lambda one: one.nested, default=None) if home else None
+
+
+def _buffers(error: ErrorFact, home: str, named: list[str]) -> list[OperandFact]:
+    """The buffers of losses that have another type, each as an operand of its own: `criterion.weight`."""
+    return [
+        one._replace(path=f"{one.path}.{name}", kind="buffer", dtype=dtype, nested=False)
+        for one in error.operands
+        for name, dtype in one.buffer_dtypes
+        if dtype != home and dtype in named
+    ]
 
 
 def _finding(error: ErrorFact, home: str, odd: OperandFact | None) -> Finding:
@@ -139,6 +151,9 @@ def _fix(error: ErrorFact, home: str, odd: OperandFact | None) -> str:
     call = _CALLS.get(home, f".to(torch.{home})" if home else ".float()")
     if odd is None:
         return _with_argument(error.expression, call) or f"x = x{call}  # for what goes into {error.expression}"
+    if odd.kind == "buffer":
+        owner, _, name = odd.path.rpartition(".")
+        return f"{owner}{call}  # its {name} too; or make {name} of {home} numbers"
     if odd.path.endswith((")", "]")) or "." in odd.path:
         return f"{odd.path}{call}"
     return f"{odd.path} = {odd.path}{call}"

@@ -86,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
     error = run.error
     refusal = next((one for one in _REFUSALS if error is not None and one.text.search(error.message)), None)
     if error is not None and refusal is None:
-        yield from _of_another_size(error)
+        yield from _of_another_size(run, error)
     if error is None or refusal is None:
         return
     target = next((one for one in reversed(error.operands) if _fits(one, refusal)), None)
@@ -132,7 +132,7 @@ def _second_argument(run: Run, place: Place) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def _of_another_size(error: ErrorFact) -> Iterator[Finding]:
+def _of_another_size(run: Run, error: ErrorFact) -> Iterator[Finding]:
     """A target with more or fewer numbers than the loss has use for."""
     told = next((found for one in _SIZED if (found := one.search(error.message)) is not None), None)
     if told is None:
@@ -143,29 +143,26 @@ def _of_another_size(error: ErrorFact) -> Iterator[Finding]:
     targets = [one for one in tensors if one.shape == own or (batch and one.shape and one.shape[0] == own[0])]
     if targets:
         target = targets[-1]
-        scores = next((one for one in tensors if one.path != target.path), None)
+        scores = next((one for one in tensors if one.path != target.path), None) or _of_module(run, error)
         yield _sized(error, target, scores, wanted, of_classes=told.re is _SIZED[1])
 
 
 def _sized(
     error: ErrorFact, target: OperandFact, scores: OperandFact | None, wanted: Shape, *, of_classes: bool
 ) -> Finding:
-    name, other = target.path, scores.path if scores is not None else "the prediction"
+    name, other = target.path, scores.path if scores is not None else ""
     if len(wanted) == 1 and len(target.shape or ()) >= 1 and not of_classes and error.message.startswith("Expected"):
-        said, fix = (
-            f"the scores are {wanted[0]:,} samples",
-            f"{other}.shape  # has a view merged the batch with something?",
-        )
+        said = f"the scores are {wanted[0]:,} samples"
+        fix = f"{_shape_of(other)}: has a view merged the batch with something?"
     elif of_classes:
         shape = (scores.shape if scores is not None else None) or ()
         if (*shape[:-1],) == target.shape:
-            said = f"with scores of {len(wanted) + 1} axes the classes must be on axis 1"
-            fix = f"{other}.movedim(-1, 1)  # (batch, classes, …) for the loss"
+            said = f"with scores {shape} the classes must be on axis 1, and not the last"
+            move = ".transpose(1, 2)" if len(shape) == 3 else ".movedim(-1, 1)"  # noqa: PLR2004
+            fix = f"{other}{move}  # (batch, classes, …) for the loss"
         else:
-            said, fix = (
-                f"for these scores it must be {wanted}",
-                f"{other}.shape  # (batch, classes, …), as the loss reads it",
-            )
+            said = f"for these scores it must be {wanted}"
+            fix = f"{_shape_of(other)} must be (batch, classes, …), as the loss reads it"
     else:
         said, fix = f"the prediction is {wanted}, and each of its numbers needs a target", _as(target, wanted)
     return Finding(
@@ -176,6 +173,23 @@ def _sized(
         cell=error.place.cell,
         evidence=(Evidence(name, f"{target.shape} {target.dtype}"), Evidence("wanted", str(wanted))),
     )
+
+
+def _shape_of(other: str) -> str:
+    return f"{other}.shape  # this" if other else "# the shape of the scores"
+
+
+def _of_module(run: Run, error: ErrorFact) -> OperandFact | None:
+    """What a module gave in the very call: `net(x)` of `criterion(net(x), y)`."""
+    try:
+        call = ast.parse(error.expression, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    given = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    name = ast.unparse(given.func) if isinstance(given, ast.Call) else ""
+    made = [one for one in run.trace.forwards if name and one.name == name and one.place == error.place]
+    shape = made[-1].output_shape if made else None
+    return OperandFact(ast.unparse(given), "tensor", (), shape, "") if given is not None and shape else None
 
 
 def _as(target: OperandFact, wanted: Shape) -> str:

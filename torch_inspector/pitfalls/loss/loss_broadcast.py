@@ -1,8 +1,10 @@
-"""Prediction (N, 1) minus target (N,)."""
+"""Prediction (N, 1) minus target (N,), or (N, 1, H, W) minus (N, H, W)."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from math import prod
 
 from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Shape
 from torch_inspector.findings import Evidence, Finding
@@ -18,27 +20,26 @@ def check(run: Run) -> Iterator[Finding]:
         pattern = next((p for p in patterns if p.name == "stretched-operands"), None)
         if pattern is not None and len(pattern.shapes) > 2 and backward.made_at not in seen:  # noqa: PLR2004
             seen.add(backward.made_at)
-            yield _finding(backward, pattern)
+            yield _finding(run, backward, pattern)
 
 
-def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
+def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     result, first, second = pattern.shapes[:3]
     loss = f"`{backward.root}`" if backward.root else "the loss"
     other = pattern.operands[0] if pattern.operands else ""
-    n, product = max(result, default=0), "MulBackward0" in pattern.nodes
     how = (
         f"a row met a column where {_named(other)} was computed"
         if second == result
         else f"both are stretched to {result}"
     )
+    product = "MulBackward0" in pattern.nodes
     return Finding(
         message=(
             f"{loss} {'multiplies' if product else 'compares'} {first} with {second}: {how}, "
-            f"{n} times more terms than the {n} samples, "
-            f"{'of which each is weighted by all others' if product else 'and the best answer becomes a constant'}."
+            f"{_more(result, first)}, {_harm(result, first, product=product)}."
         ),
         subject=backward.root,
-        fix=_fix(other, second) if second != result else _fix_of_target(other),
+        fix=_fix(run, other, first, second) if second != result else _fix_of_target(other),
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         evidence=(
@@ -50,15 +51,61 @@ def _finding(backward: BackwardFact, pattern: PatternFact) -> Finding:
     )
 
 
-def _fix(other: str, shape: Shape) -> str:
+def _more(result: Shape, first: Shape) -> str:
+    count = prod(first)
+    return f"{prod(result) // count} times more terms than the {count} {'samples' if len(result) == 2 else 'values'}"  # noqa: PLR2004
+
+
+def _harm(result: Shape, first: Shape, *, product: bool) -> str:
+    if product:
+        return "of which each is weighted by all others"
+    best = "a constant" if len(result) == 2 else f"the mean of {prod(result) // prod(first)} targets"  # noqa: PLR2004
+    return f"and the best answer becomes {best}"
+
+
+def _fix(run: Run, other: str, first: Shape, second: Shape) -> str:
     """What to do with the side whose name is known; of the other one it is not."""
+    axis = _extra_axis(first, second)
+    change, opposite = f".squeeze({axis})", f".unsqueeze({axis})"
     if not other:
-        return "# .squeeze(1) on the prediction, or .unsqueeze(1) on the target: both sides need the same shape"
-    change = ".unsqueeze(1)" if len(shape) == 1 else ".squeeze(1)"
-    opposite = ".squeeze(1)" if len(shape) == 1 else ".unsqueeze(1)"
+        return f"# {change} on the prediction, or {opposite} on the target: both sides need the same shape"
+    if len(second) < len(first):
+        change, opposite = opposite, change
+    if _is_used_elsewhere(run, other):
+        return f"{other}{change}  # in place of {other} in the loss, or {opposite} on what it meets"
     if other.replace(".", "").isidentifier():
         return f"{other} = {other}{change}  # or {opposite} on what it meets: both sides need the same shape"
     return f"{other}{change}  # in place of {other}, or {opposite} on what it meets"
+
+
+def _is_used_elsewhere(run: Run, name: str) -> bool:
+    """True if some function, or the code around functions, reads a variable more than once."""
+    texts = dict.fromkeys((run.cell.source, *(past.cell.source for past in run.earlier)))
+    return any(_reads(scope, name) > 1 for text in texts for scope in _scopes(text))
+
+
+def _scopes(text: str) -> Iterator[ast.AST]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Module))
+
+
+def _reads(scope: ast.AST, name: str) -> int:
+    count, stack = 0, list(ast.iter_child_nodes(scope))
+    while stack:
+        node = stack.pop()
+        count += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            stack.extend(ast.iter_child_nodes(node))
+    return count
+
+
+def _extra_axis(first: Shape, second: Shape) -> int:
+    """The axis of length 1 that one shape has more than the other."""
+    more, less = sorted((first, second), key=len, reverse=True)
+    return next((i for i, n in enumerate(more) if n == 1 and (*more[:i], *more[i + 1 :]) == less), 1)
 
 
 def _named(other: str) -> str:

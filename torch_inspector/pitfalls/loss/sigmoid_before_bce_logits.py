@@ -9,6 +9,8 @@ from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+_BINARY = "binary_cross_entropy_with_logits"
+_STAYS = "in place of the loss with logits: {} stays, for more is computed of its probabilities"
 _LAYERS = {"SigmoidBackward0": "Sigmoid", "SoftmaxBackward0": "Softmax"}
 
 
@@ -39,11 +41,18 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
             "so no prediction can come out as sure."
         ),
         subject=name or root,
-        fix=_fix(layer, squashed),
+        fix=_fix(layer, squashed)
+        if not _stays(pattern)
+        else f"nn.BCELoss()  # {_STAYS.format(layer or 'the sigmoid')}",
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
     )
+
+
+def _stays(pattern: PatternFact) -> bool:
+    """True if something else, as a dice loss, is made of the probabilities, which another fix would take from it."""
+    return len(pattern.nodes) > 2 and pattern.nodes[:2] == (_BINARY, "SigmoidBackward0")  # noqa: PLR2004
 
 
 def _fix(layer: str, squashed: str) -> str:

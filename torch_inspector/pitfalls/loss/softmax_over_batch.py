@@ -73,7 +73,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     name = run.operand_of(pattern)
     names = [f"`{one}`" for one in (name, layer) if one]
     attends = reader == "attention"
-    wanted = (1 if shape[-1] == 1 else -1) if attends else class_axis
+    wanted = (1 if shape[-1] == 1 or len(shape) == 2 else -1) if attends else class_axis  # noqa: PLR2004
     classes = f"{shape[class_axis]} classes along dim {class_axis}"
     reads = f"; {_READS.get(reader, f'`{reader}` then reads')} {classes}, whose probabilities do not"
     where = " from ".join(names) or ("an attention" if attends else "the input of the loss")
@@ -102,6 +102,10 @@ def _fix(layer: str, kind: str, axis: int = 1, *, attends: bool = False) -> str:
     if layer:
         return f"{layer}.dim = {axis}  # or where it is made: nn.{kind}(dim={axis})"
     if attends:
-        weighs = "keys, so that the weights of each query" if axis < 0 else "steps, so that the weights of each sample"
+        weighs = (
+            "keys, so that the weights of each query"
+            if axis < 0
+            else "steps or experts, so that the weights of each sample"
+        )
         return f"# softmax(…, dim={axis}): along the {weighs} sum to 1"
     return f"# softmax(…, dim={axis}): along the classes, so that each sample's probabilities sum to 1"

@@ -14,6 +14,16 @@ _STEEP = re.compile(
     r"\b(sqrt|rsqrt|log|log2|log10|norm|acos|asin|arccos|arcsin|atan2|cdist|std)\(|\bpow\([^()]*(0?\.\d|-\d)|\*\*\s*\(?(0?\.\d|-)"
 )
 _NAMES_SHOWN = 3
+_FIX = "keep the operand away from the edge before the operation: (x + 1e-12).sqrt(), x.clamp_min(1e-12).log()"
+_INSIDE = "keep the operand inside of -1 to 1 before the operation: x.clamp(-1 + 1e-6, 1 - 1e-6)"
+_FIXES = {
+    "log1p": "keep the operand above -1 by what its type of number can tell: x.clamp_min(-0.999).log1p()",
+    "**": "keep the base above zero, where the exponent is below 1: x.clamp_min(1e-6) ** p",
+    "/": "keep the divisor away from zero: total / count.clamp_min(1)",
+    "/ norm": "F.normalize(v, dim=-1), which leaves a row of zeros as it is; or v / v.norm(…).clamp_min(1e-8)",
+    **dict.fromkeys(("acos", "asin", "atanh"), _INSIDE),
+}
+"""What usually helps, by operation."""
 
 
 @pitfall(severity="error")
@@ -37,7 +47,7 @@ def _finding(run: Run, loss: LossFact) -> Finding:
             f"{f': {edge.text()}, where it has no finite slope' if edge is not None else _at_limit(text)}."
         ),
         subject=name,
-        fix="keep the operand away from the edge before the operation: (x + 1e-12).sqrt(), x.clamp_min(1e-12).log()",
+        fix=_FIXES.get(edge.name if edge is not None else "", _FIX),
         line=line,
         cell=loss.place.cell,
         evidence=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExtremeFact, LossFact, OperationFact, Place, Run, SeriesFact
@@ -29,10 +30,14 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
     name = (backward.root if backward is not None else "") or "loss"
     place = backward.made_at if backward is not None else loss.place
     origin = _origin(name, loss)
+    alone = _is_alone(run, loss, origin)
     return Finding(
-        message=f"`{name}` was {loss.value} at call {loss.index} of `backward()`{_because(run, loss, origin)}.",
+        message=(
+            f"`{name}` was {loss.value} at call {loss.index} of `backward()`{_because(run, loss, origin)}"
+            f"{_SPREAD if alone else ''}."
+        ),
         subject=name,
-        fix=_fix(origin, name, loss.operation),
+        fix=_SPREAD_FIX if alone else _fix(origin, name, loss.operation),
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -72,9 +77,22 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
     return f": `{origin.path}`, {origin_is} holds {' and '.join(parts)} among {origin.count} values"
 
 
+_UNBIASED = re.compile(r"unbiased *= *False|correction *= *0")
+_SPREAD = "; one value has no spread, so its `std` is nan"
+_SPREAD_FIX = "x.std(correction=0) + 1e-8, which is a number for one value too; or skip what has one value only"
 _FIXES = {
     "log": "x.clamp_min(1e-12).log(), or F.log_softmax and F.logsigmoid of the scores themselves",
+    "log2": "x.clamp_min(1e-12).log2()",
+    "log10": "x.clamp_min(1e-12).log10()",
+    "log1p": "keep the operand above -1: x.clamp_min(0).log1p() of what cannot be negative, as a count or a price",
     "/": "keep the divisor away from zero: total / count.clamp_min(1)",
+    "/ norm": "F.normalize(v, dim=-1), which leaves a row of zeros as it is; or v / v.norm(…).clamp_min(1e-8)",
+    "1 /": "keep the divisor away from zero: 1 / x.clamp_min(1e-12)",
+    "rsqrt": "keep the operand above zero: (x + 1e-12).rsqrt()",
+    "**": "keep the base above zero, where the exponent is a fraction or negative: x.clamp_min(1e-6) ** p",
+    "acos": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).acos()",
+    "asin": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).asin()",
+    "atanh": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).atanh()",
     "sqrt": "keep the operand above zero: (x + 1e-12).sqrt()",
     "exp": "limit the exponent: x.clamp_max(50).exp(), or stay with logarithms: torch.logsumexp",
     "softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
@@ -89,6 +107,15 @@ def _fix(origin: ExtremeFact | None, name: str, operation: OperationFact | None)
     if operation is not None and operation.name in _FIXES:
         return _FIXES[operation.name]
     return f"torch.autograd.set_detect_anomaly(True) names the operation; clamp what log, sqrt or / get before `{name}`"
+
+
+def _is_alone(run: Run, loss: LossFact, origin: ExtremeFact | None) -> bool:
+    """True if one number is nan where the code around the loss asks for its spread: one number has none."""
+    if origin is None or origin.computed or (origin.count, origin.nan_count) != (1, 1) or loss.spoiled_weights:
+        return False
+    name, source = re.escape(origin.path), run.source_of(loss.place.cell)
+    asked = re.search(rf"(\b{name}\.(std|var)\(|torch\.(std|var)\({name}\b)(.*)", source)
+    return asked is not None and _UNBIASED.search(asked[4]) is None
 
 
 def _counts(origin: ExtremeFact) -> Iterator[Evidence]:

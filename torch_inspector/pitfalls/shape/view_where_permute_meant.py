@@ -9,6 +9,8 @@ from torch_inspector.facts import Cell, ExpressionFact, ForwardFact, PatternFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+_HEADS = ("batch", "heads", "time", "size")
+_ROWS, _STATES, _CLIPS = 2, 3, 5
 _METHODS = (".view(", ".reshape(")
 # A view to three sizes of which the first two are worked out.
 _COMPUTED = re.compile(r"\.(view|reshape)\(\s*(-1\s*,|[^(),]*[*/+-][^(),]*,|[^(),]*,[^(),]*[*/+-])")
@@ -23,7 +25,7 @@ def check(run: Run) -> Iterator[Finding]:
     for pattern, root, place in behind:
         yield _in_graph(run, pattern, root, place)
     if not facts and not behind:
-        yield from (_given(run, call) for call in run.trace.forwards if call.recut)
+        yield from (_given(run, call) for call in run.trace.forwards if len(call.recut) > 1)
 
 
 def _in_graphs(run: Run) -> list[tuple[PatternFact, str, Place]]:
@@ -73,27 +75,47 @@ def _fix(fact: ExpressionFact, name: str) -> str:
 
 def _instead(before: Shape, after: Shape) -> str:
     """What brings a tensor to those sizes with every number in its place."""
+    if len(before) == _CLIPS:
+        return f".transpose(1, 2).reshape{after}"
+    if len(before) == _STATES >= len(after):
+        return _merged(before, after)
+    if len(after) == _ROWS:
+        return f".movedim(1, -1).reshape{after}"
     if len(after) < len(before):
         return ".flatten(2).transpose(1, 2)"
+    if len(after) != len(_HEADS):
+        return ".permute(…)  # the axes in the order that is wanted"
     batch, count, time, size = after
     return f".view({batch}, {time}, {count}, {size}).transpose(1, 2)"
+
+
+def _merged(before: Shape, after: Shape) -> str:
+    """The layers of a state of one sample, or the classes of one step, put side by side."""
+    layers, batch, size = before
+    axes = "0, 1" if (batch, layers * size) == after[:2] else "1, 2"
+    return f".transpose({axes}).reshape{after}"
+
+
+def _mixed(before: Shape, after: Shape) -> str:
+    if len(before) == _CLIPS:
+        return "channels and frames"
+    if after[:1] == before[1:2] and len(before) == _STATES:
+        return "samples and layers or steps"
+    return "samples and steps" if len(after) >= len(before) else "channels and places"
 
 
 def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
     before, after = pattern.shapes[:2]
     line, cell = _only_view(run) or (place.line, place.cell)
-    mixed = "channels and places" if len(after) < len(before) else "samples and steps"
     maker = pattern.nodes[1].removesuffix("0").removesuffix("Backward") if len(pattern.nodes) > 1 else ""
     return Finding(
         message=(
             f"On the way to {f'`{root}`' if root else 'the loss'} a `view` takes the output of "
-            f"{maker or 'an operation'} from {before} to {after} without moving a number: {mixed} are mixed; "
-            "swapping axes takes `permute` or `transpose`."
+            f"{maker or 'an operation'} from {before} to {after} without moving a number: {_mixed(before, after)} "
+            "are mixed; swapping axes takes `permute` or `transpose`."
         ),
         subject=root,
-        fix=_instead(before, after)
-        if len(after) != len(before)
-        else "# .transpose(0, 1) or .permute(…) in place of .view(…)",
+        fix=_fix_in_graph(before, after),
         line=line,
         cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
@@ -101,8 +123,15 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
     )
 
 
+def _fix_in_graph(before: Shape, after: Shape) -> str:
+    state = len(before) == _STATES and after[:2] == (before[1], before[0] * before[2])
+    if len(after) != len(before) or state:
+        return _instead(before, after)
+    return "# .transpose(0, 1) or .permute(…) in place of .view(…)"
+
+
 def _given(run: Run, call: ForwardFact) -> Finding:
-    before, after = call.recut
+    before, after = call.recut[:2]
     name = call.name or run.module_path(call.module) or call.kind
     line, cell = _only_view(run) or (call.place.line, call.place.cell)
     order = ", ".join(str(before.index(size)) for size in after) if len(set(before)) == len(before) else "…"

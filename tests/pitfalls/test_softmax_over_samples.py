@@ -1,0 +1,91 @@
+"""Weights (samples, steps) or (samples, experts) whose softmax runs along the samples, in sums over what each has."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+x = torch.randn(60, 10)
+h, score, gate = x.view(6, 10, 10), nn.Linear(10, 1), nn.Linear(10, 5)
+experts = [nn.Linear(10, 3) for _ in range(5)]"""
+STEPS = "s = score(h).squeeze(2)\nw = s.softmax({axis})\nloss = ({sum}).square().mean()\nloss.backward()"
+EXPERTS = """\
+outs = torch.stack([one(x) for one in experts], dim=1)
+w = F.softmax(gate(x), dim={axis})
+loss = ({sum}).square().mean()
+loss.backward()"""
+STEP_SUMS = [
+    "torch.bmm(w.unsqueeze(1), h).squeeze(1)",
+    "F.dropout(w, 0.1)[:, None] @ h",
+    "h.mT @ w.unsqueeze(2)",
+    "(w.unsqueeze(-1) * h).sum(1)",
+    "(h * w[:, :, None]).sum(-2)",
+    "torch.einsum('bt,btd->bd', w, h)",
+]
+EXPERT_SUMS = ["(w.unsqueeze(-1) * outs).sum(1)", "torch.einsum('be,bed->bd', w, outs)"]
+
+
+def found(lines):
+    return findings_in(SETUP, lines, slug="softmax-over-batch", fails=False)
+
+
+@pytest.mark.parametrize("total", STEP_SUMS)
+def test_steps_of_each_sample(total):
+    (finding,) = found(STEPS.format(axis=0, sum=total))
+    assert (finding.line, finding.severity) == (3, "error")
+    assert "`w` runs along dim 0, the 6 samples, so the weights of one sample depend on all others" in finding.message
+    assert finding.fix.startswith("# softmax(…, dim=1)")
+
+
+@pytest.mark.parametrize("total", STEP_SUMS)
+def test_steps_of_each_sample_that_sum_to_one(total):
+    assert not found(STEPS.format(axis=1, sum=total))
+
+
+@pytest.mark.parametrize("total", EXPERT_SUMS)
+def test_experts_of_each_sample(total):
+    (finding,) = found(EXPERTS.format(axis=0, sum=total))
+    assert "the 60 samples" in finding.message
+
+
+@pytest.mark.parametrize("total", EXPERT_SUMS)
+def test_experts_of_each_sample_that_sum_to_one(total):
+    assert not found(EXPERTS.format(axis=1, sum=total))
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        "torch.einsum('tb,tbd->bd', w, h)",  # time first
+        "(w.unsqueeze(-1) * h).sum(0)",
+        "torch.bmm(w.T[:, None], h.transpose(0, 1))",
+        "torch.einsum('tb,tbd->d', w, h)",  # one sample of several heads
+    ],
+)
+def test_time_first(total):
+    assert not found(STEPS.format(axis=0, sum=total))
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        "torch.einsum('be,bd->ed', w, x)",  # experts choose their samples
+        "w.T @ x",
+        "(w.unsqueeze(-1) * x[:, None]).sum(0)",
+        "(w.unsqueeze(-1) * outs).sum(1).sum(0)",  # heads that look at one sequence
+        "(w.unsqueeze(-1) * outs).sum((0, 1))",
+        "w.unsqueeze(-1) * outs",
+    ],
+)
+def test_weights_of_a_set(total):
+    assert not found(EXPERTS.format(axis=0, sum=total))
+
+
+def test_experts_first():
+    lines = "w = gate(x).T.softmax(0)\nouts = torch.stack([one(x) for one in experts])\n"
+    assert not found(lines + "torch.einsum('eb,ebd->bd', w, outs).square().mean().backward()")
+    assert not found(lines + "(w.unsqueeze(-1) * outs).sum(0).square().mean().backward()")

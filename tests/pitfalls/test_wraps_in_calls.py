@@ -1,0 +1,136 @@
+"""Small whole numbers that wrap in functions: called in loops, given parts of tensors, asked by loaders."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+torch.manual_seed(0)
+frames = [torch.full((4, 4), n, dtype=torch.uint8) for n in (90, 60, 80)]
+sound = (torch.sin(torch.arange(800) / 9) * 20000).to(torch.int16)
+video = torch.randint(0, 256, (9, 4, 4), dtype=torch.uint8)
+def moved(before, after):
+    gap = after - before
+    return gap.float().mean()
+def energy(wave, size=80):
+    rows = {rows}
+    power = rows * rows
+    return power.float().mean()
+class Clips(Dataset):
+    def __init__(self, video):
+        self.video, self.last, self.kind = video, video[0], video.dtype
+    def __len__(self):
+        return len(self.video) - 1
+    def __getitem__(self, i):
+        {item}
+    def seen(self, frame):
+        gap = frame - self.last
+        self.last = frame
+        return gap
+clips = Clips(video)
+loader = DataLoader(clips, batch_size=4, shuffle=True)"""
+ITEM = "return (self.video[i + 1] - self.video[i]).float() / 255"
+
+
+def found(cell, rows="wave[1:3]", item=ITEM):
+    setup = SETUP.replace("{rows}", rows).replace("{item}", item)
+    return findings_in(setup, cell, slug="uint8-arithmetic-wraps", fails=False)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "gaps = [moved(a, b) for a, b in zip(frames, frames[1:])]",
+        "gaps = {i: moved(frames[0], frame) for i, frame in enumerate(frames)}",
+        "for a, b in [(frames[0], frames[1]), (frames[1], frames[0])]:\n    gap = moved(a, b)",
+        "def run(all):\n    return [moved(a, b) for a, b in zip(all, all[1:])]\ngaps = run(frames)",
+        "gaps = sum(moved(frame, frames[1]) for frame in frames)",
+    ],
+)
+def test_a_call_in_a_loop(cell):
+    (finding,) = found(cell)
+    assert "`after - before` is worked out in uint8" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "gaps = [moved(b, a) for a, b in [(frames[0], frames[1])]]",
+        "gaps = [moved(a.int(), b.int()) for a, b in zip(frames, frames[1:])]",
+        "for a, b in [(frames[0], frames[1])]:\n    a, b = a.int(), b.int()\n    gap = moved(a, b)",
+        "for a in frames:\n    a = a.float()\n    gap = moved(a, a)",
+        "pairs = [(frames[1], frames[0])]\ngaps = [moved(a, b) for a, b in pairs]\npairs = [(frames[0], frames[1])]",
+    ],
+)
+def test_a_call_in_a_loop_that_fits(cell):
+    assert not found(cell)
+
+
+@pytest.mark.parametrize(
+    "rows", ["wave[10:300]", "wave.unfold(0, size, size)", "wave.view(-1, 80)[2:]", "wave.detach()"]
+)
+def test_a_part_of_what_a_function_is_given(rows):
+    (finding,) = found("e = energy(sound)", rows)
+    assert "`rows * rows` is worked out in int16" in finding.message
+
+
+@pytest.mark.parametrize(
+    "rows", ["wave[:1]", "wave.unfold(0, size, size).int()", "wave.float().view(-1, 80)", "wave // 200"]
+)
+def test_a_part_that_fits(rows):
+    assert not found("e = energy(sound)", rows)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "for batch in loader:\n    mean = batch.mean()",
+        "for i, batch in enumerate(loader):\n    mean = batch.mean()",
+        "batch = next(iter(loader))",
+        "for batch in DataLoader(clips, batch_size=2):\n    pass",
+        "def run(data):\n    return [batch.mean() for batch in data]\nmeans = run(loader)",
+    ],
+)
+def test_items_that_a_loader_asks_for(cell):
+    (finding,) = found(cell)
+    assert "`self.video[i + 1] - self.video[i]` is worked out in uint8" in finding.message
+    assert finding.cell == 1
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "return self.video[i + 1].float() - self.video[i].float()",
+        "return self.video[i].int() - 128",
+        "return self.video[i] // 2",
+        "return self.video[i], self.video[i + 1]",
+    ],
+)
+def test_items_that_fit(item):
+    assert not found("for batch in loader:\n    pass", item=item)
+
+
+def test_an_attribute_that_the_method_changes_is_not_known_any_more():
+    assert not found("clips.last = torch.zeros(4, 4, dtype=torch.uint8)\ngap = clips.seen(frames[0])")
+
+
+def test_nothing_is_asked_of_a_loader_that_does_not_run():
+    assert not found("size = loader.batch_size")
+
+
+BRANCHES = {
+    "if self.raw:\n            return self.video[i] + 100\n        return self.video[i].float()": False,
+    "if not self.raw:\n            return self.video[i].float()\n        return self.video[i] + 100": False,
+    "if self.kind.is_signed:\n            return self.video[i] + 100\n        return self.video[i].float()": False,
+    "gap = self.video[i] + 100 if self.raw else self.video[i]\n        return gap": False,
+    "if i < 0:\n            raise IndexError\n        return self.video[i] + 100": True,
+    "if not self.raw:\n            return self.video[i] + 100\n        return self.video[i].float()": True,
+    "with torch.no_grad():\n            return self.video[i] + 100": True,
+}
+
+
+@pytest.mark.parametrize("item", BRANCHES)
+def test_a_branch_that_may_not_have_run_is_not_judged(item):
+    assert bool(found("clips.raw = False\nfor batch in loader:\n    pass", item=item)) is BRANCHES[item]
