@@ -134,7 +134,8 @@ def _given(run: Run, call: ForwardFact) -> Finding:
     before, after = call.recut[:2]
     name = call.name or run.module_path(call.module) or call.kind
     line, cell = _only_view(run) or (call.place.line, call.place.cell)
-    order = ", ".join(str(before.index(size)) for size in after) if len(set(before)) == len(before) else "…"
+    told = len(set(before)) == len(before) and sorted(before) == sorted(after)
+    order = ", ".join(str(before.index(size)) for size in after) if told else "…"
     return Finding(
         message=(
             f"`{name}` is given a tensor that a `view` took from {before} to {after} without moving a number, so rows "
