@@ -90,7 +90,8 @@ def _is_differentiated(run: Run, graph: GraphFact) -> bool:
 
 
 def _what(graph: GraphFact) -> str:
-    things = "losses" if graph.scalar else "tensors"
+    # What no backward call has come after may be the parts of a loss yet: log-probabilities of an episode.
+    things = ("losses" if graph.differentiated else "numbers") if graph.scalar else "tensors"
     if graph.container and graph.tensor_count >= _COLLECTED:
         return f"{graph.tensor_count} {things} with their history"
     if graph.sum_length >= _COLLECTED and not (graph.grown_by == "carried" and graph.differentiated):
@@ -119,8 +120,9 @@ def _nodes_only(graph: GraphFact) -> str:
 def _advice(graph: GraphFact) -> str:
     """What to do where the line itself does not say how it would read."""
     read = ".item()" if graph.scalar and graph.as_number else ".detach()"
-    each = "each loss" if graph.scalar else "each tensor"
-    return f"call {read} on {each} before it goes into {graph.path}"
+    each = "each loss" if graph.scalar and graph.differentiated else "each"
+    unless = "" if graph.differentiated else "  # unless a later cell calls backward() on them"
+    return f"call {read} on {each} before it goes into {graph.path}{unless}"
 
 
 def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, Place, Run, only_reads_outputs
@@ -13,6 +14,7 @@ from torch_inspector.pitfall import pitfall
 _LARGE_NBYTES = 1 << 20
 # A result that is dropped at once frees its graph at once: one or two such calls are a look at a shape or a timing.
 _MANY_CALLS = 3
+_ALONE = re.compile(r"\s*(torch\.)?(no_grad|inference_mode)\(\)\s*(#.*)?$")
 _HUGE_NBYTES = 10 << 20
 
 
@@ -70,6 +72,13 @@ def _statement(call: ForwardFact, run: Run) -> str:
     return text or f"output = {call.name or call.kind}(...)"
 
 
+def _alone(run: Run, call: ForwardFact) -> str:
+    """A word on `torch.no_grad()` as a statement of its own, without `with`."""
+    lines = run.source_of(call.place.cell).splitlines()
+    found = next((number for number, line in enumerate(lines, 1) if _ALONE.match(line)), None)
+    return f" Line {found} does nothing: `torch.no_grad()` needs `with`." if found is not None else ""
+
+
 def _finding(run: Run, call: ForwardFact) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
     kept = _kept(run)
@@ -79,7 +88,7 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
         f"; {', '.join(f'`{path}`' for path in kept[:3])} still hold{'s' if len(kept) == 1 else ''} it" if kept else ""
     )
     return Finding(
-        message=(f"`{name}` recorded a graph of {size}{mode}, and no backward call used it{held}."),
+        message=f"`{name}` recorded a graph of {size}{mode}, and no backward call used it{held}.{_alone(run, call)}",
         subject=kept[0] if kept else name,
         fix=f"with torch.no_grad():\n    {_statement(call, run)}",
         line=call.place.line,

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+# Ciphers and check sums go round at 256 on purpose, and say so.
+_MODULAR = re.compile(
+    r"%\s*256|\bmod(ulo)?\.?\s*256|\bbytes\(|\bbytearray\(|\b(wrap|checksum|cipher|xor)", re.IGNORECASE
+)
 _RANGES = {"uint8": "0 to 255", "int8": "-128 to 127", "int16": "-32768 to 32767"}
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds arithmetic between such tensors that gave other numbers than it should."""
-    for fact in run.expressions("wrapped"):
-        yield _finding(fact)
+    facts = run.expressions("wrapped")
+    for fact in facts:
+        if not _is_modular(run, fact):
+            yield _finding(fact)
+
+
+def _is_modular(run: Run, fact: ExpressionFact) -> bool:
+    """True where bytes are reckoned with: the text speaks of 256, of bytes, or of what wraps."""
+    return fact.detail == "uint8" and _MODULAR.search(run.source_of(fact.place.cell)) is not None
 
 
 def _finding(fact: ExpressionFact) -> Finding:

@@ -1,0 +1,14 @@
+"""`torch.no_grad()` that stands alone switches nothing off, and is told with the graph that was recorded."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = "import torch\nfrom torch import nn\nnet, x = nn.Linear(200, 4000).eval(), torch.randn(300, 200)"
+CELL = "{}kept = [net(x).relu() for _ in range(4)]"
+
+
+@pytest.mark.parametrize(("before", "said"), [("torch.no_grad()\n", True), ("# torch.no_grad()\n", False)])
+def test_a_statement_that_does_nothing(before, said):
+    found = findings_in(SETUP, CELL.format(before), slug="eval-without-no-grad", fails=False)
+    assert [("Line 1 does nothing: `torch.no_grad()` needs `with`" in one.message) for one in found] == [said]
