@@ -4,8 +4,12 @@ import pytest
 
 from tests.cells import findings_in
 
-SETUP = "import torch\nfrom torch import nn\nnet, x = nn.Linear(200, 4000).eval(), torch.randn(300, 200)"
-CELL = "{}kept = [net(x).relu() for _ in range(4)]"
+SETUP = """\
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(200, 4000), nn.ReLU(), nn.Dropout(), nn.Linear(4000, 2)).eval()
+x = torch.randn(300, 200)"""
+CELL = "{}kept = [net(x) for _ in range(4)]"
 
 
 @pytest.mark.parametrize(("before", "said"), [("torch.no_grad()\n", True), ("# torch.no_grad()\n", False)])
