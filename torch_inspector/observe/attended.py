@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.observe import private
+from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.softmax import axis_of, parents_of
@@ -19,6 +20,7 @@ _HANDED_ON = frozenset(
 )
 # What scores go through before the softmax: a scale, a mask, a bias of positions.
 _SCORED = _HANDED_ON | {f"{name}Backward0" for name in ("Div", "Add", "MaskedFill", "Where")}
+_RECURRENT = ("StackBackward0", "CudnnRnnBackward0", "MkldnnRnnLayerBackward0", "MiopenRnnBackward0")
 _FAR = 8
 # A batch, or a batch of heads, of square tables; or (samples, steps, 1).
 _AXES = 3
@@ -34,7 +36,21 @@ def across_samples(walk: Walk) -> Iterator[Node]:
             continue
         if type(_down(softmax, _SCORED)).__name__ == "BmmBackward0":
             yield softmax
-    yield from (node for node in pooled_steps(walk) if axis_of(node) == 0)
+    if not is_time_first(walk):
+        yield from (node for node in pooled_steps(walk) if axis_of(node) == 0)
+
+
+def is_time_first(walk: Walk) -> bool:
+    """True if a recurrent layer, or a list of steps, gives (time, batch, …): its first axis is no axis of samples."""
+    made = [node for kind in _RECURRENT for node in walk.by_kind.get(kind, ())]
+    steps = [node for node in made if type(node).__name__ != "StackBackward0" or node._saved_dim == 0]
+    consumers = Consumers(walk) if steps else None
+    # With `batch_first` the axes are swapped right after; of the state of layers one is selected.
+    return consumers is not None and any(
+        type(one).__name__ not in {"TransposeBackward0", "SelectBackward0"}
+        for node in steps
+        for one in consumers.of(node)
+    )
 
 
 def pooled_steps(walk: Walk) -> Iterator[Node]:

@@ -31,12 +31,17 @@ class OptimizerStates:
         recorder: Gives the recorder of the cell that runs, if one does.
         steps: Gives the number of optimizer steps so far.
         note: Is handed what was loaded.
+        wanted: Whether more of that is wanted in this cell.
     """
 
     def __init__(
-        self, recorder: Callable[[], Recorder | None], steps: Callable[[], int], note: Callable[[LoadFact], None]
+        self,
+        recorder: Callable[[], Recorder | None],
+        steps: Callable[[], int],
+        note: Callable[[LoadFact], None],
+        wanted: Callable[[], bool],
     ) -> None:
-        self._recorder, self._steps, self._note = recorder, steps, note
+        self._recorder, self._steps, self._note, self._wanted = recorder, steps, note, wanted
         self._taken: dict[int, int] = {}
         """Steps made when the state of each optimizer was last asked for."""
         kind = torch.optim.Optimizer
@@ -68,7 +73,7 @@ class OptimizerStates:
     def _wrap_load(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def load_state_dict(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             recorder = self._open()
-            if recorder is not None:
+            if recorder is not None and self._wanted():
                 with recorder.failures.guard("load_state_dict"), private.unseen():
                     state = args[0] if args else kwargs.get("state_dict")
                     self._look(recorder, optimizer, state, sys._getframe(1))
@@ -90,6 +95,9 @@ class OptimizerStates:
         from torch_inspector.observe.states import given_text
 
         user = recorder.places.user_frame(frame)
+        file = recorder.places.file_of(user) if user is not None else None
+        if file is not None and "param_groups" in file.code:
+            return  # what is given back may be the settings, changed on purpose
         self._note(
             LoadFact(
                 order=recorder.next_order(),

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch_inspector.observe.shapes import UNKNOWN
 
-_LEAVES = (ast.Return, ast.Continue, ast.Break)
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -54,16 +54,15 @@ def _taken(one: ast.stmt, value: Callable[[ast.expr], Any]) -> list[ast.stmt]:
 
 
 def _may_leave(one: ast.stmt, value: Callable[[ast.expr], Any]) -> bool:
-    if not isinstance(one, ast.If):
-        return isinstance(one, ast.Return)
-    truth = _truth(one.test, value)
-    parts = [*one.body, *one.orelse] if truth is None else one.body if truth else one.orelse
-    stack: list[ast.AST] = [*parts]
-    while stack:
-        node = stack.pop()
+    """True if a statement may end the function, or the turn of the loop around it."""
+    parts: list[ast.AST] = [one]
+    if isinstance(one, ast.If) and (truth := _truth(one.test, value)) is not None:
+        parts = [*one.body] if truth else [*one.orelse]
+    while parts:
+        node = parts.pop()
         if isinstance(node, _LEAVES):
             return True
-        stack.extend(() if isinstance(node, _INNER) else ast.iter_child_nodes(node))
+        parts.extend(() if isinstance(node, _INNER) else ast.iter_child_nodes(node))
     return False
 
 

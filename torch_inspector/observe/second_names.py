@@ -18,6 +18,7 @@ from torch_inspector.observe.source import dotted
 _BEST = re.compile(r"best|snap|backup", re.IGNORECASE)
 # Functions that keep what they are given, as it is now.
 _KEEPS = re.compile(r"copy|clone|save|dump|state_dict", re.IGNORECASE)
+_TRAINS = re.compile(r"^(step|backward)$|train_|_train|^train(?!$)|fit|epoch|update|learn|optimi[sz]e", re.IGNORECASE)
 _PARAMETERS = {"dict": "named_parameters", "list": "parameters"}
 _Loop = ast.For | ast.While
 
@@ -79,9 +80,29 @@ def _is_trained_on(scope: Scope, statement: ast.stmt, model: ast.expr) -> bool:
     loops = [one for one in own_expressions(scope.node) if isinstance(one, _Loop) and _holds(one.body, statement)]
     branches = [one for one in own_expressions(scope.node) if isinstance(one, ast.If) and _holds(one.body, statement)]
     inner = [one for one in branches if any(_holds(loop.body, one) for loop in loops)]
-    if not inner or any(_is_given(loop, model) for loop in loops) or _is_given_by_methods(scope, model):
+    if not inner or not any(_trains(scope, loop) for loop in loops):
+        return False
+    if any(_is_given(loop, model) for loop in loops) or _is_given_by_methods(scope, model):
         return False
     return not any(_ends_or_keeps(one) for branch in inner for part in branch.body for one in ast.walk(part))
+
+
+def _trains(scope: Scope, loop: ast.AST) -> bool:
+    """True if a loop makes steps, or calls a function that does, or whose name says so."""
+    calls = [one.func for one in ast.walk(loop) if isinstance(one, ast.Call)]
+    names = {one.attr if isinstance(one, ast.Attribute) else dotted(one) for one in calls}
+    if any(_TRAINS.search(name) for name in names):
+        return True
+    trees = (file.tree for file in (scope.file, *scope.reading.places.latest()) if file.tree is not None)
+    return any(
+        isinstance(one, ast.FunctionDef) and one.name in names and _makes_steps(one)
+        for tree in trees
+        for one in ast.walk(tree)
+    )
+
+
+def _makes_steps(function: ast.FunctionDef) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr in {"step", "backward"} for one in ast.walk(function))
 
 
 def _holds(block: list[ast.stmt], statement: ast.stmt) -> bool:

@@ -69,7 +69,7 @@ class StateWatch:
         self._by_dict: dict[int, tuple[weakref.ref[Any], _Taken]] = {}
         self._latest: dict[int, _Taken] = {}
         self.loads: list[LoadFact] = []
-        own = OptimizerStates(lambda: self._recorder, self._all_steps, self._note_of_optimizer)
+        own = OptimizerStates(lambda: self._recorder, self._all_steps, self._note_of_optimizer, self.notes_loads)
         self.patches = (Patch(torch.nn.Module, "state_dict", self._wrap_state), *own.patches)
 
     def open(self, recorder: Recorder) -> None:
@@ -265,12 +265,18 @@ def _standing(recorder: Recorder, frame: FrameType) -> Standing | None:
 def given_text(recorder: Recorder, frame: FrameType) -> str:
     """What a load was given, as written: `checkpoint["model"]`; empty for anything that is computed."""
     file = recorder.places.file_of(frame)
-    for node in ast.walk(file.tree) if file is not None and file.tree is not None else ():
-        if isinstance(node, ast.Call) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
-            loads = isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict"
-            if loads and node.args and isinstance(node.args[0], ast.Subscript | ast.Attribute):
-                return "" if _computes(node.args[0]) else ast.unparse(node.args[0])
-    return ""
+    loads = [
+        node
+        for node in (ast.walk(file.tree) if file is not None and file.tree is not None else ())
+        if isinstance(node, ast.Call)
+        and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "load_state_dict"
+    ]
+    # Of several in one line nobody knows which one runs.
+    given = loads[0].args[0] if len(loads) == 1 and loads[0].args else None
+    plain = isinstance(given, ast.Subscript | ast.Attribute) and not _computes(given)
+    return ast.unparse(given) if given is not None and plain else ""
 
 
 def _computes(expression: ast.expr) -> bool:

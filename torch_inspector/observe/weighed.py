@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.observe import private
+from torch_inspector.observe.attended import is_time_first
 from torch_inspector.observe.class_axis import axis_below
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
@@ -34,7 +35,7 @@ _FAR, _AXES = 12, 2
 def weighed_across(walk: Walk) -> Iterator[Node]:
     """Softmaxes of (samples, steps) along the samples, of scores of a layer, that weigh the steps of each sample."""
     softmaxes = walk.by_kind.get("SoftmaxBackward0", ())
-    if any(_is_along_samples(node) for node in softmaxes):
+    if any(_is_along_samples(node) for node in softmaxes) and not is_time_first(walk):
         found = [*_in_products(walk), *_in_sums(walk)]
         yield from {id(node): node for node in found if _is_along_samples(node) and _is_scored(node)}.values()
 

@@ -128,7 +128,13 @@ def _live(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
     else:
         return value
     of, index = _live(scope, owner, depth + 1), tuple(_index(scope, part) for part in parts)
-    if type(of) is not torch.Tensor or _dtype_of(of) not in _SMALL or None in index or of.numel() > _LARGEST:
+    if (
+        type(of) is not torch.Tensor
+        or not of.is_cpu
+        or _dtype_of(of) not in _SMALL
+        or None in index
+        or of.numel() > _LARGEST
+    ):
         return value
     try:
         return getattr(of, func.attr)(*index) if isinstance(func, ast.Attribute) else of[index]

@@ -26,6 +26,8 @@ _HOW = {
 }
 # How a gradient gets past what cannot be left out, a choice of the nearest code as a rule.
 _PASSED = dict.fromkeys(("argmax", "whole", "compare"), "let the slope past it: soft + (hard - soft).detach()")
+# Hooks hand a gradient past such a function, and who writes gradients needs none.
+_OWN_SLOPE = re.compile(r"\bregister_\w*hook\(|\.grad(\.data)?\s*=(?!=)|\.grad(\.data)?\.(copy_|add_|set_)\(")
 _MAKES_A_LEAF = re.compile(r"requires_grad\s*=\s*True|requires_grad_\(\s*(True)?\s*\)|\bVariable\(")
 _FIXES = {
     "argmax": "compute the loss from the scores or from softmax; keep argmax for measuring",
@@ -153,6 +155,8 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
 
 def _flat(run: Run) -> Iterator[Finding]:
     """Parameters that an optimizer steps, and that only `round` or its kin lead to: they get zeros."""
+    if any(_OWN_SLOPE.search(past.cell.source) for past in (run, *run.earlier)):
+        return
     elsewhere = _reached_without(run, "flat-function")
     for pattern, root, place in run.losses_with("flat-function"):
         keys = pattern.keys - elsewhere

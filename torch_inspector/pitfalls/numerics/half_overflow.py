@@ -12,6 +12,7 @@ from torch_inspector.pitfall import pitfall
 _LARGEST = 65_504
 # Infinities that are written down are meant: masks, limits.
 _MEANT = re.compile(r"\binf\b|\binfty?\b|\bInf\b|isinf|masked_fill")
+_GAPS = re.compile(r"\bnan\b|isnan|isfinite|nan_to_num|nanm", re.IGNORECASE)
 # A number that float16 does not hold, as in a mask of -1e9: minus infinity alone is often meant, NaN after it is not.
 _BEYOND = re.compile(r"\b\d+(\.\d*)?e\+?([5-9]|\d\d)\b", re.IGNORECASE)
 # What torch says of a single number that is beyond it; of tensors it makes infinities.
@@ -39,7 +40,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _of_result(run: Run) -> Iterator[Finding]:
     """What a model of finite weights made of finite numbers, and is NaN: a step inside went past the end."""
-    if run.before.extremes or run.after.spoiled_weights or _MEANT.search(run.cell.code):
+    if run.before.extremes or run.after.spoiled_weights or _MEANT.search(run.cell.code) or _GAPS.search(run.cell.code):
         return
     calls = {call.output_shape: call for call in run.trace.forwards if call.parameter_keys}
     shapes = {tensor.path: tensor.shape for tensor in run.after.tensors}
@@ -48,6 +49,8 @@ def _of_result(run: Run) -> Iterator[Finding]:
         line = _line_of(run, one.path)
         if one.dtype != "float16" or not one.nan_count or call is None or line is None:
             continue
+        if (call.place.cell, call.place.line) != (run.cell.number, line):
+            continue  # a name for something else of that shape
         name = call.name or run.module_path(call.module) or call.kind
         yield Finding(
             message=(

@@ -119,8 +119,14 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
         line=line,
         cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
-        severity="hint" if is_recut(before, after) else "",
+        severity="hint" if is_recut(before, after) or _is_stacked_by_hand(run, before, after) else "",
     )
+
+
+def _is_stacked_by_hand(run: Run, before: Shape, after: Shape) -> bool:
+    """True where the layers in front may be rows that were put there to be paired."""
+    sources = (past.cell.source for past in (run, *run.earlier))
+    return len(before) > len(after) and any("torch.stack(" in source for source in sources)
 
 
 def _fix_in_graph(before: Shape, after: Shape) -> str:
