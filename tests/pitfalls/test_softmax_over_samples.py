@@ -89,3 +89,16 @@ def test_experts_first():
     lines = "w = gate(x).T.softmax(0)\nouts = torch.stack([one(x) for one in experts])\n"
     assert not found(lines + "torch.einsum('eb,ebd->bd', w, outs).square().mean().backward()")
     assert not found(lines + "(w.unsqueeze(-1) * outs).sum(0).square().mean().backward()")
+
+
+TIMES = """\
+rnn, score, out = nn.GRU(10, 8, batch_first={first}), nn.Linear(8, 1), nn.Linear(8, 1)
+h, _ = rnn(x.view(12, 5, 10))
+a = torch.softmax(score(h), dim=0)
+loss = out((a * h).sum(1)).square().mean()
+loss.backward()"""
+
+
+def test_what_a_recurrent_layer_gives_has_time_first_unless_it_is_told():
+    assert not found(TIMES.format(first=False))
+    assert found(TIMES.format(first=True))

@@ -47,7 +47,7 @@ def is_time_first(walk: Walk) -> bool:
     consumers = Consumers(walk) if steps else None
     # With `batch_first` the axes are swapped right after; of the state of layers one is selected.
     return consumers is not None and any(
-        type(one).__name__ not in {"TransposeBackward0", "SelectBackward0"}
+        not type(one).__name__.startswith(("Transpose", "Permute", "Select"))
         for node in steps
         for one in consumers.of(node)
     )
