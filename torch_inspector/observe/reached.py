@@ -8,7 +8,8 @@ from typing import Any
 
 from torch_inspector.observe.shapes import UNKNOWN
 
-_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+# A `raise` would have ended the cell.
+_LEAVES = (ast.Return, ast.Continue, ast.Break)
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
