@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
-from torch_inspector.observe.attended import pooled_steps
+from torch_inspector.observe.attended import SCORED, down
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.softmax import axis_of, parents_of
@@ -18,6 +18,9 @@ _VIEWS = frozenset(
 )
 _BINARY = {"BinaryCrossEntropyBackward0": "binary_cross_entropy", "MseLossBackward0": "mse_loss"}
 _FAR = 3
+_LINEAR = frozenset(["AddmmBackward0", "MmBackward0", "LinearBackward0", "MkldnnLinearBackward0"])
+# Axes of (samples, steps, 1).
+_STEPS = 3
 
 
 def lone_softmaxes(walk: Walk) -> Iterator[PatternFact]:
@@ -27,8 +30,21 @@ def lone_softmaxes(walk: Walk) -> Iterator[PatternFact]:
     for kind, loss in _BINARY.items():
         for node in walk.by_kind.get(kind, ()):
             yield from _pattern(loss, _below_views(node), axes=2)
-    for softmax in pooled_steps(walk):
+    for softmax in _pooled_steps(walk):
         yield from _pattern("attention", softmax, axes=3)
+
+
+def _pooled_steps(walk: Walk) -> Iterator[Node]:
+    """Softmaxes of (samples, steps, 1), the scores that a layer gives each step, where the steps are then added up."""
+    for node in walk.by_kind.get("SumBackward1", ()):
+        product, axes = parents_of(node)[0], node._saved_dim
+        if type(product).__name__ != "MulBackward0" or product is None or len(axes) != 1:
+            continue
+        for softmax in parents_of(product) if int(axes[0]) in (1, 2**64 - 2) else ():
+            shape = private.output_shape(softmax) if type(softmax).__name__ == "SoftmaxBackward0" else None
+            steps = shape is not None and len(shape) == _STEPS and min(shape[:2]) > 1 and shape[2] == 1
+            if softmax is not None and steps and type(down(softmax, SCORED)).__name__ in _LINEAR:
+                yield softmax
 
 
 def _pattern(reader: str, node: Node, *, axes: int) -> Iterator[PatternFact]:

@@ -18,7 +18,7 @@ from torch_inspector.observe.source import dotted
 _BEST = re.compile(r"best|snap|backup", re.IGNORECASE)
 # Functions that keep what they are given, as it is now.
 _KEEPS = re.compile(r"copy|clone|save|dump|state_dict", re.IGNORECASE)
-_TRAINS = re.compile(r"^(step|backward)$|train_|_train|^train(?!$)|fit|epoch|update|learn|optimi[sz]e", re.IGNORECASE)
+_TRAINS = re.compile(r"^(step|backward|fit)$|^train_|_train$")
 _PARAMETERS = {"dict": "named_parameters", "list": "parameters"}
 _Loop = ast.For | ast.While
 

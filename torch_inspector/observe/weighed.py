@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.observe import private
-from torch_inspector.observe.attended import is_time_first
 from torch_inspector.observe.class_axis import axis_below
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
@@ -30,14 +29,28 @@ _LAYERS = frozenset(
 )
 _TOTALS = frozenset(["SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1"])
 _FAR, _AXES = 12, 2
+_RECURRENT = ("StackBackward0", "CudnnRnnBackward0", "MkldnnRnnLayerBackward0", "MiopenRnnBackward0")
 
 
 def weighed_across(walk: Walk) -> Iterator[Node]:
     """Softmaxes of (samples, steps) along the samples, of scores of a layer, that weigh the steps of each sample."""
     softmaxes = walk.by_kind.get("SoftmaxBackward0", ())
-    if any(_is_along_samples(node) for node in softmaxes) and not is_time_first(walk):
+    if any(_is_along_samples(node) for node in softmaxes) and not _is_time_first(walk):
         found = [*_in_products(walk), *_in_sums(walk)]
         yield from {id(node): node for node in found if _is_along_samples(node) and _is_scored(node)}.values()
+
+
+def _is_time_first(walk: Walk) -> bool:
+    """True if a recurrent layer, or a list of steps, gives (time, batch, …): its first axis is no axis of samples."""
+    made = [node for kind in _RECURRENT for node in walk.by_kind.get(kind, ())]
+    steps = [node for node in made if type(node).__name__ != "StackBackward0" or node._saved_dim == 0]
+    consumers = Consumers(walk) if steps else None
+    # With `batch_first` the axes are swapped right after; of the state of layers one is selected.
+    return consumers is not None and any(
+        not type(one).__name__.startswith(("Transpose", "Permute", "Select"))
+        for node in steps
+        for one in consumers.of(node)
+    )
 
 
 def _in_products(walk: Walk) -> Iterator[Node]:

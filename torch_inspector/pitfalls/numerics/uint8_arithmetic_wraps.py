@@ -10,9 +10,7 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # Ciphers and check sums go round at 256 on purpose, and say so.
-_MODULAR = re.compile(
-    r"%\s*256|\bmod(ulo)?\.?\s*256|\bbytes\(|\bbytearray\(|\b(wrap|checksum|cipher|xor)", re.IGNORECASE
-)
+_MODULAR = re.compile(r"%\s*256|\bmod(ulo)?\.?\s*256|\bbytes\(|\bbytearray\(", re.IGNORECASE)
 _RANGES = {"uint8": "0 to 255", "int8": "-128 to 127", "int16": "-32768 to 32767"}
 
 
@@ -26,7 +24,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _is_modular(run: Run, fact: ExpressionFact) -> bool:
-    """True where bytes are reckoned with: the text speaks of 256, of bytes, or of what wraps."""
+    """True where bytes are reckoned with: the text speaks of 256 or makes bytes."""
     return fact.detail == "uint8" and _MODULAR.search(run.source_of(fact.place.cell)) is not None
 
 
