@@ -140,7 +140,7 @@ def _differs(before: float, after: float) -> bool:
 
 def _numbers(finding: Finding) -> Iterator[tuple[Evidence, int | float]]:
     for one in finding.evidence:
-        if isinstance(one.value, int | float):
+        if isinstance(one.value, (int, float)):
             yield one, one.value
 
 

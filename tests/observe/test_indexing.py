@@ -2,8 +2,8 @@
 
 import pytest
 
+from torch_inspector.facts.syntax import parse
 from torch_inspector.observe.indexing import indexing_facts
-from torch_inspector.observe.source import parse
 
 
 def seen(code):

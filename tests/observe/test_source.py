@@ -5,6 +5,7 @@ import ast
 import pytest
 
 from tests.fakes import a_cell
+from torch_inspector.facts import syntax
 from torch_inspector.observe import source
 
 
@@ -15,7 +16,7 @@ def test_calls_by_line():
 
 @pytest.mark.parametrize("code", ["def broken(:", "\0", "%time x", "(" * 300])
 def test_text_that_is_no_python_says_nothing(code):
-    assert source.parse(code) is None
+    assert syntax.parse(code) is None
     assert source.source_trace(a_cell(code)).calls == ()
 
 

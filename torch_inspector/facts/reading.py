@@ -6,6 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts import syntax
+
 if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
@@ -32,11 +34,10 @@ def only_reads_outputs(run: Run) -> bool:
 
 def looped_over(run: Run, place: Place) -> str:
     """What the `for` in one line goes through, if it is one thing: `for x in enumerate(loaders["val"])`; else empty."""
-    try:
-        tree = ast.parse(run.source_of(place.cell))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(run.source_of(place.cell))
+    if tree is None:
         return ""
-    loops = (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension))
+    loops = (node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.comprehension)))
     sources = [loop.iter for loop in loops if loop.iter.lineno == place.line]
     while sources and isinstance(sources[0], ast.Call) and sources[0].args:
         sources[0] = sources[0].args[0]

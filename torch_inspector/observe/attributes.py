@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import AttributeFact, Place
+from torch_inspector.facts import AttributeFact, Place, syntax
 from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.groups import held_by
 from torch_inspector.observe.naming import names_of
@@ -94,7 +94,7 @@ class Attributes:
             return Place()
         lines = [
             node.lineno
-            for node in ast.walk(file.tree)
+            for node in syntax.walk(file.tree)
             if isinstance(node, ast.Attribute)
             and isinstance(node.ctx, ast.Store)
             and dotted(node) == f"self.{key}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torch import nn
 from torch.nn import functional
 
-from torch_inspector.facts import ExpressionFact
+from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.shapes import Unknown, shape_of
 
@@ -68,7 +68,7 @@ def _from_module(scope: Scope, softmax: ast.expr) -> bool:
     """True if the softmax is of what a module gave back: its rows are samples."""
     made = scope.reading.made
     names = {name for _, _, name in made}
-    for node in ast.walk(softmax):
+    for node in syntax.walk(softmax):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in names:
             return True
         given = [v for v, _ in scope.given(node.id)] if isinstance(node, ast.Name) else []

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torch_inspector.facts import BuiltFact, Place
+from torch_inspector.facts import BuiltFact, Place, syntax
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.source import dotted
 
@@ -46,14 +46,14 @@ def built_facts(files: list[CodeFile], kinds: set[str], count: int, pass_count: 
 def _made_in(file: CodeFile, kinds: set[str]) -> Iterator[_Made]:
     if file.tree is None or not any(layer in file.code for layer in _LAYERS):
         return
-    modules = {n.name for n in ast.walk(file.tree) if isinstance(n, ast.ClassDef) and _is_module(n)}
-    for node in ast.walk(file.tree):
+    modules = {n.name for n in syntax.walk(file.tree) if isinstance(n, ast.ClassDef) and _is_module(n)}
+    for node in syntax.walk(file.tree):
         if isinstance(node, ast.ClassDef) and (node.name in kinds or node.name in modules):
             for one in node.body:
                 if isinstance(one, _Function) and one.name == "forward":
                     yield from (_Made(call, f"{node.name}.forward") for call in _layers_in(one, modules))
         elif isinstance(node, _Function) and node.name not in ("forward", "__init__"):
-            at_once = [n.func for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Call)]
+            at_once = [n.func for n in syntax.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Call)]
             yield from (_Made(call, node.name) for call in at_once if _is_layer(call, modules))
 
 
@@ -71,7 +71,7 @@ def _layers_in(function: _Function, modules: set[str]) -> Iterator[ast.Call]:
         elif isinstance(node, ast.If):
             stack.extend(node.orelse)
         else:
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(syntax.children(node))
 
 
 def _is_layer(node: ast.Call, modules: set[str]) -> bool:

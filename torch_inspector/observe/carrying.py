@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
-from torch_inspector.observe.lines import _own_nodes, _scope_at
+from torch_inspector.facts import syntax
+from torch_inspector.observe.lines import _scope_at
 from torch_inspector.observe.source import dotted
 
 _GROWS = frozenset(("append", "extend", "update", "appendleft", "add", "insert"))
@@ -19,7 +20,9 @@ def carried_at(tree: ast.Module, line: int) -> frozenset[str]:
     `out, state = cell(x, state)` carries `state`; `x = f(x)` after `x = batch` in the same loop carries nothing.
     """
     scope = _scope_at(tree, line)
-    loops: list[ast.AST] = [n for n in _own_nodes(scope) if isinstance(n, ast.For | ast.While) and _spans(n, line)]
+    loops: list[ast.AST] = [
+        n for n in syntax.own_statements(scope) if isinstance(n, (ast.For, ast.While)) and _spans(n, line)
+    ]
     found: set[str] = set()
     for loop in loops or ([tree] if scope is tree else []):
         found |= (_carried_in(loop) | _changed_by_calls(loop, tree)) - _let_go_in(loop)
@@ -29,8 +32,8 @@ def carried_at(tree: ast.Module, line: int) -> frozenset[str]:
 def _let_go_in(loop: ast.AST) -> set[str]:
     """Names that each turn of a loop takes out of their graph: `h = h.detach()`, `h.detach_()`."""
     found: set[str] = set()
-    for statement in loop.body if isinstance(loop, ast.For | ast.While) else ():
-        calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    for statement in loop.body if isinstance(loop, (ast.For, ast.While)) else ():
+        calls = [n for n in syntax.walk(statement) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
         if isinstance(statement, ast.Assign):
             cut = {dotted(n.func.value) for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "detach"}
             found |= _stored(statement) & cut
@@ -43,9 +46,9 @@ def _let_go_in(loop: ast.AST) -> set[str]:
 
 def _changed_by_calls(loop: ast.AST, tree: ast.Module) -> set[str]:
     """Containers that a loop hands to functions of the cell which read an entry and give it its next value."""
-    functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    functions = {n.name: n for n in syntax.walk(tree) if isinstance(n, ast.FunctionDef)}
     found: set[str] = set()
-    for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call)):
+    for call in (n for n in syntax.walk(loop) if isinstance(n, ast.Call)):
         function = functions.get(dotted(call.func).rpartition(".")[2])
         if function is not None:
             names = [one.arg for one in function.args.args if one.arg != "self"]
@@ -57,7 +60,7 @@ def _changed_by_calls(loop: ast.AST, tree: ast.Module) -> set[str]:
 
 def _entries_kept(function: ast.FunctionDef) -> set[str]:
     """Names whose entries a function both reads and stores: `state["h"] = f(state["h"])`."""
-    entries = [n for n in ast.walk(function) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
+    entries = [n for n in syntax.walk(function) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
     read = {ast.unparse(n) for n in entries if isinstance(n.ctx, ast.Load)}
     return {dotted(n.value) for n in entries if isinstance(n.ctx, ast.Store) and ast.unparse(n) in read}
 
@@ -65,8 +68,10 @@ def _entries_kept(function: ast.FunctionDef) -> set[str]:
 def line_of(tree: ast.Module, name: str, line: int) -> int | None:
     """The line of the loop around another one, or of the cell, that gives a carried name its next value."""
     scope = _scope_at(tree, line)
-    loops: list[ast.AST] = [n for n in _own_nodes(scope) if isinstance(n, ast.For | ast.While) and _spans(n, line)]
-    statements = [s for loop in loops or [scope] for s in _own_nodes(loop) if name in _stored(s)]
+    loops: list[ast.AST] = [
+        n for n in syntax.own_statements(scope) if isinstance(n, (ast.For, ast.While)) and _spans(n, line)
+    ]
+    statements = [s for loop in loops or [scope] for s in syntax.own_statements(loop) if name in _stored(s)]
     return max((s.lineno for s in statements), default=None)
 
 
@@ -78,8 +83,8 @@ def _carried_in(loop: ast.AST) -> set[str]:
     found, given = set(), set[str]()
     read: set[str] = set()
     if isinstance(loop, ast.For):
-        given |= {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-    for statement in sorted(_own_nodes(loop), key=lambda s: (s.lineno, s.col_offset)):
+        given |= {n.id for n in syntax.walk(loop.target) if isinstance(n, ast.Name)}
+    for statement in sorted(syntax.own_statements(loop), key=lambda s: (s.lineno, s.col_offset)):
         read |= _read(statement) - given
         stored = _stored(statement)
         found |= stored & read
@@ -89,13 +94,13 @@ def _carried_in(loop: ast.AST) -> set[str]:
 
 def _parts(statement: ast.stmt) -> Iterator[ast.AST]:
     """The expressions of a statement, without the statements inside it."""
-    for part in ast.iter_child_nodes(statement):
-        if isinstance(part, ast.expr | ast.withitem):
-            yield from ast.walk(part)
+    for part in syntax.children(statement):
+        if isinstance(part, (ast.expr, ast.withitem)):
+            yield from syntax.walk(part)
 
 
 def _read(statement: ast.stmt) -> set[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return set()
     loads = {dotted(n) for n in _parts(statement) if isinstance(getattr(n, "ctx", None), ast.Load)}
     if isinstance(statement, ast.AugAssign):
@@ -118,9 +123,9 @@ def _stored(statement: ast.stmt) -> set[str]:
 def kept_attributes(tree: ast.AST) -> frozenset[str]:
     """Attributes of `self` that one method both reads and gives a value: the state of a model between calls."""
     found: set[str] = set()
-    for function in ast.walk(tree):
+    for function in syntax.walk(tree):
         if isinstance(function, ast.FunctionDef) and function.name != "__init__":
-            own = [n for n in ast.walk(function) if isinstance(n, ast.Attribute) and dotted(n).startswith("self.")]
+            own = [n for n in syntax.walk(function) if isinstance(n, ast.Attribute) and dotted(n).startswith("self.")]
             read = {n.attr for n in own if isinstance(n.ctx, ast.Load)}
             found |= read & {n.attr for n in own if isinstance(n.ctx, ast.Store)}
     return frozenset(found)

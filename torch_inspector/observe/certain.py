@@ -5,19 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from torch_inspector.facts import syntax
+
 _PARTS = (ast.Subscript, ast.Call, ast.Name, ast.Attribute)
 
 
 def certain(loop: ast.AST) -> frozenset[str]:
     """Texts of the indexed parts, calls and names that each turn comes to; none if it may go on to the next one."""
-    if any(isinstance(one, ast.Continue) for one in ast.walk(loop)):
+    if any(isinstance(one, ast.Continue) for one in syntax.walk(loop)):
         return frozenset(_texts(getattr(loop, "iter", None)))
     return frozenset(_texts(loop))
 
 
 def _texts(node: ast.AST | list[ast.stmt] | None) -> set[str]:
     """The same for one part: of branches only what all of them have, of `a and b` only the first."""
-    if isinstance(node, ast.If | ast.IfExp):
+    if isinstance(node, (ast.If, ast.IfExp)):
         return _texts(node.test) | (_texts(node.body) & _texts(node.orelse))
     own = {ast.unparse(node)} if isinstance(node, _PARTS) else set[str]()
     return own.union(*map(_texts, _surely(node)))
@@ -31,6 +33,6 @@ def _surely(node: ast.AST | list[ast.stmt] | None) -> Iterable[ast.AST]:
         return node.values[:1]
     if isinstance(node, ast.comprehension):
         return [node.iter]
-    if isinstance(node, ast.ListComp | ast.GeneratorExp) and any(one.ifs for one in node.generators):
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)) and any(one.ifs for one in node.generators):
         return [node.generators[0].iter]
-    return ast.iter_child_nodes(node)
+    return syntax.children(node)

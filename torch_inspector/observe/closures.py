@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import LoopFunctionFact
+from torch_inspector.facts import LoopFunctionFact, syntax
 from torch_inspector.observe.keeping import Keeping, Kept
 from torch_inspector.observe.turns import AnyLoop, Function, Turn, parts_of_turn
 
@@ -14,11 +14,11 @@ _TEXT_LIMIT = 120
 
 def loop_functions(tree: ast.Module, code: str, offset: int) -> tuple[LoopFunctionFact, ...]:
     """Functions made in a loop that read its variable late and are kept beyond their turn."""
-    loops = [node for node in ast.walk(tree) if isinstance(node, AnyLoop)]
+    loops = [node for node in syntax.walk(tree) if isinstance(node, AnyLoop)]
     if not loops:
         return ()
     lines = code.splitlines()
-    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    parents = {child: parent for parent in syntax.walk(tree) for child in syntax.children(parent)}
     found: dict[Function, LoopFunctionFact] = {}
     for loop in loops:
         for function, fact in _facts_of_loop(Turn(loop), parents, lines):
@@ -62,18 +62,18 @@ def _functions(loop: ast.AST) -> Iterator[Function]:
     stack = parts_of_turn(loop)
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node
         elif not isinstance(node, ast.ClassDef):
-            stack.extend(ast.iter_child_nodes(node))
+            stack.extend(syntax.children(node))
 
 
 def _late_names(turn: Turn, function: Function) -> dict[str, bool]:
     """Names which the function reads from outside when it is called, and which then have another value."""
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
-    inside = [n for part in body for n in ast.walk(part)]
+    inside = [n for part in body for n in syntax.walk(part)]
     # Arguments of functions inside count as bound everywhere in it: better silent than wrong.
-    own = {n.arg for n in (*ast.walk(function.args), *inside) if isinstance(n, ast.arg)}
+    own = {n.arg for n in (*syntax.walk(function.args), *inside) if isinstance(n, ast.arg)}
     own |= {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     read = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} - own
     return {name: sure for name, sure in turn.late_names(function.lineno).items() if name in read}

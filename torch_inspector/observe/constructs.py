@@ -36,14 +36,14 @@ def _reading(text: ast.expr, value: Any, name: str) -> str:
     """`size` for a number, `float` for whole numbers that become floating point; empty for what is kept."""
     if type(value) is int:
         return "size"
-    whole = isinstance(text, ast.List | ast.Tuple) and _whole(text)
+    whole = isinstance(text, (ast.List, ast.Tuple)) and _whole(text)
     whole = whole or (type(value) is list and len(value) > 0 and all(type(one) is int for one in value[:100]))
     return "float" if whole and name == "Tensor" else ""
 
 
 def _whole(text: ast.expr) -> bool:
     """True for a list of whole numbers as written, or of lists of those."""
-    if isinstance(text, ast.List | ast.Tuple):
+    if isinstance(text, (ast.List, ast.Tuple)):
         return bool(text.elts) and all(map(_whole, text.elts))
     if isinstance(text, ast.UnaryOp):
         text = text.operand
@@ -66,7 +66,7 @@ def columns(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expres
     *before, last = element.slice.elts
     shape = shape_of(owner := scope.names.value(element.value))
     slices = all(isinstance(one, ast.Slice) and not (one.lower or one.upper or one.step) for one in before)
-    picks = isinstance(last, ast.Name | ast.Constant) and getattr(last, "value", 0) is not None
+    picks = isinstance(last, (ast.Name, ast.Constant)) and getattr(last, "value", 0) is not None
     if shape is not None and is_tensor(owner) and len(shape) == len(before) + 1 == 2 and slices and picks:  # noqa: PLR2004
         text = ast.unparse(element.value)
         yield scope.fact("columns", node, statement, names=(text, ast.unparse(element)), shapes=(shape,))
@@ -74,9 +74,9 @@ def columns(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expres
 
 def _element(parts: ast.expr) -> ast.Subscript | None:
     """The part that a list puts together again and again, all of one tensor."""
-    if isinstance(parts, ast.ListComp | ast.GeneratorExp):
+    if isinstance(parts, (ast.ListComp, ast.GeneratorExp)):
         return parts.elt if isinstance(parts.elt, ast.Subscript) else None
-    elements = parts.elts if isinstance(parts, ast.List | ast.Tuple) else []
+    elements = parts.elts if isinstance(parts, (ast.List, ast.Tuple)) else []
     indexed = [one for one in elements if isinstance(one, ast.Subscript)]
     same = len({ast.unparse(one.value) for one in indexed}) == 1
     return indexed[0] if same and len(indexed) == len(elements) > 1 else None

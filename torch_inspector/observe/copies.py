@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import ExpressionFact
+from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import module_of
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
@@ -47,7 +47,7 @@ def _index_text(index: ast.expr) -> str:
 
 def _written(node: ast.AST, statement: ast.stmt) -> Iterator[ast.Subscript]:
     """The inner index of `x[a][b] = …`, `x[a][b] += …`, or the index of `x[a].fill_(…)` whose result nobody keeps."""
-    if isinstance(node, ast.Assign | ast.AugAssign):
+    if isinstance(node, (ast.Assign, ast.AugAssign)):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript):
                 yield target.value
@@ -64,13 +64,13 @@ def _is_mask(index: ast.expr) -> bool:
     if isinstance(index, ast.Call):
         return _makes_rows(index)
     inverted = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert)
-    return inverted or isinstance(index, ast.Compare | ast.List)
+    return inverted or isinstance(index, (ast.Compare, ast.List))
 
 
 def _makes_rows(call: ast.Call) -> bool:
     """True for a call that makes a tensor of row numbers; one of a single number has no axis, and copies nothing."""
     name = dotted(call.func).split(".")[-1]
-    of_one = name in {"tensor", "LongTensor"} and call.args and isinstance(call.args[0], ast.Constant | ast.Subscript)
+    of_one = name in {"tensor", "LongTensor"} and call.args and isinstance(call.args[0], (ast.Constant, ast.Subscript))
     return name in _ROWS and not of_one
 
 
@@ -81,16 +81,16 @@ def _is_named_mask(scope: Scope, index: ast.expr, owner: str) -> bool:
     given = [value for value, where in scope.given(index.id) if where is scope]
     stores = stores_in(scope.node).get(index.id, ())
     told = bool(given) and len(given) == len(stores) and all(_compares(value) for value in given)
-    return told and all(not owner or owner in {dotted(part) for part in ast.walk(value)} for value in given)
+    return told and all(not owner or owner in {dotted(part) for part in syntax.walk(value)} for value in given)
 
 
 def _compares(value: ast.expr) -> bool:
     """True for an expression that can only be a mask of elements: `a > 0`, `~(a == b)`, `(a > 0) & (a < 9)`."""
     if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Invert):
         return True
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitAnd | ast.BitOr):
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.BitAnd, ast.BitOr)):
         return _compares(value.left) and _compares(value.right)
-    return isinstance(value, ast.Compare) and not isinstance(value.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)
+    return isinstance(value, ast.Compare) and not isinstance(value.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn))
 
 
 def _copies(scope: Scope, index: ast.expr, *, known: bool) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import cast
 
-from torch_inspector.facts import CopyFact
-from torch_inspector.observe.lines import _own_nodes
+from torch_inspector.facts import CopyFact, syntax
 from torch_inspector.observe.source import dotted
 
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -15,14 +16,16 @@ _LONGEST = 80
 
 def copy_facts(tree: ast.Module, offset: int) -> tuple[CopyFact, ...]:
     """All such calls, by line."""
-    scopes = [tree, *(n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS))]
+    if not any(map(_is_copy, syntax.walk(tree))):
+        return ()
+    scopes = [tree, *(n for n in syntax.walk(tree) if isinstance(n, _FUNCTIONS))]
     found = [fact for scope in scopes for fact in _in_scope(scope)]
     moved = (f._replace(line=f.line + offset, differentiated_line=f.differentiated_line + offset) for f in found)
     return tuple(sorted(moved, key=lambda fact: fact.line))
 
 
 def _in_scope(scope: ast.AST) -> Iterator[CopyFact]:
-    statements = sorted(_own_nodes(scope), key=lambda s: s.lineno)
+    statements = sorted(syntax.own_statements(scope), key=lambda s: s.lineno)
     function = getattr(scope, "name", "")
     told = set[int]()
     for end, root in _differentiated(statements):
@@ -50,7 +53,7 @@ def _behind(statements: list[ast.stmt], root: ast.expr, end: ast.stmt) -> Iterat
     wanted = _loaded(root)
     yield end
     for statement in reversed([s for s in statements if s.lineno < end.lineno]):
-        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and _stored(statement) & wanted:
+        if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and _stored(statement) & wanted:
             if not isinstance(statement, ast.AugAssign):
                 wanted -= _stored(statement)
             wanted |= _loaded(statement)
@@ -58,19 +61,21 @@ def _behind(statements: list[ast.stmt], root: ast.expr, end: ast.stmt) -> Iterat
 
 
 def _loaded(node: ast.AST) -> set[str]:
-    return {dotted(n) for n in ast.walk(node) if isinstance(getattr(n, "ctx", None), ast.Load)} - {""}
+    return {dotted(n) for n in syntax.walk(node) if isinstance(getattr(n, "ctx", None), ast.Load)} - {""}
 
 
-def _stored(node: ast.AST) -> set[str]:
-    return {dotted(n) for n in ast.walk(node) if isinstance(getattr(n, "ctx", None), ast.Store)} - {""}
+@lru_cache(maxsize=256)
+def _stored(node: ast.AST) -> frozenset[str]:
+    return frozenset(dotted(n) for n in syntax.walk(node) if isinstance(getattr(n, "ctx", None), ast.Store)) - {""}
 
 
 def _calls(statement: ast.stmt) -> Iterator[ast.Call]:
-    parts = [p for p in ast.iter_child_nodes(statement) if isinstance(p, ast.expr)]
-    for part in parts:
-        for node in ast.walk(part):
-            if isinstance(node, ast.Call) and dotted(node.func) == "torch.tensor" and node.args:
-                yield node
+    parts = [p for p in syntax.children(statement) if isinstance(p, ast.expr)]
+    yield from (cast("ast.Call", node) for part in parts for node in syntax.walk(part) if _is_copy(node))
+
+
+def _is_copy(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and dotted(node.func) == "torch.tensor" and bool(node.args)
 
 
 def _is_given(statement: ast.stmt, call: ast.Call, name: str) -> bool:
@@ -81,13 +86,13 @@ def _is_given(statement: ast.stmt, call: ast.Call, name: str) -> bool:
 def _computed(call: ast.Call) -> tuple[str, ...]:
     """The argument itself, if it is computed: `net(x).mean().item()`."""
     text = ast.unparse(call.args[0])
-    return (text,) if any(isinstance(n, ast.Call) for n in ast.walk(call.args[0])) and len(text) <= _LONGEST else ()
+    return (text,) if any(isinstance(n, ast.Call) for n in syntax.walk(call.args[0])) and len(text) <= _LONGEST else ()
 
 
 def _given(call: ast.Call) -> tuple[str, ...]:
     """Names of what is copied: the argument, elements of a list, what a comprehension goes through."""
     argument = call.args[0]
-    parts = argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]
+    parts = argument.elts if isinstance(argument, (ast.List, ast.Tuple)) else [argument]
     if isinstance(argument, ast.ListComp) and isinstance(argument.elt, ast.Name):
         parts = [generator.iter for generator in argument.generators]
     return tuple(name for name in map(dotted, parts) if name and not name.endswith((".data", ".shape")))

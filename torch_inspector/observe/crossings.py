@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from torch_inspector.facts import ExpressionFact
+from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.shapes import shape_of
@@ -63,7 +63,7 @@ def _sides(node: ast.AST) -> list[ast.expr]:
 
 def _meant(scope: Scope, side: ast.expr, depth: int = 0) -> bool:
     """True if an operand, or what its name was given, is written as a column, a row or a grid."""
-    for node in ast.walk(side):
+    for node in syntax.walk(side):
         word = getattr(node, "attr", getattr(node, "arg", ""))
         if word in ON_PURPOSE or (type(node) is ast.Constant and node.value is None):
             return True
@@ -87,7 +87,7 @@ def _is_own(scope: Scope, side: ast.expr) -> bool:
 def _is_table(scope: Scope, node: ast.AST, statement: ast.stmt) -> bool:
     """True if the result is read along an axis, by two numbers, or as a kernel: then all pairs are meant."""
     target = target_of(statement)
-    for one in ast.walk(scope.node):
+    for one in syntax.walk(scope.node):
         if isinstance(one, ast.Subscript):
             pair = isinstance(one.slice, ast.Tuple) and len(one.slice.elts) == 2  # noqa: PLR2004
             if pair and target and dotted(one.value) == target:
@@ -104,5 +104,5 @@ def _is_table(scope: Scope, node: ast.AST, statement: ast.stmt) -> bool:
 
 
 def _holds(expression: ast.expr, node: ast.AST, target: str) -> bool:
-    parts = ast.walk(expression)
+    parts = syntax.walk(expression)
     return any(one is node or (target != "" and isinstance(one, ast.Name) and one.id == target) for one in parts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from torch_inspector.facts import CutFact, Place
+from torch_inspector.facts import CutFact, Place, syntax
 from torch_inspector.observe.cutting import cuts_in
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.source import dotted
@@ -37,7 +37,7 @@ class Texts:
     def function(self, name: str) -> tuple[CodeFile, _Function] | None:
         """A function or method of the user's, the latest of its name; for a model its `forward`."""
         for file in self.files:
-            for node in ast.walk(file.tree) if file.tree is not None else ():
+            for node in syntax.walk(file.tree) if file.tree is not None else ():
                 kind = self.models.get(name) or self.losses.get(name)
                 found = _forward(node, kind) if kind else _named(node, name)
                 if found is not None:
@@ -83,8 +83,8 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
 
 def _is_optional(node: ast.expr, scope: ast.AST) -> bool:
     """True if an expression stands in a branch: it may be one that a later pass does not take."""
-    branches = (one for one in ast.walk(scope) if isinstance(one, ast.If | ast.IfExp | ast.Match))
-    return any(inner is node for branch in branches for inner in ast.walk(branch))
+    branches = (one for one in syntax.walk(scope) if isinstance(one, (ast.If, ast.IfExp, ast.Match)))
+    return any(inner is node for branch in branches for inner in syntax.walk(branch))
 
 
 def dotted_or(node: ast.expr) -> str:
@@ -96,13 +96,14 @@ def dotted_or(node: ast.expr) -> str:
 
 def scope_at(tree: ast.Module, line: int) -> ast.AST:
     """The innermost function around a line, or the whole cell."""
-    around = [n for n in ast.walk(tree) if isinstance(n, _Function) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    functions = [n for n in syntax.walk(tree) if isinstance(n, _Function)]
+    around = [n for n in functions if n.lineno <= line <= (n.end_lineno or n.lineno)]
     return max(around, key=lambda n: n.lineno, default=tree)
 
 
 def root_at(tree: ast.Module, line: int) -> ast.expr | None:
     """What `backward()` is called on in a line."""
-    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    calls = [n for n in syntax.walk(tree) if isinstance(n, ast.Call) and n.lineno <= line <= (n.end_lineno or n.lineno)]
     methods = [n.func for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "backward"]
     return next((_unscaled(method.value) for method in methods), None)
 
@@ -124,17 +125,17 @@ def _behind(first: _Spot, texts: Texts) -> Iterator[_Spot]:
             if (id(spot.scope), name) not in seen:
                 seen.add((id(spot.scope), name))
                 waiting.extend(_given(name, spot, texts))
-        for call in (n for n in ast.walk(spot.node) if isinstance(n, ast.Call)):
+        for call in (n for n in syntax.walk(spot.node) if isinstance(n, ast.Call)):
             name = _layer_in(call.func, spot.scope) or dotted(call.func)
             known = texts.function(name) if name and spot.depth < _DEPTH and (0, name) not in seen else None
             if known is not None:
                 seen.add((0, name))
-                returns = (n.value for n in ast.walk(known[1]) if isinstance(n, ast.Return) and n.value is not None)
+                returns = (n.value for n in syntax.walk(known[1]) if isinstance(n, ast.Return) and n.value is not None)
                 waiting.extend(_Spot(value, known[1], known[0], spot.depth + 1, call, spot) for value in returns)
 
 
 def _names_in(node: ast.expr) -> list[str]:
-    found = [dotted(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)]
+    found = [dotted(n) for n in syntax.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
     return list(dict.fromkeys(name for name in found if name))
 
 
@@ -175,19 +176,19 @@ def _layer_in(node: ast.expr, scope: ast.AST) -> str:
 def _members_in(scope: ast.AST) -> dict[str, str]:
     """Variables of loops over the layers of a list, and that list: `block` and `self.blocks[]`."""
     found: dict[str, str] = {}
-    for loop in ast.walk(scope):
-        if isinstance(loop, ast.For | ast.comprehension):
-            names = [part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)]
-            every = next((n for n in ast.walk(loop.iter) if isinstance(n, ast.Attribute) and dotted(n)), None)
+    for loop in syntax.walk(scope):
+        if isinstance(loop, (ast.For, ast.comprehension)):
+            names = [part.id for part in syntax.walk(loop.target) if isinstance(part, ast.Name)]
+            every = next((n for n in syntax.walk(loop.iter) if isinstance(n, ast.Attribute) and dotted(n)), None)
             found.update((name, f"{dotted(every)}[]") for name in names if every is not None)
     return found
 
 
 def _values(name: str, scope: ast.AST) -> Iterator[ast.expr]:
     for node in _own(scope):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            stored = {dotted(part) for target in targets for part in ast.walk(target)}
+            stored = {dotted(part) for target in targets for part in syntax.walk(target)}
             if name in stored and node.value is not None:
                 yield node.value
         elif isinstance(node, ast.Call) and dotted(node.func) == f"{name}.append":
@@ -196,19 +197,19 @@ def _values(name: str, scope: ast.AST) -> Iterator[ast.expr]:
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:
     """What is in a scope, without functions and classes inside it."""
-    stack = list(ast.iter_child_nodes(scope))
+    stack = list(syntax.children(scope))
     while stack:
         node = stack.pop(0)
         yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            stack.extend(syntax.children(node))
 
 
 def _sources(operand: _Spot, texts: Texts) -> tuple[str, ...]:
     """The models that an expression comes from: those of the run by name, or layers that a method calls."""
     found: dict[str, None] = {}
     for spot in _behind(operand, texts):
-        for node in ast.walk(spot.node):
+        for node in syntax.walk(spot.node):
             name = dotted(node.func) if isinstance(node, ast.Call) else ""
             layer = name.startswith("self.") and name.count(".") == 1 and texts.function(name) is None
             if name in texts.models or layer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 _METHODS = {
@@ -25,7 +26,7 @@ _WITHOUT = ("no_grad", "inference_mode")
 
 def cuts_in(expression: ast.expr, scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str]]:
     """Parts of an expression that lose the history of something: the part, the something, and how."""
-    for node in ast.walk(expression):
+    for node in syntax.walk(expression):
         if isinstance(node, ast.Call):
             yield from _cuts_of_call(node)
         elif isinstance(node, ast.Attribute) and node.attr == "data":
@@ -58,12 +59,12 @@ def _is_index_of_max(node: ast.Subscript) -> bool:
 
 def _without_grad(expression: ast.expr, scope: ast.AST) -> ast.expr | None:
     """What switches gradients off around an expression: a `with` block or a decorator."""
-    for node in ast.walk(scope):
+    for node in syntax.walk(scope):
         if isinstance(node, ast.With) and node.lineno <= expression.lineno <= (node.end_lineno or 0):
             for item in node.items:
                 if _switches_off(item.context_expr):
                     return item.context_expr
-    decorators = scope.decorator_list if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else []
+    decorators = scope.decorator_list if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
     return next((one for one in decorators if _switches_off(one)), None)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import DataEditFact
+from torch_inspector.facts import DataEditFact, syntax
 from torch_inspector.observe.copying import _FUNCTIONS, _behind, _differentiated, _loaded
-from torch_inspector.observe.lines import _own_nodes
 from torch_inspector.observe.source import dotted
 
 _LONGEST = 80
@@ -15,13 +14,13 @@ _LONGEST = 80
 
 def data_edits(tree: ast.Module, offset: int) -> tuple[DataEditFact, ...]:
     """All such changes, by line."""
-    scopes = [tree, *(n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS))]
+    scopes = [tree, *(n for n in syntax.walk(tree) if isinstance(n, _FUNCTIONS))]
     found = {fact.line: fact for scope in scopes for fact in _in_scope(scope, offset)}
     return tuple(found[line] for line in sorted(found))
 
 
 def _in_scope(scope: ast.AST, offset: int) -> Iterator[DataEditFact]:
-    statements = sorted(_own_nodes(scope), key=lambda s: s.lineno)
+    statements = sorted(syntax.own_statements(scope), key=lambda s: s.lineno)
     edits = [(path, s) for s in statements if (path := _edited(s))]
     for end, root in _differentiated(statements) if edits else ():
         read = [(s.lineno, _loaded(s)) for s in _behind(statements, root, end) if s is not end]
@@ -68,7 +67,7 @@ def _data_of(node: ast.AST) -> str:
     if not isinstance(node, ast.Attribute) or node.attr != "data":
         return ""
     inner: ast.AST = node.value
-    while isinstance(inner, ast.Attribute | ast.Subscript):
+    while isinstance(inner, (ast.Attribute, ast.Subscript)):
         inner = inner.value
     return ast.unparse(node.value) if isinstance(inner, ast.Name) else ""
 

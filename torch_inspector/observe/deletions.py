@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from torch_inspector.observe.source import parse
+from torch_inspector.facts import syntax
 
 # Calls by which somebody asks for memory back.
 _COLLECTS = frozenset(("collect", "empty_cache", "ipc_collect", "malloc_trim"))
@@ -50,13 +50,13 @@ class Deletions(NamedTuple):
 
 def deletions(code: str) -> Deletions | None:
     """What a cell lets go of outside functions and loops; None if it is nothing."""
-    tree = parse(code) if "del " in code or "None" in code else None
+    tree = syntax.parse(code) if "del " in code or "None" in code else None
     if tree is None:
         return None
     deleted = [one for statement in _statements(tree.body) for one in _deleted(statement)]
     if not deleted:
         return None
-    nodes = [node for node in ast.walk(tree) if hasattr(node, "lineno")]
+    nodes = [node for node in syntax.walk(tree) if hasattr(node, "lineno")]
     assigned, made = _assigned(tree), max((node.lineno for node in nodes if _makes(node)), default=0)
     found = tuple(one._replace(settled=made < one.line and one.parts[0] not in assigned) for one in deleted)
     return Deletions(found, any(_name_of(node) in _COLLECTS for node in nodes), _is_alone(tree))
@@ -65,7 +65,7 @@ def deletions(code: str) -> Deletions | None:
 @lru_cache(maxsize=32)
 def assigned(code: str) -> list[str]:
     """Variables to which the cell gives a value by statements `x = …` of its own, in order."""
-    tree = parse(code) if "=" in code else None
+    tree = syntax.parse(code) if "=" in code else None
     statements = _statements(tree.body) if tree is not None else ()
     targets = (target for one in statements if isinstance(one, ast.Assign) for target in one.targets)
     return list(dict.fromkeys(target.id for target in targets if isinstance(target, ast.Name)))
@@ -81,8 +81,8 @@ def _makes(node: ast.AST) -> bool:
     """True for what may make a tensor."""
     if isinstance(node, ast.Call):
         return _name_of(node) not in _IDLE | _COLLECTS
-    if isinstance(node, ast.BinOp | ast.UnaryOp):
-        return any(isinstance(operand, _PLACES) for operand in ast.iter_child_nodes(node)) and not _is_measured(node)
+    if isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        return any(isinstance(operand, _PLACES) for operand in syntax.children(node)) and not _is_measured(node)
     return isinstance(node, _MAKERS)
 
 
@@ -112,7 +112,7 @@ def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _flat(target: ast.expr) -> Iterator[ast.expr]:
-    for part in target.elts if isinstance(target, ast.Tuple | ast.List) else (target,):
+    for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else (target,):
         yield from _flat(part) if part is not target else (part,)
 
 
@@ -147,12 +147,12 @@ def _is_measured(node: ast.AST) -> bool:
 def _is_alone(tree: ast.Module) -> bool:
     plain = all(isinstance(statement, _SIMPLE) for statement in _statements(tree.body))
     sets = any(isinstance(one, ast.Assign) and not any(_targets(one)) for one in _statements(tree.body))
-    return plain and not sets and not any(map(_makes, ast.walk(tree)))
+    return plain and not sets and not any(map(_makes, syntax.walk(tree)))
 
 
 def _assigned(tree: ast.Module) -> frozenset[str]:
     """Variables that the cell sets to something, or of which it sets an attribute or an element."""
-    none = {id(target) for one in ast.walk(tree) if isinstance(one, ast.Assign) for target in _targets(one)}
-    stored = (node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store))
+    none = {id(target) for one in syntax.walk(tree) if isinstance(one, ast.Assign) for target in _targets(one)}
+    stored = (node for node in syntax.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store))
     parts = (_parts(node) for node in stored if id(node) not in none and isinstance(node, _PLACES))
     return frozenset(str(one[0]) for one in parts if one is not None)

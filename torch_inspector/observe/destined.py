@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
-from torch_inspector.observe.lines import _own_nodes, _scope_at
+from torch_inspector.facts import syntax
+from torch_inspector.observe.lines import _scope_at
 from torch_inspector.observe.source import dotted
 
 ANYWHERE = "*"
@@ -18,7 +19,7 @@ _HOPS = 4
 @lru_cache(maxsize=64)
 def destinations(tree: ast.Module, expression: ast.expr) -> frozenset[str]:
     """Last parts of the names that may be given it: `blocks` for `self.blocks = nn.ModuleList(parts)`."""
-    statements = list(_own_nodes(_scope_at(tree, expression.lineno)))
+    statements = list(syntax.own_statements(_scope_at(tree, expression.lineno)))
     found = {one for s in statements if _holds(s, expression) for one in _given_by(s)}
     for _ in range(_HOPS):
         more = {one for s in statements if _reads(s) & found for one in _given_by(s)} - found
@@ -29,33 +30,33 @@ def destinations(tree: ast.Module, expression: ast.expr) -> frozenset[str]:
 
 
 def _holds(statement: ast.stmt, expression: ast.expr) -> bool:
-    return any(node is expression for part in _expressions(statement) for node in ast.walk(part))
+    return any(node is expression for part in _expressions(statement) for node in syntax.walk(part))
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
     """The expressions of a statement, without those of the statements in it."""
-    return (child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr))
+    return (child for child in syntax.children(statement) if isinstance(child, ast.expr))
 
 
 def _reads(statement: ast.stmt) -> set[str]:
-    nodes = [node for part in _expressions(statement) for node in ast.walk(part)]
-    loads = [n for n in nodes if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)]
+    nodes = [node for part in _expressions(statement) for node in syntax.walk(part)]
+    loads = [n for n in nodes if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Load)]
     return {dotted(node).rpartition(".")[2] for node in loads} - {""}
 
 
 def _given_by(statement: ast.stmt) -> Iterator[str]:
     """What a statement gives a value: its targets, or the list that it adds to."""
-    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For):
+    if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        nodes = [node for target in targets for node in ast.walk(target)]
+        nodes = [node for target in targets for node in syntax.walk(target)]
         yield from (
-            dotted(n).rpartition(".")[2] for n in nodes if isinstance(n, ast.Name | ast.Attribute) and dotted(n)
+            dotted(n).rpartition(".")[2] for n in nodes if isinstance(n, (ast.Name, ast.Attribute)) and dotted(n)
         )
         return
-    value = statement.value if isinstance(statement, ast.Expr | ast.Return) else None
+    value = statement.value if isinstance(statement, (ast.Expr, ast.Return)) else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ADDS:
         yield dotted(value.func.value).rpartition(".")[2]
-    elif isinstance(statement, ast.Return) or isinstance(value, ast.Yield | ast.YieldFrom):
+    elif isinstance(statement, ast.Return) or isinstance(value, (ast.Yield, ast.YieldFrom)):
         yield ANYWHERE
     elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         yield ANYWHERE  # as `super().__init__(*layers)`

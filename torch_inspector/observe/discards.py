@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.facts import Cell, DiscardFact, Place
+from torch_inspector.facts import Cell, DiscardFact, Place, syntax
 from torch_inspector.observe import kinds
 from torch_inspector.observe.measuring import is_measured, is_timed
-from torch_inspector.observe.source import dotted, parse
+from torch_inspector.observe.source import dotted
 
 # Methods that give a new tensor, with what they make of it; None where the arguments say so.
 _MAKES = {
@@ -53,7 +53,7 @@ def discard_facts(cell: Cell, names: Mapping[str, Any]) -> tuple[DiscardFact, ..
     """What the text of a cell throws away, with what the tensor is now."""
     if not any(f".{method}(" in cell.code for method in _MAKES):
         return ()
-    tree = parse(cell.code)
+    tree = syntax.parse(cell.code)
     return tuple(_fact(call, cell, names) for call in _calls(tree)) if tree is not None else ()
 
 
@@ -84,15 +84,15 @@ def _calls(tree: ast.Module) -> tuple[_Call, ...]:
             found.append(_call(call, call.func, scope, shown=bool(tree.body) and node is tree.body[-1]))
         if is_measured(node):
             continue
-        inner = node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else scope
-        stack.extend((child, inner) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+        inner = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else scope
+        stack.extend((child, inner) for child in syntax.children(node) if not isinstance(child, ast.expr))
     return tuple(
         sorted((one for one in found if not is_timed(tree, one.line, dotted(one.owner))), key=lambda o: o.line)
     )
 
 
 def _call(call: ast.Call, func: ast.Attribute, scope: ast.AST, *, shown: bool) -> _Call:
-    name = scope.name if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else ""
+    name = scope.name if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else ""
     argument = call.args[0] if call.args else next((k.value for k in call.keywords), None)
     fed = bool(name) and _is_fed(scope, dotted(func.value))
     return _Call(call.lineno, name, func.value, func.attr, argument, ast.unparse(call), fed, shown)
@@ -103,7 +103,7 @@ def _is_fed(scope: ast.AST, name: str) -> bool:
     if not name:
         return False
     fed = False
-    for node in ast.walk(scope):
+    for node in syntax.walk(scope):
         if isinstance(node, ast.Call):
             if dotted(node.func) == name:
                 return False
@@ -122,7 +122,7 @@ def _resolve(node: ast.AST, names: Mapping[str, Any]) -> Any:
         for place in (fields, fields.get("_parameters"), fields.get("_buffers"), fields.get("_modules")):
             if type(place) is dict and node.attr in place:
                 return place[node.attr]
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant | ast.Name):
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Constant, ast.Name)):
         key = names.get(node.slice.id) if isinstance(node.slice, ast.Name) else node.slice.value
         return _entry(_resolve(node.value, names), key)
     return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from torch_inspector.facts import DropoutFact
+from torch_inspector.facts import DropoutFact, syntax
 from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.naming import names_of
 from torch_inspector.observe.source import dotted
@@ -160,7 +160,7 @@ def _is_live(rate: ast.expr, layer: Any) -> bool:
 
 def _local_layers(node: ast.AST, function: FunctionType) -> dict[str, ast.expr]:
     """Variables of a function that it gives a dropout layer made in it: no module knows of those."""
-    found = (n for n in ast.walk(node) if isinstance(n, ast.Assign) and _makes_layer(n.value, function))
+    found = (n for n in syntax.walk(node) if isinstance(n, ast.Assign) and _makes_layer(n.value, function))
     return {one.targets[0].id: one.value for one in found if isinstance(one.targets[0], ast.Name)}
 
 
@@ -179,8 +179,8 @@ def _node_of(code: CodeType, file: CodeFile | None) -> ast.AST | None:
     """The definition of a function in the text of its cell."""
     if file is None or file.tree is None:
         return None
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.FunctionDef | ast.Lambda):
+    for node in syntax.walk(file.tree):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             first = node.decorator_list[0] if isinstance(node, ast.FunctionDef) and node.decorator_list else node
             name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
             if (name, first.lineno) == (code.co_name, code.co_firstlineno):
@@ -195,8 +195,8 @@ def _calls_under(node: ast.AST) -> Iterator[tuple[ast.Call, tuple[ast.expr, ...]
         one, tests = stack.pop()
         if isinstance(one, ast.Call):
             yield one, tests
-        inner = (*tests, one.test) if isinstance(one, ast.If | ast.IfExp) else tests
-        stack.extend((child, inner) for child in ast.iter_child_nodes(one))
+        inner = (*tests, one.test) if isinstance(one, (ast.If, ast.IfExp)) else tests
+        stack.extend((child, inner) for child in syntax.children(one))
 
 
 def _is_drop(call: ast.Call, function: FunctionType) -> bool:

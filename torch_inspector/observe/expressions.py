@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, cast
 
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
-from torch_inspector.facts import ExpressionFact, ForwardFact, Place, Shape
+from torch_inspector.facts import ExpressionFact, ForwardFact, Place, Shape, syntax
 from torch_inspector.observe.iterated import fetches, turns
 from torch_inspector.observe.kinds import fields_of, is_a
-from torch_inspector.observe.pairs import called, own_expressions
+from torch_inspector.observe.pairs import called
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.seen import SeenNames, Spot
 from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, shape_of
@@ -37,9 +37,9 @@ from torch_inspector.observe.statements import (
     target_of,
 )
 
-# Processor time for all of one cell; what is not reached is not said. 0.2 ms are spent as a rule; the first cell of a
-# session is read with cold caches.
-_BUDGET_S = 0.010
+# Processor time for all of one cell; what is not reached is not said. A cell of 60 lines takes 8 ms, twice that if it
+# is the first of a session, which is read with cold caches, or the machine is slow.
+_BUDGET_S = 0.030
 _CALLS_DEEP, _SCOPES = 3, 30
 # Longer lists are not looked through for tensors that are alike.
 _ALIKE = 64
@@ -105,12 +105,12 @@ class Scope:
         """
         found: dict[str, int] = {}
         stores = stores_in(self.node).get(source, ())
-        for node in own_expressions(self.node):
+        for node in syntax.own_expressions(self.node):
             if not isinstance(node, ast.Assign) or any(node.lineno < store < line for store in stores):
                 continue
             if ast.unparse(node.value) in (f"{source}.shape", f"{source}.size()"):
                 for target in node.targets:
-                    names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+                    names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
                     found.update((one.id, axis) for axis, one in enumerate(names) if isinstance(one, ast.Name))
         return {name: axis for name, axis in found.items() if len(stores_in(self.node).get(name, ())) == 1}
 
@@ -122,10 +122,10 @@ class Scope:
             target, source = loop.target, loop.iter
             while isinstance(source, ast.Call) and source.args and dotted(source.func) in {"enumerate", "tqdm"}:
                 if dotted(source.func) == "enumerate":
-                    target = target.elts[-1] if isinstance(target, ast.Tuple | ast.List) else target
+                    target = target.elts[-1] if isinstance(target, (ast.Tuple, ast.List)) else target
                 source = source.args[0]
             shapes = _batch_shapes(self.names.value(source))
-            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+            parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
             if len(parts) == len(shapes):
                 found.update((p.id, Sized(s)) for p, s in zip(parts, shapes, strict=True) if isinstance(p, ast.Name))
         return found | self._rows()
@@ -235,7 +235,7 @@ def _file_with(scope: Scope, node: ast.AST) -> CodeFile | None:
 
 @lru_cache(maxsize=64)
 def _functions_of(tree: ast.Module) -> frozenset[int]:
-    return frozenset(id(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda))
+    return frozenset(id(node) for node in syntax.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda)))
 
 
 def _at(scope: Scope, statement: ast.stmt) -> SeenNames:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds
 
 _DICTS = (dict, OrderedDict, defaultdict)
@@ -40,21 +41,21 @@ class Named(NamedTuple):
 def failing_expressions(tree: ast.Module, traceback: TracebackType) -> list[ast.expr]:
     """The expression that a traceback entry was at; up to Python 3.10 all of the statement."""
     line = traceback.tb_lineno
-    around = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
+    around = [n for n in syntax.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
     found = min(around, key=_length, default=None)
     if found is not None and not isinstance(getattr(found, "ctx", None), ast.Store):
         return [found]  # of `x[i] = y` the value is wanted too
-    statements = [n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
+    statements = [n for n in syntax.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0)]
     innermost = max(statements, key=lambda n: n.lineno, default=None)
-    return [n for n in ast.iter_child_nodes(innermost) if isinstance(n, ast.expr)] if innermost else []
+    return [n for n in syntax.children(innermost) if isinstance(n, ast.expr)] if innermost else []
 
 
 def failing_texts(tree: ast.Module, traceback: TracebackType) -> tuple[str, str]:
     """The simple statement that a traceback entry was at, and the expression in it; empty where they are long."""
     line = traceback.tb_lineno
-    simple = (n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0))
+    simple = (n for n in syntax.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0))
     statement = max((n for n in simple if not hasattr(n, "body")), key=lambda n: n.lineno, default=None)
-    around = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
+    around = [n for n in syntax.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
     return _text(statement), _text(min(around, key=_length) if around else None)
 
 
@@ -109,7 +110,7 @@ class Scope:
         elif isinstance(node, ast.Attribute) and (node.attr in _NO_TENSOR or isinstance(node.value, _PLAIN)):
             return  # a number of a tensor, or a property: what its owner is says nothing of it
         elif not isinstance(node, ast.Lambda):
-            for part in ast.iter_child_nodes(node):
+            for part in syntax.children(node):
                 yield from self._parts(part, nested=nested)
             return
         if isinstance(node, ast.Subscript):

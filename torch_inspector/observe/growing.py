@@ -8,11 +8,10 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import ExpressionFact
+from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.lengths import loop_length
 from torch_inspector.observe.operands import at
-from torch_inspector.observe.pairs import own_expressions
 from torch_inspector.observe.shapes import is_tensor
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import loops_in, stores_in
@@ -27,8 +26,8 @@ def growing(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact
     """A `for` in which nothing but the joining itself needs the joined tensor, with turns and bytes at the end."""
     if not isinstance(node, ast.For):
         return
-    parts = list(own_expressions(node))
-    if any(isinstance(one, ast.Break | ast.Continue | ast.Return) for one in parts):
+    parts = list(syntax.own_expressions(node))
+    if any(isinstance(one, (ast.Break, ast.Continue, ast.Return)) for one in parts):
         return
     # Statements that each turn comes to.
     within = [inner for one in node.body if isinstance(one, ast.With) for inner in one.body]
@@ -46,7 +45,7 @@ def grown_by_calls(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator
     if not isinstance(node, ast.Assign) or not isinstance(function, ast.FunctionDef) or caller is None:
         return
     name = _grows(node) if node in function.body else ""
-    parts = list(own_expressions(function))
+    parts = list(syntax.own_expressions(function))
     if not name.startswith("self.") or _is_needed(parts, node, name) or _may_end(parts, node):
         return
     for loop in loops_in(caller.node):
@@ -62,7 +61,7 @@ def grown_by_calls(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator
 
 def _may_end(parts: list[ast.AST], statement: ast.stmt) -> bool:
     """True if the method may return before the statement, or reads itself in a way that is not seen."""
-    ends = (one for one in parts if isinstance(one, ast.Return | ast.Raise))
+    ends = (one for one in parts if isinstance(one, (ast.Return, ast.Raise)))
     own = {id(one.value) for one in parts if isinstance(one, ast.Attribute)}
     asks = any(isinstance(one, ast.Call) and dotted(one.func).startswith("self.") for one in parts)
     given = any(isinstance(one, ast.Name) and one.id == "self" and id(one) not in own for one in parts)
@@ -71,13 +70,13 @@ def _may_end(parts: list[ast.AST], statement: ast.stmt) -> bool:
 
 def _only_call(loop: ast.For, method: str) -> str:
     """The object of which each turn calls a method once, and does nothing else with it; empty if there is none."""
-    parts = list(own_expressions(loop))
-    simple = [one for one in loop.body if isinstance(one, ast.Expr | ast.Assign)]
-    calls = [one for statement in simple for one in ast.walk(statement) if isinstance(one, ast.Call)]
+    parts = list(syntax.own_expressions(loop))
+    simple = [one for one in loop.body if isinstance(one, (ast.Expr, ast.Assign))]
+    calls = [one for statement in simple for one in syntax.walk(statement) if isinstance(one, ast.Call)]
     owners = [
         dotted(one.func.value) for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == method
     ]
-    if len(owners) != 1 or any(isinstance(one, ast.Break | ast.Continue | ast.Return) for one in parts):
+    if len(owners) != 1 or any(isinstance(one, (ast.Break, ast.Continue, ast.Return)) for one in parts):
         return ""
     read = [one for one in parts if isinstance(one, ast.Name) and one.id == owners[0].partition(".")[0]]
     return owners[0] if len(read) == 1 else ""
@@ -86,7 +85,7 @@ def _only_call(loop: ast.For, method: str) -> str:
 def _grows(statement: ast.Assign) -> str:
     """The name that is given itself with something joined to it; empty for any other statement."""
     call, target = statement.value, statement.targets[0]
-    if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], ast.List | ast.Tuple):
+    if not isinstance(call, ast.Call) or not call.args or not isinstance(call.args[0], (ast.List, ast.Tuple)):
         return ""
     name, joins = _place(target), dotted(call.func).split(".")
     if len(statement.targets) != 1 or not name or joins[0] != "torch" or joins[-1] not in _JOINS:
@@ -117,7 +116,7 @@ def _is_needed(parts: list[ast.AST], statement: ast.Assign, name: str) -> bool:
     """True if the loop reads what has been joined so far, or gives the name another value as well."""
     call: Any = statement.value
     joined = [one for one in call.args[0].elts if _place(one) == name]
-    own = {id(one) for whole in (*statement.targets, *joined) for one in ast.walk(whole)}
+    own = {id(one) for whole in (*statement.targets, *joined) for one in syntax.walk(whole)}
     asked = {id(one.value) for one in parts if isinstance(one, ast.Attribute) and one.attr in _ASKED}
     asked |= {
         id(a) for one in parts if isinstance(one, ast.Call) and dotted(one.func) in ("len", "print") for a in one.args
@@ -130,7 +129,7 @@ def _is_needed(parts: list[ast.AST], statement: ast.Assign, name: str) -> bool:
         and id(one) not in own
         and id(one) not in asked
         for one in parts
-        if isinstance(one, ast.Name | ast.Attribute | ast.Subscript)
+        if isinstance(one, (ast.Name, ast.Attribute, ast.Subscript))
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.source import KEEPS, dotted
 
 _JOINS = frozenset(["cat", "concat", "concatenate", "stack", "vstack", "hstack", "dstack"])
@@ -63,7 +64,7 @@ def growth(tree: ast.AST, path: str, *, functions_only: bool = False) -> Growth 
 @lru_cache(maxsize=32)
 def _spots(tree: ast.AST) -> tuple[_Spot, ...]:
     """The parts of the code that can make something grow; asked for many paths in a row."""
-    return tuple(spot for spot in _walk(tree) if isinstance(spot.node, ast.Call | ast.AugAssign | ast.Assign))
+    return tuple(spot for spot in _walk(tree) if isinstance(spot.node, (ast.Call, ast.AugAssign, ast.Assign)))
 
 
 def _walk(tree: ast.AST) -> Iterator[_Spot]:
@@ -73,7 +74,7 @@ def _walk(tree: ast.AST) -> Iterator[_Spot]:
         yield spot
         inside = spot.in_loop or isinstance(spot.node, _LOOPS)
         function, inside = (spot.node, False) if isinstance(spot.node, _FUNCTIONS) else (spot.function, inside)
-        stack.extend(_Spot(child, inside, function) for child in ast.iter_child_nodes(spot.node))
+        stack.extend(_Spot(child, inside, function) for child in syntax.children(spot.node))
 
 
 def _fitting(spot: _Spot, path: str) -> Growth | None:
@@ -95,7 +96,7 @@ def _fitting(spot: _Spot, path: str) -> Growth | None:
 def _gives_number(node: ast.AST) -> bool:
     """True for `n += 1` and `all.append(loss.item())`: a plain number keeps no history."""
     value = node.args[-1] if isinstance(node, ast.Call) and node.args else getattr(node, "value", None)
-    if isinstance(node, ast.AugAssign | ast.Call) and isinstance(value, ast.Constant):
+    if isinstance(node, (ast.AugAssign, ast.Call)) and isinstance(value, ast.Constant):
         return True
     called = value.func if isinstance(value, ast.Call) else None
     plain = isinstance(called, ast.Attribute) and called.attr in ("item", "tolist") and not isinstance(node, ast.Assign)
@@ -123,10 +124,10 @@ def _closeness(target: ast.expr, path: str) -> int:
 def _is_another_key(target: ast.expr, path: str) -> bool:
     """True for `h['b']` where the path is `h['a'][3]`: another entry of the same container."""
     try:
-        parts = list(ast.walk(ast.parse(path, mode="eval").body))
+        parts = list(syntax.walk(ast.parse(path, mode="eval").body))
     except (SyntaxError, ValueError):
         return False
-    own = [one for one in ast.walk(target) if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant)]
+    own = [one for one in syntax.walk(target) if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Constant)]
     keys = {_last(one.value): one.slice for one in parts if isinstance(one, ast.Subscript)}
     for one in own:
         key = keys.get(_last(one.value))
@@ -163,7 +164,7 @@ def _owner_of_path(path: str) -> str:
 
 
 def _assignment(spot: _Spot, node: ast.Assign, path: str) -> Growth | None:
-    targets = [e for t in node.targets for e in (t.elts if isinstance(t, ast.Tuple | ast.List) else (t,))]
+    targets = [e for t in node.targets for e in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else (t,))]
     targets = [target for target in targets if _closeness(target, path) >= 0]
     return _closest(spot, targets, path, _kind_of_assignment(spot, node, targets[0])) if targets else None
 
@@ -171,7 +172,7 @@ def _assignment(spot: _Spot, node: ast.Assign, path: str) -> Growth | None:
 def _kind_of_assignment(spot: _Spot, node: ast.Assign, target: ast.expr) -> str:
     value, text = node.value, ast.unparse(target)
     if _mentions(value, text):
-        adds = isinstance(value, ast.BinOp) and any(isinstance(n, ast.Add) for n in ast.walk(value))
+        adds = isinstance(value, ast.BinOp) and any(isinstance(n, ast.Add) for n in syntax.walk(value))
         return _kind_of_addition(spot, target, adds)
     if isinstance(target, ast.Subscript):
         return "named" if isinstance(target.slice, ast.Constant) else "item"
@@ -191,7 +192,7 @@ def _kind_of_addition(spot: _Spot, target: ast.expr, adds: bool) -> str:
 
 
 def _mentions(value: ast.expr, text: str) -> bool:
-    return any(isinstance(n, ast.expr) and ast.unparse(n) == text for n in ast.walk(value))
+    return any(isinstance(n, ast.expr) and ast.unparse(n) == text for n in syntax.walk(value))
 
 
 def _is_hook(function: ast.AST | None) -> bool:
@@ -238,7 +239,7 @@ def _rewritten(found: Growth, read: str) -> str:
 def _assignment_rewritten(found: Growth, node: ast.Assign, target: str, read: str) -> str:
     value = node.value
     if found.kind == "carried":  # which of several it is, the text does not tell
-        return f"{target} = {target}.detach()" if isinstance(node.targets[0], ast.Name | ast.Attribute) else ""
+        return f"{target} = {target}.detach()" if isinstance(node.targets[0], (ast.Name, ast.Attribute)) else ""
     if found.kind == "joined":
         return f"with torch.no_grad():\n    {ast.unparse(node)}"
     if found.kind == "item" and not _is_many(value):
@@ -262,7 +263,7 @@ def _sum_rewritten(found: Growth, value: ast.expr, target: str, read: str) -> st
 
 def _read(value: ast.expr, read: str) -> str:
     text = ast.unparse(value)
-    simple = isinstance(value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+    simple = isinstance(value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
     return f"{text}.{read}()" if simple else f"({text}).{read}()"
 
 
@@ -276,4 +277,4 @@ def _uses_parameter(value: ast.expr, function: ast.AST | None) -> bool:
     if not isinstance(function, _FUNCTIONS):
         return False
     given = {argument.arg for argument in function.args.args}
-    return any(isinstance(n, ast.Name) and n.id in given for n in ast.walk(value))
+    return any(isinstance(n, ast.Name) and n.id in given for n in syntax.walk(value))

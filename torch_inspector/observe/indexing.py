@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import IndexingFact
+from torch_inspector.facts import IndexingFact, syntax
 from torch_inspector.observe.source import KEEPS, dotted
 
 # Indices of one cell that are noted; more are generated code.
@@ -17,7 +17,7 @@ _PUTS_TOGETHER = frozenset(["tuple", "list", "set"])
 def indexing_facts(tree: ast.Module, offset: int) -> tuple[IndexingFact, ...]:
     """Every `source[index]` whose index may copy and whose result is kept under a name, by line."""
     found: list[IndexingFact] = []
-    for node in ast.walk(tree):
+    for node in syntax.walk(tree):
         target = _kept_as(node)
         if target:
             found.extend(_indexed(node, target, offset))
@@ -28,7 +28,7 @@ def _kept_as(node: ast.AST) -> str:
     """The variable that a statement puts its value into: `folds` for `folds.append(…)`, `parts['a'] = …`."""
     if isinstance(node, ast.Assign):
         return next(filter(None, map(_root, node.targets)), "")
-    if isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+    if isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
         return _root(node.target)
     call = node.value if isinstance(node, ast.Expr) else None
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in KEEPS:
@@ -37,9 +37,9 @@ def _kept_as(node: ast.AST) -> str:
 
 
 def _root(node: ast.AST) -> str:
-    if isinstance(node, ast.Tuple | ast.List):
+    if isinstance(node, (ast.Tuple, ast.List)):
         return next(filter(None, map(_root, node.elts)), "")
-    while isinstance(node, ast.Subscript | ast.Attribute | ast.Starred):
+    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Starred)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
@@ -67,13 +67,13 @@ def _kept_values(statement: ast.AST) -> Iterator[ast.expr]:
 
 def _parts(node: ast.expr) -> list[ast.expr | None]:
     """What a display or a comprehension puts together."""
-    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         return [*node.elts]
     if isinstance(node, ast.Dict):
         return [*node.values]
-    if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
         return [node.elt]
-    if isinstance(node, ast.DictComp | ast.Starred):
+    if isinstance(node, (ast.DictComp, ast.Starred)):
         return [node.value]
     if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in _PUTS_TOGETHER:
         return [*node.args]
@@ -84,7 +84,7 @@ def _may_copy(index: ast.expr) -> bool:
     """False for slices, plain numbers, names of keys, and tuples of those: views, or no tensors."""
     if isinstance(index, ast.Tuple):
         return any(map(_may_copy, index.elts))
-    return not isinstance(index, ast.Slice | ast.Constant | ast.UnaryOp | ast.JoinedStr) or _is_inverted(index)
+    return not isinstance(index, (ast.Slice, ast.Constant, ast.UnaryOp, ast.JoinedStr)) or _is_inverted(index)
 
 
 def _is_inverted(index: ast.expr) -> bool:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.operands import Names
-from torch_inspector.observe.pairs import own_expressions
 from torch_inspector.observe.shapes import UNKNOWN
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import stores_in
@@ -72,8 +72,8 @@ def _dataset(loader: Any) -> Any:
 def _sources_in(scope: ast.AST) -> tuple[ast.expr, ...]:
     """What loops of a scope go through, and what `next(iter(…))` is asked of."""
     found: list[ast.expr] = []
-    for node in own_expressions(scope):
-        if isinstance(node, ast.For | ast.comprehension):
+    for node in syntax.own_expressions(scope):
+        if isinstance(node, (ast.For, ast.comprehension)):
             found.append(node.iter)
         elif isinstance(node, ast.Call) and dotted(node.func) == "iter" and node.args:
             found.append(node.args[0])
@@ -91,16 +91,16 @@ def _inner(source: ast.expr) -> ast.expr:
 def _heads_in(scope: ast.AST) -> dict[int, Head]:
     """The innermost loop around each call of a scope."""
     found: dict[int, Head] = {}
-    stack: list[tuple[ast.AST, Head | None]] = [(child, None) for child in ast.iter_child_nodes(scope)]
+    stack: list[tuple[ast.AST, Head | None]] = [(child, None) for child in syntax.children(scope)]
     while stack:
         node, head = stack.pop()
         if isinstance(node, ast.Call) and head is not None:
             found[id(node)] = head
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             continue
         own = _head_of(node)
         outside = () if own is None else (own.source,)
-        stack.extend((one, head if one in outside or own is None else own) for one in ast.iter_child_nodes(node))
+        stack.extend((one, head if one in outside or own is None else own) for one in syntax.children(node))
     return found
 
 
@@ -114,8 +114,8 @@ def _head_of(node: ast.AST) -> Head | None:
 def _is_sure(scope: ast.AST, head: Head) -> bool:
     """True if nothing else gives the variables a value, and nothing later what the loop goes through."""
     stores = stores_in(scope)
-    targets = {one.id for one in ast.walk(head.target) if isinstance(one, ast.Name)}
-    sources = {one.id for one in ast.walk(head.source) if isinstance(one, ast.Name)}
+    targets = {one.id for one in syntax.walk(head.target) if isinstance(one, ast.Name)}
+    sources = {one.id for one in syntax.walk(head.source) if isinstance(one, ast.Name)}
     once = all(len(stores.get(name, ())) == 1 for name in targets)
     return once and all(
         len(lines) <= 1 and max(lines, default=0) < head.line for n in sources for lines in [stores.get(n, [])]
@@ -124,7 +124,7 @@ def _is_sure(scope: ast.AST, head: Head) -> bool:
 
 def _items(names: Names, source: ast.expr) -> list[Any] | None:
     """What a loop goes through, as far as it is of interest; None if it is not known."""
-    if isinstance(source, ast.List | ast.Tuple):
+    if isinstance(source, (ast.List, ast.Tuple)):
         return [names.value(one) for one in source.elts[:_TURNS]]
     if isinstance(source, ast.Call):
         return _items_of_call(names, source)
@@ -157,7 +157,7 @@ def _first(owner: Any, part: slice) -> list[Any] | None:
 def _bound(target: ast.expr, item: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(target, ast.Name):
         yield target.id, item
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, (ast.Tuple, ast.List)):
         known = type(item) in (list, tuple) and len(item) == len(target.elts)
         for one, value in zip(target.elts, item if known else [UNKNOWN] * len(target.elts), strict=True):
             yield from _bound(one, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.source import KEEPS
 from torch_inspector.observe.turns import Comprehension, Function, Turn, last_name, names_in, root_of
 
@@ -90,9 +91,9 @@ class Keeping:
             return self._by_call(parent, node, way) if node is not parent.func else None
         if isinstance(parent, ast.Assign):
             return self._by_assignment(parent.targets, parent.value, way)
-        if isinstance(parent, ast.AnnAssign | ast.NamedExpr) and parent.value is not None:
+        if isinstance(parent, (ast.AnnAssign, ast.NamedExpr)) and parent.value is not None:
             return self._by_assignment([parent.target], parent.value, way)
-        if isinstance(parent, ast.AugAssign) and isinstance(parent.op, ast.Add | ast.BitOr) and not way.lazy:
+        if isinstance(parent, ast.AugAssign) and isinstance(parent.op, (ast.Add, ast.BitOr)) and not way.lazy:
             return self._in(parent.target, "+=", way)
         if isinstance(parent, ast.GeneratorExp) and self._collected(parent):
             return self._follow(parent, way)
@@ -169,7 +170,7 @@ class Keeping:
     def _by_assignment(self, targets: list[ast.expr], value: ast.expr, way: _Way) -> Kept | None:
         for target in targets:
             kept = None
-            if isinstance(target, ast.Subscript | ast.Attribute):
+            if isinstance(target, (ast.Subscript, ast.Attribute)):
                 kept = self._stored(target.value, target, target, way)
             elif isinstance(target, ast.Name):
                 kept = self._rebound(target, value, way) or self._by_name(target.id, way)
@@ -188,7 +189,7 @@ class Keeping:
 
     def _rebound(self, target: ast.Name, value: ast.expr, way: _Way) -> Kept | None:
         """`fs = [*fs, lambda: k]` and `xs = map(lambda x: x + k, xs)` keep what all turns made."""
-        own = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n.id == target.id]
+        own = [n for n in syntax.walk(value) if isinstance(n, ast.Name) and n.id == target.id]
         other_uses = len(self._turn.uses.get(target.id, ())) > len(own)
         if not own or (way.lazy and other_uses) or target.id in self._turn.targets or self._leaves(target):
             return None
@@ -226,7 +227,7 @@ class Keeping:
             if any(isinstance(statement, kinds) for statement in _after(node, parent)):
                 return True
             inside = inside or (
-                isinstance(parent, ast.For | ast.AsyncFor | ast.While) and parent is not self._turn.loop
+                isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) and parent is not self._turn.loop
             )
             node = parent
         return False
@@ -244,5 +245,5 @@ def _after(node: ast.AST, parent: ast.AST) -> list[ast.stmt]:
 def _holds(parent: ast.AST, node: ast.AST) -> bool:
     """True for a comprehension whose elements are the node, and for `fs + [lambda: k]`."""
     if isinstance(parent, ast.BinOp):
-        return isinstance(parent.op, ast.Add) and isinstance(node, ast.List | ast.Tuple | ast.BinOp)
-    return isinstance(parent, ast.ListComp | ast.SetComp | ast.DictComp)
+        return isinstance(parent.op, ast.Add) and isinstance(node, (ast.List, ast.Tuple, ast.BinOp))
+    return isinstance(parent, (ast.ListComp, ast.SetComp, ast.DictComp))

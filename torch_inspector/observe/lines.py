@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 Loop = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -15,36 +16,25 @@ Loop = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.
 def assignment_line(tree: ast.AST, name: str, before: int) -> int | None:
     """The last line up to `before` that gives a variable its value, in the innermost function around `before`."""
     scope = _scope_at(tree, before)
-    lines = [node.lineno for node in _own_nodes(scope) if _assigns(node, name) and node.lineno <= before]
+    lines = [node.lineno for node in syntax.own_statements(scope) if _assigns(node, name) and node.lineno <= before]
     return max(lines, default=None)
 
 
 def _scope_at(tree: ast.AST, line: int) -> ast.AST:
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [n for n in syntax.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
     around = [n for n in functions if n.lineno <= line <= (n.end_lineno or n.lineno)]
     return max(around, key=lambda n: n.lineno, default=tree)
 
 
-def _own_nodes(scope: ast.AST) -> Iterator[ast.stmt]:
-    """Statements of a scope without those of functions inside it."""
-    stack: list[ast.AST] = list(ast.iter_child_nodes(scope))
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.stmt):
-            yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
-
-
 def _assigns(node: ast.stmt, name: str) -> bool:
-    stored = (n for part in _written(node) for n in ast.walk(part) if isinstance(getattr(n, "ctx", None), ast.Store))
+    stored = (n for part in _written(node) for n in syntax.walk(part) if isinstance(getattr(n, "ctx", None), ast.Store))
     return any(dotted(n) == name for n in stored)
 
 
 def _written(node: ast.stmt) -> list[ast.AST]:
     """Parts of a statement, without the statements inside it, that may give variables a value."""
-    parts: list[ast.AST] = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-    if isinstance(node, ast.With | ast.AsyncWith):
+    parts: list[ast.AST] = [part for part in syntax.children(node) if isinstance(part, ast.expr)]
+    if isinstance(node, (ast.With, ast.AsyncWith)):
         parts.extend(node.items)
     return parts
 
@@ -52,7 +42,9 @@ def _written(node: ast.stmt) -> list[ast.AST]:
 @lru_cache(maxsize=64)
 def loops_around(tree: ast.AST, line: int) -> tuple[tuple[int, int], ...]:
     """First and last line of each loop statement around a line in its function, innermost first."""
-    loops = [n for n in _own_nodes(_scope_at(tree, line)) if isinstance(n, ast.For | ast.AsyncFor | ast.While)]
+    loops = [
+        n for n in syntax.own_statements(_scope_at(tree, line)) if isinstance(n, (ast.For, ast.AsyncFor, ast.While))
+    ]
     around = [(n.lineno, n.end_lineno or n.lineno) for n in loops if n.lineno <= line <= (n.end_lineno or n.lineno)]
     return tuple(sorted(around, key=lambda lines: (-lines[0], lines[1])))
 
@@ -76,38 +68,38 @@ def _in_loops(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
         node, loop = stack.pop()
         yield node, loop
         once = _run_once(node)
-        inner = node if isinstance(node, Loop | ast.While) else loop
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        inner = node if isinstance(node, (Loop, ast.While)) else loop
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             inner = None
-        stack.extend((child, loop if child in once else inner) for child in ast.iter_child_nodes(node))
+        stack.extend((child, loop if child in once else inner) for child in syntax.children(node))
 
 
 def _run_once(node: ast.AST) -> list[ast.AST]:
     """Parts of a loop that are evaluated before it begins."""
-    if isinstance(node, ast.For | ast.AsyncFor):
+    if isinstance(node, (ast.For, ast.AsyncFor)):
         return [node.iter]
     # The iterables of a comprehension make batches; none of them is a call of the module on one and the same input.
-    return [*node.generators] if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) else []
+    return [*node.generators] if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)) else []
 
 
 def _repeats(call: ast.Call, loop: ast.AST) -> bool:
     bound = bound_in(loop)
-    given = {n.id for a in call.args for n in ast.walk(a) if isinstance(n, ast.Name)}
-    callee = {n.id for n in ast.walk(call.func) if isinstance(n, ast.Name)}
+    given = {n.id for a in call.args for n in syntax.walk(a) if isinstance(n, ast.Name)}
+    callee = {n.id for n in syntax.walk(call.func) if isinstance(n, ast.Name)}
     return bool(given) and not (given | callee) & bound and not _makes_new(call) and not _trains(loop)
 
 
 def _trains(loop: ast.AST) -> bool:
-    calls = (n.func for n in ast.walk(loop) if isinstance(n, ast.Call))
+    calls = (n.func for n in syntax.walk(loop) if isinstance(n, ast.Call))
     return any(isinstance(f, ast.Attribute) and f.attr in ("backward", "step") for f in calls)
 
 
 def _makes_new(call: ast.Call) -> bool:
     """True if an argument is itself the result of a call: `net(torch.randn(5, 3))` is given something new each time."""
-    return any(isinstance(n, ast.Call) for argument in call.args for n in ast.walk(argument))
+    return any(isinstance(n, ast.Call) for argument in call.args for n in syntax.walk(argument))
 
 
 def bound_in(loop: ast.AST) -> set[str]:
     """Names that a loop gives a value."""
-    stored = (n for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    stored = (n for n in syntax.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
     return {n.id for n in stored}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 _AUGMENTED: dict[type[ast.operator], str] = {
@@ -49,7 +50,7 @@ _WRITTEN = ("CopySlices", "IndexPut", "AsStrided")
 @lru_cache(maxsize=32)
 def mutations(tree: ast.AST) -> tuple[Mutation, ...]:
     """All statements of a text that change a value in place, by line."""
-    found = [one for node in ast.walk(tree) for one in _of(node)]
+    found = [one for node in syntax.walk(tree) for one in _of(node)]
     return tuple(sorted(found, key=lambda one: one.line))
 
 
@@ -96,7 +97,7 @@ def _augmented(node: ast.AugAssign) -> Iterator[Mutation]:
         return
     sign = _SIGNS.get(operation, "")
     value = ast.unparse(node.value)
-    value = f"({value})" if isinstance(node.value, ast.BinOp | ast.IfExp) and operation != "Add" else value
+    value = f"({value})" if isinstance(node.value, (ast.BinOp, ast.IfExp)) and operation != "Add" else value
     yield Mutation(path, node.lineno, _text(node), operation, f"{path} = {path} {sign} {value}" if sign else "")
 
 
@@ -124,7 +125,7 @@ def _called(call: ast.Call) -> Iterator[Mutation]:
 
 def _base(node: ast.AST) -> str:
     """The variable behind `h`, `h[0]`, `h[:, 1].T`."""
-    while isinstance(node, ast.Subscript | ast.Call) or (
+    while isinstance(node, (ast.Subscript, ast.Call)) or (
         isinstance(node, ast.Attribute) and node.attr in ("T", "mT", "data")
     ):
         if isinstance(node, ast.Call):

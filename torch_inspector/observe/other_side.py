@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from torch_inspector.facts import Shape
+from torch_inspector.facts import Shape, syntax
 from torch_inspector.observe import private
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.operands import Names
@@ -70,7 +70,7 @@ class Reader:
         """Variables of a function; of a cell, which runs one statement after the other, all that its text stores."""
         code = frame.f_code
         tree = None if code.co_flags & CO_OPTIMIZED else self._tree(code)
-        stored = (n.id for n in ast.walk(tree) if type(n) is ast.Name and type(n.ctx) is ast.Store) if tree else ()
+        stored = (n.id for n in syntax.walk(tree) if type(n) is ast.Name and type(n.ctx) is ast.Store) if tree else ()
         return list(dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names, *stored)))
 
     def _frames(self) -> Iterator[FrameType]:
@@ -132,9 +132,9 @@ class Reader:
     def _is_grid(self, root: str, side: Side, value: Any) -> bool:
         """True if a variable is a row of bins or centres: evenly spaced numbers are nobody's target."""
         names = {root, *(name for name, one in list(side.names.outer.items()) if one is value and is_tensor(value))}
-        names |= {node.attr for node in ast.walk(side.text) if isinstance(node, ast.Attribute)}
+        names |= {node.attr for node in syntax.walk(side.text) if isinstance(node, ast.Attribute)}
         trees = [file.tree for file in self._places.latest() if file.tree is not None]
-        given = (pair for tree in trees for node in ast.walk(tree) for pair in _given(node))
+        given = (pair for tree in trees for node in syntax.walk(tree) for pair in _given(node))
         return any(name in names and _makes_grid(made) for name, made in given)
 
     def _warned(self, frames: list[FrameType], stretch: Stretch) -> bool:
@@ -183,7 +183,7 @@ def _could_be_table(value: Any, stretch: Stretch) -> bool:
 
 def _root(text: ast.expr) -> str:
     """The variable that an expression begins with: `y` in `y[a:b].float()`."""
-    while isinstance(text, ast.Attribute | ast.Subscript | ast.Call):
+    while isinstance(text, (ast.Attribute, ast.Subscript, ast.Call)):
         text = text.func if isinstance(text, ast.Call) else text.value
     return text.id if isinstance(text, ast.Name) else ""
 

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.kinds import class_fields, is_a, mro_of
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.private import Node
@@ -62,7 +63,7 @@ def pairs_in(scope: ast.AST, names: Names, operation: str, tree_of: TreeOf) -> I
     stack, left = [(scope, names, 0)], _CALLS
     while stack:
         scope, names, depth = stack.pop()
-        for node in own_expressions(scope):
+        for node in syntax.own_expressions(scope):
             operands = _operands(node, names, operation)
             if operands:
                 yield Pair(*(Side(names.value(text), text, names) for text in operands))
@@ -74,16 +75,6 @@ def pairs_in(scope: ast.AST, names: Names, operation: str, tree_of: TreeOf) -> I
 def scope_of(tree: ast.Module, code: CodeType) -> ast.AST | None:
     """The function or the whole cell that a code object was made of; None if it is not found."""
     return definition(tree, code) if code.co_flags & CO_OPTIMIZED else tree
-
-
-def own_expressions(scope: ast.AST) -> Iterator[ast.AST]:
-    """Nodes of a scope without those of functions inside it."""
-    stack = list(ast.iter_child_nodes(scope))
-    while stack:
-        node = stack.pop()
-        yield node
-        if type(node) not in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
 
 
 def _operands(node: ast.AST, names: Names, operation: str) -> list[ast.expr]:
@@ -120,7 +111,7 @@ def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.
     found = definition(tree, function.__code__) if tree is not None else None
     if found is not None:
         values = {**_closed_over(function), **_parameters(node, names, function, owner)}
-        stored = {n.id for n in own_expressions(found) if type(n) is ast.Name and type(n.ctx) is ast.Store}
+        stored = {n.id for n in syntax.own_expressions(found) if type(n) is ast.Name and type(n.ctx) is ast.Store}
         given = _given(found)
         first = {name: values[name] for name in stored & values.keys()}  # parameters that are given another value
         values.update(dict.fromkeys(first, UNKNOWN))
@@ -167,7 +158,7 @@ def _of_class(kind: Any, name: str) -> Any:
 @lru_cache(maxsize=256)
 def definition(tree: ast.Module, code: CodeType) -> Function | None:
     """The function in a cell that a code object was made of; None if it is not there."""
-    for node in ast.walk(tree):
+    for node in syntax.walk(tree):
         if isinstance(node, Function):
             decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
             name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
@@ -214,7 +205,7 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
 def _given(scope: ast.AST) -> dict[str, ast.expr]:
     """Names that are given a value exactly once in a function, and the expression that they are given."""
     given: dict[str, list[ast.expr | None]] = {}
-    for node in own_expressions(scope):
+    for node in syntax.own_expressions(scope):
         if type(node) is ast.Assign and len(node.targets) == 1:
             for name, value in _unpacked(node.targets[0], node.value):
                 given.setdefault(name, []).append(value)

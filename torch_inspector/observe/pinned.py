@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import PinFact, Place, TensorFact
+from torch_inspector.facts import PinFact, Place, TensorFact, syntax
 from torch_inspector.observe import kinds, private
 from torch_inspector.observe.growth import growth
 from torch_inspector.observe.heap.storages import exact, memory_of_tensor
@@ -123,8 +123,10 @@ def with_lines(facts: tuple[PinFact, ...], files: list[CodeFile]) -> tuple[PinFa
 
 def _loop_variables(file: CodeFile) -> set[str]:
     """Variables that hold the last element of what was iterated, until the next loop."""
-    loops = (node.target for node in ast.walk(file.tree) if isinstance(node, ast.For)) if file.tree is not None else ()
-    return {name.id for target in loops for name in ast.walk(target) if isinstance(name, ast.Name)}
+    loops = (
+        (node.target for node in syntax.walk(file.tree) if isinstance(node, ast.For)) if file.tree is not None else ()
+    )
+    return {name.id for target in loops for name in syntax.walk(target) if isinstance(name, ast.Name)}
 
 
 def _with_line(fact: PinFact, files: list[CodeFile]) -> PinFact:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import CodeType, FrameType
 
-from torch_inspector.facts import Cell, Place
-from torch_inspector.observe import source
+from torch_inspector.facts import Cell, Place, syntax
 
 # Files of cells that are remembered, so that functions of earlier cells still have a place.
 _KEPT = 1_000
@@ -33,14 +32,14 @@ class CodeFile:
     @cached_property
     def tree(self) -> ast.Module | None:
         """The parsed code; None if it does not parse on its own (top-level magics are already replaced)."""
-        return source.parse(self.code)
+        return syntax.parse(self.code)
 
     @cached_property
     def function_lines(self) -> frozenset[tuple[str, int]]:
         """Name and first line of every function in it, as its code object has them."""
         found = set()
-        for node in ast.walk(self.tree) if self.tree else ():
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        for node in syntax.walk(self.tree) if self.tree else ():
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 found.add((node.name, node.decorator_list[0].lineno if node.decorator_list else node.lineno))
             elif isinstance(node, _UNNAMED):
                 found.add((_CODE_NAMES[type(node)], node.lineno))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds, lines
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.place import Places
@@ -49,7 +50,7 @@ def planned_turns(frame: FrameType, places: Places) -> tuple[int | None, ...]:
 def loops_at(tree: ast.AST, line: int) -> tuple[Loop, ...]:
     """Loop statements around a line in its function, innermost first."""
     around = set(lines.loops_around(tree, line))
-    found = [node for node in ast.walk(tree) if isinstance(node, Loop) and (node.lineno, node.end_lineno) in around]
+    found = [node for node in syntax.walk(tree) if isinstance(node, Loop) and (node.lineno, node.end_lineno) in around]
     return tuple(sorted(found, key=lambda node: -node.lineno))
 
 
@@ -70,7 +71,7 @@ class _Names:
 
     def turns(self, node: ast.expr) -> int | None:
         """How many elements an iterable has."""
-        if isinstance(node, ast.List | ast.Tuple):
+        if isinstance(node, (ast.List, ast.Tuple)):
             return len(node.elts)
         return self._made(node) if isinstance(node, ast.Call) else _length(self.value(node))
 

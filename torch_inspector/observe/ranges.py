@@ -47,6 +47,6 @@ def tensors_in(things: Any) -> Iterator[Any]:
     elif isinstance(things, dict):
         for one in things.values():
             yield from tensors_in(one)
-    elif isinstance(things, list | tuple):
+    elif isinstance(things, (list, tuple)):
         for one in things:
             yield from tensors_in(one)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.shapes import UNKNOWN
 
 # A `raise` would have ended the cell.
@@ -24,13 +25,13 @@ def is_reached(function: ast.AST, statement: ast.stmt, node: ast.AST, value: Cal
     """
     body = getattr(function, "body", None)
     reached = _in_block(body, statement, value) if isinstance(body, list) else True
-    return reached and all(_is_chosen(one, node, value) for one in ast.walk(statement) if isinstance(one, ast.IfExp))
+    return reached and all(_is_chosen(one, node, value) for one in syntax.walk(statement) if isinstance(one, ast.IfExp))
 
 
 def _is_chosen(choice: ast.IfExp, node: ast.AST, value: Callable[[ast.expr], Any]) -> bool:
     """False for the side of `a if test else b` that was not taken, or may not have been."""
     sides = {True: choice.body, False: choice.orelse}
-    inside = [side for side, part in sides.items() if any(one is node for one in ast.walk(part))]
+    inside = [side for side, part in sides.items() if any(one is node for one in syntax.walk(part))]
     return not inside or _truth(choice.test, value) is inside[0]
 
 
@@ -38,7 +39,7 @@ def _in_block(block: list[ast.stmt], statement: ast.stmt, value: Callable[[ast.e
     for one in block:
         if one is statement:
             return True
-        inside = any(part is statement for part in ast.walk(one))
+        inside = any(part is statement for part in syntax.walk(one))
         if not inside and _may_leave(one, value):
             return False
         if inside:
@@ -51,7 +52,7 @@ def _taken(one: ast.stmt, value: Callable[[ast.expr], Any]) -> list[ast.stmt]:
     if isinstance(one, ast.If):
         truth = _truth(one.test, value)
         return [] if truth is None else one.body if truth else one.orelse
-    return getattr(one, "body", []) if isinstance(one, ast.With | ast.For | ast.While | ast.Try) else []
+    return getattr(one, "body", []) if isinstance(one, (ast.With, ast.For, ast.While, ast.Try)) else []
 
 
 def _may_leave(one: ast.stmt, value: Callable[[ast.expr], Any]) -> bool:
@@ -63,7 +64,7 @@ def _may_leave(one: ast.stmt, value: Callable[[ast.expr], Any]) -> bool:
         node = parts.pop()
         if isinstance(node, _LEAVES):
             return True
-        parts.extend(() if isinstance(node, _INNER) else ast.iter_child_nodes(node))
+        parts.extend(() if isinstance(node, _INNER) else syntax.children(node))
     return False
 
 

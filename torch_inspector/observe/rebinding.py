@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import GradReadFact, RebindFact
+from torch_inspector.facts import GradReadFact, RebindFact, syntax
 from torch_inspector.observe.source import dotted
 
 # What makes the value a leaf again, or is no computation.
@@ -33,22 +33,22 @@ def _top_level(tree: ast.Module) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        asks = isinstance(node, ast.Compare) and all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
-        if not asks and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
+        asks = isinstance(node, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
+        if not asks and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            stack.extend(syntax.children(node))
 
 
 def _walk(node: ast.AST, function: str, guarded: bool) -> Iterator[tuple[ast.Assign, str, bool]]:
     """Every assignment with the function around it, and whether gradients are switched off there."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         function = node.name
         guarded = any(_switches_off(one) for one in node.decorator_list)
     elif isinstance(node, ast.With):
         guarded = guarded or any(_switches_off(item.context_expr) for item in node.items)
     elif isinstance(node, ast.Assign):
         yield node, function, guarded
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.ExceptHandler):
+    for child in syntax.children(node):
+        if isinstance(child, (ast.stmt, ast.ExceptHandler)):
             yield from _walk(child, function, guarded)
 
 
@@ -60,24 +60,26 @@ def _of(node: ast.Assign, function: str, guarded: bool) -> Iterator[RebindFact]:
     path = dotted(node.targets[0]) if len(node.targets) == 1 else ""
     if not path or not _may_matter(path, node.value):
         return
-    names = {_called(n) for n in ast.walk(node.value) if isinstance(n, ast.Call)}
+    names = {_called(n) for n in syntax.walk(node.value) if isinstance(n, ast.Call)}
     text = " ".join(ast.unparse(node).split())
     if len(text) > _LONGEST or names & (_ANEW - {"tensor"}):
         return
-    fresh = [n for n in ast.walk(node.value) if isinstance(n, ast.Call) and _wants_grad(n)]
-    reads = {dotted(n) for n in ast.walk(node.value) if isinstance(getattr(n, "ctx", None), ast.Load)}
+    fresh = [n for n in syntax.walk(node.value) if isinstance(n, ast.Call) and _wants_grad(n)]
+    reads = {dotted(n) for n in syntax.walk(node.value) if isinstance(getattr(n, "ctx", None), ast.Load)}
     if fresh and fresh[0] is not node.value:
         yield RebindFact(path, node.lineno, text, function, guarded, remedy=_made_well(path, node), made=True)
-    elif not fresh and "tensor" not in names and path in reads and not isinstance(node.value, ast.Name | ast.Attribute):
+    elif (
+        not fresh and "tensor" not in names and path in reads and not isinstance(node.value, (ast.Name, ast.Attribute))
+    ):
         remedy = _in_place(path, node)
-        grads = any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node.value))
+        grads = any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in syntax.walk(node.value))
         yield RebindFact(path, node.lineno, text, function, guarded, grads, remedy)
 
 
 def _may_matter(path: str, value: ast.expr) -> bool:
     """True if a value names what it is given to, or makes something that wants a gradient."""
     base = path.partition(".")[0]
-    for node in ast.walk(value):
+    for node in syntax.walk(value):
         if isinstance(node, ast.Name) and node.id == base:
             return True
         if isinstance(node, ast.keyword) and node.arg == "requires_grad":

@@ -62,7 +62,7 @@ def _roots_of(error: BaseException) -> list[torch.Tensor]:
         if name is not None and str(entry.tb_frame.f_globals.get("__name__")).startswith("torch."):
             with locals_of(entry.tb_frame) as values:
                 given = values.get(name)
-                found = list(given) if isinstance(given, tuple | list) else []
+                found = list(given) if isinstance(given, (tuple, list)) else []
         entry = entry.tb_next
     return [one for one in found if kinds.is_a(one, torch.Tensor)]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
-from torch_inspector.facts import ExpressionFact
+from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.shapes import shape_of
@@ -36,7 +36,7 @@ def remainders(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     if type(size) is not int or count is None or size < 1 or count < 1:
         return
     last, name = count % size, ast.unparse(source)
-    trains = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in ast.walk(node))
+    trains = any(isinstance(one, ast.Attribute) and one.attr == "backward" for one in syntax.walk(node))
     detail = "empty" if drops is True and count < size else ""
     if drops is False and trains and count > size and 0 < last < size * _NEARLY:
         detail = "ragged" if last * _PART < size else "uneven"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import nn
 
-from torch_inspector.facts import Place, RepeatedFact
+from torch_inspector.facts import Place, RepeatedFact, syntax
 from torch_inspector.observe import kinds, layers, unlisted
 from torch_inspector.observe.destined import ANYWHERE, destinations
 from torch_inspector.observe.source import dotted
@@ -136,7 +136,7 @@ def repetitions(tree: ast.Module) -> list[Repetition]:
     """`[layer] * n`, `[layer for _ in range(n)]`, `dict.fromkeys(keys, layer)`, and appending it in a loop."""
     return [
         _repetition(tree, whole, thing)
-        for node in ast.walk(tree)
+        for node in syntax.walk(tree)
         for whole, thing in _repeated(node)
         if not _is_meant(thing) and _may_be_layer(thing)
     ]
@@ -151,7 +151,7 @@ def _repetition(tree: ast.Module, whole: ast.expr, thing: ast.expr) -> Repetitio
 def _classes_of(thing: ast.expr, tree: ast.Module) -> frozenset[str] | None:
     """Names of the classes that make the object; None if the text does not say, as where a function makes it."""
     name = dotted(thing)
-    given = [n.value for n in ast.walk(tree) if isinstance(n, ast.Assign) and name in map(dotted, n.targets)]
+    given = [n.value for n in syntax.walk(tree) if isinstance(n, ast.Assign) and name in map(dotted, n.targets)]
     values = [thing] if isinstance(thing, ast.Call) else given
     made = [dotted(value.func).rpartition(".")[2] for value in values if isinstance(value, ast.Call)]
     return frozenset(made) if values and all(one[:1].isupper() for one in made) else None
@@ -161,21 +161,21 @@ def _repeated(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """An expression and the one object that it gives out several times."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         for side in (node.left, node.right):
-            if isinstance(side, ast.List | ast.Tuple):
+            if isinstance(side, (ast.List, ast.Tuple)):
                 yield from ((node, thing) for thing in side.elts)
-    elif isinstance(node, ast.ListComp | ast.GeneratorExp) and not isinstance(node.elt, ast.Call):
+    elif isinstance(node, (ast.ListComp, ast.GeneratorExp)) and not isinstance(node.elt, ast.Call):
         if not _names(node.elt) & {n for g in node.generators for n in _names(g.target)}:
             yield node, node.elt
     elif isinstance(node, ast.Call) and dotted(node.func).endswith((".fromkeys", "repeat")) and len(node.args) > 1:
         yield node, node.args[1] if dotted(node.func).endswith("fromkeys") else node.args[0]
-    elif isinstance(node, ast.For | ast.While):
+    elif isinstance(node, (ast.For, ast.While)):
         yield from _added_in(node)
 
 
 def _added_in(loop: ast.For | ast.While) -> Iterator[tuple[ast.expr, ast.expr]]:
-    bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    written = {dotted(n) for n in ast.walk(loop) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
-    for node in ast.walk(loop):
+    bound = {n.id for n in syntax.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    written = {dotted(n) for n in syntax.walk(loop) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+    for node in syntax.walk(loop):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
             continue
         thing = node.args[-1]
@@ -184,7 +184,7 @@ def _added_in(loop: ast.For | ast.While) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return {n.id for n in syntax.walk(node) if isinstance(n, ast.Name)}
 
 
 def _is_meant(thing: ast.expr) -> bool:

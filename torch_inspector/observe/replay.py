@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import nn
 
-from torch_inspector.facts import OperationFact, Place
+from torch_inspector.facts import OperationFact, Place, syntax
 from torch_inspector.observe import cuts, layers, private
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.locals import locals_of
@@ -103,10 +103,10 @@ def _untouched() -> Iterator[None]:
 
 def _calls(scope: ast.AST, line: int) -> list[ast.Call]:
     """Calls that may be of modules, before a line, whose names mean now what they meant then."""
-    branches = (one for one in ast.walk(scope) if isinstance(one, ast.If | ast.IfExp | ast.Match | ast.Try))
-    optional = {id(inner) for branch in branches for inner in ast.walk(branch)}
+    branches = (one for one in syntax.walk(scope) if isinstance(one, (ast.If, ast.IfExp, ast.Match, ast.Try)))
+    optional = {id(inner) for branch in branches for inner in syntax.walk(branch)}
     found = []
-    for node in sorted(_own(scope), key=lambda one: getattr(one, "lineno", 0)):
+    for node in sorted(syntax.own_statements(scope), key=lambda one: getattr(one, "lineno", 0)):
         if (
             isinstance(node, ast.stmt)
             and not hasattr(node, "body")
@@ -114,26 +114,15 @@ def _calls(scope: ast.AST, line: int) -> list[ast.Call]:
             and id(node) not in optional
         ):
             stored = _stored(scope, node.lineno, line)
-            calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
-            names = ({n.id for n in ast.walk(one) if isinstance(n, ast.Name)} for one in calls)
+            calls = [one for one in syntax.walk(node) if isinstance(one, ast.Call)]
+            names = ({n.id for n in syntax.walk(one) if isinstance(n, ast.Name)} for one in calls)
             found += [one for one, its in zip(calls, names, strict=True) if not its & stored]
     return found
 
 
-def _own(scope: ast.AST) -> Iterator[ast.AST]:
-    """Statements of a scope, without those of functions and classes inside it."""
-    stack = list(ast.iter_child_nodes(scope))
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.stmt):
-            yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
-
-
 def _stored(scope: ast.AST, first: int, last: int) -> set[str]:
     """Names that are given a value in some lines."""
-    nodes = (n for n in ast.walk(scope) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    nodes = (n for n in syntax.walk(scope) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
     return {n.id for n in nodes if first <= n.lineno <= last}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_recut
+from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_recut, syntax
 from torch_inspector.observe import private
 from torch_inspector.observe.apart import is_classes, is_frames, is_stacked, is_state
 from torch_inspector.observe.expressions import Scope
@@ -98,13 +98,13 @@ def _shape(value: Any) -> Shape | None:
 
 def _asks_shape(node: ast.AST, statement: ast.stmt) -> bool:
     """True for `x.view(3, 2).shape`: nobody uses the result."""
-    asked = (one.value for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr in _ASKED)
+    asked = (one.value for one in syntax.walk(statement) if isinstance(one, ast.Attribute) and one.attr in _ASKED)
     return any(one is node for one in asked)
 
 
 def _plain(sizes: list[ast.expr]) -> bool:
     """True if every size is written as it is: `-1` and `batch * heads` cut anew, and may come to the old sizes."""
-    return not any(isinstance(size, ast.BinOp | ast.UnaryOp | ast.Starred) for size in sizes)
+    return not any(isinstance(size, (ast.BinOp, ast.UnaryOp, ast.Starred)) for size in sizes)
 
 
 def _parts(node: ast.AST) -> tuple[ast.expr | None, list[ast.expr]]:
@@ -114,7 +114,7 @@ def _parts(node: ast.AST) -> tuple[ast.expr | None, list[ast.expr]]:
     source, sizes = node.func.value, list(node.args)
     if isinstance(source, ast.Name) and source.id in {"torch", "np", "numpy"}:
         source, sizes = (sizes[0], sizes[1:]) if sizes else (source, [])
-    if len(sizes) == 1 and isinstance(sizes[0], ast.Tuple | ast.List):
+    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
         sizes = list(sizes[0].elts)
     return source, sizes
 

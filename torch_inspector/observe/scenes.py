@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
@@ -70,7 +71,7 @@ def _names_in(scene: Scene) -> dict[str, None]:
     code, tree = scene.frame.f_code, scene.file.tree
     names = (*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names)
     if code.co_name == "<module>" and tree is not None:
-        names = (*names, *[node.id for node in ast.walk(tree) if isinstance(node, ast.Name)])
+        names = (*names, *[node.id for node in syntax.walk(tree) if isinstance(node, ast.Name)])
     return dict.fromkeys(names)
 
 

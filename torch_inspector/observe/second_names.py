@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from torch_inspector.facts import ExpressionFact
+from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import is_a
-from torch_inspector.observe.pairs import own_expressions
 from torch_inspector.observe.source import dotted
 
 # Names for what should stay as it is then.
@@ -77,19 +76,20 @@ def _is_model(scope: Scope, kept: ast.expr, model: ast.expr) -> bool:
 
 def _is_trained_on(scope: Scope, statement: ast.stmt, model: ast.expr) -> bool:
     """True under an `if` of a loop that keeps the model, and neither ends there nor keeps what it is now."""
-    loops = [one for one in own_expressions(scope.node) if isinstance(one, _Loop) and _holds(one.body, statement)]
-    branches = [one for one in own_expressions(scope.node) if isinstance(one, ast.If) and _holds(one.body, statement)]
+    own = syntax.own_expressions(scope.node)
+    loops = [one for one in own if isinstance(one, _Loop) and _holds(one.body, statement)]
+    branches = [one for one in own if isinstance(one, ast.If) and _holds(one.body, statement)]
     inner = [one for one in branches if any(_holds(loop.body, one) for loop in loops)]
     if not inner or not any(_trains(scope, loop) for loop in loops):
         return False
     if any(_is_given(loop, model) for loop in loops) or _is_given_by_methods(scope, model):
         return False
-    return not any(_ends_or_keeps(one) for branch in inner for part in branch.body for one in ast.walk(part))
+    return not any(_ends_or_keeps(one) for branch in inner for part in branch.body for one in syntax.walk(part))
 
 
 def _trains(scope: Scope, loop: ast.AST) -> bool:
     """True if a loop makes steps, or calls a function that does, or whose name says so."""
-    calls = [one.func for one in ast.walk(loop) if isinstance(one, ast.Call)]
+    calls = [one.func for one in syntax.walk(loop) if isinstance(one, ast.Call)]
     names = {one.attr if isinstance(one, ast.Attribute) else dotted(one) for one in calls}
     if any(_TRAINS.search(name) for name in names):
         return True
@@ -97,30 +97,30 @@ def _trains(scope: Scope, loop: ast.AST) -> bool:
     return any(
         isinstance(one, ast.FunctionDef) and one.name in names and _makes_steps(one)
         for tree in trees
-        for one in ast.walk(tree)
+        for one in syntax.walk(tree)
     )
 
 
 def _makes_steps(function: ast.FunctionDef) -> bool:
-    return any(isinstance(one, ast.Attribute) and one.attr in {"step", "backward"} for one in ast.walk(function))
+    return any(isinstance(one, ast.Attribute) and one.attr in {"step", "backward"} for one in syntax.walk(function))
 
 
 def _holds(block: list[ast.stmt], statement: ast.stmt) -> bool:
-    return any(inner is statement for one in block for inner in ast.walk(one))
+    return any(inner is statement for one in block for inner in syntax.walk(one))
 
 
 def _is_given(loop: ast.AST, model: ast.expr) -> bool:
     """True if the loop makes the model anew, so that each turn has its own."""
     name = dotted(model)
-    stored = (one for one in ast.walk(loop) if isinstance(getattr(one, "ctx", None), ast.Store))
+    stored = (one for one in syntax.walk(loop) if isinstance(getattr(one, "ctx", None), ast.Store))
     return any(dotted(one) == name or dotted(one) == name.partition(".")[0] for one in stored)
 
 
 def _is_given_by_methods(scope: Scope, model: ast.expr) -> bool:
     """True for `self.model` that other functions than `__init__` set, and for a name that a function makes global."""
     tree = scope.file.tree
-    functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)] if tree is not None else []
-    others = [one for function in functions if function.name != "__init__" for one in ast.walk(function)]
+    functions = [one for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef)] if tree is not None else []
+    others = [one for function in functions if function.name != "__init__" for one in syntax.walk(function)]
     if isinstance(model, ast.Attribute):
         return any(
             isinstance(one, ast.Attribute) and one.attr == model.attr and isinstance(one.ctx, ast.Store)
@@ -130,7 +130,7 @@ def _is_given_by_methods(scope: Scope, model: ast.expr) -> bool:
 
 
 def _ends_or_keeps(node: ast.AST) -> bool:
-    if isinstance(node, ast.Break | ast.Return | ast.Raise):
+    if isinstance(node, (ast.Break, ast.Return, ast.Raise)):
         return True
     called = node.func if isinstance(node, ast.Call) else None
     name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")

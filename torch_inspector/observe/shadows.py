@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds, private
 from torch_inspector.observe.source import dotted
 
@@ -178,7 +179,7 @@ class _Judgement:
         if not all(map(_is_plain, defaults)):
             raise _Refused
         self._seen.add(code)
-        parts = [part for statement in self._node_of(code).body for part in ast.walk(statement)]
+        parts = [part for statement in self._node_of(code).body for part in syntax.walk(statement)]
         own = {*code.co_varnames, *code.co_cellvars, "__class__"}
         own |= {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         for part in parts:
@@ -201,7 +202,7 @@ class _Judgement:
     def _node_of(self, code: CodeType) -> ast.FunctionDef:
         """The text of a function without decorators, in a cell."""
         file = self._places.file_of_code(code)
-        for node in ast.walk(file.tree) if file is not None and file.tree is not None else ():
+        for node in syntax.walk(file.tree) if file is not None and file.tree is not None else ():
             if isinstance(node, ast.FunctionDef) and (node.name, node.lineno) == (code.co_name, code.co_firstlineno):
                 if node.decorator_list:
                     break
@@ -242,6 +243,6 @@ def _chains(parts: list[ast.AST]) -> Iterator[str]:
     """Dotted names as long as they are written, and every other name."""
     inner: set[int] = set()
     for part in parts:  # owners come before what they are made of
-        if id(part) not in inner and isinstance(part, ast.Attribute | ast.Name) and dotted(part):
-            inner.update(id(one) for one in ast.walk(part))
+        if id(part) not in inner and isinstance(part, (ast.Attribute, ast.Name)) and dotted(part):
+            inner.update(id(one) for one in syntax.walk(part))
             yield dotted(part)

@@ -7,25 +7,12 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
-from torch_inspector.facts import CallFact, Cell, MentionFact, Trace
+from torch_inspector.facts import CallFact, Cell, MentionFact, Trace, syntax
 
 # `w = w + 1`, roughly: the tree is looked at only where the text may say so.
 _REBINDS = re.compile(r"^ *([A-Za-z_][\w.]*) = .*\b\1\b", re.MULTILINE)
 # Methods that keep what they are given.
 KEEPS = frozenset(["append", "add", "insert", "extend", "appendleft", "setdefault", "update", "register", "submit"])
-
-
-def parse(code: str) -> ast.Module | None:
-    """The parsed code, or None where it is no Python."""
-    try:
-        return _parsed(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-@lru_cache(maxsize=32)
-def _parsed(code: str) -> ast.Module:
-    return ast.parse(code)
 
 
 def source_trace(cell: Cell) -> Trace:
@@ -39,7 +26,7 @@ def _trace_of(code: str, offset: int) -> Trace:
     from torch_inspector.observe.closures import loop_functions
     from torch_inspector.observe.indexing import indexing_facts
 
-    tree = parse(code)
+    tree = syntax.parse(code)
     if tree is None:
         return Trace()
     # A function in a loop is written with one of these words.
@@ -79,7 +66,7 @@ def dotted(node: ast.AST) -> str:
 
 def call_facts(tree: ast.Module, offset: int) -> tuple[CallFact, ...]:
     """Every call with a plain dotted name, by line."""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    calls = (node for node in syntax.walk(tree) if isinstance(node, ast.Call))
     named = ((dotted(call.func), call.lineno + offset) for call in calls)
     return tuple(sorted((CallFact(name, line) for name, line in named if name), key=lambda call: call.line))
 
@@ -93,7 +80,7 @@ def mention_facts(tree: ast.Module, offset: int) -> tuple[MentionFact, ...]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute) and (name := dotted(node.value)):
             shown = bool(tree.body) and node is tree.body[-1]
             found.append(MentionFact(name, node.lineno + offset, function, shown))
-        inner = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
+        inner = node.name if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else function
         # Expressions hold no statements.
-        stack.extend((child, inner) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))
+        stack.extend((child, inner) for child in syntax.children(node) if not isinstance(child, ast.expr))
     return tuple(sorted(found, key=lambda fact: fact.line))

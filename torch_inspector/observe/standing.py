@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 # Parts of the names of functions that write what they are given: `torch.save`, `pickle.dump`, `save_checkpoint`.
@@ -25,7 +26,7 @@ class Standing(NamedTuple):
 @lru_cache(maxsize=256)
 def standing(tree: ast.Module, line: int) -> Standing:
     """Looks at the text around a line; asked for the same one again and again."""
-    conditional = any(isinstance(node, ast.If) and _holds(node.body, line) for node in ast.walk(tree))
+    conditional = any(isinstance(node, ast.If) and _holds(node.body, line) for node in syntax.walk(tree))
     return Standing(conditional, _is_saved(tree, line))
 
 
@@ -42,12 +43,12 @@ def _is_saved(tree: ast.Module, line: int) -> bool:
         for index, one in enumerate(block):
             if isinstance(one, ast.Assign) and _is_at(one, line):
                 names = {_owner(target) for target in one.targets} - {""}
-                return any(_writes(call, names) for later in block[index + 1 :] for call in ast.walk(later))
+                return any(_writes(call, names) for later in block[index + 1 :] for call in syntax.walk(later))
     return False
 
 
 def _blocks(tree: ast.Module) -> Iterator[list[ast.stmt]]:
-    for node in ast.walk(tree):
+    for node in syntax.walk(tree):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if type(block) is list:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from torch_inspector.observe.pairs import own_expressions
+from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 # Operators that somebody judges.
@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
 def stores_in(scope: ast.AST) -> dict[str, list[int]]:
     """Lines that give each name a value, in a scope; those of functions inside it have their own names."""
     found: dict[str, list[int]] = {}
-    for node in own_expressions(scope):
+    for node in syntax.own_expressions(scope):
         if type(node) is ast.Name and type(node.ctx) is not ast.Load:
             found.setdefault(node.id, []).append(node.lineno)
     return found
@@ -70,7 +70,7 @@ def _apart(statement: ast.Assign) -> Iterator[ast.Assign]:
 @lru_cache(maxsize=64)
 def loops_in(scope: ast.AST) -> tuple[ast.For, ...]:
     """`for` loops of a scope."""
-    return tuple(node for node in own_expressions(scope) if type(node) is ast.For)
+    return tuple(node for node in syntax.own_expressions(scope) if type(node) is ast.For)
 
 
 @lru_cache(maxsize=64)
@@ -83,10 +83,11 @@ def runs_in(scope: ast.AST) -> tuple[tuple[ast.Name, ast.expr], ...]:
 def comprehended_in(scope: ast.AST) -> dict[int, list[tuple[ast.Name, ast.expr]]]:
     """The same of the comprehensions around calls of a scope, by identity of the call."""
     found: dict[int, list[tuple[ast.Name, ast.expr]]] = {}
-    wholes = (one for one in own_expressions(scope) if isinstance(one, ast.ListComp | ast.SetComp | ast.GeneratorExp))
-    for whole in wholes:
+    for whole in syntax.own_expressions(scope):
+        if not isinstance(whole, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+            continue
         heads = [(one.target, one.iter) for one in whole.generators if isinstance(one.target, ast.Name)]
-        for call in ast.walk(whole):
+        for call in syntax.walk(whole):
             if isinstance(call, ast.Call):
                 found.setdefault(id(call), []).extend(heads)
     return found
@@ -94,7 +95,7 @@ def comprehended_in(scope: ast.AST) -> dict[int, list[tuple[ast.Name, ast.expr]]
 
 @lru_cache(maxsize=64)
 def _loop_spans(scope: ast.AST) -> tuple[tuple[int, int], ...]:
-    loops = [node for node in own_expressions(scope) if isinstance(node, ast.For | ast.AsyncFor | ast.While)]
+    loops = [node for node in syntax.own_expressions(scope) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
     return tuple((one.lineno, one.end_lineno or one.lineno) for one in loops)
 
 
@@ -106,8 +107,8 @@ def given_around(scope: ast.AST, name: str, line: int) -> bool:
 
 @lru_cache(maxsize=64)
 def _statements_in_loops(scope: ast.AST) -> frozenset[int]:
-    loops = [node for node in own_expressions(scope) if isinstance(node, ast.For | ast.While)]
-    return frozenset(id(inner) for loop in loops for inner in ast.walk(loop) if isinstance(inner, ast.stmt))
+    loops = [node for node in syntax.own_expressions(scope) if isinstance(node, (ast.For, ast.While))]
+    return frozenset(id(inner) for loop in loops for inner in syntax.walk(loop) if isinstance(inner, ast.stmt))
 
 
 def is_in_loop(scope: ast.AST, statement: ast.stmt) -> bool:
@@ -119,7 +120,7 @@ def is_in_loop(scope: ast.AST, statement: ast.stmt) -> bool:
 def given_in(scope: ast.AST) -> dict[str, list[ast.expr]]:
     """Right sides that a scope assigns to each name, the parts of tuples one by one."""
     found: dict[str, list[ast.expr]] = {}
-    for node in own_expressions(scope):
+    for node in syntax.own_expressions(scope):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 for name, value in _parts(target, node.value):
@@ -131,8 +132,8 @@ def _parts(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     """Names of a target with the part of the value that each is given, or all of it."""
     if isinstance(target, ast.Name):
         yield target.id, value
-    elif isinstance(target, ast.Tuple | ast.List):
-        same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        same = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
         for i, one in enumerate(target.elts):
             yield from _parts(one, cast("Any", value).elts[i] if same else value)
 
@@ -140,7 +141,7 @@ def _parts(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 @lru_cache(maxsize=64)
 def calls_in(scope: ast.AST) -> tuple[ast.Call, ...]:
     """Calls of a scope, those of functions inside it left out."""
-    return tuple(node for node in own_expressions(scope) if type(node) is ast.Call)[:_MOST]
+    return tuple(node for node in syntax.own_expressions(scope) if type(node) is ast.Call)[:_MOST]
 
 
 @lru_cache(maxsize=128)
@@ -153,8 +154,8 @@ def candidates(scope: ast.AST) -> tuple[Candidate, ...]:
         statement = node if isinstance(node, ast.stmt) else statement
         if statement is not None and _may_matter(node):
             found.append(Candidate(node, statement))
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            stack.extend((child, statement) for child in ast.iter_child_nodes(node))
+        if not isinstance(node, syntax.INNER):
+            stack.extend([(child, statement) for child in syntax.children(node)])
     return tuple(sorted(found, key=lambda one: getattr(one.node, "lineno", 0))[:_MOST])
 
 
@@ -162,7 +163,7 @@ def _parts_of(scope: ast.AST) -> Iterable[ast.AST]:
     """Statements of a scope; a lambda has one that it gives back."""
     if isinstance(scope, ast.Lambda):
         return [ast.copy_location(ast.Return(scope.body), scope.body)]
-    return ast.iter_child_nodes(scope)
+    return syntax.children(scope)
 
 
 def _may_matter(node: ast.AST) -> bool:
@@ -171,7 +172,7 @@ def _may_matter(node: ast.AST) -> bool:
     if type(node) is ast.Subscript:
         # `x[:, numbers]`, `x[torch.arange(n), 2]`: other subscripts are many, and nobody judges them.
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
-        return len(parts) == 2 and isinstance(parts[0], ast.Slice | ast.Call) and type(node.ctx) is ast.Load  # noqa: PLR2004
+        return len(parts) == 2 and isinstance(parts[0], (ast.Slice, ast.Call)) and type(node.ctx) is ast.Load  # noqa: PLR2004
     return type(node) in _JUDGED
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from torch_inspector.facts import AliasFact, LoadFact, Place
+from torch_inspector.facts import AliasFact, LoadFact, Place, syntax
 from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.history import module_tensors
 from torch_inspector.observe.naming import name_in
@@ -267,7 +267,7 @@ def given_text(recorder: Recorder, frame: FrameType) -> str:
     file = recorder.places.file_of(frame)
     loads = [
         node
-        for node in (ast.walk(file.tree) if file is not None and file.tree is not None else ())
+        for node in (syntax.walk(file.tree) if file is not None and file.tree is not None else ())
         if isinstance(node, ast.Call)
         and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)
         and isinstance(node.func, ast.Attribute)
@@ -275,18 +275,18 @@ def given_text(recorder: Recorder, frame: FrameType) -> str:
     ]
     # Of several in one line nobody knows which one runs.
     given = loads[0].args[0] if len(loads) == 1 and loads[0].args else None
-    plain = isinstance(given, ast.Subscript | ast.Attribute) and not _computes(given)
+    plain = isinstance(given, (ast.Subscript, ast.Attribute)) and not _computes(given)
     return ast.unparse(given) if given is not None and plain else ""
 
 
 def _computes(expression: ast.expr) -> bool:
-    return any(isinstance(node, ast.Call | ast.Await | ast.NamedExpr) for node in ast.walk(expression))
+    return any(isinstance(node, (ast.Call, ast.Await, ast.NamedExpr)) for node in syntax.walk(expression))
 
 
 def _is_alone(recorder: Recorder, frame: FrameType) -> bool:
     """True if the load is a statement of its own, so that nobody gets to see what it returns."""
     file = recorder.places.file_of(frame)
-    for node in ast.walk(file.tree) if file is not None and file.tree is not None else ():
+    for node in syntax.walk(file.tree) if file is not None and file.tree is not None else ():
         if isinstance(node, ast.Expr) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
             func = node.value.func if isinstance(node.value, ast.Call) else None
             return isinstance(func, ast.Attribute) and func.attr == "load_state_dict"

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from math import prod
 
-from torch_inspector.facts import ExpressionFact, Shape
+from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
-from torch_inspector.observe.pairs import own_expressions
 from torch_inspector.observe.shapes import Sized, is_tensor, shape_of, together
 from torch_inspector.observe.source import dotted
 
@@ -94,7 +93,7 @@ def _as_operation(node: ast.expr) -> ast.expr:
 
 def _is_read_there(scope: Scope, name: str, whole: ast.AST) -> bool:
     """False for a table that other expressions use as well."""
-    return _reads(own_expressions(scope.node), name) == _reads(ast.walk(whole), name)
+    return _reads(syntax.own_expressions(scope.node), name) == _reads(syntax.walk(whole), name)
 
 
 def _reads(nodes: Iterable[ast.AST], name: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torch import nn
 
-from torch_inspector.facts import Shape
+from torch_inspector.facts import Shape, syntax
 from torch_inspector.observe.crossings import ON_PURPOSE
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.operands import Names
@@ -35,15 +35,15 @@ def _is_constant_table(names: Names, name: str, length: int) -> bool:
 
 
 def _given(tree: ast.Module, name: str) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
+    for node in syntax.walk(tree):
         if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == name for target in node.targets):
             yield node.value
 
 
 def _crosses(text: ast.BinOp, names: Names, length: int) -> bool:
     """A row and the result of a module among the operands, none that is a table, and nothing made a column."""
-    words = {getattr(node, "attr", getattr(node, "arg", "")) for node in ast.walk(text)}
-    nothing = any(isinstance(node, ast.Constant) and node.value is None for node in ast.walk(text))
+    words = {getattr(node, "attr", getattr(node, "arg", "")) for node in syntax.walk(text)}
+    nothing = any(isinstance(node, ast.Constant) and node.value is None for node in syntax.walk(text))
     if nothing or not ON_PURPOSE.isdisjoint(words):
         return False
     operands = list(_operands(text))

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.growth import Growth
 from torch_inspector.observe.source import dotted
 
@@ -45,7 +46,7 @@ def _owner(node: ast.expr) -> ast.expr:
 @lru_cache(maxsize=32)
 def _needed(tree: ast.AST) -> frozenset[str]:
     """Names of variables, or of what they hold, of which that is asked."""
-    nodes = list(ast.walk(tree))
+    nodes = list(syntax.walk(tree))
     elements = dict(pair for node in nodes if isinstance(node, _Loop) for pair in _elements(node))
     asked = [name for node in nodes for name in _asked(node)]
     return frozenset((*asked, *(elements[name] for name in asked if name in elements)))
@@ -54,7 +55,7 @@ def _needed(tree: ast.AST) -> frozenset[str]:
 def _elements(loop: ast.For | ast.comprehension) -> Iterator[tuple[str, str]]:
     """Variables of a loop with what it goes through: `e` and `losses`."""
     sources = loop.iter.args if isinstance(loop.iter, ast.Call) else [loop.iter]
-    for target in ast.walk(loop.target):
+    for target in syntax.walk(loop.target):
         if isinstance(target, ast.Name):
             yield from ((target.id, dotted(_owner(source))) for source in sources if dotted(_owner(source)))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.lines import Loop
 from torch_inspector.observe.source import dotted
 
@@ -36,21 +37,21 @@ class Given(NamedTuple):
 
 def parts_of_turn(loop: ast.AST) -> list[ast.AST]:
     """What a loop runs in each turn."""
-    if isinstance(loop, ast.For | ast.AsyncFor | ast.While):
+    if isinstance(loop, (ast.For, ast.AsyncFor, ast.While)):
         return list(loop.body)
     if isinstance(loop, ast.DictComp):
         return [loop.key, loop.value]
-    return [loop.elt] if isinstance(loop, ast.ListComp | ast.SetComp | ast.GeneratorExp) else []
+    return [loop.elt] if isinstance(loop, (ast.ListComp, ast.SetComp, ast.GeneratorExp)) else []
 
 
 def names_in(node: ast.AST) -> set[str]:
     """All plain names in an expression."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return {n.id for n in syntax.walk(node) if isinstance(n, ast.Name)}
 
 
 def root_of(node: ast.AST) -> str:
     """`net` for `net.head[0].weight`; empty if it does not begin with a name."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
@@ -76,7 +77,7 @@ class Turn:
             node = stack.pop()
             found.append(node)
             if not isinstance(node, _SCOPES):
-                stack.extend(ast.iter_child_nodes(node))
+                stack.extend(syntax.children(node))
         return found
 
     @cached_property
@@ -114,7 +115,7 @@ class Turn:
             return None
         if given.how == "added":
             return isinstance(self.loop, ast.While)
-        calls = [n for n in ast.walk(given.value) if isinstance(n, ast.Call)]
+        calls = [n for n in syntax.walk(given.value) if isinstance(n, ast.Call)]
         sure = [known[name] for name in names_in(given.value) - {given.name} if name in known]
         if any(sure) or any(last_name(call.func) in _ADVANCING for call in calls):
             return True
@@ -130,7 +131,7 @@ class Turn:
     def varies(self, node: ast.AST) -> bool:
         """True if an expression can stand for something else in each turn."""
         elements = {given.name for given in self.given if given.how == "element"}
-        calls = any(isinstance(n, ast.Call) for n in ast.walk(node))
+        calls = any(isinstance(n, ast.Call) for n in syntax.walk(node))
         return calls or bool(names_in(node) & (self.changing.keys() | elements))
 
     def makes(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
@@ -143,7 +144,7 @@ class Turn:
     def _is_new(self, given: Given, seen: frozenset[str]) -> bool:
         value = given.value
         gets = isinstance(value, ast.Call) and last_name(value.func) in _GETTERS
-        if gets or isinstance(value, ast.Name | ast.Attribute | ast.Subscript):
+        if gets or isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
             return any(self.makes(name, seen) for name in names_in(value))
         if given.how == "element" and not isinstance(value, _DISPLAYS):
             return any(self.makes(name, seen) for name in names_in(value))
@@ -175,11 +176,11 @@ class Turn:
     def written(self) -> list[tuple[str, int]]:
         """Text and line of each attribute or element that is assigned."""
         targets = (t for n in self.nodes if isinstance(n, ast.Assign) for t in n.targets)
-        return [(ast.unparse(t), t.lineno) for t in targets if isinstance(t, ast.Attribute | ast.Subscript)]
+        return [(ast.unparse(t), t.lineno) for t in targets if isinstance(t, (ast.Attribute, ast.Subscript))]
 
 
 def _targets(loop: ast.AST) -> list[ast.expr]:
-    if isinstance(loop, ast.For | ast.AsyncFor):
+    if isinstance(loop, (ast.For, ast.AsyncFor)):
         return [loop.target]
     return [generator.target for generator in getattr(loop, "generators", ())]
 
@@ -188,11 +189,11 @@ def _given(node: ast.AST) -> Iterator[Given]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
             yield from _pairs(target, node.value, node.lineno)
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
         yield from _pairs(node.target, node.value, node.lineno)
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         yield Given(node.target.id, node.value, node.lineno, "added")
-    elif isinstance(node, ast.For | ast.AsyncFor):
+    elif isinstance(node, (ast.For, ast.AsyncFor)):
         yield from (Given(name, node.iter, node.lineno, "element") for name in names_in(node.target))
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:
         yield from _pairs(node.optional_vars, node.context_expr, node.context_expr.lineno)
@@ -202,8 +203,8 @@ def _pairs(target: ast.expr, value: ast.expr, line: int) -> Iterator[Given]:
     """Names of a target with their values: `a, b = b, a` has two."""
     if isinstance(target, ast.Name):
         yield Given(target.id, value, line, "assigned")
-    elif isinstance(target, ast.Tuple | ast.List):
-        values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
         paired = values if len(values) == len(target.elts) else [value] * len(target.elts)
         for one, its in zip(target.elts, paired, strict=True):
             yield from _pairs(one, its, line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 _ADDS = (ast.Add, ast.Mult)
@@ -47,7 +48,7 @@ def _named(statement: ast.Assign) -> set[str]:
 
 
 def _names_in(expression: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(expression) if isinstance(one, ast.Name)}
+    return {one.id for one in syntax.walk(expression) if isinstance(one, ast.Name)}
 
 
 def _reads_list(parts: list[ast.AST]) -> bool:
@@ -56,7 +57,7 @@ def _reads_list(parts: list[ast.AST]) -> bool:
     owners = [one.value for one in calls if one.attr == "append"]
     grown, own = {dotted(one) for one in owners} - {""}, {id(one) for one in owners}
     return any(
-        isinstance(one, ast.Name | ast.Attribute) and dotted(one) in grown and id(one) not in own for one in parts
+        isinstance(one, (ast.Name, ast.Attribute)) and dotted(one) in grown and id(one) not in own for one in parts
     )
 
 
@@ -67,7 +68,7 @@ def _reads_total(parts: list[ast.AST]) -> bool:
     for one in parts:
         if isinstance(one, ast.Assign) and _named(one) & _names_in(one.value):
             totals |= _named(one)
-            own.update(map(id, ast.walk(one.value)))
+            own.update(map(id, syntax.walk(one.value)))
     read = [one for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and id(one) not in own]
     if any(one.id in totals for one in read):
         return True
@@ -77,7 +78,7 @@ def _reads_total(parts: list[ast.AST]) -> bool:
 
 def _given(parts: list[ast.AST]) -> Iterator[tuple[str, tuple[int, int]]]:
     """Names with where the loop first gives them a value; `if v > best: best = v` is an extreme."""
-    tested = {id(inner): _names_in(one.test) for one in parts if isinstance(one, ast.If) for inner in ast.walk(one)}
+    tested = {id(inner): _names_in(one.test) for one in parts if isinstance(one, ast.If) for inner in syntax.walk(one)}
     found: dict[str, tuple[int, int]] = {}
     for one in parts:
         if isinstance(one, ast.Assign):
@@ -111,7 +112,7 @@ def _counters(parts: list[ast.AST]) -> set[str]:
     """Variables that have another value in each turn: of `range` and `enumerate`; values of a tensor come again."""
     found: set[str] = set()
     for one in parts:
-        if isinstance(one, ast.For | ast.comprehension) and isinstance(one.iter, ast.Call):
+        if isinstance(one, (ast.For, ast.comprehension)) and isinstance(one.iter, ast.Call):
             target = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else one.target
             counts = dotted(one.iter.func).rpartition(".")[2] in ("range", "trange", "enumerate")
             found |= _names_in(target) if counts else set()
@@ -120,4 +121,4 @@ def _counters(parts: list[ast.AST]) -> set[str]:
 
 def _within(part: ast.Subscript, stored: list[ast.Subscript]) -> bool:
     """True for the `m[i]` of a stored `m[i][j]`."""
-    return any(inner is part for one in stored for inner in ast.walk(one))
+    return any(inner is part for one in stored for inner in syntax.walk(one))

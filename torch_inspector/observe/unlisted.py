@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import Place, UnlistedFact
+from torch_inspector.facts import Place, UnlistedFact, syntax
 from torch_inspector.observe import kinds, layers, sorts
 from torch_inspector.observe.source import dotted
 
@@ -173,9 +173,9 @@ def _place(fact: UnlistedFact, files: list[CodeFile]) -> Place | None:
 
 def _line(tree: ast.Module, fact: UnlistedFact) -> int | None:
     """The line in its class, or elsewhere, that gives the attribute its value: of several the first in the class."""
-    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == fact.kind]
+    classes = [n for n in syntax.walk(tree) if isinstance(n, ast.ClassDef) and n.name == fact.kind]
     for scope in (*classes, tree):
-        statements = (node for node in ast.walk(scope) if isinstance(node, ast.stmt))
+        statements = (node for node in syntax.walk(scope) if isinstance(node, ast.stmt))
         lines = [node.lineno for node in statements if _fills(node, fact.attribute)]
         if lines:
             return min(lines)
@@ -184,7 +184,7 @@ def _line(tree: ast.Module, fact: UnlistedFact) -> int | None:
 
 def _fills(node: ast.stmt, attribute: str) -> bool:
     call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(node, ast.Assign | ast.AnnAssign):
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return any(isinstance(one, ast.Attribute) and one.attr == attribute for one in targets)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _GROWS:

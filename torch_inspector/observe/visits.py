@@ -11,12 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from torch_inspector.facts import ExpressionFact, Shape
+from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.certain import certain
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.lengths import is_range, range_length
-from torch_inspector.observe.pairs import own_expressions
 from torch_inspector.observe.shapes import UNKNOWN, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import loops_in
@@ -85,12 +84,12 @@ def _by_builtin(scope: Scope, call: ast.Call, statement: ast.stmt) -> Iterator[E
 
 
 def _around(scope: Scope, node: ast.AST) -> list[ast.For]:
-    return [loop for loop in loops_in(scope.node) if loop is not node and any(one is node for one in ast.walk(loop))]
+    return [loop for loop in loops_in(scope.node) if loop is not node and any(one is node for one in syntax.walk(loop))]
 
 
 def _visited(scope: Scope, loop: Loop) -> list[_Visit]:
     """Tensors whose elements or short rows a loop visits, if that is all it does, and in any order."""
-    parts, found = list(own_expressions(loop)), list[_Visit]()
+    parts, found = list(syntax.own_expressions(loop)), list[_Visit]()
     if not _is_simple(scope, [loop, *parts]) or not _collect(scope, loop, {}, found):
         return []
     if any(map(_reads_beside, found, [found] * len(found))) or not any(one.times for one in found):
@@ -106,7 +105,7 @@ def _reads_beside(one: _Visit, found: list[_Visit]) -> bool:
 
 def _collect(scope: Scope, node: ast.AST, turns: dict[str, int], found: list[_Visit]) -> bool:
     """Adds what a part of a loop visits; False if its turns cannot be told, or one of them needs a large tensor."""
-    if isinstance(node, ast.Name | ast.Attribute) and (shape := _shape(scope, node)) is not None:
+    if isinstance(node, (ast.Name, ast.Attribute)) and (shape := _shape(scope, node)) is not None:
         return prod(shape) <= _WHOLE
     visit = None
     if isinstance(node, ast.Subscript):
@@ -116,7 +115,7 @@ def _collect(scope: Scope, node: ast.AST, turns: dict[str, int], found: list[_Vi
     if visit is not None:
         found.append(visit)
         return True
-    children = list(ast.iter_child_nodes(node))
+    children = list(syntax.children(node))
     if isinstance(node, Loop):
         for head in [node] if isinstance(node, ast.For) else node.generators:
             counts, given = _turns(scope, head)
@@ -170,7 +169,7 @@ def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, i
     else:
         given = [source]
     shapes = {ast.unparse(_viewed(one)): shape for one in given if (shape := _shape(scope, one))}
-    names = [one.id for one in ast.walk(target) if isinstance(one, ast.Name)]
+    names = [one.id for one in syntax.walk(target) if isinstance(one, ast.Name)]
     counts = [shape[0] for shape in shapes.values()]
     return ({name: min(counts) for name in names[:1]} if counts and min(counts) > 0 else {}), shapes
 
@@ -190,13 +189,13 @@ def _element(scope: Scope, part: ast.Subscript, turns: dict[str, int]) -> _Visit
     """`x[i]`, `x[i, j]`, `x[i][j - 1]`: one number of a tensor, or a row, by variables of the loop."""
     owner, indices = indexed(part)
     shape = _shape(scope, owner)
-    used = {one.id for index in indices for one in ast.walk(index) if isinstance(one, ast.Name)}
+    used = {one.id for index in indices for one in syntax.walk(index) if isinstance(one, ast.Name)}
     fixed = {name for name in used - set(turns) if type(scope.names.value(ast.Name(name, ast.Load()))) is int}
     if not shape or len(indices) > len(shape) or not used - fixed or not used - fixed <= set(turns):
         return None
-    if any(isinstance(one, ast.Slice | ast.Call | ast.Compare | ast.Subscript) for one in indices):
+    if any(isinstance(one, (ast.Slice, ast.Call, ast.Compare, ast.Subscript)) for one in indices):
         return None
-    shifted = any(not isinstance(one, ast.Name | ast.Constant) for one in indices)
+    shifted = any(not isinstance(one, (ast.Name, ast.Constant)) for one in indices)
     times = prod(turns.values()) if prod(shape[len(indices) :]) <= _ROW else 0
     return _Visit(ast.unparse(owner), times, isinstance(part.ctx, ast.Store), ast.unparse(part), shifted)
 

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from torch_inspector.facts import BackwardFact, CountFact, Place, StepFact, WindowFact
+from torch_inspector.facts import BackwardFact, CountFact, Place, StepFact, WindowFact, syntax
 from torch_inspector.observe.place import CodeFile
 
 # Names of loops over the parts of one batch.
@@ -65,13 +65,14 @@ def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bo
     here, there = step.line - file.offset, backward.line - file.offset
     if any(_holds(loop, there) and not _holds(loop, here) for loop in _micro_loops(file.tree)):
         return True
-    tests = [node for node in ast.walk(file.tree) if isinstance(node, ast.If) and _holds(node, here)]
-    return any(isinstance(part, ast.Mod) for test in tests if not _holds(test, there) for part in ast.walk(test.test))
+    tests = [node for node in syntax.walk(file.tree) if isinstance(node, ast.If) and _holds(node, here)]
+    tests = [test for test in tests if not _holds(test, there)]
+    return any(isinstance(part, ast.Mod) for test in tests for part in syntax.walk(test.test))
 
 
 def _micro_loops(tree: ast.Module) -> list[ast.For]:
     """Loops such as `for micro_step in range(accumulation_steps):`."""
-    loops = (node for node in ast.walk(tree) if isinstance(node, ast.For))
+    loops = (node for node in syntax.walk(tree) if isinstance(node, ast.For))
     return [loop for loop in loops if _MICRO.search(f"{ast.unparse(loop.target)} {ast.unparse(loop.iter)}")]
 
 

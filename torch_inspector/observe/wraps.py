@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 
-from torch_inspector.facts import ExpressionFact
+from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe import private
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.pairs import own_expressions
 from torch_inspector.observe.reached import is_reached
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 
@@ -70,8 +69,8 @@ def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stm
     # Only what surely ran: a statement of the cell itself.
     if not name or not back or side is None or statement not in getattr(scope.node, "body", ()) or scope.function:
         return
-    late = [one for one in ast.walk(scope.node) if getattr(one, "lineno", 0) >= statement.lineno and _writes(one, name)]
-    late = [one for one in late if one not in {statement, *ast.walk(statement)}]
+    late = [one for one in syntax.walk(scope.node) if getattr(one, "lineno", 0) >= statement.lineno]
+    late = [one for one in late if _writes(one, name) and one not in {statement, *syntax.walk(statement)}]
     now, other = scope.reading.names.get(name), scope.names.value(side)
     if late or _WRITTEN.search(ast.unparse(statement)) or not is_tensor(now) or _dtype_of(now) not in _SMALL:
         return
@@ -110,7 +109,7 @@ def _writes(node: ast.AST, name: str) -> bool:
     given = [*node.args, *(one.value for one in node.keywords)] if isinstance(node, ast.Call) else []
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
         given.append(node.func.value)
-    return any(isinstance(one, ast.Name) and one.id == name for whole in given for one in ast.walk(whole))
+    return any(isinstance(one, ast.Name) and one.id == name for whole in given for one in syntax.walk(whole))
 
 
 def _live(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
@@ -146,7 +145,7 @@ def _is_given_anew(scope: Scope, side: ast.expr) -> bool:
     """True for an attribute that the function itself gives another value: what it was is not known."""
     if not scope.function or not isinstance(side, ast.Attribute):
         return False
-    stored = (one for one in own_expressions(scope.node) if isinstance(one, ast.Attribute))
+    stored = (one for one in syntax.own_expressions(scope.node) if isinstance(one, ast.Attribute))
     return any(one.attr == side.attr and not isinstance(one.ctx, ast.Load) for one in stored)
 
 

@@ -21,4 +21,4 @@ def card_data(part: Part) -> dict[str, Any]:
 def _value(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_value(item) for item in value]
-    return value if isinstance(value, str | int) else card_data(value)
+    return value if isinstance(value, (str, int)) else card_data(value)

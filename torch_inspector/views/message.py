@@ -76,11 +76,11 @@ def encodable(value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {block(str(name), _NAME_LIMIT): encodable(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [encodable(item) for item in value]
     if isinstance(value, str):
         return block(value, _TEXT_LIMIT, _TEXT_LIMIT)
-    if isinstance(value, int | float):
+    if isinstance(value, (int, float)):
         return _number(value)
     return None if value is None else type(value).__name__
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
-from torch_inspector.facts import Run
+from torch_inspector.facts import Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -44,12 +44,11 @@ def _fix(names: tuple[str, ...], *, is_import: bool) -> str:
 @lru_cache(maxsize=8)
 def _uses(code: str) -> tuple[tuple[int, tuple[str, ...], bool], ...]:
     """Line, names, and whether it imports, for each use of the old namespace."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(code)
+    if tree is None:
         return ()
-    nicknames = {_OLD, *(name for node in ast.walk(tree) for name in _nicknames(node))}
-    found = [one for node in ast.walk(tree) for one in _of(node, nicknames)]
+    nicknames = {_OLD, *(name for node in syntax.walk(tree) for name in _nicknames(node))}
+    found = [one for node in syntax.walk(tree) for one in _of(node, nicknames)]
     return tuple(sorted(found))
 
 

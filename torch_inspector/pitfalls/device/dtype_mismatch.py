@@ -168,7 +168,7 @@ def _with_argument(expression: str, call: str) -> str:
     if not isinstance(tree, ast.Call) or len(tree.args) != 1:
         return ""
     given = ast.unparse(tree.args[0])
-    given = f"({given})" if isinstance(tree.args[0], ast.BinOp | ast.UnaryOp) else given
+    given = f"({given})" if isinstance(tree.args[0], (ast.BinOp, ast.UnaryOp)) else given
     return f"{ast.unparse(tree.func)}({given}{call})"
 
 

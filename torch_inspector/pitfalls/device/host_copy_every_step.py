@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import Place, Run
+from torch_inspector.facts import Place, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -39,8 +39,8 @@ def _copies(run: Run, place: Place) -> Iterator[tuple[int, str, str]]:
     loop = _loop_around(past.cell.code, place.line - past.cell.line_offset)
     if loop is None:
         return
-    bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    for node in (one for part in loop.body for one in ast.walk(part)):
+    bound = {n.id for n in syntax.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for node in (one for part in loop.body for one in syntax.walk(part)):
         value = node.value if isinstance(node, ast.Assign) else node
         if isinstance(value, ast.Call) and _is_copy(value) and not _names(value) & bound:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
@@ -49,11 +49,10 @@ def _copies(run: Run, place: Place) -> Iterator[tuple[int, str, str]]:
 
 
 def _loop_around(code: str, line: int) -> ast.For | ast.While | None:
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(code)
+    if tree is None:
         return None
-    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
+    loops = [node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.While))]
     around = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
     return max(around, key=lambda loop: loop.lineno, default=None)
 
@@ -65,11 +64,11 @@ def _is_copy(call: ast.Call) -> bool:
         return False
     is_torch = isinstance(made.func.value, ast.Name) and made.func.value.id == "torch"
     # A call among the arguments may give something new each time.
-    return is_torch and not any(isinstance(n, ast.Call) for a in made.args for n in ast.walk(a))
+    return is_torch and not any(isinstance(n, ast.Call) for a in made.args for n in syntax.walk(a))
 
 
 def _names(call: ast.Call) -> set[str]:
-    return {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+    return {node.id for node in syntax.walk(call) if isinstance(node, ast.Name)}
 
 
 def _finding(place: Place, name: str, text: str, steps: int, device: str) -> Finding:

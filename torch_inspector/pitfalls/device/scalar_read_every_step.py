@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import Place, Run
+from torch_inspector.facts import Place, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -46,11 +46,10 @@ def _reads(run: Run, place: Place) -> list[tuple[int, str]]:
 
 
 def _loop_around(code: str, line: int) -> ast.For | ast.While | None:
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(code)
+    if tree is None:
         return None
-    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
+    loops = [node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.While))]
     around = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
     return max(around, key=lambda loop: loop.lineno, default=None)
 
@@ -64,14 +63,14 @@ def _read_under(loop: ast.For | ast.While) -> list[ast.Call]:
             found.append(node)
         if isinstance(node, ast.If) and _is_now_and_then(node.test):
             stack.extend(node.orelse)
-        elif not isinstance(node, ast.FunctionDef | ast.Lambda | ast.For | ast.While):
-            stack.extend(ast.iter_child_nodes(node))
+        elif not isinstance(node, (ast.FunctionDef, ast.Lambda, ast.For, ast.While)):
+            stack.extend(syntax.children(node))
     return found
 
 
 def _is_now_and_then(test: ast.expr) -> bool:
     """True for `step % 100 == 0`, and for what is decided outside of the loop: `if verbose`."""
-    return isinstance(test, ast.Name) or any(isinstance(node, ast.Mod) for node in ast.walk(test))
+    return isinstance(test, ast.Name) or any(isinstance(node, ast.Mod) for node in syntax.walk(test))
 
 
 def _finding(run: Run, place: Place, reads: list[tuple[int, str]], steps: int, device: str) -> Finding:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape
+from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -122,13 +122,12 @@ def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place
 
 def _second_argument(run: Run, place: Place) -> str:
     """What the only call of two arguments on a line is given second: `mask` of `criterion(net(x), mask)`."""
-    try:
-        tree = ast.parse(run.source_of(place.cell))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(run.source_of(place.cell))
+    if tree is None:
         return ""
-    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call) and one.lineno == place.line)
+    calls = (one for one in syntax.walk(tree) if isinstance(one, ast.Call) and one.lineno == place.line)
     given = [one.args[1] for one in calls if len(one.args) == 2]  # noqa: PLR2004
-    names = [ast.unparse(one) for one in given if isinstance(one, ast.Name | ast.Attribute)]
+    names = [ast.unparse(one) for one in given if isinstance(one, (ast.Name, ast.Attribute))]
     return names[0] if len(names) == 1 else ""
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 
-from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Shape
+from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Shape, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -84,22 +85,17 @@ def _is_used_elsewhere(run: Run, name: str) -> bool:
     return any(_reads(scope, name) > 1 for text in texts for scope in _scopes(text))
 
 
-def _scopes(text: str) -> Iterator[ast.AST]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Module))
+@lru_cache(maxsize=64)
+def _scopes(text: str) -> tuple[ast.AST, ...]:
+    tree = syntax.parse(text)
+    if tree is None:
+        return ()
+    return tuple(node for node in syntax.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Module)))
 
 
 def _reads(scope: ast.AST, name: str) -> int:
-    count, stack = 0, list(ast.iter_child_nodes(scope))
-    while stack:
-        node = stack.pop()
-        count += isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-            stack.extend(ast.iter_child_nodes(node))
-    return count
+    names = (node for node in syntax.own_expressions(scope) if isinstance(node, ast.Name))
+    return sum(node.id == name and isinstance(node.ctx, ast.Load) for node in names)
 
 
 def _extra_axis(first: Shape, second: Shape) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import CheckpointFact, Place, Run
+from torch_inspector.facts import CheckpointFact, Place, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -75,12 +75,11 @@ def _leaves_open(run: Run, fact: CheckpointFact) -> bool:
     cell = next((one.cell for one in (run, *reversed(run.earlier)) if one.cell.number == fact.place.cell), None)
     if cell is None or fact.place.line is None:
         return False
-    try:
-        tree = ast.parse(cell.code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(cell.code)
+    if tree is None:
         return False
     line = fact.place.line - cell.line_offset
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= line <= _end(node)]
+    calls = [node for node in syntax.walk(tree) if isinstance(node, ast.Call) and node.lineno <= line <= _end(node)]
     named = [call for call in calls if ast.unparse(call.func).rpartition(".")[2] in _CALLS]
     return bool(named) and all(_is_silent(call) for call in named)
 

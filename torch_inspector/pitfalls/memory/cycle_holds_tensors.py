@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import CircleFact, Run
+from torch_inspector.facts import CircleFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -60,10 +60,9 @@ def _place(run: Run, circle: CircleFact) -> tuple[int | None, int | None]:
 
 def _let_go(code: str, path: str) -> int | None:
     """The last line that deletes the variable, sets it, or sets a part of it."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(code)
+    if tree is None:
         return None
-    changed = (node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del))
+    changed = (node for node in syntax.walk(tree) if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)))
     lines = [node.lineno for node in changed if isinstance(node, ast.expr) and ast.unparse(node) == path]
     return max(lines, default=None)

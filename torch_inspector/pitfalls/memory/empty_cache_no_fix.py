@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import EmptiedFact, MemoryFact, Run
+from torch_inspector.facts import EmptiedFact, MemoryFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -125,9 +125,8 @@ def _only_reactions(run: Run) -> Iterator[Finding]:
     """`except` blocks of the cell for a lack of memory in which nothing else is done, and after which nothing is."""
     if "empty_cache" not in run.cell.code or "except" not in run.cell.code:
         return
-    try:
-        tree = ast.parse(run.cell.code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(run.cell.code)
+    if tree is None:
         return
     for handler in _last_handlers(tree):
         call = _only_call(handler.body, told="OutOfMemory" in ast.unparse(handler.type or handler))
@@ -137,7 +136,7 @@ def _only_reactions(run: Run) -> Iterator[Finding]:
 
 def _last_handlers(tree: ast.Module) -> Iterator[ast.ExceptHandler]:
     """Handlers of `try` statements with which their block ends: what follows one may be the answer."""
-    for node in ast.walk(tree):
+    for node in syntax.walk(tree):
         body = getattr(node, "body", None)
         last = body[-1] if isinstance(body, list) and body else None
         if isinstance(last, ast.Try) and not last.finalbody and not isinstance(node, _LOOPS):

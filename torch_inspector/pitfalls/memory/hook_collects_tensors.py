@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, HookFact, Run
+from torch_inspector.facts import ForwardFact, HookFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -61,9 +61,8 @@ def _is_told(run: Run, hook: HookFact) -> bool:
 def _is_used(run: Run, hook: HookFact) -> bool:
     """True if the cell itself reads the container: more than its length or its last element."""
     name = re.split(r"[.\[]", hook.path, maxsplit=1)[0]
-    try:
-        tree = ast.parse(run.cell.code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(run.cell.code)
+    if tree is None:
         return False
     return any(isinstance(node, ast.Name) and node.id == name for node in _read(tree))
 
@@ -73,11 +72,11 @@ def _read(tree: ast.AST) -> Iterator[ast.AST]:
     stack = [tree]
     while stack:
         node = stack.pop()
-        skipped = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
+        skipped = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda))
         if skipped or _is_glance(node) or isinstance(getattr(node, "ctx", None), ast.Store):
             continue
         yield node
-        stack.extend(ast.iter_child_nodes(node))
+        stack.extend(syntax.children(node))
 
 
 def _is_glance(node: ast.AST) -> bool:

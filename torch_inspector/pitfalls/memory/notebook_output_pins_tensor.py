@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from torch_inspector.facts import HolderFact, Run
+from torch_inspector.facts import HolderFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -26,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _finding(run: Run, holder: HolderFact) -> Finding:
-    names, tree = _roots(holder.names), _tree(run.cell.code)
+    names, tree = _roots(holder.names), syntax.parse(run.cell.code)
     node = None if tree is None or holder.key == run.cell.number else _letting_go(tree, names)
     line = node.lineno if node is not None else _last_line(tree) if holder.key == run.cell.number else None
     return Finding(
@@ -76,13 +76,6 @@ def _since(names: list[str], node: ast.expr | None) -> str:
     return f" since {shown} let{'s' if one else ''} go of it"
 
 
-def _tree(code: str) -> ast.Module | None:
-    try:
-        return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
 def _last_line(tree: ast.Module | None) -> int | None:
     """The line that shows the value."""
     return tree.body[-1].lineno if tree is not None and tree.body else None
@@ -90,18 +83,19 @@ def _last_line(tree: ast.Module | None) -> int | None:
 
 def _letting_go(tree: ast.Module, names: list[str]) -> ast.expr | None:
     """The last place where one of the variables, or a part of it, is deleted or given another value."""
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.expr) and _lets_go(node) and _root(node) in names]
+    expressions = (node for node in syntax.walk(tree) if isinstance(node, ast.expr))
+    found = [node for node in expressions if _lets_go(node) and _root(node) in names]
     return max(found, key=lambda node: node.lineno, default=None)
 
 
 def _lets_go(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Attribute) and node.func.attr in _REMOVERS
-    return isinstance(getattr(node, "ctx", None), ast.Del | ast.Store)
+    return isinstance(getattr(node, "ctx", None), (ast.Del, ast.Store))
 
 
 def _root(node: ast.expr) -> str:
     here: ast.expr = node
-    while isinstance(here, ast.Attribute | ast.Subscript | ast.Call):
+    while isinstance(here, (ast.Attribute, ast.Subscript, ast.Call)):
         here = here.func if isinstance(here, ast.Call) else here.value
     return here.id if isinstance(here, ast.Name) else ""

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ElderFact, Run
+from torch_inspector.facts import ElderFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -62,10 +62,9 @@ def _fix(elder: ElderFact) -> str:
 
 def _line(run: Run, name: str) -> int | None:
     """The last line that gives the variable its value."""
-    try:
-        tree = ast.parse(run.cell.code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(run.cell.code)
+    if tree is None:
         return None
-    named = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    named = (node for node in syntax.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     lines = [node.lineno for node in named if node.id == name]
     return max(lines) + run.cell.line_offset if lines else None

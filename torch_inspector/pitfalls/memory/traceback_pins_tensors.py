@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import LocalFact, Run, TracebackFact
+from torch_inspector.facts import LocalFact, Run, TracebackFact, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -117,12 +117,12 @@ def _fix(root: str, facts: list[TracebackFact]) -> str:
 
 def _storing_line(run: Run, root: str) -> int | None:
     """The last line of the cell that gives the variable, or a part of it, a value; in `except` blocks first."""
-    try:
-        tree = ast.parse(run.cell.code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(run.cell.code)
+    if tree is None:
         return None
-    handled = [node for block in ast.walk(tree) if isinstance(block, ast.ExceptHandler) for node in ast.walk(block)]
-    for nodes in (handled, list(ast.walk(tree))):
+    handlers = [block for block in syntax.walk(tree) if isinstance(block, ast.ExceptHandler)]
+    handled = [node for block in handlers for node in syntax.walk(block)]
+    for nodes in (handled, list(syntax.walk(tree))):
         lines = [node.lineno for node in nodes if isinstance(node, ast.expr) and _stores(node, root)]
         if lines:
             return max(lines) + run.cell.line_offset
@@ -137,6 +137,6 @@ def _stores(node: ast.expr, root: str) -> bool:
 
 def _name(node: ast.expr) -> str:
     here: ast.expr = node
-    while isinstance(here, ast.Attribute | ast.Subscript):
+    while isinstance(here, (ast.Attribute, ast.Subscript)):
         here = here.value
     return here.id if isinstance(here, ast.Name) else ""

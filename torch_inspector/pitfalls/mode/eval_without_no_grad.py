@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, Place, Run, only_reads_outputs
+from torch_inspector.facts import ForwardFact, Place, Run, only_reads_outputs, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -65,9 +64,7 @@ def _statement(call: ForwardFact, run: Run) -> str:
     lines = run.cell.source.splitlines()
     line, here = call.place.line, call.place.cell == run.cell.number
     text = lines[line - 1].partition("#")[0].strip() if here and line and 0 < line <= len(lines) else ""
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if syntax.parse(text) is None:
         text = ""
     return text or f"output = {call.name or call.kind}(...)"
 

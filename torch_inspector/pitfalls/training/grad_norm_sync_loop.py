@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run
+from torch_inspector.facts import Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -20,11 +20,10 @@ def check(run: Run) -> Iterator[Finding]:
     code = run.cell.code
     if not all(word in code for word in _WORDS) or not (".item(" in code or "float(" in code):
         return
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = syntax.parse(code)
+    if tree is None:
         return
-    for node in ast.walk(tree):
+    for node in syntax.walk(tree):
         line = _adding_line(node)
         if line is not None:
             yield _finding(run, line)
@@ -34,7 +33,9 @@ def _adding_line(node: ast.AST) -> int | None:
     """Line where a loop or a sum over `parameters()` adds a number read from a gradient; None if it does not."""
     if isinstance(node, _LOOPS) and "parameters(" in ast.unparse(node.iter) and _is_norm(node):
         adds = (
-            n for n in ast.walk(node) if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add) and _reads(n.value)
+            n
+            for n in syntax.walk(node)
+            if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add) and _reads(n.value)
         )
         return next((n.lineno for n in adds), None)
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "sum" and node.args:

@@ -1,0 +1,69 @@
+"""The nodes of a cell's text, read again and again by everybody who judges it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import chain
+
+# Kept at the nodes themselves: asking for children is most of what reading a tree costs.
+_CHILDREN, _WALKED, _OWN = "_children", "_walked", "_own"
+# Nodes that many people read whole; of the others, only the children are remembered.
+_WHOLES = (ast.Module, ast.FunctionDef, ast.For, ast.While)
+# What has names of its own. As tuples: a union of types would be made anew, and is asked slowly.
+INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def parse(code: str) -> ast.Module | None:
+    """The parsed code, the same tree for the same text, or None where it is no Python."""
+    try:
+        return _parsed(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _parsed(code: str) -> ast.Module:
+    return ast.parse(code)
+
+
+def children(node: ast.AST) -> tuple[ast.AST, ...]:
+    """What `ast.iter_child_nodes` gives, remembered; for nodes that nobody changes afterwards."""
+    try:
+        found: tuple[ast.AST, ...] = node.__dict__[_CHILDREN]
+    except KeyError:
+        found = tuple(ast.iter_child_nodes(node))
+        node.__dict__[_CHILDREN] = found
+    return found
+
+
+def walk(node: ast.AST) -> Iterable[ast.AST]:
+    """The nodes of a tree in the order of `ast.walk`, remembered; for trees that nobody changes afterwards."""
+    inner: list[ast.AST] | None = node.__dict__.get(_WALKED)
+    if inner is None:
+        inner = list(children(node))
+        for one in inner:  # grows while it is read
+            inner.extend(children(one))
+        if isinstance(node, _WHOLES):
+            node.__dict__[_WALKED] = inner
+    return chain((node,), inner)
+
+
+def own_expressions(scope: ast.AST) -> Iterable[ast.AST]:
+    """Nodes of a scope without those of functions inside it, remembered."""
+    found: list[ast.AST] | None = scope.__dict__.get(_OWN)
+    if found is None:
+        found, stack = [], list(children(scope))
+        while stack:
+            node = stack.pop()
+            found.append(node)
+            if not isinstance(node, INNER):
+                stack.extend(children(node))
+        scope.__dict__[_OWN] = found
+    return found
+
+
+def own_statements(scope: ast.AST) -> Iterator[ast.stmt]:
+    """The statements of a scope, without those of functions inside it."""
+    return (node for node in own_expressions(scope) if isinstance(node, ast.stmt))
