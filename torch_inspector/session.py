@@ -198,11 +198,12 @@ class Session:
     def _judged(self, run: Run, pitfalls: Iterable[Pitfall]) -> Run:
         """The run with its findings, and with the pitfalls that cannot be said to have none."""
         found: list[tuple[Pitfall, list[Finding]]] = []
-        muted, failures = self.settings.muted, self.failures
+        failures = self.failures
+        left_out = {*self.settings.muted, *filter(failures.gave_up, failures.counts)}
         silent: set[str] = set()
         for pitfall in pitfalls:
             silent.add(pitfall.slug)
-            if pitfall.slug in muted or failures.gave_up(pitfall.slug):
+            if pitfall.slug in left_out:
                 continue
             # A hundred of them after each cell: without the objects of a `with`.
             try:

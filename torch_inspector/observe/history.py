@@ -230,7 +230,7 @@ def _results(history: Mapping[Any, Any], deadline: float) -> Iterator[_Result]:
 
 
 def _names_in(path: str, value: Any, deadline: float) -> Names:
-    sort = sorts.sort_of(type(value))
+    sort = "tensor" if type(value) is torch.Tensor else sorts.sort_of(type(value))
     if sort == "tensor":
         return Names(tensors=[(path, value)])
     if sort == "module":

@@ -26,7 +26,7 @@ _DEPTH = 4
 # Elements of one container that are looked at.
 ELEMENTS = 1_000
 # The same for a sampling walk until a tensor is found among them: by depth, from what a variable holds directly.
-_SAMPLES = (ELEMENTS, 64, 16, 16)
+_SAMPLES = (256, 64, 16, 16)
 # Containers in one container that a sampling walk looks into until something is found in one of them.
 _SCOUTS = (18, 6, 3, 3)
 # Barren containers that a sampling walk looks into: below one variable, and in all. About 2 µs each.
@@ -195,25 +195,36 @@ class _Search:
         wanted = spot.parent is not None and spot.parent.fruitful
         if self._sampling and spot.barren[0] > _BARREN_EACH and not wanted:
             return
-        parts = sorts.elements(spot.sort, spot.value, _SAMPLES[spot.depth] if self._sampling else ELEMENTS)
-        kinds = self._kinds_of(parts)
+        keys, sample = self._sample(spot)
+        kinds = self._kinds_of(sample)
         if not wanted and not kinds & self._things:
             spot.barren[0] += 1
             self._barren += 1
         if not kinds:
             return
-        keys: list[Any] | None = None
-        limit = ELEMENTS if kinds & self._things or spot.sort == "module" else len(parts)
+        whole = bool(kinds & self._things) or spot.sort == "module"
+        parts = sample
         if spot.sort in ("mapping", "module"):
-            keys, parts = sorts.entries(spot.sort, spot.value, limit)
-        elif limit > len(parts):
-            parts = sorts.elements(spot.sort, spot.value, limit)
-            self._kinds_of(parts)
-        if keys is not None:
+            keys, parts = sorts.entries(spot.sort, spot.value, ELEMENTS if whole else len(sample))
+        elif whole and self._sampling:
+            keys, parts = None, sorts.elements(spot.sort, spot.value, ELEMENTS)
+        if whole:
             self._kinds_of(parts)
         if kinds & self._things:
             self._take(spot, parts, keys)
         self._look_deeper(spot, parts, keys, following)
+
+    def _sample(self, spot: _Spot) -> tuple[list[int] | None, list[Any]]:
+        """Some elements of a container, of a long list also the last; their places, if they are not the first ones."""
+        count = _SAMPLES[spot.depth] if self._sampling else ELEMENTS
+        if not self._sampling or spot.sort != "list" or (length := list.__len__(spot.value)) <= count:
+            return None, sorts.elements(spot.sort, spot.value, count)
+        last = count // 8
+        first, end = count - last, length - last
+        parts = list.__getitem__(spot.value, slice(first))
+        parts += list.__getitem__(spot.value, slice(end, length))
+        places = [*range(first), *range(end, length)]
+        return (places, parts) if len(parts) == count else (None, parts[:first])
 
     def _kinds_of(self, parts: list[Any]) -> set[int]:
         """Identities of the types among some objects, those left out that lead nowhere."""
@@ -238,10 +249,12 @@ class _Search:
         """Notes the tensors, modules and optimizers in a container, and the tensors as a group."""
         group: dict[int, tuple[str, torch.Tensor]] = {}
         own = fresh = False
+        things, seen, known = self._things, self._seen, self._sorts
         for place, part in enumerate(parts):
-            if id(type(part)) not in self._things:
+            kind = id(type(part))
+            if kind not in things:
                 continue
-            new, sort = id(part) not in self._seen, self._sorts[id(type(part))]
+            new, sort = id(part) not in seen, known[kind]
             if new or sort == "tensor":
                 path = spot.path_of(place if keys is None else keys[place], part)
                 if new:

@@ -21,7 +21,7 @@ _ROOT = re.compile(r"[^.\[]*")
 @pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds tensors of which copies, made by indexing in this cell, take several times their own memory."""
-    sources = {fact.path: fact for fact in run.after.tensors}
+    sources = {fact.path: fact for fact in run.after.tensors} if run.trace.indexings else {}
     by_source: dict[str, list[IndexingFact]] = {}
     for indexing in run.trace.indexings:
         by_source.setdefault(indexing.source, []).append(indexing)

@@ -23,6 +23,8 @@ _COLLECTS = re.compile(r"\.(append|add|extend|insert|update|setdefault|appendlef
 @pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds variables whose tensors took more memory after each of the last runs of this cell."""
+    if run.before.tensors == run.after.tensors:
+        return
     runs = [*(past for past in run.earlier if _is_same(past, run)), run][-_RUNS:]
     if len(runs) < _RUNS or not all(one.before.complete and one.after.complete for one in runs):
         return

@@ -40,6 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _of_result(run: Run) -> Iterator[Finding]:
     """What a model of finite weights made of finite numbers, and is NaN: a step inside went past the end."""
+    if not run.after.extremes:
+        return
     if run.before.extremes or run.after.spoiled_weights or _MEANT.search(run.cell.code) or _GAPS.search(run.cell.code):
         return
     calls = {call.output_shape: call for call in run.trace.forwards if call.parameter_keys}
