@@ -215,6 +215,11 @@ def test_tensors_at_the_end_of_a_long_list_of_containers_are_found():
     assert len(sample(log=[[0]] * 3 + [[n] for n in range(200)] + [[t()]]).tensors) == 1
 
 
+def test_the_end_of_a_list_longer_than_a_sample_is_looked_at():
+    (found,) = sample(log=[[n] for n in range(5_000)] + [[t()]]).tensors
+    assert found[0] == "log[5000][0]"
+
+
 @pytest.mark.parametrize("make", [lambda n: [n], lambda n: {"n": n, "tags": [n]}, lambda n: Plain(n=n, tags=[n])])
 def test_a_million_objects_cost_little(make):
     big = [make(n) for n in range(20_000)]

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 
 from torch_inspector.observe import sorts
-from torch_inspector.observe.paths import attributes_of, key_text, name_of_part, path_of_attribute, path_of_name
+from torch_inspector.observe.paths import attributes_of, key_text, path_of_name
+from torch_inspector.observe.spot import Spot
 
 __all__ = ["ELEMENTS", "Group", "Names", "attributes_of", "hidden", "key_text", "walk_names", "walk_paths"]
 
@@ -84,50 +85,6 @@ def walk_paths(paths: Iterable[tuple[str, Any]], deadline: float) -> Names:
     return _Search(deadline, str, sampling=False).run(paths)
 
 
-class _Spot:
-    """An object that is looked into, and how it was reached."""
-
-    __slots__ = ("_path", "barren", "depth", "fruitful", "key", "parent", "sort", "value")
-
-    def __init__(self, value: Any, sort: str, parent: _Spot | None, key: Any, depth: int) -> None:
-        self.value, self.sort, self.parent, self.key, self.depth = value, sort, parent, key, depth
-        self.fruitful = False
-        self._path = ""
-        self.barren: list[int] = [0] if parent is None else parent.barren
-
-    def path(self) -> str:
-        """How to type it."""
-        if not self._path:
-            self._path = self.parent.path_of(self.key, self.value) if self.parent is not None else str(self.key)
-        return self._path
-
-    def path_of(self, key: Any, part: Any) -> str:
-        """How to type one of its parts."""
-        if self.sort in ("list", "tuple"):  # by far the most
-            return f"{self.path()}[{key}]"
-        if self.sort == "object":
-            name = name_of_part(self.value, part)
-            return self.path() if name == "" else path_of_attribute(self.path(), name or "…")
-        if self.sort == "module" or self.holds_attributes():
-            whose = self if self.sort == "module" or self.parent is None else self.parent
-            return path_of_attribute(whose.path(), key) if type(key) is str else f"{whose.path()}.…"
-        if self.sort in ("set", "frozenset"):
-            return f"{self.path()} (an element)"
-        return f"{self.path()}[{key_text(key)}]"
-
-    def holds_attributes(self) -> bool:
-        """True for the instance dictionary of an object."""
-        owner = self.parent
-        return owner is not None and owner.sort == "object" and name_of_part(owner.value, self.value) == ""
-
-    def note_found(self) -> None:
-        """Something was found below: what was put off there is worth a look."""
-        spot: _Spot | None = self
-        while spot is not None and not spot.fruitful:
-            spot.fruitful = True
-            spot = spot.parent
-
-
 class _Search:
     """One walk."""
 
@@ -140,8 +97,8 @@ class _Search:
         self._plain: set[int] = set()
         self._seen: set[int] = set()
         self._entered: set[int] = set()
-        self._put_off: list[tuple[_Spot, list[Any], list[Any] | None, list[int]]] = []
-        self._groups: list[tuple[_Spot, bool, Group]] = []
+        self._put_off: list[Spot] = []
+        self._groups: list[tuple[Spot, bool, Group]] = []
         self._count = self._barren = 0
         self._over = False
         self.found = Names()
@@ -150,7 +107,7 @@ class _Search:
         """Looks at all roots, then at what is in them, and so on."""
         level = self._roots(roots)
         while level and not self._over:
-            following: list[_Spot] = []
+            following: list[Spot] = []
             for spot in level:
                 if self._stop():
                     break
@@ -174,15 +131,15 @@ class _Search:
         self._count += 1
         return self._over
 
-    def _roots(self, roots: Iterable[tuple[Any, Any]]) -> list[_Spot]:
-        level: list[_Spot] = []
+    def _roots(self, roots: Iterable[tuple[Any, Any]]) -> list[Spot]:
+        level: list[Spot] = []
         for name, value in roots:
             sort = self._sorts.get(id(type(value))) or self._learn(type(value))
             if sort == "skip" or id(value) in self._entered:
                 continue
             if self._stop():
                 break
-            spot = _Spot(value, sort, None, self._root_path(name), 0)
+            spot = Spot(value, sort, None, self._root_path(name), 0)
             if id(type(value)) in self._things:
                 self._plain.add(id(value))
                 self._note(spot.path(), value, sort)
@@ -191,7 +148,7 @@ class _Search:
                 level.append(spot)
         return level
 
-    def _look(self, spot: _Spot, following: list[_Spot]) -> None:
+    def _look(self, spot: Spot, following: list[Spot]) -> None:
         wanted = spot.parent is not None and spot.parent.fruitful
         if self._sampling and spot.barren[0] > _BARREN_EACH and not wanted:
             return
@@ -204,17 +161,15 @@ class _Search:
             return
         whole = bool(kinds & self._things) or spot.sort == "module"
         parts = sample
-        if spot.sort in ("mapping", "module"):
-            keys, parts = sorts.entries(spot.sort, spot.value, ELEMENTS if whole else len(sample))
-        elif whole and self._sampling:
-            keys, parts = None, sorts.elements(spot.sort, spot.value, ELEMENTS)
-        if whole:
-            self._kinds_of(parts)
+        if (whole and self._sampling) or spot.sort == "module":
+            keys, parts = self._whole(spot)
+        elif spot.sort == "mapping":
+            keys, parts = sorts.entries(spot.sort, spot.value, len(sample))
         if kinds & self._things:
             self._take(spot, parts, keys)
         self._look_deeper(spot, parts, keys, following)
 
-    def _sample(self, spot: _Spot) -> tuple[list[int] | None, list[Any]]:
+    def _sample(self, spot: Spot) -> tuple[list[int] | None, list[Any]]:
         """Some elements of a container, of a long list also the last; their places, if they are not the first ones."""
         count = _SAMPLES[spot.depth] if self._sampling else ELEMENTS
         if not self._sampling or spot.sort != "list" or (length := list.__len__(spot.value)) <= count:
@@ -225,6 +180,15 @@ class _Search:
         parts += list.__getitem__(spot.value, slice(end, length))
         places = [*range(first), *range(end, length)]
         return (places, parts) if len(parts) == count else (None, parts[:first])
+
+    def _whole(self, spot: Spot) -> tuple[list[Any] | None, list[Any]]:
+        """Everything in a container that is looked at in any walk, with the keys where there are some."""
+        if spot.sort in ("mapping", "module"):
+            keys, parts = sorts.entries(spot.sort, spot.value, ELEMENTS)
+        else:
+            keys, parts = None, sorts.elements(spot.sort, spot.value, ELEMENTS)
+        self._kinds_of(parts)
+        return keys, parts
 
     def _kinds_of(self, parts: list[Any]) -> set[int]:
         """Identities of the types among some objects, those left out that lead nowhere."""
@@ -245,7 +209,7 @@ class _Search:
             self._deep.add(id(kind))
         return sort
 
-    def _take(self, spot: _Spot, parts: list[Any], keys: list[Any] | None) -> None:
+    def _take(self, spot: Spot, parts: list[Any], keys: list[Any] | None) -> None:
         """Notes the tensors, modules and optimizers in a container, and the tensors as a group."""
         group: dict[int, tuple[str, torch.Tensor]] = {}
         own = fresh = False
@@ -275,18 +239,22 @@ class _Search:
         found: list[tuple[str, Any]] = getattr(self.found, f"{sort}s")
         found.append((path, thing))
 
-    def _look_deeper(self, spot: _Spot, parts: list[Any], keys: list[Any] | None, following: list[_Spot]) -> None:
-        places = list(compress(range(len(parts)), map(self._deep.__contains__, map(id, map(type, parts)))))
+    def _look_deeper(self, spot: Spot, parts: list[Any], keys: list[Any] | None, following: list[Spot]) -> None:
+        places = self._deep_places(parts)
         count = _SCOUTS[spot.depth] if self._sampling and spot.sort not in ("object", "module") else ELEMENTS
         if len(places) > count:
             # Two thirds from the front, the others from the end, where a running program appends.
             start, end = count - count // 3, len(places) - count // 3
-            self._put_off.append((spot, parts, keys, places[start:end]))
+            self._put_off.append(spot)
             places = places[:start] + places[end:]
         self._enter(spot, parts, keys, places, following)
 
+    def _deep_places(self, parts: list[Any]) -> list[int]:
+        """Places of what can be looked into."""
+        return list(compress(range(len(parts)), map(self._deep.__contains__, map(id, map(type, parts)))))
+
     def _enter(
-        self, spot: _Spot, parts: list[Any], keys: list[Any] | None, places: list[int], following: list[_Spot]
+        self, spot: Spot, parts: list[Any], keys: list[Any] | None, places: list[int], following: list[Spot]
     ) -> None:
         for place in places:
             part = parts[place]
@@ -295,15 +263,16 @@ class _Search:
             depth = spot.depth if spot.sort == "object" and sort == "mapping" else spot.depth + 1
             if depth < _DEPTH and id(part) not in self._entered:
                 self._entered.add(id(part))
-                following.append(_Spot(part, sort, spot, place if keys is None else keys[place], depth))
+                following.append(Spot(part, sort, spot, place if keys is None else keys[place], depth))
 
-    def _resume(self) -> list[_Spot]:
+    def _resume(self) -> list[Spot]:
         """What was put off, where a neighbour has led to something."""
-        following: list[_Spot] = []
+        following: list[Spot] = []
         waiting, self._put_off = self._put_off, []
-        for one in waiting:
-            if one[0].fruitful:
-                self._enter(*one, following)
+        for spot in waiting:
+            if spot.fruitful:
+                keys, parts = self._whole(spot)
+                self._enter(spot, parts, keys, self._deep_places(parts), following)
             else:
-                self._put_off.append(one)
+                self._put_off.append(spot)
         return following
