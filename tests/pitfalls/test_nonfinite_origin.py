@@ -35,6 +35,17 @@ LOSSES = {
     ),
     "a root of negative numbers": (loop("cost = (out - 100).sqrt().mean()"), "`sqrt` was given 32 negative numbers"),
     "a power of negative numbers": (loop("cost = ((out - 100) ** 0.5).mean()"), "`**` was given 32 negative numbers"),
+    "targets that are all ignored": (
+        loop("cost = nn.functional.cross_entropy(torch.cat([out, -out], 1), torch.full((32,), -100))"),
+        "no target of `cross_entropy` counts",
+    ),
+    "targets that all have no weight": (
+        loop(
+            "scores = torch.cat([out, -out], 1).log_softmax(1).exp().log()",
+            "cost = nn.functional.nll_loss(scores, torch.zeros(32).long(), torch.tensor([0.0, 1.0]))",
+        ),
+        "no target of `nll_loss` counts",
+    ),
     "a row without a score": (
         loop(
             "scores = (out @ out.T).masked_fill(torch.eye(32).bool().logical_or(torch.arange(32)[:, None] == 3),"

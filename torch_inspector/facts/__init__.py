@@ -66,9 +66,10 @@ from torch_inspector.facts.text import (
     RebindFact,
 )
 from torch_inspector.facts.trace import Trace
-from torch_inspector.facts.values import ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
+from torch_inspector.facts.values import NO_TARGET, ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
 
 __all__ = [
+    "NO_TARGET",
     "AliasFact",
     "AttributeFact",
     "BackwardFact",

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from torch_inspector.facts.place import Place
 
+NO_TARGET = "targets of which none counts"
+"""The cause where a mean is taken of none: all targets are of the class that is ignored, or of weight 0."""
+
 
 class SpoiledFact(NamedTuple):
     """A parameter whose values, or whose gradient, are not finite."""
@@ -57,6 +60,8 @@ class OperationFact(NamedTuple):
         """What is known of it: `log` was given 12 zeros among 32 values."""
         among = f" among {self.count} values" if self.count > 1 else ""
         inside = f"in `{self.layer}` " if self.layer else ""
+        if self.cause == NO_TARGET:
+            return f"no target of `{self.name}` counts, all are of the class to ignore or of weight 0"
         if self.cause:
             what = (
                 self.cause.replace("zeros", "zero").replace("numbers", "number") if self.bad_count == 1 else self.cause

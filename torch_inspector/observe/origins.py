@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.facts import OperationFact
+from torch_inspector.facts import NO_TARGET, OperationFact
 from torch_inspector.observe import private
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
@@ -57,6 +57,8 @@ _TRAPS: dict[str, tuple[str, str, tuple[_Cause, ...]]] = {
 }
 """By kind of node: the operation, what it has saved, and what of that it cannot take."""
 _POWER = "PowBackward0"
+# Means over the targets that count, and the reduction that is a mean.
+_MEANS, _MEAN = frozenset(["NllLossBackward0", "NllLoss2DBackward0"]), 1
 _NORMS = frozenset(["LinalgVectorNormBackward0", "NormBackward0", "NormBackward1"])
 _RESULTS = {
     "Exp": "exp", "Expm1": "expm1", "Softmax": "softmax", "LogSoftmax": "log_softmax", "Logsumexp": "logsumexp",
@@ -140,6 +142,18 @@ def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact |
     return None
 
 
+def _mean_of_none(node: Node, left: _Left) -> OperationFact | None:
+    """A mean over targets of which none counts, as all are of the class that is ignored, or of weight 0."""
+    if type(node).__name__ not in _MEANS or getattr(node, "_saved_reduction", None) != _MEAN:
+        return None
+    weights = left.read(saved_value(node, "total_weight"))
+    if weights is None or weights.numel() != 1 or weights.item():
+        return None
+    scores = node.next_functions[0][0]
+    of_scores = scores is not None and type(_maker(scores)).__name__.startswith("LogSoftmax")
+    return OperationFact("cross_entropy" if of_scores else "nll_loss", NO_TARGET, 1, 1)
+
+
 def _by_norm(node: Node) -> bool:
     """True for `v / v.norm(…)`: a vector is brought to length 1, which one of zeros has not."""
     parents = [parent for parent, _ in node.next_functions]
@@ -170,7 +184,7 @@ def _judged(node: Node, left: _Left, *, worst: bool) -> tuple[bool, OperationFac
             parent = node.next_functions[number][0] if number < len(node.next_functions) else None
             word = _word(_maker(parent)) if parent is not None else ""
             return True, OperationFact(word, "", bad[1], values.numel(), bad[0]) if word else None
-    fact = _trap(node, left, slope_too=False)
+    fact = _mean_of_none(node, left) or _trap(node, left, slope_too=False)
     if fact is not None:
         return True, fact
     values = left.read(saved_value(node, "result")) if kind in _RESULTS else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExtremeFact, LossFact, OperationFact, Place, Run, SeriesFact
+from torch_inspector.facts import NO_TARGET, ExtremeFact, LossFact, OperationFact, Place, Run, SeriesFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -104,6 +104,8 @@ _FIXES = {
 def _fix(origin: ExtremeFact | None, name: str, operation: OperationFact | None) -> str:
     if origin is not None and not origin.computed:
         return f"clean the data first: {origin.path}.isfinite().all(), torch.nan_to_num({origin.path})"
+    if operation is not None and operation.cause == NO_TARGET:
+        return f"leave out what has no target that counts: if {name}.isfinite(): {name}.backward()"
     if operation is not None and operation.name in _FIXES:
         return _FIXES[operation.name]
     return f"torch.autograd.set_detect_anomaly(True) names the operation; clamp what log, sqrt or / get before `{name}`"
