@@ -154,6 +154,8 @@ class BackwardFact(NamedTuple):
     """True if the tensor has no history at all, so that the call fills its own gradient and nothing else."""
     number: int = -1
     """Number of the node behind the loss: equal only for calls on the same graph; -1 if unknown."""
+    plain_inputs: bool = False
+    """True for a `grad` call without `create_graph` that asks for nothing that an optimizer holds."""
 
 
 class CutFact(NamedTuple):

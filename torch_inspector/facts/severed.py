@@ -77,6 +77,17 @@ def ends_at_fresh(run: Run, steps: list[StepFact]) -> bool:
     return fresh and not frozenset[int]().union(*reached) & (owned | held)
 
 
+def constants(run: Run) -> Iterator[tuple[CutFact, frozenset[int]]]:
+    """Gradients of inputs that a loss adds up as numbers, with the parameters that are stepped and shaped them."""
+    stepped = frozenset[int]().union(*(step.parameter_keys for step in run.trace.steps))
+    for cut in run.trace.constants:
+        here = (cut.place.cell, cut.place.line)
+        calls = [one for one in run.trace.backwards if one.plain_inputs and (one.place.cell, one.place.line) == here]
+        reached = frozenset[int]().union(*(one.witness.leaf_keys for one in calls if one.witness is not None))
+        if reached & stepped:
+            yield cut, reached & stepped
+
+
 def part_path(run: Run, cut: CutFact) -> str:
     """What the user can type to get the part that a cut keeps from learning: `net.blocks[0]`."""
     steps = (f"[{one}]" if one.isdigit() else f".{one}" for one in cut.part.split(".") if one)

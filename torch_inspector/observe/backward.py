@@ -202,7 +202,7 @@ class BackwardWatch:
             held = self._ledger.held_keys() if roots else frozenset[int]()
             seen = witness.look(roots, self._reader, recorder, frame, held) if roots else None
             if seen is not None:
-                self._note(recorder, site, seen, roots[0], retain_graph=_retains(*given))
+                self._note(recorder, site, seen, roots[0], given)
             elif not roots and site.kind == "backward":
                 self._note_leaf(recorder, site, given, frame)
         recorder.budget.charge(begun)
@@ -219,9 +219,7 @@ class BackwardWatch:
             fact = BackwardFact(order, place, site.count, name, made_at or place, shape, False, False, None)
             self.facts.append(fact._replace(from_leaf=True))
 
-    def _note(
-        self, recorder: Recorder, site: Site, seen: witness.Seen, root: torch.Tensor, *, retain_graph: bool
-    ) -> None:
+    def _note(self, recorder: Recorder, site: Site, seen: witness.Seen, root: torch.Tensor, given: _Given) -> None:
         fact = BackwardFact(
             order=recorder.next_order(),
             place=site.place,
@@ -229,7 +227,7 @@ class BackwardWatch:
             root=seen.root,
             made_at=seen.made_at or site.place,
             shape=seen.shape,
-            retain_graph=retain_graph,
+            retain_graph=_retains(*given),
             is_grad_call=site.kind == "grad",
             witness=seen.fact,
             autocast=autocast_at(root),
@@ -240,6 +238,7 @@ class BackwardWatch:
                 if record.stepped_number > seen.newest >= 0 and record.keys() & seen.fact.leaf_keys
             ),
             number=seen.number,
+            plain_inputs=site.kind == "grad" and _asks_plainly(given, self._ledger.held_keys()),
         )
         self.facts.append(fact)
         site.growing = _grown(site, fact)
@@ -265,6 +264,15 @@ def _grown(site: Site, fact: BackwardFact) -> int:
     kept = fact.retain_graph and fact.witness is not None and fact.witness.complete
     nodes = fact.witness.node_count if kept and fact.witness is not None else 0
     return nodes if fact.index == 1 or 0 < site.growing < nodes else 0
+
+
+def _asks_plainly(given: _Given, held: frozenset[int]) -> bool:
+    """True if `grad` is to give numbers without history, of tensors that no optimizer holds."""
+    args, kwargs = given
+    kept = args[4] if len(args) > 4 else kwargs.get("create_graph", False)  # noqa: PLR2004
+    asked: Any = args[1] if len(args) > 1 else kwargs.get("inputs")
+    inputs = asked if type(asked) in (tuple, list) else (asked,)
+    return kept is False and all(kinds.is_a(one, torch.Tensor) and id(one) not in held for one in inputs)
 
 
 def _retains(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

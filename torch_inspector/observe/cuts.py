@@ -54,7 +54,7 @@ def _named(node: ast.AST, name: str) -> _Function | None:
     return node if isinstance(node, _Function) and node.name == name.rpartition(".")[2] else None
 
 
-class _Spot(NamedTuple):
+class Spot(NamedTuple):
     """An expression in its scope."""
 
     node: ast.expr
@@ -63,21 +63,21 @@ class _Spot(NamedTuple):
     depth: int
     call: ast.Call | None = None
     """The call that led into the function around it."""
-    outer: _Spot | None = None
+    outer: Spot | None = None
     """Where that call stands."""
 
 
 def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) -> tuple[CutFact, ...]:
     """What cuts a loss off from the models that it comes from, the nearest to the loss first."""
     found: dict[tuple[Place, str], CutFact] = {}
-    for spot in _behind(_Spot(root, scope, file, 0), texts):
+    for spot in _behind(Spot(root, scope, file, 0), texts):
         for node, operand, kind in cuts_in(spot.node, spot.scope):
-            sources = _sources(spot._replace(node=operand), texts)
-            if sources:
+            origins = sources(spot._replace(node=operand), texts)
+            if origins:
                 place = Place(spot.file.cell, node.lineno + spot.file.offset)
                 text = ast.unparse(node) if len(ast.unparse(node)) < 100 else dotted_or(node)  # noqa: PLR2004
                 optional = _is_optional(node, spot.scope)
-                found.setdefault((place, kind), CutFact(place, text, kind, sources, optional=optional))
+                found.setdefault((place, kind), CutFact(place, text, kind, origins, optional=optional))
     return tuple(found.values())
 
 
@@ -115,7 +115,7 @@ def _unscaled(node: ast.expr) -> ast.expr:
     return node
 
 
-def _behind(first: _Spot, texts: Texts) -> Iterator[_Spot]:
+def _behind(first: Spot, texts: Texts) -> Iterator[Spot]:
     """The expression, and those that give values to the names in it, nearest first."""
     waiting, seen, count = [first], set[tuple[int, str]](), 0
     while waiting and count < _EXPRESSIONS:
@@ -124,14 +124,26 @@ def _behind(first: _Spot, texts: Texts) -> Iterator[_Spot]:
         for name in _names_in(spot.node):
             if (id(spot.scope), name) not in seen:
                 seen.add((id(spot.scope), name))
-                waiting.extend(_given(name, spot, texts))
+                waiting.extend(given(name, spot, texts))
         for call in (n for n in syntax.walk(spot.node) if isinstance(n, ast.Call)):
-            name = _layer_in(call.func, spot.scope) or dotted(call.func)
-            known = texts.function(name) if name and spot.depth < _DEPTH and (0, name) not in seen else None
-            if known is not None:
+            name = _callee(call, spot)
+            if (0, name) not in seen and (values := returned(call, spot, texts)):
                 seen.add((0, name))
-                returns = (n.value for n in syntax.walk(known[1]) if isinstance(n, ast.Return) and n.value is not None)
-                waiting.extend(_Spot(value, known[1], known[0], spot.depth + 1, call, spot) for value in returns)
+                waiting.extend(values)
+
+
+def returned(call: ast.Call, spot: Spot, texts: Texts) -> list[Spot]:
+    """What a function or method of the user's, or the `forward` of a model, gives back."""
+    name = _callee(call, spot)
+    known = texts.function(name) if name and spot.depth < _DEPTH else None
+    if known is None:
+        return []
+    returns = (n.value for n in syntax.walk(known[1]) if isinstance(n, ast.Return) and n.value is not None)
+    return [Spot(value, known[1], known[0], spot.depth + 1, call, spot) for value in returns]
+
+
+def _callee(call: ast.Call, spot: Spot) -> str:
+    return _layer_in(call.func, spot.scope) or dotted(call.func)
 
 
 def _names_in(node: ast.expr) -> list[str]:
@@ -139,7 +151,7 @@ def _names_in(node: ast.expr) -> list[str]:
     return list(dict.fromkeys(name for name in found if name))
 
 
-def _given(name: str, spot: _Spot, texts: Texts) -> Iterator[_Spot]:
+def given(name: str, spot: Spot, texts: Texts) -> Iterator[Spot]:
     """The values that a name is given in its scope, else in the latest cell that has it."""
     own = list(_values(name, spot.scope))
     if own or isinstance(spot.scope, _Function):
@@ -150,11 +162,11 @@ def _given(name: str, spot: _Spot, texts: Texts) -> Iterator[_Spot]:
         if file.tree is not None and file is not spot.file:
             values = list(_values(name, file.tree))
             if values:
-                yield from (_Spot(value, file.tree, file, spot.depth) for value in values)
+                yield from (Spot(value, file.tree, file, spot.depth) for value in values)
                 return
 
 
-def _argument(name: str, spot: _Spot) -> Iterator[_Spot]:
+def _argument(name: str, spot: Spot) -> Iterator[Spot]:
     """What the call that led into a function gave one of its parameters."""
     if spot.call is None or spot.outer is None or not isinstance(spot.scope, _Function):
         return
@@ -205,7 +217,7 @@ def _own(scope: ast.AST) -> Iterator[ast.AST]:
             stack.extend(syntax.children(node))
 
 
-def _sources(operand: _Spot, texts: Texts) -> tuple[str, ...]:
+def sources(operand: Spot, texts: Texts) -> tuple[str, ...]:
     """The models that an expression comes from: those of the run by name, or layers that a method calls."""
     found: dict[str, None] = {}
     for spot in _behind(operand, texts):

@@ -30,8 +30,9 @@ from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
 from torch_inspector.observe.built import built_facts
 from torch_inspector.observe.checkpoints import CheckpointWatch
+from torch_inspector.observe.constant_gradients import constant_gradients
 from torch_inspector.observe.counted import CountWatch
-from torch_inspector.observe.cuts import cuts_at
+from torch_inspector.observe.cuts import Texts, cuts_at
 from torch_inspector.observe.discards import discard_facts
 from torch_inspector.observe.emptied import EmptiedWatch
 from torch_inspector.observe.errors import error_fact
@@ -189,6 +190,7 @@ class TorchObserver:
             counts=counts,
             unheld=self._unheld_facts(cell),
             cuts=self._cuts(forwards),
+            constants=self._constants(),
             built=self._layers_built(cell, forwards),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
@@ -230,6 +232,18 @@ class TorchObserver:
                 for place in list(places)[:_BACKWARD_LINES]
             ]
             return tuple(map(parts.kept_by, dict.fromkeys(cut for cuts in found for cut in cuts)))
+        return ()
+
+    def _constants(self) -> tuple[CutFact, ...]:
+        """Gradients of inputs that a loss takes as numbers, where a call asked for such."""
+        plain = frozenset(one.place for one in self._backwards.facts if one.plain_inputs)
+        places = dict.fromkeys(one.place for one in self._backwards.facts if not one.is_grad_call)
+        if not plain or not places:
+            return ()
+        with self._failures.guard("constants"):
+            texts = Texts(self._places.latest(), self._models, losses=self._losses)
+            found = [one for place in list(places)[:_BACKWARD_LINES] for one in constant_gradients(place, texts, plain)]
+            return tuple(dict.fromkeys(found))
         return ()
 
     def _unheld_facts(self, cell: Cell) -> tuple[UnheldFact, ...]:

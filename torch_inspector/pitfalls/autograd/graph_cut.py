@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, CutFact, ForwardFact, Place, Run, StepFact
-from torch_inspector.facts.severed import cut_models, cut_parts, ends_at_fresh, part_path
+from torch_inspector.facts.severed import constants, cut_models, cut_parts, ends_at_fresh, part_path
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -52,6 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
     elif made is None:
         yield from _ends_at_copies(run) or _ends_anew(run) or _cut_parts(run)
         yield from _flat(run)
+        yield from _constant(run)
 
 
 def _called(run: Run) -> list[ForwardFact]:
@@ -198,6 +199,24 @@ def _only_line(run: Run, wanted: re.Pattern[str]) -> tuple[int, int | None] | No
     ]
     found = own or [one for lines in earlier for one in lines]
     return found[0] if len(found) == 1 else None
+
+
+def _constant(run: Run) -> Iterator[Finding]:
+    """Gradients of inputs that a loss adds up as plain numbers, of a model that is being trained."""
+    for cut, reached in constants(run):
+        model = run.owner_path(reached) or "the model"
+        root = next((one.root for one in run.trace.backwards if one.root and not one.is_grad_call), "the loss")
+        yield Finding(
+            message=(
+                "the gradient that `torch.autograd.grad` gives here has no history: it is a plain number in "
+                f"`{root}`, and what is made of it teaches `{model}` nothing."
+            ),
+            subject=root,
+            fix=f"{cut.text}  # keeps the history of the gradient",
+            line=cut.place.line,
+            cell=cut.place.cell,
+            evidence=(Evidence("create_graph", "False"), Evidence("parameters behind it", len(reached), "count")),
+        )
 
 
 def _cut_parts(run: Run) -> Iterator[Finding]:
