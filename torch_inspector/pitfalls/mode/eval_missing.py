@@ -15,6 +15,10 @@ _ON_PURPOSE = ("torch.optim.swa_utils", "torch.utils.checkpoint")
 # Who writes this makes fresh batch statistics, and the calls of the model are there for that.
 _FRESH_STATISTICS = re.compile(r"\breset_running_stats\b|\.momentum\s*=[^=]")
 
+# Functions that measure. Those that sample with dropout say so in their names.
+_MEASURES = re.compile(
+    r"^_?(run_)?(eval|evaluate|evaluation|validate|validation|valid|val|test)(_(one_)?(epoch|model|step|loop|net))?$"
+)
 # Fewer answers to one question are no sample of anything; they may be a look at whether they agree.
 _SAMPLES = 5
 
@@ -35,11 +39,13 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _is_asked_in_train_mode(call: ForwardFact, run: Run) -> bool:
-    asked = call.training and call.awake and call.trained
-    if not asked or call.caller in _ON_PURPOSE:
+    if not call.training or not call.awake or call.caller in _ON_PURPOSE:
         return False
-    sampled = _is_repeated(call, run) and call.count >= _SAMPLES
-    return not sampled and not _was_meant(call, run)
+    if _is_repeated(call, run) and call.count >= _SAMPLES:
+        return False
+    if _undoing(call, run) is not None:
+        return not call.grad_enabled
+    return call.trained and not _was_meant(call, run)
 
 
 def _is_repeated(call: ForwardFact, run: Run) -> bool:
@@ -68,6 +74,19 @@ def _was_meant(call: ForwardFact, run: Run) -> bool:
     return bool(call.asleep) and apart and any(others)
 
 
+def _undoing(call: ForwardFact, run: Run) -> ModeFact | None:
+    """The `train()` of one function that came behind the `eval()` of another, before the module was asked anything."""
+    here = [m for m in run.trace.modes if m.module == call.module and m.order < call.order]
+    if len(here) < 2 or not here[-1].training or here[-2].training:  # noqa: PLR2004
+        return None
+    if here[-1].place.function in (here[-2].place.function, ""):
+        return None
+    asleep, awake = here[-2].order, here[-1].order
+    asked = any(f.module == call.module and f.order < awake and f.last_order > asleep for f in run.trace.forwards)
+    trained = any(asleep < step.order < awake for step in run.trace.steps)
+    return None if asked or trained else here[-1]
+
+
 def _makes_statistics(call: ForwardFact, run: Run) -> bool:
     cells = {caller.place.cell for caller in call.callers} | {call.place.cell}
     texts = [run.cell.code, *(past.cell.code for past in run.earlier if past.cell.number in cells)]
@@ -79,7 +98,8 @@ def _set_since_training(call: ForwardFact, run: Run) -> bool:
     here = [m for m in run.trace.modes if m.module == call.module and m.order < call.order]
     trained = _last_training(run, call.order)
     if here:
-        return here[-1].training and here[-1].order > trained and not _begins_training(here[-1], run)
+        measuring = _MEASURES.match(here[-1].place.function) is not None
+        return here[-1].training and here[-1].order > trained and not measuring and not _begins_training(here[-1], run)
     for past in reversed(run.earlier if not trained else ()):
         modes = [m for m in past.trace.modes if m.module == call.module]
         ended = _last_training(past)
@@ -161,13 +181,16 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
     layers = ", ".join(f"{count} {kind}" for kind, count in call.awake)
     off = "gradients are off" if not call.grad_enabled else "nothing is trained here"
     are = "is" if sum(count for _, count in call.awake) == 1 else "are"
+    undoing = _undoing(call, run)
+    before = f"in place of train() in {undoing.place.said_in(call.place.cell)}" if undoing else "before predicting"
+    undone = f" after `train()` in {undoing.place.said_in(call.place.cell)} had undone `eval()`" if undoing else ""
     return Finding(
         message=(
-            f"`{name}` was asked for predictions in train mode ({off}): {layers} {are} active, "
+            f"`{name}` was asked for predictions in train mode ({off}){undone}: {layers} {are} active, "
             "so results depend on chance or on the rest of the batch."
         ),
         subject=name,
-        fix=f"{name}.eval()   # before predicting\n{name}.train()  # before training goes on",
+        fix=f"{name}.eval()   # {before}\n{name}.train()  # before training goes on",
         line=call.place.line,
         cell=call.place.cell,
         severity="hint" if call.grad_enabled or _is_repeated(call, run) or _is_generator(call, run) else "",

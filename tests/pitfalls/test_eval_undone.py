@@ -1,0 +1,65 @@
+"""An `eval()` that a helper's `train()` undoes before the module is asked."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.4), nn.Linear(16, 2))
+batches = [(torch.randn(40, 6), torch.randint(0, 2, (40,))) for _ in range(4)]
+def process(model, batch{default}):
+    {mode}
+    return model(batch)
+def test(model):
+    model.eval()
+    {before}
+    hits = 0
+    with torch.no_grad():
+        for x, y in batches:
+            hits += (process(model, x).argmax(-1) == y).sum().item()
+    return hits"""
+QUIET = {
+    "the mode is handed on": (", training=False", "model.train(training)", "pass"),
+    "asked in between": ("", "model.train()", "model(batches[0][0])"),
+    "nothing is set": ("", "pass", "pass"),
+}
+
+
+def test_train_in_a_helper_undoes_eval():
+    setup = SETUP.format(default=", training=True", mode="model.train(training)", before="pass")
+    (one,) = findings_in(setup, "print(test(net))", slug="eval-missing", fails=False)
+    assert "after `train()` in line 7 had undone `eval()`" in one.message
+    assert "in place of train() in line 7" in one.fix
+
+
+@pytest.mark.parametrize("case", QUIET)
+def test_what_is_left_alone(case):
+    default, mode, before = QUIET[case]
+    setup = SETUP.format(default=default, mode=mode, before=before)
+    assert not findings_in(setup, "print(test(net))", slug="eval-missing", fails=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("evaluate", True), ("validate_epoch", True), ("predict_with_dropout", False)]
+)
+def test_a_function_that_measures_in_train_mode(name, told):
+    setup = f"""\
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(6, 16), nn.Dropout(0.4), nn.Linear(16, 2))
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(40, 6), torch.randint(0, 2, (40,))
+def {name}(model):
+    model.train()
+    with torch.no_grad():
+        return (model(x).argmax(1) == y).float().mean().item()"""
+    train = """\
+net.train()
+for _ in range(3):
+    sgd.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    sgd.step()"""
+    assert bool(findings_in(setup, train, f"print({name}(net))", slug="eval-missing", fails=False)) == told
