@@ -30,7 +30,7 @@ def found(cut, code):
 def test_a_kept_result_shows_it_at_the_line_of_the_class(code):
     (finding,) = [one for one in found(WRONG, code) if one.slug == "view-where-permute-meant"]
     assert (finding.cell, finding.line) == (1, 9)
-    assert finding.fix.endswith(".view(2, 10, 4, 8).transpose(1, 2)")
+    assert ".view(2, 10, 4, 8).transpose(1, 2)" in finding.fix
 
 
 def test_sizes_that_the_text_does_not_tell_show_in_the_graph_at_the_line_of_the_view():
@@ -89,7 +89,7 @@ def of_images(code):
 def test_a_view_under_its_own_name_in_a_function_or_of_an_array(code, subject, line, fix):
     (finding,) = of_images(code)
     assert (finding.subject, finding.line) == (subject, line)
-    assert finding.fix.startswith(fix)
+    assert fix in finding.fix
 
 
 @pytest.mark.parametrize(

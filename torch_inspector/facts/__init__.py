@@ -50,6 +50,7 @@ from torch_inspector.facts.modules import (
 from torch_inspector.facts.optimizers import ClearFact, OptimizerFact, StepFact, UnheldFact, WindowFact
 from torch_inspector.facts.place import Cell, LayerCounts, Place, Shape
 from torch_inspector.facts.reading import looped_over, only_reads_outputs
+from torch_inspector.facts.replaced import assigned, instead
 from torch_inspector.facts.run import Run
 from torch_inspector.facts.schedules import ClipFact, ScalerFact, ScheduleFact
 from torch_inspector.facts.snapshot import Snapshot
@@ -142,6 +143,8 @@ __all__ = [
     "UnlistedFact",
     "WindowFact",
     "WitnessFact",
+    "assigned",
+    "instead",
     "is_recut",
     "looped_over",
     "only_reads_outputs",

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Cell, ExpressionFact, ForwardFact, PatternFact, Place, Run, Shape, is_recut
+from torch_inspector.facts import (
+    Cell,
+    ExpressionFact,
+    ForwardFact,
+    PatternFact,
+    Place,
+    Run,
+    Shape,
+    instead,
+    is_recut,
+)
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -20,7 +30,7 @@ _COMPUTED = re.compile(r"\.(view|reshape)\(\s*(-1\s*,|[^(),]*[*/+-][^(),]*,|[^()
 def check(run: Run) -> Iterator[Finding]:
     """Finds tensors that were re-cut to their own sizes in another order, the last cut into heads or not."""
     facts = run.expressions("shuffled")
-    yield from map(_finding, facts)
+    yield from (_finding(run, fact) for fact in facts)
     behind = [] if facts else _in_graphs(run)
     for pattern, root, place in behind:
         yield _in_graph(run, pattern, root, place)
@@ -46,7 +56,7 @@ def _may_be_recut(run: Run, pattern: PatternFact) -> bool:
     return any(_COMPUTED.search(cell.source) for cell in cells)
 
 
-def _finding(fact: ExpressionFact) -> Finding:
+def _finding(run: Run, fact: ExpressionFact) -> Finding:
     name = fact.names[0] if fact.names else ""
     known = len(fact.shapes) > 1
     sizes = f"{fact.shapes[0]} to {fact.shapes[1]}" if known else "its own sizes to another order"
@@ -57,7 +67,7 @@ def _finding(fact: ExpressionFact) -> Finding:
             f"{f' in `{fact.target}`' if fact.target else ''}; swapping axes takes `permute` or `transpose`."
         ),
         subject=fact.target or name,
-        fix=_fix(fact, name),
+        fix=_fix(run, fact, name),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=tuple(Evidence(label, str(shape)) for label, shape in sides),
@@ -65,11 +75,11 @@ def _finding(fact: ExpressionFact) -> Finding:
     )
 
 
-def _fix(fact: ExpressionFact, name: str) -> str:
+def _fix(run: Run, fact: ExpressionFact, name: str) -> str:
     if fact.detail:
-        return f"{name}.{fact.detail}"
+        return instead(run, fact.place, fact.text, f"{name}.{fact.detail}")
     if len(fact.shapes) > 1 and len(fact.shapes[0]) != len(fact.shapes[1]):
-        return name + _instead(*fact.shapes[:2])
+        return instead(run, fact.place, fact.text, name + _instead(*fact.shapes[:2]))
     return f"{name}.permute(…)  # the axes in the order that is wanted"
 
 
@@ -132,7 +142,7 @@ def _is_stacked_by_hand(run: Run, before: Shape, after: Shape) -> bool:
 def _fix_in_graph(before: Shape, after: Shape) -> str:
     state = len(before) == _STATES and after[:2] == (before[1], before[0] * before[2])
     if len(after) != len(before) or state:
-        return _instead(before, after)
+        return f"# {_instead(before, after)} in place of the view"
     return "# .transpose(0, 1) or .permute(…) in place of .view(…)"
 
 
