@@ -29,15 +29,15 @@ def assigned(name: str, made: str, remark: str = "") -> str:
     return f"{new}  # in place of {name}{f'; {remark}' if remark else ''}"
 
 
-def instead(run: Run, place: Place, text: str, new: str) -> str:
+def instead(run: Run, place: Place, text: str, new: str, remark: str = "") -> str:
     """The assignment of a line whose whole value is an expression, with a new value; else where that one goes."""
     tree = syntax.parse(run.source_of(place.cell))
     stored = (node for node in syntax.walk(tree) if isinstance(node, ast.Assign)) if tree is not None else ()
     for node in stored:
         own = node.lineno == place.line and len(node.targets) == 1
         if own and isinstance(node.targets[0], (ast.Name, ast.Attribute)) and ast.unparse(node.value) == text:
-            return f"{ast.unparse(node.targets[0])} = {new}"
-    return f"{new}  # in place of {text}"
+            return f"{ast.unparse(node.targets[0])} = {new}{f'  # {remark}' if remark else ''}"
+    return f"{new}  # in place of {text}{f': {remark}' if remark else ''}"
 
 
 def _expression(name: str) -> ast.expr | None:
