@@ -38,7 +38,7 @@ def test_steps_of_each_sample(total):
     (finding,) = found(STEPS.format(axis=0, sum=total))
     assert (finding.line, finding.severity) == (3, "error")
     assert "`w` runs along dim 0, the 6 samples, so the weights of one sample depend on all others" in finding.message
-    assert finding.fix.startswith("# softmax(…, dim=1)")
+    assert finding.fix.startswith("w = s.softmax(1)  # along the steps")
 
 
 @pytest.mark.parametrize("total", STEP_SUMS)

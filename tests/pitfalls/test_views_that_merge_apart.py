@@ -36,7 +36,7 @@ def found(lines, cut=""):
 def test_layers_of_a_state(state, cut):
     (finding,) = found(STATE.format(state=state, cut=cut))
     assert "of Stack from (2, 6, 5) to (6, 10" in finding.message
-    assert finding.fix.startswith(".transpose(0, 1).reshape(6, 10")
+    assert finding.fix.startswith("# .transpose(0, 1).reshape(6, 10")
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -62,7 +62,7 @@ def test_other_ways_to_join_layers(h):
 @pytest.mark.parametrize("cut", [".reshape(b * t, c, h * w)", ".view(b * t, c, h, w)", ".reshape(t * b, c, -1)"])
 def test_frames_of_clips(cut):
     (finding,) = found("with torch.no_grad():\n    seen = frames(torch.rand(2, 4, 6, 5, 5))", cut)
-    assert finding.fix.startswith("q.transpose(1, 2).reshape(12, 4, ")
+    assert "q.transpose(1, 2).reshape(12, 4, " in finding.fix
 
 
 def test_frames_of_clips_in_the_graph():
@@ -98,7 +98,7 @@ def test_as_many_frames_as_channels_tell_nothing():
 )
 def test_classes_of_a_convolution(loss):
     (finding,) = found(f"loss = {loss}\nloss.backward()")
-    assert finding.fix == ".transpose(1, 2).reshape(42, 3)"
+    assert finding.fix == "# .transpose(1, 2).reshape(42, 3) in place of the view"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ parameters are addresses and may only be compared between facts that were taken 
 from __future__ import annotations
 
 from torch_inspector.facts.calls import CheckpointFact, CountFact, EmptiedFact, GeneratorFact, LoaderFact
+from torch_inspector.facts.edges import kept_from_edge
 from torch_inspector.facts.errors import (
     ChangeFact,
     ErrorFact,
@@ -50,9 +51,11 @@ from torch_inspector.facts.modules import (
 from torch_inspector.facts.optimizers import ClearFact, OptimizerFact, StepFact, UnheldFact, WindowFact
 from torch_inspector.facts.place import Cell, LayerCounts, Place, Shape
 from torch_inspector.facts.reading import looped_over, only_reads_outputs
+from torch_inspector.facts.replaced import assigned, instead
 from torch_inspector.facts.run import Run
 from torch_inspector.facts.schedules import ClipFact, ScalerFact, ScheduleFact
 from torch_inspector.facts.snapshot import Snapshot
+from torch_inspector.facts.sole import Written, called, operand, sole
 from torch_inspector.facts.tensors import MemoryFact, MomentFact, PinFact, TensorFact, is_recut
 from torch_inspector.facts.text import (
     CallFact,
@@ -142,7 +145,14 @@ __all__ = [
     "UnlistedFact",
     "WindowFact",
     "WitnessFact",
+    "Written",
+    "assigned",
+    "called",
+    "instead",
     "is_recut",
+    "kept_from_edge",
     "looped_over",
     "only_reads_outputs",
+    "operand",
+    "sole",
 ]

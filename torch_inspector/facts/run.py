@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from torch_inspector.facts.errors import ErrorFact
 from torch_inspector.facts.graphs import BackwardFact, PatternFact
-from torch_inspector.facts.optimizers import StepFact
+from torch_inspector.facts.optimizers import OptimizerFact, StepFact
 from torch_inspector.facts.place import Cell, Place
 from torch_inspector.facts.snapshot import Snapshot
 from torch_inspector.facts.tensors import MomentFact
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # beyond the third for each call: a total of all losses grows with their number.
 _GREW_RATIO, _EXPLODED_RATIO, _EXPLODED_EACH = 10.0, 1e3, 20.0
 _FEW_LOSSES = 5
+# Half of the smallest number of float16: what is below becomes 0.
+_NOTHING = 2**-25
 
 
 def _growth(first: float | None, last: float | None, *, index: int, ended: bool) -> tuple[float, float] | None:
@@ -216,6 +218,12 @@ class Run:
     def graph_in_half(self, loss: LossFact) -> bool:
         """True if the graph of a loss computed in float16."""
         return any(backward.place == loss.place for backward in self.trace.halves)
+
+    def lost_eps(self, backward: BackwardFact) -> OptimizerFact | None:
+        """The optimizer of weights in float16, if what it adds to the divisor is nothing there."""
+        leaves = backward.witness.leaf_keys if backward.witness is not None else frozenset()
+        mine = (one for one in self.after.optimizers if one.parameter_keys & leaves)
+        return next((one for one in mine if one.path and one.eps is not None and 0 < one.eps <= _NOTHING), None)
 
     def first_nonfinite_loss(self) -> LossFact | None:
         """The first loss that was looked at and was not finite."""

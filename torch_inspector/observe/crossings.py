@@ -96,11 +96,21 @@ def _is_table(scope: Scope, node: ast.AST, statement: ast.stmt) -> bool:
             name = one.func.attr if isinstance(one.func, ast.Attribute) else dotted(one.func)
             by_method = isinstance(one.func, ast.Attribute) and dotted(one.func.value) not in ("torch", "F")
             given = [one.func.value] if by_method and isinstance(one.func, ast.Attribute) else one.args[:1]
-            axis = bool(one.keywords) or len(one.args) > (0 if by_method else 1)
+            others = one.args[0 if by_method else 1 :]
+            axis = bool(one.keywords) or (bool(others) and not _is_pair(scope, name, others, node, target))
             reads = (name in _BY_AXIS and axis) or name == "exp"
             if reads and any(_holds(part, node, target) for part in given):
                 return True
     return False
+
+
+def _is_pair(scope: Scope, name: str, others: list[ast.expr], node: ast.AST, target: str) -> bool:
+    """True for the smaller or larger of two tensors, number by number: `torch.min(r * a, r.clamp(low, high) * a)`."""
+    if name not in {"min", "max"} or len(others) != 1:
+        return False
+    if any(getattr(one, "attr", "") in ON_PURPOSE for one in syntax.walk(others[0])):
+        return False  # a table against its own transpose
+    return _holds(others[0], node, target) or tensor_or_shape(scope.names.value(others[0]))
 
 
 def _holds(expression: ast.expr, node: ast.AST, target: str) -> bool:

@@ -14,6 +14,7 @@ from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.recut import AXES, array_sizes_before, is_shuffled, sizes_before
+from torch_inspector.observe.same_numbers import shown_by
 from torch_inspector.observe.shapes import Sized, is_array, is_tensor, of_array
 from torch_inspector.observe.softmax import parents_of
 from torch_inspector.observe.statements import stores_in, target_of
@@ -63,6 +64,8 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
     after = _sizes(scope, sizes, shape) if shape is not None and -1 not in shape else None
     if shape is None:
         shape, after = _of_itself(scope, source, statement) or (None, None)
+    if shape is None or after is None:
+        yield from _of_image(scope, node, statement, source, sizes)
     least = 2 if _swaps(scope, source, sizes) else AXES if _plain(sizes) else _MANY
     chance = least == _MANY and shape is not None and after is not None and _may_be_split(shape, after)
     if shape is not None and after is not None and is_shuffled(shape, after, least) and not chance:
@@ -73,6 +76,23 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after))
     elif after is None and _swaps(scope, source, sizes):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
+
+
+def _of_image(
+    scope: Scope, node: ast.AST, statement: ast.stmt, source: ast.expr, sizes: list[ast.expr]
+) -> Iterator[ExpressionFact]:
+    """`torch.from_numpy(image).float().reshape(c, h, w)`, where `h, w, c` are the image's own sizes."""
+    image, of_torch = shown_by(source)
+    value = scope.names.value(image)
+    shape = _shape(value) if image is not source else None
+    axes = [axis for size in sizes if (axis := _axis(scope, image, size)) is not None] if shape is not None else []
+    if shape is None or sorted(axes) != list(range(len(shape))) or -1 in shape or len(sizes) != len(axes):
+        return
+    after = tuple(shape[axis] for axis in axes)
+    if is_shuffled(shape, after, 2):
+        method = "transpose" if is_array(value) and not of_torch else "permute"
+        detail = f"{method}({', '.join(map(str, axes))})"
+        yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after), detail=detail)
 
 
 def _is_mixed(before: Shape, after: Shape) -> bool:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run
+from torch_inspector.facts import ErrorFact, OperandFact, Run, assigned
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -154,9 +154,7 @@ def _fix(error: ErrorFact, home: str, odd: OperandFact | None) -> str:
     if odd.kind == "buffer":
         owner, _, name = odd.path.rpartition(".")
         return f"{owner}{call}  # its {name} too; or make {name} of {home} numbers"
-    if odd.path.endswith((")", "]")) or "." in odd.path:
-        return f"{odd.path}{call}"
-    return f"{odd.path} = {odd.path}{call}"
+    return assigned(odd.path, f"{{}}{call}")
 
 
 def _with_argument(expression: str, call: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, syntax
+from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, assigned, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -21,6 +21,8 @@ class _Refusal(NamedTuple):
     text: re.Pattern[str]
     said: str
     fix: str
+    """The target as it should be, where `{}` stands for it; or what is to be looked at, with its `{name}`."""
+    remark: str = ""
     whole: bool | None = None
     """True if the target is of whole numbers, False if not, None if that may be."""
     axes: int = 0
@@ -31,19 +33,20 @@ _REFUSALS = (
     _Refusal(
         re.compile(r"floating point type for target with class probabilities"),
         "has one number per class, which cross-entropy reads as probabilities, and these must be floating point",
-        "{name}.argmax(1)  # class numbers; or {name}.float()",
+        "{}.argmax(1)",
+        "class numbers; or .float()",
         whole=True,
         axes=2,
     ),
     _Refusal(
         re.compile(r"expected target dtype to be Long or Byte|expected scalar type Long but found"),
-        "has one number per sample, which must be the number of a class",
-        "{name}.long()",
+        "has one number per sample, which must be the number of a class, in int64",
+        "{}.long()",
     ),
     _Refusal(
         re.compile(r"0D or 1D target tensor expected|only batches of spatial targets supported"),
         "has an axis too many: the loss wants one class number per sample, without an axis of classes",
-        "{name}.squeeze(1)",
+        "{}.squeeze(1)",
         axes=2,
     ),
     _Refusal(
@@ -55,7 +58,7 @@ _REFUSALS = (
     _Refusal(
         re.compile(r"can't be cast to the desired output type Long|Found dtype Long but expected Float"),
         "is of whole numbers, where this loss calculates with floating point on both sides",
-        "{name}.float()",
+        "{}.float()",
         whole=True,
     ),
     _Refusal(
@@ -99,9 +102,7 @@ def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place
     low, high = extent
     name = _second_argument(run, place)
     target = name or "target"
-    scaled = (
-        f"({target} + 1) / 2" if (low, high) == (-1, 1) else f"{target} / 255" if (low, high) == (0, _WHITE) else ""
-    )
+    scaled = "({} + 1) / 2" if (low, high) == (-1, 1) else "{} / 255" if (low, high) == (0, _WHITE) else ""
     return Finding(
         message=(
             f"{f'`{root}`' if root else 'The loss'} compares with targets from {low:g} to {high:g}"
@@ -109,7 +110,7 @@ def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place
             "has no lowest value."
         ),
         subject=name or root,
-        fix=f"{scaled or f'({target} > 0).float()'}  # 0 to 1; for quantities take MSELoss",
+        fix=assigned(target, scaled or "({} > 0).float()", "0 to 1; for quantities take MSELoss"),
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -158,7 +159,7 @@ def _sized(
         if (*shape[:-1],) == target.shape:
             said = f"with scores {shape} the classes must be on axis 1, and not the last"
             move = ".transpose(1, 2)" if len(shape) == 3 else ".movedim(-1, 1)"  # noqa: PLR2004
-            fix = f"{other}{move}  # (batch, classes, …) for the loss"
+            fix = assigned(other, f"{{}}{move}", "(batch, classes, …) for the loss")
         else:
             said = f"for these scores it must be {wanted}"
             fix = f"{_shape_of(other)} must be (batch, classes, …), as the loss reads it"
@@ -195,12 +196,14 @@ def _as(target: OperandFact, wanted: Shape) -> str:
     """What brings a target to the shape of a prediction."""
     shape, name = target.shape or (), target.path
     if wanted == (*shape, 1):
-        return f"{name}.unsqueeze(-1)"
+        return assigned(name, "{}.unsqueeze(-1)")
     if shape == (*wanted, 1):
-        return f"{name}.squeeze(-1)"
+        return assigned(name, "{}.squeeze(-1)")
     if len(wanted) == len(shape) + 1 and wanted[: len(shape)] == shape:
-        return f"nn.functional.one_hot({name}.long(), {wanted[-1]}).float()  # or CrossEntropyLoss"
-    return f"{name}.view{wanted}" if prod(wanted) == prod(shape) else f"{name}.shape  # one target for each prediction"
+        made = f"torch.nn.functional.one_hot({{}}.long(), {wanted[-1]}).float()"
+        return assigned(name, made, "or CrossEntropyLoss")
+    same = prod(wanted) == prod(shape)
+    return assigned(name, f"{{}}.view{wanted}") if same else f"{name}.shape  # one target for each prediction"
 
 
 def _fits(operand: OperandFact, refusal: _Refusal) -> bool:
@@ -223,13 +226,20 @@ def _finding(error: ErrorFact, refusal: _Refusal, target: OperandFact) -> Findin
     if scores is not None:
         evidence.append(Evidence("scores", str(scores)))
     return Finding(
-        message=f"The loss refused `{target.path}` {target.shape} {target.dtype}: it {refusal.said.format(**words)}.",
+        message=f"The loss refused `{target.path}` {target.shape} {target.dtype}: {_said(refusal, target, words)}.",
         subject=target.path,
         fix=_fix(refusal, target, scores, words),
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(evidence),
     )
+
+
+def _said(refusal: _Refusal, target: OperandFact, words: dict[str, str]) -> str:
+    """What is wrong with the target; class numbers of another kind of number are class numbers all the same."""
+    if refusal.fix == "{}.long()" and target.dtype in _WHOLE:
+        return "class numbers must be int64"
+    return f"it {refusal.said.format(**words)}"
 
 
 def _scores(error: ErrorFact, target: OperandFact) -> Shape | None:
@@ -242,5 +252,7 @@ def _fix(refusal: _Refusal, target: OperandFact, scores: Shape | None, words: di
     one_hot = target.shape is not None and target.shape == scores
     column = target.shape is not None and len(target.shape) > 1 and target.shape[1] == 1
     if refusal.axes and (one_hot or (target.dtype in _WHOLE and not column)) and "squeeze" in refusal.fix:
-        return f"{target.path}.argmax(1)"
+        return assigned(target.path, "{}.argmax(1)")
+    if "{}" in refusal.fix:
+        return assigned(target.path, refusal.fix, refusal.remark)
     return refusal.fix.format(**words)

@@ -4,28 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import PatternFact, Place, Run
+from torch_inspector.facts import PatternFact, Place, Run, called, instead, sole
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _BINARY = "binary_cross_entropy_with_logits"
-_STAYS = "in place of the loss with logits: {} stays, for more is computed of its probabilities"
+_STAYS = "{} stays, for more is computed of its probabilities"
 _LAYERS = {"SigmoidBackward0": "Sigmoid", "SoftmaxBackward0": "Softmax"}
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds losses of raw scores whose input has been through a sigmoid already."""
-    for pattern, root, place in run.losses_with("sigmoid-before-logits"):
-        if len(pattern.nodes) > 1:
+    found = [one for one in run.losses_with("sigmoid-before-logits") if len(one[0].nodes) > 1]
+    layered = next((one for one in found if _layer(run, one[0])), None)
+    same = [one for one in found if layered is not None and one[0].nodes[:2] == layered[0].nodes[:2]]
+    for pattern, root, place in found:
+        others = [one for one in same if one[2] != place]
+        if layered is None or place == layered[2]:
+            yield _finding(run, pattern, root, place, _also(others) if layered is not None else "")
+        elif (pattern, root, place) not in same:
             yield _finding(run, pattern, root, place)
 
 
-def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
+def _also(others: list[tuple[PatternFact, str, Place]]) -> str:
+    """Other losses of what the same layer gives."""
+    names = [f"`{root}`" if root else f"the loss in line {place.line}" for _, root, place in others]
+    return f" So {'do' if len(names) > 1 else 'does'} {' and '.join(names)}." if names else ""
+
+
+def _layer(run: Run, pattern: PatternFact) -> str:
+    """The one layer that made the input, if nothing else could have."""
+    layers = run.squashing_layers(_LAYERS.get(pattern.nodes[1], "")) if pattern.rivals == 1 else ()
+    return layers[0] if len(layers) == 1 else ""
+
+
+def _finding(run: Run, pattern: PatternFact, root: str, place: Place, also: str = "") -> Finding:
     loss, kind = pattern.nodes[:2]
-    layers = run.squashing_layers(_LAYERS.get(kind, "")) if pattern.rivals == 1 else ()
-    layer = layers[0] if len(layers) == 1 else ""
+    layer = _layer(run, pattern)
     name = layer or run.operand_of(pattern)
     squashed = _LAYERS.get(kind, "").lower()
     inside = None if name else handed_on(run, squashed, loss)
@@ -38,12 +55,10 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
         message=(
             f"{f'`{root}`' if root else 'The loss'} applies sigmoid twice: `{loss}` does so itself, "
             f"and its input{given} has been through {squashed} already, "
-            "so no prediction can come out as sure."
+            f"so no prediction can come out as sure.{also}"
         ),
         subject=name or root,
-        fix=_fix(layer, squashed)
-        if not _stays(pattern)
-        else f"nn.BCELoss()  # {_STAYS.format(layer or 'the sigmoid')}",
+        fix=_fix(layer, squashed) if not _stays(pattern) else _other_loss(run, _STAYS.format(layer or "the sigmoid")),
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
@@ -53,6 +68,15 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
 def _stays(pattern: PatternFact) -> bool:
     """True if something else, as a dice loss, is made of the probabilities, which another fix would take from it."""
     return len(pattern.nodes) > 2 and pattern.nodes[:2] == (_BINARY, "SigmoidBackward0")  # noqa: PLR2004
+
+
+def _other_loss(run: Run, remark: str) -> str:
+    """The same call of the loss for probabilities; one that weighs positives has no such form."""
+    written = sole(run, lambda node: called(node) in (_BINARY, "BCEWithLogitsLoss"))
+    if written is None or f"{_BINARY}(" not in written.text or "pos_weight" in written.text:
+        return f"nn.BCELoss()  # in place of the loss with logits: {remark}"
+    new = written.text.replace(f"{_BINARY}(", "binary_cross_entropy(")
+    return instead(run, written.place, written.text, new, remark)
 
 
 def _fix(layer: str, squashed: str) -> str:

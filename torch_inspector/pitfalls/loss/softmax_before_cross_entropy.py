@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, PatternFact, Place, Run
+from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Written, called, sole
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -43,7 +44,9 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     layers = _softmax_layers(run) if pattern.rivals == 1 else ()
     layers = layers if len(layers) == 1 else ()
     inside = None if layers else handed_on(run, "softmax", "cross_entropy")
-    where = f" (`{layers[0]}`)" if layers else ""
+    written = None if layers or backward.root else _only_loss(run)
+    place = written.place if written is not None else backward.made_at
+    where = f" (`{layers[0]}`)" if layers else f" (in `{written.text}`)" if written is not None else ""
     where = f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else where
     classes = pattern.shapes[0][0] if pattern.shapes and pattern.shapes[0] else 0
     loss = f"`{backward.root}`" if backward.root else "the loss"
@@ -60,12 +63,24 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
             f"{loss} applies softmax twice: its input has been through a softmax already{where}, "
             "so gradients are small and the loss cannot get near zero."
         ),
-        subject=layers[0] if layers else backward.root,
+        subject=layers[0] if layers else backward.root or _first_of(written),
         fix=_fix(layers),
-        line=backward.made_at.line,
-        cell=backward.made_at.cell,
+        line=place.line,
+        cell=place.cell,
         evidence=tuple(evidence),
     )
+
+
+def _only_loss(run: Run) -> Written | None:
+    """The only cross-entropy in the texts, where a function computes it."""
+    written = sole(run, lambda node: called(node) in ("cross_entropy", "CrossEntropyLoss"))
+    return written if written is not None and written.inside and "cross_entropy(" in written.text else None
+
+
+def _first_of(written: Written | None) -> str:
+    """The variable that the loss is given: `y_hat` of `F.cross_entropy(y_hat, soft)`."""
+    given = re.search(r"cross_entropy\((\w+)\b(?=[,)])", written.text) if written is not None else None
+    return given[1] if given is not None else ""
 
 
 def _softmax_layers(run: Run) -> tuple[str, ...]:

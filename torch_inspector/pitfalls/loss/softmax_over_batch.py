@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape
+from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape, Written, called, instead, sole
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _LAYERS = {"SoftmaxBackward0": "Softmax", "LogSoftmaxBackward0": "LogSoftmax"}
+_CALLS = {
+    "SoftmaxBackward0": ("softmax", "Softmax"),
+    "LogSoftmaxBackward0": ("log_softmax", "LogSoftmax"),
+}
 _SAID = {"SoftmaxBackward0": "Softmax", "LogSoftmaxBackward0": "Log-softmax"}
 _ATTENDS = ", so the weights of one sample depend on all others, and its own do not"
 _ALONE = {
@@ -76,6 +81,8 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     wanted = (1 if shape[-1] == 1 or len(shape) == 2 else -1) if attends else class_axis  # noqa: PLR2004
     classes = f"{shape[class_axis]} classes along dim {class_axis}"
     reads = f"; {_READS.get(reader, f'`{reader}` then reads')} {classes}, whose probabilities do not"
+    written = None if layer else _written(run, kind, axis, len(shape))
+    at = written.place if written is not None and written.inside else place
     where = " from ".join(names) or ("an attention" if attends else "the input of the loss")
     return Finding(
         message=(
@@ -83,9 +90,13 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
             f"{_ATTENDS if attends else reads} sum to 1."
         ),
         subject=layer or name or root,
-        fix=_fix(layer, _LAYERS.get(kind, "Softmax"), wanted, attends=attends),
-        line=place.line,
-        cell=place.cell,
+        fix=(
+            _fix_of(run, written, wanted, attends=attends)
+            if written is not None
+            else _fix(layer, _LAYERS.get(kind, "Softmax"), wanted, attends=attends)
+        ),
+        line=at.line,
+        cell=at.cell,
         evidence=(
             Evidence("shape", str(shape)),
             Evidence("axis of the softmax", axis),
@@ -98,14 +109,49 @@ def _what(shape: Shape, axis: int, class_axis: int) -> str:
     return f"{shape[axis]} long" if class_axis > 1 or axis > 0 else f"the {shape[0]} samples"
 
 
+def _written(run: Run, kind: str, axis: int, rank: int) -> Written | None:
+    """The softmax along that axis, if the texts have one only; layers count too."""
+    names = _CALLS.get(kind, ())
+    return sole(run, lambda node: called(node) in names and _axis_of(node) in (axis, axis - rank))
+
+
+def _axis_of(node: ast.AST) -> int | None:
+    """The axis that a softmax is told as a number."""
+    try:
+        return next((ast.literal_eval(one) for one in _given(node)), None)
+    except (ValueError, TypeError):
+        return None
+
+
+def _given(node: ast.AST) -> list[ast.expr]:
+    """The expression that says the axis: `dim=`, or the last of what is given."""
+    if not isinstance(node, ast.Call):
+        return []
+    return [one.value for one in node.keywords if one.arg == "dim"] or node.args[-1:]
+
+
 def _fix(layer: str, kind: str, axis: int = 1, *, attends: bool = False) -> str:
     if layer:
         return f"{layer}.dim = {axis}  # or where it is made: nn.{kind}(dim={axis})"
-    if attends:
-        weighs = (
-            "keys, so that the weights of each query"
-            if axis < 0
-            else "steps or experts, so that the weights of each sample"
-        )
-        return f"# softmax(…, dim={axis}): along the {weighs} sum to 1"
-    return f"# softmax(…, dim={axis}): along the classes, so that each sample's probabilities sum to 1"
+    call = "log_softmax" if kind == "LogSoftmax" else "softmax"
+    return f"# {call}(…, dim={axis}): {_along(axis, attends=attends)}"
+
+
+def _along(axis: int, *, attends: bool) -> str:
+    if not attends:
+        return "along the classes, so that each sample's probabilities sum to 1"
+    if axis < 0:
+        return "along the keys, so that the weights of each query sum to 1"
+    return "along the steps or experts, so that the weights of each sample sum to 1"
+
+
+def _fix_of(run: Run, written: Written, axis: int, *, attends: bool) -> str:
+    """The very call of the text along another axis."""
+    new = _turned(written.text, axis)
+    return instead(run, written.place, written.text, new, _along(axis, attends=attends))
+
+
+def _turned(text: str, axis: int) -> str:
+    """The same call along another axis."""
+    head, _, tail = text.rpartition(ast.unparse(_given(ast.parse(text, mode="eval").body)[0]))
+    return f"{head}{axis}{tail}"

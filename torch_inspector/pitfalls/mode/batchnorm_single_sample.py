@@ -11,6 +11,9 @@ from torch_inspector.pitfall import pitfall
 
 _REFUSED = re.compile(r"Expected more than 1 value per channel when training, got input size \D*([\d, ]*\d)")
 
+# What a cell calls that trains, or would if it came so far.
+_TRAINS = re.compile(r"\.(backward|step|zero_grad|fit)\(")
+
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
@@ -35,7 +38,7 @@ def _finding(run: Run, error: ErrorFact, shape: str) -> Finding:
     return Finding(
         message=f"{who} got a batch with one value per channel in train mode: {where} received {shape}.",
         subject=name,
-        fix=_fix(run, name),
+        fix=_fix(run, error, name),
         line=error.place.line,
         cell=error.place.cell,
         evidence=(
@@ -49,11 +52,14 @@ def _finding(run: Run, error: ErrorFact, shape: str) -> Finding:
     )
 
 
-def _fix(run: Run, name: str) -> str:
+def _fix(run: Run, error: ErrorFact, name: str) -> str:
     """For training, batches without a rest of one; for a single question, eval mode."""
-    trains = run.trace.steps or run.trace.backwards
-    if run.trace.loaders and trains:
+    texts = {run.cell.code, run.source_of(error.place.cell)}
+    if not run.trace.steps and not run.trace.backwards and not any(_TRAINS.search(text) for text in texts):
+        return f"{name or 'model'}.eval()  # before asking about one sample"
+    sizes = [loader.batch_size for loader in run.trace.loaders]
+    if sizes and sizes[-1] != 1:
         return "DataLoader(..., drop_last=True)  # the last batch had one sample"
-    if trains:
+    if run.trace.steps:
         return "leave the last batch of one sample out, or choose another batch size"
-    return f"{name or 'model'}.eval()  # before asking about one sample"
+    return "train on batches of two samples or more; or take nn.GroupNorm there, which does not look at the batch"

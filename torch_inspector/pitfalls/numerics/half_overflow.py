@@ -15,6 +15,8 @@ _MEANT = re.compile(r"\binf\b|\binfty?\b|\bInf\b|isinf|masked_fill")
 _GAPS = re.compile(r"\bnan\b|isnan|isfinite|nan_to_num|nanm", re.IGNORECASE)
 # A number that float16 does not hold, as in a mask of -1e9: minus infinity alone is often meant, NaN after it is not.
 _BEYOND = re.compile(r"\b\d+(\.\d*)?e\+?([5-9]|\d\d)\b", re.IGNORECASE)
+# Products of matrices, as the scores of an attention.
+_PRODUCT = re.compile(r"@|\b(matmul|bmm|mm|einsum|baddbmm)\(")
 # What torch says of a single number that is beyond it; of tensors it makes infinities.
 _REFUSED = re.compile(r"cannot be converted to type (at|c10)::Half without overflow")
 
@@ -107,9 +109,9 @@ def _of_variable(run: Run, line: int, one: ExtremeFact) -> Finding:
     then = f", and `{spread[0].path}` {spread[0].nan_count} nan" if spread else ""
     infinite = one.inf_count + one.negative_inf_count
     return Finding(
-        message=f"`{one.path}` has {infinite} infinite values{then}: float16 holds nothing beyond 65,504.",
+        message=f"`{one.path}` {_amount(infinite, one.count)}{then}: float16 holds nothing beyond 65,504.",
         subject=one.path,
-        fix="compute this line in float32 or bfloat16, or divide before multiplying: (q / d**0.5) @ k",
+        fix=_fix(run, line),
         line=line,
         cell=run.cell.number,
         evidence=(
@@ -119,6 +121,18 @@ def _of_variable(run: Run, line: int, one: ExtremeFact) -> Finding:
             Evidence("largest number of float16", _LARGEST),
         ),
     )
+
+
+def _amount(infinite: int, count: int) -> str:
+    if count == 1:
+        return "is infinite"
+    return f"has {infinite} infinite value{'s' if infinite > 1 else ''}"
+
+
+def _fix(run: Run, line: int) -> str:
+    if _PRODUCT.search("".join(run.cell.source.splitlines()[line - 1 : line])):
+        return "compute this line in float32 or bfloat16, or divide before multiplying: (q / d**0.5) @ k"
+    return "compute this line in float32, with .float() on the tensors that go into it, or in bfloat16"
 
 
 def _of_loss(run: Run, loss: LossFact) -> Finding:

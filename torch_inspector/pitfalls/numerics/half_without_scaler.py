@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, OptimizerFact, Run
+from torch_inspector.facts import BackwardFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # One step may be a try; twice from one line is training.
 _STEPS = 2
-# Half of the smallest number of float16: what is below becomes 0.
-_NOTHING = 2**-25
 
 
 @pitfall(severity="warning")
@@ -44,7 +42,7 @@ def _finding(run: Run, backward: BackwardFact) -> Finding:
     owner = _owner(run, backward)
     halves = graph.float16_leaf_count if graph is not None else 0
     what = f"the weights of {owner} are float16" if halves else f"{owner} computes in float16"
-    optimizer = _lost_eps(run, backward) if halves else None
+    optimizer = run.lost_eps(backward) if halves else None
     lost = f" `eps={optimizer.eps:g}` of `{optimizer.path}` is 0 there, and 0 / 0 is nan." if optimizer else ""
     return Finding(
         message=(
@@ -62,13 +60,6 @@ def _finding(run: Run, backward: BackwardFact) -> Finding:
             Evidence("calls of a loss scaler", 0, "count"),
         ),
     )
-
-
-def _lost_eps(run: Run, backward: BackwardFact) -> OptimizerFact | None:
-    """The optimizer of these weights, if what it adds to the divisor is nothing in their float16."""
-    leaves = backward.witness.leaf_keys if backward.witness is not None else frozenset()
-    mine = (one for one in run.after.optimizers if one.parameter_keys & leaves)
-    return next((one for one in mine if one.path and one.eps is not None and 0 < one.eps <= _NOTHING), None)
 
 
 def _owner(run: Run, backward: BackwardFact) -> str:

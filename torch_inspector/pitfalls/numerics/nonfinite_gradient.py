@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import LossFact, OperationFact, Run
+from torch_inspector.facts import LossFact, OperationFact, Place, Run, kept_from_edge
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -41,15 +41,16 @@ def _finding(run: Run, loss: LossFact) -> Finding:
     shown = ", ".join(f"`{path}.grad`" for path in paths[:_NAMES_SHOWN] if path) or "gradients"
     steep, edge = _steep_lines(run, loss), _edge(run, loss)
     line, text = steep[0] if len(steep) == 1 else (loss.place.line, "")
+    place, fix = kept_from_edge(run, edge) or (Place(loss.place.cell, line), "")
     return Finding(
         message=(
             f"`{name}` was {loss.value:.3g}, but `backward()` left nan or inf in {shown}"
             f"{f': {edge.text()}, where it has no finite slope' if edge is not None else _at_limit(text)}."
         ),
         subject=name,
-        fix=_FIXES.get(edge.name if edge is not None else "", _FIX),
-        line=line,
-        cell=loss.place.cell,
+        fix=fix or _general_fix(edge),
+        line=place.line,
+        cell=place.cell,
         evidence=(
             *((Evidence("operation", edge.name),) if edge is not None else ()),
             Evidence("parameters with such gradients", len(loss.spoiled_gradients), "count"),
@@ -59,6 +60,12 @@ def _finding(run: Run, loss: LossFact) -> Finding:
             *((Evidence("backward at line", loss.place.line),) if loss.place.line is not None else ()),
         ),
     )
+
+
+def _general_fix(edge: OperationFact | None) -> str:
+    if edge is not None and edge.name == "sqrt" and edge.cause.startswith("negative"):
+        return "keep the operand above zero before the operation: x.clamp_min(1e-12).sqrt()"
+    return _FIXES.get(edge.name if edge is not None else "", _FIX)
 
 
 def _at_limit(text: str) -> str:

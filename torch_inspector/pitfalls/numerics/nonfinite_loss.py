@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import NO_TARGET, ExtremeFact, LossFact, OperationFact, Place, Run, SeriesFact
+from torch_inspector.facts import (
+    NO_TARGET,
+    ExtremeFact,
+    LossFact,
+    OperationFact,
+    Place,
+    Run,
+    SeriesFact,
+    kept_from_edge,
+)
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -21,8 +30,15 @@ def check(run: Run) -> Iterator[Finding]:
     late = loss is None or bool(loss.spoiled_weights)
     if listed is not None and late:
         yield _of_series(run, listed)
-    elif loss is not None:
+    elif loss is not None and not _is_of_lost_eps(run, loss):
         yield _of_loss(run, loss)
+
+
+def _is_of_lost_eps(run: Run, loss: LossFact) -> bool:
+    """True where weights in float16 were divided by 0 in a step, which training without a loss scaler tells."""
+    graphs = ((one, one.witness) for one in run.trace.halves if one.place == loss.place)
+    unscaled = [one for one, graph in graphs if graph is not None and graph.float16_leaf_count and not graph.enlarged]
+    return bool(loss.spoiled_weights) and loss.index > 1 and any(run.lost_eps(one) is not None for one in unscaled)
 
 
 def _of_loss(run: Run, loss: LossFact) -> Finding:
@@ -31,13 +47,15 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
     place = backward.made_at if backward is not None else loss.place
     origin = _origin(name, loss)
     alone = _is_alone(run, loss, origin)
+    told = loss.operation if origin is None or origin.computed else None
+    place, fix = kept_from_edge(run, None if loss.spoiled_weights else told) or (place, "")
     return Finding(
         message=(
             f"`{name}` was {loss.value} at call {loss.index} of `backward()`{_because(run, loss, origin)}"
             f"{_SPREAD if alone else ''}."
         ),
         subject=name,
-        fix=_SPREAD_FIX if alone else _fix(origin, name, loss.operation),
+        fix=_spread_fix(origin) if alone else _named_fix(fix, told) or _fix(origin, name, loss.operation),
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -79,7 +97,6 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
 
 _UNBIASED = re.compile(r"unbiased *= *False|correction *= *0")
 _SPREAD = "; one value has no spread, so its `std` is nan"
-_SPREAD_FIX = "x.std(correction=0) + 1e-8, which is a number for one value too; or skip what has one value only"
 _FIXES = {
     "log": "x.clamp_min(1e-12).log(), or F.log_softmax and F.logsigmoid of the scores themselves",
     "log2": "x.clamp_min(1e-12).log2()",
@@ -93,12 +110,24 @@ _FIXES = {
     "acos": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).acos()",
     "asin": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).asin()",
     "atanh": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).atanh()",
-    "sqrt": "keep the operand above zero: (x + 1e-12).sqrt()",
+    "sqrt": "keep the operand above zero: x.clamp_min(1e-12).sqrt()",
     "exp": "limit the exponent: x.clamp_max(50).exp(), or stay with logarithms: torch.logsumexp",
     "softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
     "log_softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
 }
 """What usually helps, by operation."""
+
+
+def _named_fix(fix: str, operation: OperationFact | None) -> str:
+    if fix and operation is not None and operation.name == "log":
+        return f"{fix}{'; ' if '  # ' in fix else '  # '}or F.log_softmax, F.logsigmoid of the scores themselves"
+    return fix
+
+
+def _spread_fix(origin: ExtremeFact | None) -> str:
+    name = origin.path if origin is not None else "x"
+    made = f"{name}.std(correction=0) + 1e-8"
+    return f"{made}  # in place of {name}.std(): a number for one value too; or skip what has one value only"
 
 
 def _fix(origin: ExtremeFact | None, name: str, operation: OperationFact | None) -> str:

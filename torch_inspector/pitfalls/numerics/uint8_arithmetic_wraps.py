@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.facts import ExpressionFact, Run, assigned
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # Ciphers and check sums go round at 256 on purpose, and say so.
 _MODULAR = re.compile(r"%\s*256|\bmod(ulo)?\.?\s*256|\bbytes\(|\bbytearray\(", re.IGNORECASE)
+_SLICED = re.compile(r"(\w+)\[[^\[\]]*[:,][^\[\]]*\]")
 _RANGES = {"uint8": "0 to 255", "int8": "-128 to 127", "int16": "-32768 to 32767"}
 
 
@@ -37,7 +38,7 @@ def _finding(fact: ExpressionFact) -> Finding:
             f"{fact.share:.0%} of the results do not fit and come out as other numbers."
         ),
         subject=fact.target or first,
-        fix=f"{_atom(first)}.float()  # or .int(), before the arithmetic",
+        fix=assigned(_whole(first), "{}.float()", "or .int(), before the arithmetic"),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(
@@ -48,5 +49,7 @@ def _finding(fact: ExpressionFact) -> Finding:
     )
 
 
-def _atom(text: str) -> str:
-    return f"({text})" if " " in text and not text.endswith(")") else text
+def _whole(text: str) -> str:
+    """The tensor that a slice is cut from: `frames` of `frames[:, 0]`, which no dictionary or list would take."""
+    sliced = _SLICED.fullmatch(text)
+    return sliced[1] if sliced else text

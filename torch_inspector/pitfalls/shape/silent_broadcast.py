@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.facts import ExpressionFact, Run, instead
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -17,7 +17,7 @@ def check(run: Run) -> Iterator[Finding]:
     for fact in facts:
         told = fact.place.line in losses or _is_told(run, fact)
         if len(fact.shapes) > 2 and len(fact.names) > 1 and not told:  # noqa: PLR2004
-            yield _finding(fact)
+            yield _finding(run, fact)
 
 
 def _is_told(run: Run, fact: ExpressionFact) -> bool:
@@ -26,7 +26,7 @@ def _is_told(run: Run, fact: ExpressionFact) -> bool:
     return any(p.name == "stretched-operands" and set(p.shapes) <= set(fact.shapes) for p in patterns)
 
 
-def _finding(fact: ExpressionFact) -> Finding:
+def _finding(run: Run, fact: ExpressionFact) -> Finding:
     first, second, result = fact.shapes[:3]
     one, two = fact.names[:2]
     column = one if len(first) > 1 else two
@@ -39,7 +39,7 @@ def _finding(fact: ExpressionFact) -> Finding:
             f"so each of the {n} values meets all {n} others instead of its own."
         ),
         subject=fact.target or column,
-        fix=f"{_atom(column)}.squeeze(1)  # or {_atom(row)}.unsqueeze(1): both sides need the same shape",
+        fix=_fix(run, fact, column, row),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(
@@ -48,6 +48,13 @@ def _finding(fact: ExpressionFact) -> Finding:
             Evidence("stretched to", str(result)),
         ),
     )
+
+
+def _fix(run: Run, fact: ExpressionFact, column: str, row: str) -> str:
+    remark = f"or {_atom(row)}.unsqueeze(1): both sides need the same shape"
+    if fact.text.count(column) != 1:
+        return f"{_atom(column)}.squeeze(1)  # in place of {column}; {remark}"
+    return instead(run, fact.place, fact.text, fact.text.replace(column, f"{_atom(column)}.squeeze(1)"), remark)
 
 
 def _atom(text: str) -> str:

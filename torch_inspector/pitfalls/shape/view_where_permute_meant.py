@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Cell, ExpressionFact, ForwardFact, PatternFact, Place, Run, Shape, is_recut
+from torch_inspector.facts import (
+    Cell,
+    ExpressionFact,
+    ForwardFact,
+    PatternFact,
+    Place,
+    Run,
+    Shape,
+    instead,
+    is_recut,
+)
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -20,7 +30,7 @@ _COMPUTED = re.compile(r"\.(view|reshape)\(\s*(-1\s*,|[^(),]*[*/+-][^(),]*,|[^()
 def check(run: Run) -> Iterator[Finding]:
     """Finds tensors that were re-cut to their own sizes in another order, the last cut into heads or not."""
     facts = run.expressions("shuffled")
-    yield from map(_finding, facts)
+    yield from (_finding(run, *alike) for alike in _grouped(facts))
     behind = [] if facts else _in_graphs(run)
     for pattern, root, place in behind:
         yield _in_graph(run, pattern, root, place)
@@ -46,7 +56,25 @@ def _may_be_recut(run: Run, pattern: PatternFact) -> bool:
     return any(_COMPUTED.search(cell.source) for cell in cells)
 
 
-def _finding(fact: ExpressionFact) -> Finding:
+def _grouped(facts: tuple[ExpressionFact, ...]) -> list[list[ExpressionFact]]:
+    """The same cut of several tensors in lines one after the other, as of queries, keys and values, in one list."""
+    groups: list[list[ExpressionFact]] = []
+    for fact in facts:
+        last = groups[-1][-1] if groups else None
+        if last is not None and _cut(last) == _cut(fact) and (fact.place.line or 0) == (last.place.line or 0) + 1:
+            groups[-1].append(fact)
+        else:
+            groups.append([fact])
+    return groups
+
+
+def _cut(fact: ExpressionFact) -> tuple[object, ...]:
+    name = fact.names[0] if fact.names else ""
+    text = fact.text.removeprefix(name)
+    return (fact.place.cell, fact.place.function, text, fact.shapes, fact.detail, fact.sure)
+
+
+def _finding(run: Run, fact: ExpressionFact, *alike: ExpressionFact) -> Finding:
     name = fact.names[0] if fact.names else ""
     known = len(fact.shapes) > 1
     sizes = f"{fact.shapes[0]} to {fact.shapes[1]}" if known else "its own sizes to another order"
@@ -55,9 +83,10 @@ def _finding(fact: ExpressionFact) -> Finding:
         message=(
             f"`{fact.text}` takes `{name}` from {sizes} without moving a number, so rows and channels are mixed"
             f"{f' in `{fact.target}`' if fact.target else ''}; swapping axes takes `permute` or `transpose`."
+            f"{_also(alike)}"
         ),
         subject=fact.target or name,
-        fix=_fix(fact, name),
+        fix="\n".join(_fix(run, one, (*one.names, "")[0]) for one in (fact, *alike)),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=tuple(Evidence(label, str(shape)) for label, shape in sides),
@@ -65,11 +94,17 @@ def _finding(fact: ExpressionFact) -> Finding:
     )
 
 
-def _fix(fact: ExpressionFact, name: str) -> str:
+def _also(alike: tuple[ExpressionFact, ...]) -> str:
+    names = " and ".join(f"`{one.names[0]}`" for one in alike if one.names)
+    return f" So {'are' if len(alike) > 1 else 'is'} {names}." if names else ""
+
+
+def _fix(run: Run, fact: ExpressionFact, name: str) -> str:
+    name = f"({name})" if " " in name and not name.endswith(")") else name
     if fact.detail:
-        return f"{name}.{fact.detail}"
+        return instead(run, fact.place, fact.text, f"{name}.{fact.detail}")
     if len(fact.shapes) > 1 and len(fact.shapes[0]) != len(fact.shapes[1]):
-        return name + _instead(*fact.shapes[:2])
+        return instead(run, fact.place, fact.text, name + _instead(*fact.shapes[:2]))
     return f"{name}.permute(…)  # the axes in the order that is wanted"
 
 
@@ -132,7 +167,7 @@ def _is_stacked_by_hand(run: Run, before: Shape, after: Shape) -> bool:
 def _fix_in_graph(before: Shape, after: Shape) -> str:
     state = len(before) == _STATES and after[:2] == (before[1], before[0] * before[2])
     if len(after) != len(before) or state:
-        return _instead(before, after)
+        return f"# {_instead(before, after)} in place of the view"
     return "# .transpose(0, 1) or .permute(…) in place of .view(…)"
 
 

@@ -1,0 +1,53 @@
+"""A value that a fix puts in the place of another, as a statement that can be pasted."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from torch_inspector.facts import syntax
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.place import Place
+    from torch_inspector.facts.run import Run
+
+_CLOSED = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
+
+
+def assigned(name: str, made: str, remark: str = "") -> str:
+    """`y = y.long()`; of what is no variable or entry of a dictionary: `y[0].long()  # in place of y[0]`.
+
+    Args:
+        name: What the user types to get the value.
+        made: The new value; `{}` stands for the old one.
+        remark: A comment behind it.
+    """
+    tree = _expression(name)
+    new = made.format(name if isinstance(tree, _CLOSED) else f"({name})")
+    if isinstance(tree, ast.Name) or _is_entry(tree):
+        return f"{name} = {new}{f'  # {remark}' if remark else ''}"
+    return f"{new}  # in place of {name}{f'; {remark}' if remark else ''}"
+
+
+def instead(run: Run, place: Place, text: str, new: str, remark: str = "") -> str:
+    """The assignment of a line whose whole value is an expression, with a new value; else where that one goes."""
+    tree = syntax.parse(run.source_of(place.cell))
+    stored = (node for node in syntax.walk(tree) if isinstance(node, ast.Assign)) if tree is not None else ()
+    for node in stored:
+        own = node.lineno == place.line and len(node.targets) == 1
+        if own and isinstance(node.targets[0], (ast.Name, ast.Attribute)) and ast.unparse(node.value) == text:
+            return f"{ast.unparse(node.targets[0])} = {new}{f'  # {remark}' if remark else ''}"
+    return f"{new}  # in place of {text}{f': {remark}' if remark else ''}"
+
+
+def _expression(name: str) -> ast.expr | None:
+    try:
+        return ast.parse(name, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _is_entry(tree: ast.expr | None) -> bool:
+    """True for `batch['y']`: an index into a tensor would write into it, and a tuple takes none."""
+    key = tree.slice if isinstance(tree, ast.Subscript) else None
+    return isinstance(key, ast.Constant) and type(key.value) is str
