@@ -40,13 +40,11 @@ def _reads_gradients(run: Run) -> bool:
 def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     place = step.cleared_at or step.place
-    which = (
-        f"step {step.index}" if len(steps) == 1 else f"{len(steps)} of the steps looked at, from step {step.index} on,"
-    )
+    which = f"step {step.index}" if len(steps) == 1 else f"at least {len(steps)} steps, from step {step.index} on,"
     return Finding(
         message=(
             f"the gradients of `{name}` were cleared after backward() and before `{name}.step()`: "
-            f"{which} found nothing to follow in {step.parameter_count} parameters."
+            f"{which} found nothing to follow in {step.parameter_count} parameter{'s' * (step.parameter_count != 1)}."
         ),
         subject=name,
         fix=f"{name}.step()\n{name}.zero_grad()  # after the step, or before backward()",
