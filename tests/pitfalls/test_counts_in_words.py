@@ -44,3 +44,23 @@ def test_two_modules_are_two():
     both = "pair = Mixture(), Mixture()\nfor one in pair:\n    fit(one)"
     findings = findings_in(SETUP, MIXTURE, both, slug="modules-in-plain-list")
     assert any("2 modules of class Mixture" in one.message for one in findings)
+
+
+LOOPED = """other = torch.optim.SGD([scale], lr=1e-4)
+opts = [opt, other]
+for _ in range(4):
+    (net(x) * scale).square().mean().backward()
+    for one in opts:
+        one.zero_grad()
+    for one in opts:
+        one.step()"""
+APART = (
+    LOOPED.split("    for one", maxsplit=1)[0]
+    + "    opt.zero_grad()\n    opt.step()\n    other.zero_grad()\n    other.step()"
+)
+
+
+@pytest.mark.parametrize(("loop", "count"), [(LOOPED, 1), (APART, 2)])
+def test_a_loop_over_optimizers_is_one_mistake(loop, count):
+    scale = "scale = torch.ones(1, requires_grad=True)\n"
+    assert len(findings_in(SETUP, scale + loop, slug="zero-grad-misplaced")) == count

@@ -20,13 +20,17 @@ _READS = re.compile(
 @pitfall(severity="error", early=True)
 def check(run: Run) -> Iterator[Finding]:
     """Finds steps whose gradients were cleared before anything used them."""
+    said = set[tuple[Place | None, Place]]()
     for key, steps in run.steps_by_optimizer().items():
         lost = [step for step in steps if step.cleared_at is not None or step.discarded_count]
         empty = [step for step in lost if step.cleared_at is not None and not step.has_closure]
         thrown = [s for s in lost if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
         if not lost or run.trace.steps_come_first(key):
             continue  # `step-before-backward` says it
+        if empty and (empty[0].cleared_at, empty[0].place) in said:
+            continue  # a loop over optimizers: the first speaks for all
         if empty:
+            said.add((empty[0].cleared_at, empty[0].place))
             yield _cleared_before_step(run, key, empty)
         elif sum(step.discarded_count for step in thrown) >= _OFTEN and not _reads_gradients(run):
             yield _micro_batches(run, key, thrown)
