@@ -54,10 +54,8 @@ for _ in range(4):
         one.zero_grad()
     for one in opts:
         one.step()"""
-APART = (
-    LOOPED.split("    for one", maxsplit=1)[0]
-    + "    opt.zero_grad()\n    opt.step()\n    other.zero_grad()\n    other.step()"
-)
+LOOP_HEAD = LOOPED.split("    for one", maxsplit=1)[0]
+APART = LOOP_HEAD + "    opt.zero_grad()\n    opt.step()\n    other.zero_grad()\n    other.step()"
 
 
 @pytest.mark.parametrize(("loop", "count"), [(LOOPED, 1), (APART, 2)])
