@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cells import findings_in
 from tests.fakes import a_run, an_error, an_operand
 from torch_inspector.pitfalls.device.device_mismatch import check
 
@@ -104,3 +105,17 @@ def test_nobody_is_blamed_if_it_could_be_either():
 def test_what_can_be_assigned_is(path, fix):
     (finding,) = found(TWO, an_operand("model", **NET), an_operand(path))
     assert finding.fix == fix
+
+
+GLOBAL = """import torch
+weights, batch = torch.ones(3), torch.ones(3, device="meta")
+def weigh(values{}):
+    return (weights * values).sum()
+weigh(batch{})"""
+
+
+@pytest.mark.parametrize(("taken", "given", "said"), [("", "", True), (", weights", ", weights", False)])
+def test_a_function_does_not_assign_a_variable_of_the_notebook(taken, given, said):
+    (finding,) = findings_in(GLOBAL.format(taken, given), slug="device-mismatch", fails=True)
+    assert finding.fix.startswith("weights = weights.to(")
+    assert ("# where it is made, not in weigh()" in finding.fix) == said

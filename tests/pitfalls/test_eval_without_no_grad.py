@@ -16,3 +16,20 @@ CELL = "{}kept = [net(x) for _ in range(4)]"
 def test_a_statement_that_does_nothing(before, said):
     found = findings_in(SETUP, CELL.format(before), slug="eval-without-no-grad", fails=False)
     assert [("Line 1 does nothing: `torch.no_grad()` needs `with`" in one.message) for one in found] == [said]
+
+
+WHOLE = """class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(200, 4000), nn.ReLU(), nn.Dropout(), nn.Linear(4000, 2))
+    def evaluate(self, rows):
+        return nn.functional.mse_loss(self.layers(rows), rows[:, :2])
+whole = Whole().eval()"""
+
+
+def test_a_class_is_no_variable():
+    found = findings_in(SETUP, WHOLE, "error = sum(whole.evaluate(x) for _ in range(4))", slug="eval-without-no-grad")
+    (finding,) = found
+    assert "Sequential of `whole`" in finding.message
+    assert "Sequential(" not in finding.fix
+    assert finding.fix.splitlines()[1].strip().startswith("error = ...")

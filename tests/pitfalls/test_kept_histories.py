@@ -73,3 +73,59 @@ def test_small_graphs_are_told_in_small_units():
     model = "model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Dropout(), nn.Linear(8, 1)).eval()"
     (finding,) = found(f"{model}\nkept = model(x)", slug="eval-without-no-grad")
     assert " KB " in finding.message or " B " in finding.message
+
+
+AVERAGED = """smooth = None
+for _ in range({}):
+    one = step()
+    smooth = one if smooth is None else 0.9 * smooth + 0.1 * one"""
+
+
+@pytest.mark.parametrize(("turns", "words"), [(60, "over at least ")])
+def test_backward_calls_that_were_only_counted_make_it_at_least(turns, words):
+    (finding,) = found(AVERAGED.format(turns))
+    assert words in finding.message
+
+
+AGENT = """class Agent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 1)
+        self.kept = []
+    def act(self):
+        self.kept.append(self.fc(x[0]).squeeze())
+agent = Agent()
+opt = torch.optim.SGD(agent.parameters(), lr=0.01)"""
+EPISODES = "for episode in range(6):\n    for _ in range(4):\n        agent.act()\n    finish(agent)"
+STACKED = """def finish(agent):
+    loss = -torch.stack(agent.kept[-4:]).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()"""
+ONE_BY_ONE = """def finish(who):
+    terms = []
+    for one in who.kept[-4:]:
+        terms.append(-one)
+    opt.zero_grad()
+    sum(terms).backward()
+    opt.step()"""
+
+
+@pytest.mark.parametrize("finish", [STACKED, ONE_BY_ONE, STACKED + "\n    agent.kept.clear()"])
+def test_what_a_loss_is_made_of_is_cleared_and_not_cut(finish):
+    findings = found(AGENT, finish, EPISODES)
+    cleared = ".clear()" in finish
+    assert [one.fix.split("  #")[0] for one in findings] == ([] if cleared else ["agent.kept.clear()"])
+    assert all("24 numbers" in one.message for one in findings)
+
+
+def test_losses_that_are_read_again_under_the_name_of_the_loss_are_results():
+    loop = "for _ in range(6):\n    opt.zero_grad()\n    loss = net(x).mean()\n    loss.backward()\n    opt.step()"
+    (finding,) = found(f"losses = []\n{loop}\n    losses.append(loss)\nfor loss in losses:\n    print(float(loss))")
+    assert finding.fix == "losses.append(loss.detach())"
+
+
+def test_a_list_that_an_earlier_cell_stacks_keeps_tensors():
+    loop = "losses = []\nfor _ in range(6):\n    losses.append(step())"
+    (finding,) = found("def mean():\n    return torch.stack(losses).mean()", loop)
+    assert finding.fix == "losses.append(step().detach())"

@@ -65,3 +65,38 @@ def test_a_model_that_came_in_eval_mode_is_told_once():
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert found(*QUIET[name]) == []
+
+
+VALIDATED = """
+model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Linear(16, 3))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+def check(net):
+    net.eval()
+    with torch.no_grad():
+        print(net(x).argmax(1).sum().item()){}
+for epoch in range(2):
+    {}
+    for step, (rows, kinds) in enumerate(zip(x.split(8), y.split(8))):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(rows), kinds).backward()
+        optimizer.step()
+        {}
+    check(model)
+"""
+
+
+@pytest.mark.parametrize(
+    ("restored", "start", "between", "fix"),
+    [
+        ("", "model.train()", "step == 2 and check(model)", "net.train()  # at the end of check()"),
+        ("", "pass", "pass", "model.train()  # at the start of each training epoch"),
+        ("\n    net.train()", "model.train()", "step == 2 and check(model)", ""),
+        ("", "model.train()", "pass", ""),
+    ],
+)
+def test_train_goes_where_it_is_missing(restored, start, between, fix):
+    with a_notebook() as notebook:
+        notebook.run(SETUP.replace("import modelzoo\n", ""))
+        run = notebook.run(VALIDATED.format(restored, start, between))
+    fixes = [one.fix for one in run.findings if one.slug == "train-not-restored"] if run else []
+    assert fixes == ([fix] if fix else [])

@@ -55,6 +55,8 @@ class GraphFact(NamedTuple):
     """That line, changed so that no history is kept; empty where that cannot be said from its text."""
     as_number: bool = True
     """False if the code asks of what is kept what a tensor has and a number has not."""
+    feeds_loss: bool = False
+    """True if the code calls `backward()` on what it computes from the collection, as from log-probabilities."""
     patterns: tuple[PatternFact, ...] = ()
     """What was found in a graph that was made in this cell."""
     made_at: Place | None = None

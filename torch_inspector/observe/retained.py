@@ -11,6 +11,7 @@ import torch
 
 from torch_inspector.facts import GraphFact, Place
 from torch_inspector.observe import layers, private
+from torch_inspector.observe.fed import feeds_loss
 from torch_inspector.observe.graph import GraphReader, chain_of, pass_count
 from torch_inspector.observe.growth import Growth, growth, remedy, rows_detached
 from torch_inspector.observe.lines import assignment_line
@@ -182,12 +183,14 @@ def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
     if not found:
         return fact
     _, best, file = max(found, key=lambda each: each[0])
-    trees = [one.tree for one in (*files[:1], file) if one.tree is not None]
+    trees = [one.tree for one in files if one.tree is not None]
+    fed = fact.container and any(feeds_loss(tree, best) for tree in trees)
     number = fact.scalar and not any(needs_tensors(tree, best) for tree in trees)
     text = "" if fact.nested else remedy(best, "item" if number else "detach")
     text = rows_detached(best) if fact.rows else text
     return fact._replace(
         as_number=number,
+        feeds_loss=fed,
         grown_at=Place(file.cell, best.line + file.offset),
         grown_by=best.kind,
         remedy=text,

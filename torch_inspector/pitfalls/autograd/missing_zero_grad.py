@@ -13,6 +13,8 @@ from torch_inspector.pitfall import pitfall
 _IN_A_ROW = 2
 # Steps whose losses are asked which parameters they reach.
 _COMPARED = 32
+# `optimizer.zero_grad` alone on its line.
+_NAMED = re.compile(r"\s*[\w.\[\]]+\.zero_grad\s*;?\s*(#.*)?")
 # A step written by hand, and what clears gradients or changes them on purpose.
 _BY_HAND = re.compile(r"-=.*\.grad\b|\.(sub_|add_|copy_|addcmul_|addcdiv_)\(.*\.grad\b|\.data\s*=[^=].*\.grad\b")
 _CLEARS = re.compile(
@@ -144,18 +146,25 @@ def _is_cleared_at_times(run: Run, key: int, step: StepFact) -> bool:
     return any(clear.owner in owners for clear in run.trace.clears)
 
 
+def _uncalled(run: Run) -> str:
+    """A word on `optimizer.zero_grad` as a statement of its own, without a call."""
+    found = next((n for n, line in enumerate(run.cell.source.splitlines(), 1) if _NAMED.fullmatch(line)), None)
+    return f" Line {found} names `zero_grad` without calling it: add `()`." if found is not None else ""
+
+
 def _finding(run: Run, key: int, row: list[StepFact], steps: list[StepFact]) -> Finding:
     name = run.optimizer_path(key) or "optimizer"
     place = row[-1].place
     total = run.trace.count("step", place)
     every = all(step.kept_gradients for step in steps[1:]) and len(steps) > 1
     cleared = _is_cleared_at_times(run, key, row[-1])
-    how_often = f"all {total} steps" if every and not cleared else f"{len(row)} steps in a row"
+    at_least = "at least " if total > len(steps) else ""
+    how_often = f"all {total} steps" if every and not cleared else f"{at_least}{len(row)} steps in a row"
     since = "since they were last cleared" if cleared else "so far"
     return Finding(
         message=(
             f"`{name}.step()` ran without the gradients being cleared in between ({how_often}): "
-            f"each step followed the sum of all gradients {since}."
+            f"each step followed the sum of all gradients {since}.{_uncalled(run)}"
         ),
         subject=name,
         fix=f"{name}.zero_grad()  # once per step, before backward()",

@@ -20,13 +20,17 @@ _READS = re.compile(
 @pitfall(severity="error", early=True)
 def check(run: Run) -> Iterator[Finding]:
     """Finds steps whose gradients were cleared before anything used them."""
+    said = set[tuple[Place | None, Place]]()
     for key, steps in run.steps_by_optimizer().items():
         lost = [step for step in steps if step.cleared_at is not None or step.discarded_count]
         empty = [step for step in lost if step.cleared_at is not None and not step.has_closure]
         thrown = [s for s in lost if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
         if not lost or run.trace.steps_come_first(key):
             continue  # `step-before-backward` says it
+        if empty and (empty[0].cleared_at, empty[0].place) in said:
+            continue  # a loop over optimizers: the first speaks for all
         if empty:
+            said.add((empty[0].cleared_at, empty[0].place))
             yield _cleared_before_step(run, key, empty)
         elif sum(step.discarded_count for step in thrown) >= _OFTEN and not _reads_gradients(run):
             yield _micro_batches(run, key, thrown)
@@ -40,13 +44,11 @@ def _reads_gradients(run: Run) -> bool:
 def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     place = step.cleared_at or step.place
-    which = (
-        f"step {step.index}" if len(steps) == 1 else f"{len(steps)} of the steps looked at, from step {step.index} on,"
-    )
+    which = f"step {step.index}" if len(steps) == 1 else f"at least {len(steps)} steps, from step {step.index} on,"
     return Finding(
         message=(
             f"the gradients of `{name}` were cleared after backward() and before `{name}.step()`: "
-            f"{which} found nothing to follow in {step.parameter_count} parameters."
+            f"{which} found nothing to follow in {step.parameter_count} parameter{'s' * (step.parameter_count != 1)}."
         ),
         subject=name,
         fix=f"{name}.step()\n{name}.zero_grad()  # after the step, or before backward()",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run
+from torch_inspector.facts import ErrorFact, OperandFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -56,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     named = _devices_in(error.message)
     if not any(text in error.message for text in _REFUSALS) and not _types_differ(error.message, named):
         return
-    yield _finding(error, [spot for operand in error.operands for spot in _spots(operand)], named)
+    yield _finding(run, error, [spot for operand in error.operands for spot in _spots(operand)], named)
 
 
 def _types_differ(message: str, named: tuple[str, ...]) -> bool:
@@ -103,13 +104,15 @@ def _odd_one(spots: list[_Spot], home: str) -> _Spot | None:
     return met[0] if met and home and (seen_at_home or len(met) == 1) else None
 
 
-def _finding(error: ErrorFact, spots: list[_Spot], named: tuple[str, ...]) -> Finding:
+def _finding(run: Run, error: ErrorFact, spots: list[_Spot], named: tuple[str, ...]) -> Finding:
     home = _home(spots, named)
     odd = _odd_one(spots, home)
     return Finding(
         message=_message(odd, home, spots, named),
         subject=odd.path if odd else "",
-        fix=_fix(odd, _target(error, home)) if odd else "x = x.to(device)  # the model's device, for every batch",
+        fix=_fix(odd, _target(error, home)) + _elsewhere(run, error, odd.path)
+        if odd
+        else "x = x.to(device)  # the model's device, for every batch",
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(Evidence(f"{spot.path} ({_kind(spot.operand)})", spot.device) for spot in spots),
@@ -131,6 +134,25 @@ def _target(error: ErrorFact, home: str) -> str:
     """The user's own name for the device, if there is one."""
     names = [name for name, device in error.device_names if _same(device, home)]
     return names[0] if names else f'"{home}"'
+
+
+def _elsewhere(run: Run, error: ErrorFact, name: str) -> str:
+    """A word on where the line belongs, for a variable of the notebook that a function only reads."""
+    tree, line = syntax.parse(run.source_of(error.place.cell)), error.place.line or 0
+    around = [
+        node
+        for node in (syntax.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    if not around or not name.isidentifier() or any(name in _own_names(node) for node in around):
+        return ""
+    return f"  # where it is made, not in {around[-1].name}()"
+
+
+def _own_names(function: ast.FunctionDef) -> set[str]:
+    nodes = list(syntax.walk(function))
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in nodes if isinstance(node, ast.arg)}
 
 
 def _fix(odd: _Spot, target: str) -> str:

@@ -39,13 +39,21 @@ def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
     large = graph.saved_nbytes >= _LARGE_NBYTES
     if graph.spent:
         if _over_steps(graph):
-            yield _finding(graph, _nodes_only(graph), hint=True)
+            yield _finding(graph, _nodes_only(graph, calls=run.trace.count("backward")), hint=True)
     elif graph.saved_nbytes < max(run.min_nbytes, 1) or _is_differentiated(run, graph):
         return
     elif _over_steps(graph):
-        yield _finding(graph, _activations(graph), hint=not large or not _is_plain_leak(run, graph))
+        yield _finding(
+            graph,
+            _activations(graph, calls=run.trace.count("backward")),
+            hint=not large or not _is_plain_leak(run, graph),
+        )
     elif _over_passes(graph):
-        yield _finding(graph, _activations(graph), hint=not large or not _is_evaluation(run, graph))
+        yield _finding(
+            graph,
+            _activations(graph, calls=run.trace.count("backward")),
+            hint=not large or not _is_evaluation(run, graph),
+        )
 
 
 def _over_steps(graph: GraphFact) -> bool:
@@ -58,7 +66,7 @@ def _over_steps(graph: GraphFact) -> bool:
 
 def _over_passes(graph: GraphFact) -> bool:
     """True if what is kept comes from several forward passes, collected by a line of code."""
-    if graph.pass_count < _COLLECTED:
+    if graph.pass_count < _COLLECTED or graph.feeds_loss:
         return False
     if graph.container:
         return graph.grown_by in _COLLECTS
@@ -89,36 +97,39 @@ def _is_differentiated(run: Run, graph: GraphFact) -> bool:
     return any(backward.root == graph.path for backward in run.trace.backwards)
 
 
-def _what(graph: GraphFact) -> str:
+def _what(graph: GraphFact, *, calls: int) -> str:
     # What no backward call has come after may be the parts of a loss yet: log-probabilities of an episode.
-    things = ("losses" if graph.differentiated else "numbers") if graph.scalar else "tensors"
+    things = ("losses" if graph.differentiated and not graph.feeds_loss else "numbers") if graph.scalar else "tensors"
     if graph.container and graph.tensor_count >= _COLLECTED:
         return f"{graph.tensor_count} {things} with their history"
     if graph.sum_length >= _COLLECTED and not (graph.grown_by == "carried" and graph.differentiated):
         return f"the history of {'' if graph.complete else 'at least '}{graph.sum_length} additions"
     if graph.differentiated:
-        return f"a history that reaches over {graph.step_count - 1} backward calls"
+        at_least = "at least " if calls > graph.step_count else ""  # between calls only counted is one stretch
+        return f"a history that reaches over {at_least}{graph.step_count - 1} backward calls"
     return f"the history of {graph.pass_count} forward passes"
 
 
-def _activations(graph: GraphFact) -> str:
+def _activations(graph: GraphFact, *, calls: int) -> str:
     at_least = "" if graph.complete else "at least "
     size = size_text(graph.saved_nbytes)
     # Backward calls with `retain_graph` have come by, and left them there.
     wait = "stay alive" if graph.differentiated and not graph.container else "wait for a backward call"
-    return f"`{graph.path}` keeps {_what(graph)}: {at_least}{size} of activations {wait}."
+    return f"`{graph.path}` keeps {_what(graph, calls=calls)}: {at_least}{size} of activations {wait}."
 
 
-def _nodes_only(graph: GraphFact) -> str:
+def _nodes_only(graph: GraphFact, *, calls: int) -> str:
     at_least = "" if graph.complete else "at least "
     return (
-        f"`{graph.path}` keeps {_what(graph)}: {at_least}{graph.node_count} graph nodes stay alive "
+        f"`{graph.path}` keeps {_what(graph, calls=calls)}: {at_least}{graph.node_count} graph nodes stay alive "
         "(the activations are freed, backward has run)."
     )
 
 
 def _advice(graph: GraphFact) -> str:
     """What to do where the line itself does not say how it would read."""
+    if graph.feeds_loss:
+        return f"{graph.path}.clear()  # after each update: a loss is made of what it holds"
     read = ".item()" if graph.scalar and graph.as_number else ".detach()"
     each = "each loss" if graph.scalar and graph.differentiated else "each"
     unless = "" if graph.differentiated else "  # unless a later cell calls backward() on them"
@@ -130,7 +141,7 @@ def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
     return Finding(
         message=message,
         subject=graph.path,
-        fix=graph.remedy or _advice(graph),
+        fix=_advice(graph) if graph.feeds_loss else graph.remedy or _advice(graph),
         line=place.line if place else None,
         cell=place.cell if place else None,
         severity="hint" if hint else "",

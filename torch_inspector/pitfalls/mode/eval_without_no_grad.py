@@ -66,7 +66,10 @@ def _statement(call: ForwardFact, run: Run) -> str:
     text = lines[line - 1].partition("#")[0].strip() if here and line and 0 < line <= len(lines) else ""
     if syntax.parse(text) is None:
         text = ""
-    return text or f"output = {call.name or call.kind}(...)"
+    if text or call.name:
+        return text or f"output = {call.name}(...)"
+    kept = _kept(run)[:1]
+    return f"{kept[0]} = ...  # the pass in eval mode" if kept and kept[0].isidentifier() else "..."
 
 
 def _alone(run: Run, call: ForwardFact) -> str:
@@ -74,6 +77,12 @@ def _alone(run: Run, call: ForwardFact) -> str:
     lines = run.source_of(call.place.cell).splitlines()
     found = next((number for number, line in enumerate(lines, 1) if _ALONE.match(line)), None)
     return f" Line {found} does nothing: `torch.no_grad()` needs `with`." if found is not None else ""
+
+
+def _described(run: Run, call: ForwardFact, name: str) -> str:
+    """The module as it can be typed, or by its class and whose part it is."""
+    owner = run.owner_path(call.parameter_keys) if name == call.kind else ""
+    return f"a {name} of `{owner}`" if owner else f"`{name}`"
 
 
 def _finding(run: Run, call: ForwardFact) -> Finding:
@@ -85,7 +94,8 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
         f"; {', '.join(f'`{path}`' for path in kept[:3])} still hold{'s' if len(kept) == 1 else ''} it" if kept else ""
     )
     return Finding(
-        message=f"`{name}` recorded a graph of {size}{mode}, and no backward call used it{held}.{_alone(run, call)}",
+        message=f"{_described(run, call, name)} recorded a graph of {size}{mode}, "
+        f"and no backward call used it{held}.{_alone(run, call)}",
         subject=kept[0] if kept else name,
         fix=f"with torch.no_grad():\n    {_statement(call, run)}",
         line=call.place.line,

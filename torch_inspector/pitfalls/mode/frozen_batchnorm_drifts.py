@@ -49,11 +49,11 @@ def _finding(run: Run, call: ForwardFact, norms: NormsFact) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
     count = len(norms.frozen_awake)
     names = ", ".join(f"`{one or name}`" for one in norms.frozen_awake[:_SHOWN]) + (", …" if count > _SHOWN else "")
-    are = "layer is" if count == 1 else "layers are"
+    are, their = ("layer is", "its") if count == 1 else ("layers are", "their")
     return Finding(
         message=(
             f"{count} frozen {_kinds(norms)} {are} in train mode in `{name}` ({names}): "
-            "their weights stay, their running mean and variance follow every batch."
+            f"{their} weights stay, {their} running mean and variance follow every batch."
         ),
         subject=name,
         fix=(

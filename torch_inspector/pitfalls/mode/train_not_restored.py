@@ -12,6 +12,7 @@ from torch_inspector.pitfall import pitfall
 _SLUG = "train-not-restored"
 # A few calls may be a look at whether the loss can be computed.
 _CALLS = 3
+_EVAL = re.compile(r"\s*([\w.]+)\.eval\(\)")
 # Who writes one of these thinks of the mode.
 _MODES = re.compile(r"\beval\b|\.train\b|\.training\b|\bmode\b")
 
@@ -23,7 +24,7 @@ def check(run: Run) -> Iterator[Finding]:
         if _trains_asleep(call) and _is_stepped(call, run):
             inference = _inference_before(call, run)
             if inference is not None and not _switched_between(run, call, *inference):
-                yield _finding(run, call, inference[1])
+                yield _finding(run, call, *inference)
             elif inference is None and _came_asleep(run, call):
                 yield _given_asleep(run, call)
 
@@ -121,7 +122,7 @@ def _given_asleep(run: Run, call: ForwardFact) -> Finding:
     )
 
 
-def _finding(run: Run, call: ForwardFact, inference: ForwardFact) -> Finding:
+def _finding(run: Run, call: ForwardFact, since: int, inference: ForwardFact) -> Finding:
     name, layers = _name(run, call), _layers(call)
     known_as = f" of `{inference.name}`" if inference.name not in ("", name) else ""
     switch = _last_switch(run, call)
@@ -139,12 +140,33 @@ def _finding(run: Run, call: ForwardFact, inference: ForwardFact) -> Finding:
             "did nothing for learning."
         ),
         subject=name,
-        fix=f"{name}.train()  # at the start of each training epoch",
+        fix=_fix(run, call, since, inference),
         line=call.place.line,
         cell=call.place.cell,
         severity="" if _trained_awake(run, call) else "hint",
         evidence=tuple(evidence),
     )
+
+
+def _fix(run: Run, call: ForwardFact, since: int, inference: ForwardFact) -> str:
+    """Where `train()` is missing: the training loop may say it already, before an evaluation comes in between."""
+    name, function = _name(run, call), inference.place.function
+    said = any(m.module == call.module and m.training and m.order < since for m in run.trace.modes)
+    if not said:
+        return f"{name}.train()  # at the start of each training epoch"
+    own = inference.module == call.module and bool(function)
+    if own:
+        return f"{_switched(run, call) or name}.train()  # at the end of {function}()"
+    return f"{name}.train()  # after the evaluation"
+
+
+def _switched(run: Run, call: ForwardFact) -> str:
+    """What the line of the latest `eval()` calls the module."""
+    switch = _last_switch(run, call)
+    lines = run.source_of(switch.place.cell).splitlines() if switch is not None else []
+    line = switch.place.line if switch is not None and switch.place.line is not None else 0
+    found = _EVAL.match(lines[line - 1]) if 0 < line <= len(lines) else None
+    return found[1] if found else ""
 
 
 def _last_switch(run: Run, call: ForwardFact) -> ModeFact | None:

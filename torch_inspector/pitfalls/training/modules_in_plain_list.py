@@ -26,8 +26,13 @@ def check(run: Run) -> Iterator[Finding]:
         reached = bool(fact.trainable_keys & leaves)
         if (fact.kind, fact.attribute) not in told and not fact.held and (reached or _is_meant_to_learn(fact)):
             told.add((fact.kind, fact.attribute))
-            alike = {(o.module, o.attribute) for o in facts if (o.kind, o.attribute) == (fact.kind, fact.attribute)}
-            yield _finding(run, fact, reached=reached, count=len(alike))
+            yield _finding(run, fact, reached=reached, count=_count(fact, facts))
+
+
+def _count(fact: UnlistedFact, facts: tuple[UnlistedFact, ...]) -> int:
+    """Modules like this one; a module that a function knows by another name is known by its parameters."""
+    alike = [one for one in facts if (one.kind, one.attribute) == (fact.kind, fact.attribute)]
+    return len({one.trainable_keys or one.module for one in alike})
 
 
 def _is_meant_to_learn(fact: UnlistedFact) -> bool:
@@ -47,7 +52,7 @@ def _finding(run: Run, fact: UnlistedFact, *, reached: bool, count: int) -> Find
     seen = "a loss reaches them, but no optimizer does" if reached else "no optimizer will train them"
     return Finding(
         message=(
-            f"`{path}` is a plain {fact.container} with {layers} ({fact.layer_kind}, …), so that `{fact.module}` does "
+            f"`{path}` is a plain {fact.container} with {layers} ({_kinds(fact)}), so that `{fact.module}` does "
             f"not count their {fact.parameter_count:,} parameters as its own: {seen}, and `.to()` and `state_dict()` "
             f"leave them out{f'; {count} modules of class {fact.kind} are like this' if count > 1 else ''}."
         ),
@@ -63,6 +68,10 @@ def _finding(run: Run, fact: UnlistedFact, *, reached: bool, count: int) -> Find
             Evidence("reached by a backward call", "yes" if reached else "not yet"),
         ),
     )
+
+
+def _kinds(fact: UnlistedFact) -> str:
+    return f"the first: {fact.layer_kind}" if fact.count > 1 else fact.layer_kind
 
 
 def _step_line(run: Run) -> int | None:

@@ -124,8 +124,10 @@ def _of_an_older_part(run: Run, key: int, step: StepFact, replaced: _Replaced) -
     shown = _named(module, missing)
     return Finding(
         message=(
-            f"`{name}` still holds {len(orphans)} parameters of a part that `{module.path}` no longer has, "
-            f"and lacks {shown}: these get gradients and never move."
+            f"`{name}` still holds {len(orphans)} parameter{'s' * (len(orphans) > 1)} of a part "
+            f"that `{module.path}` no longer has, "
+            f"and lacks {shown}: {'these get' if len(missing) > 1 else 'it gets'} gradients and never "
+            f"{'move' if len(missing) > 1 else 'moves'}."
         ),
         subject=name,
         fix=_rebuild(run, key, module),
