@@ -119,6 +119,8 @@ class RefusalFact(NamedTuple):
     """Statements that may have changed what backward needs, the likeliest first."""
     recorded: tuple[str, ...] = ()
     """Names at that line of tensors that require grad, or of containers with one, where the root has no history."""
+    frozen: tuple[str, ...] = ()
+    """Names of plain tensors that an optimizer holds and that want no gradient, where the root has no history."""
     in_loop: bool = False
 
 

@@ -18,7 +18,7 @@ from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, Refus
 from torch_inspector.observe import carrying, failing, kinds, lines, mutations, private
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
-from torch_inspector.observe.scenes import Scene, Seen, scenes_of, tensors_of
+from torch_inspector.observe.scenes import Scene, Seen, held_in, scenes_of, tensors_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader, Walk
@@ -94,8 +94,17 @@ class _Look:
             in_loop=self._in_loop(self.scenes[0]),
         )
         if NO_GRAPH in self.error.message:
-            return fact._replace(recorded=tuple(dict.fromkeys(s.owner for _, s in seen if s.tensor.requires_grad)))
+            recorded = tuple(dict.fromkeys(s.owner for _, s in seen if s.tensor.requires_grad))
+            return fact._replace(recorded=recorded, frozen=self._frozen(seen)[:_MOST])
         return fact if SCALAR in self.error.message else self._with_graph(fact, seen)
+
+    def _frozen(self, seen: list[tuple[Scene, Seen]]) -> tuple[str, ...]:
+        """Plain tensors that an optimizer of the user's frames holds, and that want no gradient, each once."""
+        held = frozenset[int]().union(*map(held_in, self.scenes))
+        plain = [one for _, one in seen if type(one.tensor) is torch.Tensor and not one.tensor.requires_grad]
+        # The last name is that of the outermost frame, where the optimizer is made as a rule.
+        names = {id(one.tensor): one.path for one in plain if id(one.tensor) in held}
+        return tuple(names.values())
 
     def _root(self) -> torch.Tensor:
         """Of several, the one that is no number, where that is what was refused."""
