@@ -58,7 +58,7 @@ for _ in range(5):
          "torch.tensor(losses).mean().backward()"), 4, "torch.tensor"),
         ("right = (net(x)[:, 1] > 0).float()\nloss = F.mse_loss(right, y[:, 0])\nloss.backward()", 1, "> 0"),
         (("@torch.no_grad()\ndef predict(batch):\n    return net(batch)\n"
-         "F.cross_entropy(predict(x), labels).backward()"), 4, "`torch.no_grad()`"),
+         "F.cross_entropy(predict(x), labels).backward()"), 4, "`@torch.no_grad()`"),
         (("class Trainer:\n    def __init__(self, model): self.model = model\n    def loss(self, batch):\n"
          "        out = self.model(batch)\n        return out.max(1)[1].float().mean()\n"
          "    def step(self, batch):\n        loss = self.loss(batch)\n        loss.backward()\n"
@@ -224,3 +224,25 @@ def test_a_function_makes_a_tensor_anew_in_each_step_and_the_model_was_never_cal
         runs = [notebook.run(code) for code in (START, *cells)]
     (finding,) = runs[-1].findings
     assert (finding.slug, finding.subject, finding.cell, finding.line) == (SLUG, "path", 2, 6)
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        (
+            "@torch.no_grad()\ndef step(a):\n    loss = net(a).sum()\n    loss.backward()\nstep(x)",
+            "take @torch.no_grad() away from the function  # line 1",
+        ),
+        (
+            "loss = net(x).sum()\ntotal = torch.zeros(1) + loss.item()\ntotal.backward()",
+            "loss  # in place of loss.item()",
+        ),
+        (
+            "loss = net(x).sum()\ntotal = torch.zeros(1) + float(loss)\ntotal.backward()",
+            "loss  # in place of float(loss)",
+        ),
+        ("with torch.no_grad():\n    out = net(x)\nout.sum().backward()", "compute the training pass outside it"),
+    ],
+)
+def test_the_fix_says_what_to_take_away(code, fix):
+    assert found(code)[0].fix == fix

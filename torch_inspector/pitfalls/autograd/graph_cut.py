@@ -26,6 +26,8 @@ _HOW = {
 }
 # How a gradient gets past what cannot be left out, a choice of the nearest code as a rule.
 _PASSED = dict.fromkeys(("argmax", "whole", "compare"), "let the slope past it: soft + (hard - soft).detach()")
+# `loss` in `loss.item()` and in `float(loss)`.
+_NUMBER = re.compile(r"(?P<method>[^….][^…]*)\.item\(\)|float\((?P<given>[\w.]+)\)")
 # Hooks hand a gradient past such a function, and who writes gradients needs none.
 _OWN_SLOPE = re.compile(r"\bregister_\w*hook\(|\.grad(\.data)?\s*=(?!=)|\.grad(\.data)?\.(copy_|add_|set_)\(")
 _MAKES_A_LEAF = re.compile(r"requires_grad\s*=\s*True|requires_grad_\(\s*(True)?\s*\)|\bVariable\(")
@@ -85,7 +87,7 @@ def _finding(root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], pla
     return Finding(
         message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {how}.",
         subject=root,
-        fix=_FIXES.get(cut.kind if cut is not None else "", "leave the values as they are between model and loss"),
+        fix=_mended(cut, place.cell) if cut is not None else "leave the values as they are between model and loss",
         line=where.line,
         cell=where.cell,
         evidence=(
@@ -94,6 +96,16 @@ def _finding(root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], pla
             Evidence("calls of the model", sum(call.count for call in calls), "count"),
         ),
     )
+
+
+def _mended(cut: CutFact, cell: int | None) -> str:
+    """What mends a cut, in the words of the line where that can be said."""
+    if cut.text.startswith("@"):
+        return f"take {cut.text} away from the function  # {cut.place.said_in(cell)}"
+    call = _NUMBER.fullmatch(cut.text)
+    if call is not None and cut.kind == "item":
+        return f"{call['method'] or call['given']}  # in place of {cut.text}"
+    return _FIXES.get(cut.kind, "leave the values as they are between model and loss")
 
 
 def _how(cut: CutFact | None, calls: list[ForwardFact], cell: int | None) -> str:
@@ -143,7 +155,7 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
             f"`{name}.step()` found nothing to follow."
         ),
         subject=root,
-        fix=_FIXES.get(cut.kind, "leave the values as they are between model and loss"),
+        fix=_mended(cut, call.place.cell),
         line=cut.place.line,
         cell=cut.place.cell,
         evidence=(
@@ -236,7 +248,10 @@ def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
             f"`{name}` holds its parameters, and none of the {len(steps)} steps looked at has moved them."
         ),
         subject=part,
-        fix=f"{_PASSED.get(cut.kind, 'leave it out')}; if `{part}` is not to learn: {part}.requires_grad_(False)",
+        fix=(
+            f"{_PASSED.get(cut.kind) or _mended(cut, run.cell.number)}; "
+            f"if `{part}` is not to learn: {part}.requires_grad_(False)"
+        ),
         line=place.line,
         cell=place.cell,
         severity="warning",
