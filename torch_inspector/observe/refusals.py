@@ -222,7 +222,9 @@ class _Look:
             if named or meant:
                 place = self._place_in(file, one.line)
                 change = ChangeFact(one.path, place, one.text, one.remedy_for(told[2] or ""), named)
-                ranked.append(((not named, not meant, not near), change))
+                # A part that is written once, before the loop that reads it, is what it was when it is read.
+                once = file.tree is not None and not lines.loops_around(file.tree, one.line)
+                ranked.append(((not named, not meant, not near, one.operation == "CopySlices" and once), change))
         ranked.sort(key=lambda entry: entry[0])
         return [change for _, change in ranked]
 
