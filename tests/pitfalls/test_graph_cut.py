@@ -226,6 +226,38 @@ def test_a_function_makes_a_tensor_anew_in_each_step_and_the_model_was_never_cal
     assert (finding.slug, finding.subject, finding.cell, finding.line) == (SLUG, "path", 2, 6)
 
 
+MAML = """\
+def adapt(inner):
+    fast = [k]
+    for _ in range(inner):
+        support = (x[:, :1] * fast[0] - y[:, :1]).square().mean()
+        grads = torch.autograd.grad(support, fast)
+        fast = [(p - 0.1 * g){} for p, g in zip(fast, grads)]
+    return fast[0]"""
+OUTER = """\
+for _ in range(4):
+    own.zero_grad()
+    query = (x[:, :1] * adapt(2) - y[:, :1]).square().mean()
+    query.backward()
+    own.step()"""
+
+
+def test_weights_that_are_adapted_apart_are_told_by_the_line_that_cuts_them_off():
+    make = (
+        "k = nn.Parameter(torch.tensor(0.9))\nown = torch.optim.SGD([k], lr=0.1)\nz = torch.rand(2, requires_grad=True)"
+    )
+    with a_notebook() as notebook:
+        for code in (START, make, MAML.format(".detach().requires_grad_(True)"), OUTER):
+            run = notebook.run(code)
+    (finding,) = (one for one in run.findings if one.slug == SLUG)
+    assert (finding.subject, finding.cell, finding.line) == ("query", 3, 6)
+    assert finding.fix == "take `.detach()` and `.requires_grad_()` out of this line"
+    with a_notebook() as notebook:
+        for code in (START, make, MAML.format(""), OUTER):
+            run = notebook.run(code)
+    assert not [one for one in run.findings if one.slug == SLUG]
+
+
 @pytest.mark.parametrize(
     ("code", "fix"),
     [

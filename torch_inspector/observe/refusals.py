@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, RefusalFact
-from torch_inspector.observe import carrying, failing, kinds, lines, mutations, private
+from torch_inspector.observe import caching, carrying, failing, kinds, lines, mutations, private
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
 from torch_inspector.observe.scenes import Scene, Seen, held_in, scenes_of, tensors_of
@@ -180,8 +180,24 @@ class _Look:
                 told.add(one.owner)
                 told_tensors.add(id(one.tensor))
                 line = carrying.line_of(tree, one.owner, scene.line) if in_loop else None
-                shape = tuple(one.tensor.shape)
-                yield NamedFact(one.owner, one.kind, shape, self._place(scene, line))
+                named = NamedFact(one.owner, one.kind, tuple(one.tensor.shape), self._place(scene, line))
+                yield self._cached(scene, one, named)
+
+    def _cached(self, scene: Scene, one: Seen, named: NamedFact) -> NamedFact:
+        """The variable, with the statement that computes it once, where that reads parameters."""
+        own = one.owner.rpartition(".")
+        name = f"self.{own[2]}" if own[0] else one.owner
+        trees = [file for file in (scene.file, *self.places.latest()) if file.tree is not None]
+        found = [(file, caching.caches(file.tree)[name]) for file in trees if name in caching.caches(file.tree)]
+        if not found or not self._has_parameters(one.tensor):
+            return named
+        file, cache = found[0]
+        return named._replace(cached=cache.text, made_at=self._place_in(file, cache.line))
+
+    def _has_parameters(self, tensor: torch.Tensor) -> bool:
+        walk = self.reader.walk([tensor.grad_fn], thread_time() + _PATIENCE_S / 4, _FEW) if tensor.grad_fn else None
+        leaves = walk.by_kind.get("AccumulateGrad", ()) if walk is not None else ()
+        return any(kinds.is_a(node.variable, torch.nn.Parameter) for node in leaves)
 
     def _reaches(self, tensor: torch.Tensor, crossed: set[int]) -> bool:
         """True if a tensor beside the loss, such as the state for the next step, comes from the same old nodes."""

@@ -21,7 +21,7 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds losses behind which everything is frozen, and optimizers of frozen or of no parameters."""
     if run.error is None:
         yield from _frozen_optimizers(run)
-    elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts:
+    elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts + run.error.constants:
         calls = [call for call in run.trace.forwards if call.parameter_keys]
         # A parameter that was rebound is told of as that, a block without gradients as what cut it off.
         told = any(one.in_no_grad for one in run.trace.rebinds) or _is_cut_by_checkpoint(run)
