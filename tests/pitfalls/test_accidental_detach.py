@@ -90,6 +90,28 @@ def test_no_grad_around_a_part_is_a_hint():
     assert "`torch.no_grad()` in line 7" in finding.message
 
 
+GROUPS = """\
+first, last = net.first.parameters(), net.last.parameters()
+own = torch.optim.AdamW([{{"params": first, "lr": {}}}, {{"params": last, "lr": 0.1}}])
+for _ in range(4):
+    own.zero_grad()
+    F.mse_loss(net(x), y).backward()
+    own.step()"""
+
+
+@pytest.mark.parametrize(("rate", "severity"), [("1e-4", "warning"), ("0.0", "hint")])
+def test_a_part_with_a_learning_rate_of_its_own_is_meant_to_learn(rate, severity):
+    net = NET.format("pass", "with torch.no_grad():\n            h = self.first(x)").removesuffix("loop(net)")
+    (finding,) = found(net, GROUPS.format(rate))
+    assert (finding.severity, finding.subject) == (severity, "net.first")
+
+
+def test_a_decorator_is_to_be_taken_away():
+    encode = "@torch.no_grad()\ndef encode(a):\n    return body(a)\n"
+    (finding,) = found(encode + STEP.format("loss = F.mse_loss(head(encode(x)), y)"))
+    assert finding.fix.startswith("take @torch.no_grad() away from the function; if `body`")
+
+
 def test_a_part_in_the_second_of_two_losses():
     code = STEP.format("F.mse_loss(head(torch.ones(16, 8)), y).backward()\n    loss = head(body(x).data).mean()")
     assert [f.subject for f in found(code)] == ["body"]

@@ -95,3 +95,43 @@ RIGHT = {
 def test_what_is_right_is_left_alone(case):
     functions, lines = RIGHT[case]
     assert not findings_in(SETUP.format(functions=functions), LOOP.format(lines=lines), slug="graph-cut", fails=False)
+
+
+EQUATION = """\
+t = torch.linspace(0, 1, 8).reshape(-1, 1).requires_grad_()
+net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+def residual():
+    u = net(t)
+    u_t = torch.autograd.grad({})[0]
+    u_tt = torch.autograd.grad(u_t.sum(), t, create_graph=True)[0]
+    return u_tt + u"""
+
+
+FIRST_ONLY = "loss = (g.sum(1) - 1).pow(2).mean()\nloss.backward()"
+DETACHED = "\n(g,) = torch.autograd.grad(critic(x).sum(), x)\ncritic(g).detach().sum().backward()"
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "fix"),
+    [
+        (EQUATION.format("u.sum(), t") + "\nresidual()", 5, "torch.autograd.grad(u.sum(), t, create_graph=True)"),
+        (
+            START + "u = critic(x).sum()\n(g,) = torch.autograd.grad(u, x, retain_graph=True)\n" + FIRST_ONLY,
+            2,
+            "torch.autograd.grad(u, x, create_graph=True)",
+        ),
+    ],
+    ids=["second derivative", "a loss of nothing else"],
+)
+def test_a_derivative_that_is_refused_is_told_of_the_first_one(code, line, fix):
+    (finding,) = findings_in(SETUP.format(functions=""), code, slug="graph-cut")
+    assert (finding.line, finding.fix) == (line, f"{fix}  # keeps the history of the gradient")
+    assert "`create_graph=True`" in finding.message
+    assert not findings_in(SETUP.format(functions=""), code, slug="nothing-to-train")
+
+
+def test_second_derivatives_with_a_graph_and_other_refusals_are_not_told_so():
+    code = EQUATION.format("u.sum(), t, create_graph=True") + "\nresidual().mean().backward()"
+    assert not findings_in(SETUP.format(functions=""), code, slug="graph-cut")
+    (finding,) = findings_in(SETUP.format(functions=""), START + DETACHED, slug="graph-cut")
+    assert "create_graph" not in finding.message

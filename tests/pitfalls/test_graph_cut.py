@@ -58,7 +58,7 @@ for _ in range(5):
          "torch.tensor(losses).mean().backward()"), 4, "torch.tensor"),
         ("right = (net(x)[:, 1] > 0).float()\nloss = F.mse_loss(right, y[:, 0])\nloss.backward()", 1, "> 0"),
         (("@torch.no_grad()\ndef predict(batch):\n    return net(batch)\n"
-         "F.cross_entropy(predict(x), labels).backward()"), 4, "`torch.no_grad()`"),
+         "F.cross_entropy(predict(x), labels).backward()"), 4, "`@torch.no_grad()`"),
         (("class Trainer:\n    def __init__(self, model): self.model = model\n    def loss(self, batch):\n"
          "        out = self.model(batch)\n        return out.max(1)[1].float().mean()\n"
          "    def step(self, batch):\n        loss = self.loss(batch)\n        loss.backward()\n"
@@ -224,3 +224,57 @@ def test_a_function_makes_a_tensor_anew_in_each_step_and_the_model_was_never_cal
         runs = [notebook.run(code) for code in (START, *cells)]
     (finding,) = runs[-1].findings
     assert (finding.slug, finding.subject, finding.cell, finding.line) == (SLUG, "path", 2, 6)
+
+
+MAML = """\
+def adapt(inner):
+    fast = [k]
+    for _ in range(inner):
+        support = (x[:, :1] * fast[0] - y[:, :1]).square().mean()
+        grads = torch.autograd.grad(support, fast)
+        fast = [(p - 0.1 * g){} for p, g in zip(fast, grads)]
+    return fast[0]"""
+OUTER = """\
+for _ in range(4):
+    own.zero_grad()
+    query = (x[:, :1] * adapt(2) - y[:, :1]).square().mean()
+    query.backward()
+    own.step()"""
+
+
+def test_weights_that_are_adapted_apart_are_told_by_the_line_that_cuts_them_off():
+    make = (
+        "k = nn.Parameter(torch.tensor(0.9))\nown = torch.optim.SGD([k], lr=0.1)\nz = torch.rand(2, requires_grad=True)"
+    )
+    with a_notebook() as notebook:
+        for code in (START, make, MAML.format(".detach().requires_grad_(True)"), OUTER):
+            run = notebook.run(code)
+    (finding,) = (one for one in run.findings if one.slug == SLUG)
+    assert (finding.subject, finding.cell, finding.line) == ("query", 3, 6)
+    assert finding.fix == "take `.detach()` and `.requires_grad_()` out of this line"
+    with a_notebook() as notebook:
+        for code in (START, make, MAML.format(""), OUTER):
+            run = notebook.run(code)
+    assert not [one for one in run.findings if one.slug == SLUG]
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        (
+            "@torch.no_grad()\ndef step(a):\n    loss = net(a).sum()\n    loss.backward()\nstep(x)",
+            "take @torch.no_grad() away from the function  # line 1",
+        ),
+        (
+            "loss = net(x).sum()\ntotal = torch.zeros(1) + loss.item()\ntotal.backward()",
+            "loss  # in place of loss.item()",
+        ),
+        (
+            "loss = net(x).sum()\ntotal = torch.zeros(1) + float(loss)\ntotal.backward()",
+            "loss  # in place of float(loss)",
+        ),
+        ("with torch.no_grad():\n    out = net(x)\nout.sum().backward()", "compute the training pass outside it"),
+    ],
+)
+def test_the_fix_says_what_to_take_away(code, fix):
+    assert found(code)[0].fix == fix

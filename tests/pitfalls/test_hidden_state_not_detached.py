@@ -122,3 +122,62 @@ def test_of_two_states_only_the_one_that_is_not_detached_is_named():
     )
     (finding,) = found(["lstm = nn.LSTM(3, 8, batch_first=True)", code])
     assert (finding.subject, finding.fix) == ("c", "c = c.detach()  # at the end of each step")
+
+
+CACHE = """\
+class Bias(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.cache = nn.Linear(3, 3), None
+
+    def forward(self, x):
+        if self.cache is None:
+            self.cache = self.lin(torch.eye(3)).exp()
+        return x @ self.cache
+
+
+net = Bias()
+own = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+STEPS = """\
+for x in data:
+    own.zero_grad()
+    net(x).exp().mean().backward({})
+    own.step()"""
+
+
+def test_a_cached_result_of_parameters_is_to_be_computed_anew_not_detached():
+    with a_notebook() as notebook:
+        for source in (START, CACHE, STEPS.format("")):
+            run = notebook.run(source)
+    (finding,) = (one for one in run.findings if one.slug == "hidden-state-not-detached")
+    assert (finding.subject, finding.line) == ("net.cache", 8)
+    assert finding.fix.startswith("self.cache = self.lin(torch.eye(3)).exp()  # in each pass")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        CACHE.replace("if self.cache is None:", "if True:"),
+        CACHE.replace("exp()", "exp().detach()").replace("@ self.cache", "@ self.cache + self.lin(x)"),
+        CACHE.replace("self.lin(torch.eye(3)).exp()", "torch.rand(3, 3)").replace(
+            "@ self.cache", "@ self.cache + self.lin(x)"
+        ),
+    ],
+    ids=["each pass", "detached", "numbers"],
+)
+def test_what_is_computed_in_each_pass_or_not_of_parameters_is_silent(code):
+    with a_notebook() as notebook:
+        for source in (START, code, STEPS.format("")):
+            run = notebook.run(source)
+        assert notebook.errors[-1] is None
+        assert not [one for one in run.findings if one.slug == "hidden-state-not-detached"]
+
+
+def test_a_state_that_is_made_where_there_is_none_stays_a_state():
+    code = "h = None\nfor x in data:\n    if h is None:\n        h = torch.zeros(1, 2, 8)\n    y, h = rnn(x, h)\n    head(y).exp().mean().backward()"
+    with a_notebook() as notebook:
+        for source in (START, code):
+            run = notebook.run(source)
+    (finding,) = (one for one in run.findings if one.slug == "hidden-state-not-detached")
+    assert finding.fix == "h = h.detach()  # at the end of each step"

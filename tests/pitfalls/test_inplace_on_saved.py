@@ -84,6 +84,8 @@ def test_a_layer_whose_node_has_another_name(layer):
     "code",
     [
         "s = torch.zeros(5, 4)\nfor t in range(4):\n    s[t + 1] = torch.tanh(lin(s[t]))\ns.sum().backward()",
+        "s = torch.zeros(5, 4)\ns[0] = x[0]\nfor t in range(4):\n    s[t + 1] = s[t] + torch.tanh(lin(s[t]))\ns.sum().backward()",
+        "s = torch.zeros(5, 4)\ns[0] = x[0]\nfor t in range(4):\n    was = s[t]\n    s[t + 1] = was + torch.tanh(lin(was))\ns.sum().backward()",
         "g = nn.Parameter(torch.ones(2))\nv = lin(x).clone()\nv[:, 0] = g[0] * v[:, 0] - 1\nv.sum().backward()",
         "y = lin(x).sigmoid()\ny[:, :2] = y[:, :2] * 2 - 1\ny.sum().backward()",
     ],

@@ -80,3 +80,62 @@ def test_nothing_wants_a_gradient(cells, line, words):
 )  # fmt: skip
 def test_something_does_or_nothing_is_to(cells):
     assert found(*cells) == []
+
+
+IMAGE = """\
+frozen(net)
+img = torch.rand(3, 4)
+opt = torch.optim.Adam([img], lr=0.1)"""
+LOOP = """\
+for _ in range(4):
+    opt.zero_grad()
+    loss = net(img).sum()
+    loss.backward()
+    opt.step()"""
+KEPT = """\
+class Painter:
+    def __init__(self):
+        self.img = torch.rand(3, 4)
+        self.opt = torch.optim.LBFGS([self.img])
+    def fit(self):
+        def closure():
+            self.opt.zero_grad()
+            loss = net(self.img).sum()
+            loss.backward()
+            return loss
+        self.opt.step(closure)
+frozen(net)
+Painter().fit()"""
+GIVEN = """\
+def fit(canvas):
+    opt = torch.optim.Adam([canvas], lr=0.1)
+    net(canvas).sum().backward()
+    opt.step()
+frozen(net)
+fit(torch.rand(3, 4))"""
+
+
+@pytest.mark.parametrize(
+    ("cells", "name"),
+    [((IMAGE, LOOP), "img"), ((KEPT,), "self.img"), ((GIVEN,), "canvas")],
+    ids=["cell", "self", "local"],
+)
+def test_an_optimised_tensor_is_named_not_the_network_that_is_frozen_on_purpose(cells, name):
+    (finding,) = found(*cells)
+    assert finding.subject == name
+    assert f"the optimizer holds `{name}`" in finding.message
+    assert finding.fix == f"{name}.requires_grad_(True)  # before the optimizer is made"
+
+
+def test_the_mended_image_learns_in_silence():
+    assert not found(IMAGE.replace("opt =", "img.requires_grad_(True)\nopt ="), LOOP)
+
+
+def test_a_tensor_beside_the_optimizer_is_not_blamed():
+    (finding,) = found("frozen(net)\nimg = torch.rand(3, 4)\nopt = torch.optim.Adam(net.parameters())", LOOP)
+    assert finding.subject == "net"
+
+
+def test_an_image_without_gradient_before_a_network_that_has_them_is_named():
+    (finding,) = found("img = torch.rand(3, 4)\nopt = torch.optim.Adam([img], lr=0.1)", LOOP)
+    assert finding.fix == "img.requires_grad_(True)  # before the optimizer is made"

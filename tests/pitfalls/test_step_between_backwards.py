@@ -74,3 +74,27 @@ def test_a_loss_from_before_the_step(code, subject, line, words):
 )
 def test_other_changes_and_other_orders(code):
     assert found(code)[1] == []
+
+
+AGAIN = "compute {} again after opt_d.step(), from a new call of the model"
+TWO_LOSSES = """\
+for _ in range(3):
+    score = D(x)
+    one, two = score.square().mean(), score.exp().mean()
+    opt_d.zero_grad()
+    one.backward(retain_graph=True)
+    opt_d.step()
+    two.backward()
+    opt_d.step()"""
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        (GAN, AGAIN.format("g_loss")),
+        (TWICE, AGAIN.format("loss")),
+        (TWO_LOSSES, "two.backward()  # before opt_d.step(); or " + AGAIN.format("two")),
+    ],
+)
+def test_the_gradient_of_another_optimizer_is_not_to_come_before_the_step(code, fix):
+    assert found(code)[1][0].fix == fix

@@ -52,3 +52,14 @@ def test_found_with_names(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]])[0] == []
+
+
+def test_what_left_torch_inside_a_function_is_to_go_before_the_copy():
+    setup = (
+        "import numpy as np, torch\nfrom torch import nn\nnet, x = nn.Linear(4, 1), torch.rand(8, 4)\n"
+        "def score(out):\n    out = out.detach().numpy()\n    return np.abs(out).mean()"
+    )
+    code = "loss = torch.tensor(score(net(x)), requires_grad=True)\nloss.backward()"
+    (finding,) = findings_in(setup, code, slug="tensor-copy-constructed")
+    assert "`out.detach().numpy()` (line 5 of cell 1)" in finding.message
+    assert finding.fix.startswith("use functions of torch in place of out.detach().numpy()")

@@ -80,6 +80,8 @@ class NamedFact(NamedTuple):
     shape: Shape | None = None
     made_at: Place | None = None
     """The line that gives it its value."""
+    cached: str = ""
+    """The statement that computes it from parameters once and for all, if there is one."""
 
 
 class ChangeFact(NamedTuple):
@@ -119,6 +121,8 @@ class RefusalFact(NamedTuple):
     """Statements that may have changed what backward needs, the likeliest first."""
     recorded: tuple[str, ...] = ()
     """Names at that line of tensors that require grad, or of containers with one, where the root has no history."""
+    frozen: tuple[str, ...] = ()
+    """Names of plain tensors that an optimizer holds and that want no gradient, where the root has no history."""
     in_loop: bool = False
 
 
@@ -138,6 +142,8 @@ class ErrorFact:
     """The allocation that failed, if the exception, or one that it was raised from, says so."""
     cuts: tuple[CutFact, ...] = ()
     """Where the text loses the history, if the cell failed because a loss has none."""
+    constants: tuple[CutFact, ...] = ()
+    """Calls of `grad` without `create_graph` in that case, mended, whose result was differentiated again."""
     root: str = ""
     """The loss in that case, as written."""
     statement: str = ""

@@ -165,7 +165,7 @@ class CutFact(NamedTuple):
 
     place: Place
     text: str
-    """The expression: `net(image).argmax(1)`."""
+    """The expression: `net(image).argmax(1)`; `@torch.no_grad()` for a decorator."""
     kind: str
     """`detach`, `item`, `numpy`, `argmax`, `tensor`, `no_grad`, `compare`, …"""
     sources: tuple[str, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from torch_inspector.facts import CutFact, Place
+from torch_inspector.facts import CutFact, Place, syntax
 from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at, scope_at, sources
 from torch_inspector.observe.source import dotted
 
@@ -30,18 +30,26 @@ def constant_gradients(place: Place, texts: Texts, plain: frozenset[Place]) -> I
     """Calls of `grad` whose numbers are added up in a loss.
 
     Args:
-        place: The line of a backward call.
+        place: The line of a call of `backward()` or `grad()`.
         texts: The code of the cells.
         plain: Lines that have called `grad` for numbers without history.
     """
     for file in texts.files:
         if file.cell != place.cell or file.tree is None or place.line is None:
             continue
-        root = root_at(file.tree, place.line - file.offset)
+        root = root_at(file.tree, place.line - file.offset) or _asked_at(file.tree, place.line - file.offset)
         if root is not None:
             scope = scope_at(file.tree, place.line - file.offset)
             yield from _behind(Spot(root, scope, file, 0), texts, {(one.cell, one.line) for one in plain})
         return
+
+
+def _asked_at(tree: ast.Module, line: int) -> ast.expr | None:
+    """What `grad()` is called on in a line."""
+    calls = [n for n in syntax.walk(tree) if isinstance(n, ast.Call) and dotted(n.func) in _GRADS]
+    call = next((one for one in calls if one.lineno <= line <= (one.end_lineno or one.lineno)), None)
+    given = [one.value for one in call.keywords if one.arg == "outputs"] if call is not None else []
+    return next(iter((*given, *(call.args if call is not None else ()))), None)
 
 
 def _behind(first: Spot, texts: Texts, plain: set[tuple[int | None, int | None]]) -> Iterator[CutFact]:
@@ -114,7 +122,12 @@ def _parts_of_call(node: ast.Call, spot: Spot, texts: Texts) -> Iterator[Spot]:
     known = returned(node, spot, texts)
     if known:
         yield from known
-    elif name in texts.losses or last in _LOSSES | _JOINS or (name.startswith("torch.") and last in _METHODS):
+    elif (
+        name in texts.losses
+        or last in _LOSSES | (_JOINS - _METHODS)
+        or name == "sum"
+        or (name.startswith("torch.") and last in _METHODS)
+    ):
         yield from (spot._replace(node=one) for one in node.args[: 1 if last in _METHODS else 2])
     elif isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
         yield spot._replace(node=node.func.value)

@@ -76,6 +76,7 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
             if origins:
                 place = Place(spot.file.cell, node.lineno + spot.file.offset)
                 text = ast.unparse(node) if len(ast.unparse(node)) < 100 else dotted_or(node)  # noqa: PLR2004
+                text = f"@{text}" if node in getattr(spot.scope, "decorator_list", ()) else text
                 optional = _is_optional(node, spot.scope)
                 found.setdefault((place, kind), CutFact(place, text, kind, origins, optional=optional))
     return tuple(found.values())

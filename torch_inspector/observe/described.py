@@ -62,7 +62,16 @@ def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> Optimi
         parameter_devices=tuple(sorted({str(p.device) for p in parameters})) if full else (),
         gradient_nbytes=_gradient_nbytes(parameters) if full else 0,
         eps=next((group["eps"] for group in groups_of(optimizer) if type(group.get("eps")) is float), None),
+        groups=_keys_by_group(optimizer),
     )
+
+
+def _keys_by_group(optimizer: Any) -> tuple[frozenset[int], ...]:
+    """Parameters of the groups that are to learn, where there are several."""
+    groups = [one for one in groups_of(optimizer) if type(one.get("params")) is list]
+    rates = [type(one.get("lr")) in (int, float) and one["lr"] > 0 for one in groups]
+    found = (frozenset(map(id, one["params"])) for one, moves in zip(groups, rates, strict=True) if moves)
+    return tuple(found) if len(groups) > 1 else ()
 
 
 def _gradient_nbytes(parameters: list[Any]) -> int:

@@ -18,6 +18,7 @@ from torch_inspector.facts import (
     ExpressionFact,
     ForwardFact,
     MemoryFact,
+    Place,
     Shape,
     Snapshot,
     Trace,
@@ -236,8 +237,10 @@ class TorchObserver:
 
     def _constants(self) -> tuple[CutFact, ...]:
         """Gradients of inputs that a loss takes as numbers, where a call asked for such."""
+        return self._constants_behind(dict.fromkeys(one.place for one in self._backwards.facts if not one.is_grad_call))
+
+    def _constants_behind(self, places: Mapping[Place, None]) -> tuple[CutFact, ...]:
         plain = frozenset(one.place for one in self._backwards.facts if one.plain_inputs)
-        places = dict.fromkeys(one.place for one in self._backwards.facts if not one.is_grad_call)
         if not plain or not places:
             return ()
         with self._failures.guard("constants"):
@@ -323,7 +326,8 @@ class TorchObserver:
         if fact.message.startswith(_WITHOUT_HISTORY):
             with self._failures.guard("cuts"):
                 found = cuts_at(fact.place, self._places.latest(), self._models.items(), (), self._losses)
-                fact = replace(fact, cuts=found.facts, root=found.root)
+                constants = self._constants_behind({fact.place: None})
+                fact = replace(fact, cuts=found.facts, root=found.root, constants=constants)
         if refusals.is_refusal(fact):
             with self._failures.guard("refusal"):
                 fact = replace(fact, refusal=refusals.refusal_fact(error, fact, self._places, self._reader))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, RefusalFact
-from torch_inspector.observe import carrying, failing, kinds, lines, mutations, private
+from torch_inspector.observe import caching, carrying, failing, kinds, lines, mutations, private
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
-from torch_inspector.observe.scenes import Scene, Seen, scenes_of, tensors_of
+from torch_inspector.observe.scenes import Scene, Seen, held_in, scenes_of, tensors_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader, Walk
@@ -94,8 +94,17 @@ class _Look:
             in_loop=self._in_loop(self.scenes[0]),
         )
         if NO_GRAPH in self.error.message:
-            return fact._replace(recorded=tuple(dict.fromkeys(s.owner for _, s in seen if s.tensor.requires_grad)))
+            recorded = tuple(dict.fromkeys(s.owner for _, s in seen if s.tensor.requires_grad))
+            return fact._replace(recorded=recorded, frozen=self._frozen(seen)[:_MOST])
         return fact if SCALAR in self.error.message else self._with_graph(fact, seen)
+
+    def _frozen(self, seen: list[tuple[Scene, Seen]]) -> tuple[str, ...]:
+        """Plain tensors that an optimizer of the user's frames holds, and that want no gradient, each once."""
+        held = frozenset[int]().union(*map(held_in, self.scenes))
+        plain = [one for _, one in seen if type(one.tensor) is torch.Tensor and not one.tensor.requires_grad]
+        # The last name is that of the outermost frame, where the optimizer is made as a rule.
+        names = {id(one.tensor): one.path for one in plain if id(one.tensor) in held}
+        return tuple(names.values())
 
     def _root(self) -> torch.Tensor:
         """Of several, the one that is no number, where that is what was refused."""
@@ -171,8 +180,24 @@ class _Look:
                 told.add(one.owner)
                 told_tensors.add(id(one.tensor))
                 line = carrying.line_of(tree, one.owner, scene.line) if in_loop else None
-                shape = tuple(one.tensor.shape)
-                yield NamedFact(one.owner, one.kind, shape, self._place(scene, line))
+                named = NamedFact(one.owner, one.kind, tuple(one.tensor.shape), self._place(scene, line))
+                yield self._cached(scene, one, named)
+
+    def _cached(self, scene: Scene, one: Seen, named: NamedFact) -> NamedFact:
+        """The variable, with the statement that computes it once, where that reads parameters."""
+        own = one.owner.rpartition(".")
+        name = f"self.{own[2]}" if own[0] else one.owner
+        trees = [file for file in (scene.file, *self.places.latest()) if file.tree is not None]
+        found = [(file, caching.caches(file.tree)[name]) for file in trees if name in caching.caches(file.tree)]
+        if not found or not self._has_parameters(one.tensor):
+            return named
+        file, cache = found[0]
+        return named._replace(cached=cache.text, made_at=self._place_in(file, cache.line))
+
+    def _has_parameters(self, tensor: torch.Tensor) -> bool:
+        walk = self.reader.walk([tensor.grad_fn], thread_time() + _PATIENCE_S / 4, _FEW) if tensor.grad_fn else None
+        leaves = walk.by_kind.get("AccumulateGrad", ()) if walk is not None else ()
+        return any(kinds.is_a(node.variable, torch.nn.Parameter) for node in leaves)
 
     def _reaches(self, tensor: torch.Tensor, crossed: set[int]) -> bool:
         """True if a tensor beside the loss, such as the state for the next step, comes from the same old nodes."""
@@ -213,7 +238,9 @@ class _Look:
             if named or meant:
                 place = self._place_in(file, one.line)
                 change = ChangeFact(one.path, place, one.text, one.remedy_for(told[2] or ""), named)
-                ranked.append(((not named, not meant, not near), change))
+                # A part that is written once, before the loop that reads it, is what it was when it is read.
+                once = file.tree is not None and not lines.loops_around(file.tree, one.line)
+                ranked.append(((not named, not meant, not near, one.operation == "CopySlices" and once), change))
         ranked.sort(key=lambda entry: entry[0])
         return [change for _, change in ranked]
 

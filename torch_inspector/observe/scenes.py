@@ -12,6 +12,7 @@ import torch
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.groups import held_by
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
 
@@ -64,6 +65,16 @@ def tensors_of(scene: Scene) -> list[Seen]:
         known = [(name, values[name] if name in values else outer.get(name)) for name in names]
         found = [seen for name, value in known for seen in _inside(name, value, 0)]
     return found[:_TENSORS]
+
+
+def held_in(scene: Scene) -> frozenset[int]:
+    """Addresses of what the optimizers hold that a frame names, as variables or as attributes of its objects."""
+    outer = scene.frame.f_globals
+    with locals_of(scene.frame) as values:
+        known = [values[name] if name in values else outer.get(name) for name in _names_in(scene)]
+        inner = [part for one in known for part in list(kinds.fields_of(one).values())[: 4 * _ENTRIES]]
+        found = [one for one in (*known, *inner) if kinds.is_a(one, torch.optim.Optimizer)]
+        return frozenset[int]().union(*map(held_by, found))
 
 
 def _names_in(scene: Scene) -> dict[str, None]:

@@ -35,11 +35,11 @@ def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
             "had a gradient for them."
         ),
         subject=part,
-        fix=f"{_FIXES[cut.kind].format(cut.text)}; if `{part}` is not to learn: {part}.requires_grad_(False)",
+        fix=f"{_mended(cut)}; if `{part}` is not to learn: {part}.requires_grad_(False)",
         line=cut.place.line,
         cell=cut.place.cell,
         # Around a frozen part `no_grad` is a habit: what is left to say is that the optimizer holds it in vain.
-        severity="hint" if cut.kind == "no_grad" else "",
+        severity="hint" if cut.kind == "no_grad" and not _is_meant(run, cut, steps[0]) else "",
         evidence=(
             Evidence("history lost", cut.text),
             Evidence("steps looked at", len(steps), "count"),
@@ -48,11 +48,23 @@ def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
     )
 
 
+def _is_meant(run: Run, cut: CutFact, step: StepFact) -> bool:
+    """True if the part is to learn: it has a group of the optimizer, with its own learning rate, for itself."""
+    fact = run.after.optimizer(step.optimizer)
+    return fact is not None and any(group and group <= cut.keys for group in fact.groups)
+
+
 _FIXES = {
     "detach": "take `detach()` out of this line",
     "data": "take `.data` out of this line",
     "no_grad": "call it outside `{}`",
 }
+
+
+def _mended(cut: CutFact) -> str:
+    if cut.text.startswith("@"):
+        return f"take {cut.text} away from the function"
+    return _FIXES[cut.kind].format(cut.text)
 
 
 def _tensors(count: int) -> str:

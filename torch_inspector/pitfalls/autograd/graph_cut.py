@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, CutFact, ForwardFact, Place, Run, StepFact
+from torch_inspector.facts import BackwardFact, CutFact, ErrorFact, ForwardFact, Place, Run, StepFact
 from torch_inspector.facts.severed import constants, cut_models, cut_parts, ends_at_fresh, part_path
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -26,9 +26,12 @@ _HOW = {
 }
 # How a gradient gets past what cannot be left out, a choice of the nearest code as a rule.
 _PASSED = dict.fromkeys(("argmax", "whole", "compare"), "let the slope past it: soft + (hard - soft).detach()")
+# `loss` in `loss.item()` and in `float(loss)`.
+_NUMBER = re.compile(r"(?P<method>[^….][^…]*)\.item\(\)|float\((?P<given>[\w.]+)\)")
 # Hooks hand a gradient past such a function, and who writes gradients needs none.
 _OWN_SLOPE = re.compile(r"\bregister_\w*hook\(|\.grad(\.data)?\s*=(?!=)|\.grad(\.data)?\.(copy_|add_|set_)\(")
 _MAKES_A_LEAF = re.compile(r"requires_grad\s*=\s*True|requires_grad_\(\s*(True)?\s*\)|\bVariable\(")
+_DETACHED_LEAF = re.compile(r"\.detach\(\)(\.clone\(\))?\.requires_grad_\(")
 _FIXES = {
     "argmax": "compute the loss from the scores or from softmax; keep argmax for measuring",
     "compare": "compute the loss from the scores or from sigmoid; keep the threshold for measuring",
@@ -44,7 +47,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds losses without history although a model was called for them, and parts that no gradient reaches."""
     if run.error is not None:
         if run.error.message.startswith(_WITHOUT_HISTORY):
-            yield from _failed(run, run.error.root or "loss", run.error.cuts, run.error.place)
+            yield from _of_gradient(run.error) or _failed(
+                run, run.error.root or "loss", run.error.cuts, run.error.place
+            )
         return
     made = run.trace.from_leaf
     if made is not None and _is_cut_off(run, made):
@@ -57,6 +62,27 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _called(run: Run) -> list[ForwardFact]:
     return [call for call in run.trace.forwards if call.parameter_keys]
+
+
+def _of_gradient(error: ErrorFact) -> list[Finding]:
+    """A derivative of a derivative, of which the first was taken as plain numbers."""
+    if not error.constants:
+        return []
+    cut, refused = error.constants[0], error.root or (error.refusal.root if error.refusal is not None else "")
+    message = (
+        f"{f'`{refused}` has no history' if refused else 'there is no history to go back through'}: the gradient that "
+        f"`torch.autograd.grad` gave ({cut.place.said_in(error.place.cell)}) was taken without `create_graph=True`."
+    )
+    return [
+        Finding(
+            message=message,
+            subject=refused or "gradient",
+            fix=f"{cut.text}  # keeps the history of the gradient",
+            line=cut.place.line,
+            cell=cut.place.cell,
+            evidence=(Evidence("create_graph", "False"), Evidence("differentiated at line", error.place.line or 0)),
+        )
+    ]
 
 
 def _failed(run: Run, root: str, cuts: tuple[CutFact, ...], place: Place) -> Iterator[Finding]:
@@ -85,7 +111,7 @@ def _finding(root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], pla
     return Finding(
         message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {how}.",
         subject=root,
-        fix=_FIXES.get(cut.kind if cut is not None else "", "leave the values as they are between model and loss"),
+        fix=_mended(cut, place.cell) if cut is not None else "leave the values as they are between model and loss",
         line=where.line,
         cell=where.cell,
         evidence=(
@@ -94,6 +120,16 @@ def _finding(root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], pla
             Evidence("calls of the model", sum(call.count for call in calls), "count"),
         ),
     )
+
+
+def _mended(cut: CutFact, cell: int | None) -> str:
+    """What mends a cut, in the words of the line where that can be said."""
+    if cut.text.startswith("@"):
+        return f"take {cut.text} away from the function  # {cut.place.said_in(cell)}"
+    call = _NUMBER.fullmatch(cut.text)
+    if call is not None and cut.kind == "item":
+        return f"{call['method'] or call['given']}  # in place of {cut.text}"
+    return _FIXES.get(cut.kind, "leave the values as they are between model and loss")
 
 
 def _how(cut: CutFact | None, calls: list[ForwardFact], cell: int | None) -> str:
@@ -121,18 +157,30 @@ def _ends_anew(run: Run) -> list[Finding]:
             continue
         name, step = run.optimizer_path(key) or "optimizer", steps[-1]
         held = frozenset[int]().union(*(one.parameter_keys for one in run.after.optimizers))
-        leaves = [one.path for one in run.after.tensors if one.is_leaf and one.requires_grad and one.key not in held]
+        fresh = [one for one in run.after.tensors if one.is_leaf and one.requires_grad and one.key not in held]
+        leaves = [one.path for one in fresh if one.key in step.leaf_keys]
         tensor = leaves[0] if len(leaves) == 1 else ""
-        root = next((one.root for one in run.trace.backwards if one.root), "the loss")
-        line, cell = _only_line(run, _MAKES_A_LEAF) or (step.place.line, step.place.cell)
+        root = next((one.root for one in run.trace.backwards if one.root and not one.is_grad_call), "the loss")
+        found = _only_line(run, _MAKES_A_LEAF) or _only_line(run, _DETACHED_LEAF)
+        line, cell = found or (step.place.line, step.place.cell)
         message = (
             f"`{root}` reaches nothing that `{name}` holds: its history begins at "
             f"{f'`{tensor}`, ' if tensor else ''}a tensor that each step makes anew from values, with `requires_grad`."
         )
-        fix = "torch.stack(…) of the tensors themselves, without requires_grad, in place of torch.tensor(…)"
+        fix = _handed_on(run, line, cell) if found else "hand on the tensors themselves, without requires_grad"
         evidence = (Evidence("steps that found nothing", len(steps), "count"),)
         return [Finding(message=message, subject=tensor or root, fix=fix, line=line, cell=cell, evidence=evidence)]
     return []
+
+
+def _handed_on(run: Run, line: int | None, cell: int | None) -> str:
+    """What keeps the history in a line that makes a leaf of values."""
+    text = run.source_of(cell).splitlines()[(line or 1) - 1]
+    if _DETACHED_LEAF.search(text):
+        return "take `.detach()` and `.requires_grad_()` out of this line"
+    if "torch.tensor(" in text:
+        return "torch.stack(…) of the tensors themselves, without requires_grad, in place of torch.tensor(…)"
+    return "hand on the tensors themselves, without requires_grad"
 
 
 def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Finding:
@@ -143,7 +191,7 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
             f"`{name}.step()` found nothing to follow."
         ),
         subject=root,
-        fix=_FIXES.get(cut.kind, "leave the values as they are between model and loss"),
+        fix=_mended(cut, call.place.cell),
         line=cut.place.line,
         cell=cut.place.cell,
         evidence=(
@@ -236,7 +284,10 @@ def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
             f"`{name}` holds its parameters, and none of the {len(steps)} steps looked at has moved them."
         ),
         subject=part,
-        fix=f"{_PASSED.get(cut.kind, 'leave it out')}; if `{part}` is not to learn: {part}.requires_grad_(False)",
+        fix=(
+            f"{_PASSED.get(cut.kind) or _mended(cut, run.cell.number)}; "
+            f"if `{part}` is not to learn: {part}.requires_grad_(False)"
+        ),
         line=place.line,
         cell=place.cell,
         severity="warning",

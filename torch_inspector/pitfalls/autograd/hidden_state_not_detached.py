@@ -22,7 +22,10 @@ def check(run: Run) -> Iterator[Finding]:
     if _TWICE not in error.message and _CHANGED not in error.message:
         return
     states = [one for one in error.refusal.carried if _is_state(one, error.refusal)]
-    if states:
+    cached = next((one for one in states if one.cached), None)
+    if cached is not None:
+        yield _of_cache(error, cached)
+    elif states:
         yield _finding(error, states)
 
 
@@ -49,6 +52,26 @@ def _finding(error: ErrorFact, states: list[NamedFact]) -> Finding:
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(Evidence(state.path, f"{state.kind} {state.shape}") for state in states),
+    )
+
+
+def _of_cache(error: ErrorFact, state: NamedFact) -> Finding:
+    """A result of parameters that is computed once: without its history they would not learn by it."""
+    given = state.made_at or error.place
+    gone = "has freed its graph" if _TWICE in error.message else "and the step after it have changed what it needs"
+    return Finding(
+        message=(
+            f"`{state.path}` is computed only once ({given.said_in(error.place.cell).removeprefix('in ')}), from "
+            f"parameters, and each loss goes back through it: the first backward() {gone}."
+        ),
+        subject=state.path,
+        fix=f"{state.cached}  # in each pass, without the condition around it",
+        line=given.line,
+        cell=given.cell,
+        evidence=(
+            Evidence(state.path, f"{state.kind} {state.shape}"),
+            Evidence("backward at line", error.place.line or 0),
+        ),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, Run, StepFact
+from torch_inspector.facts import ForwardFact, Place, Run, StepFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -12,6 +12,8 @@ _WITHOUT_HISTORY = "element 0 of tensors does not require grad"
 _NO_PARAMETERS = "optimizer got an empty parameter list"
 # A step without gradients can be made for the sake of a schedule; three in a row, and all of the cell, are training.
 _STEPS = 3
+# Variables that are named one by one.
+_NAMED = 4
 
 
 @pitfall(severity="error")
@@ -19,7 +21,7 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds losses behind which everything is frozen, and optimizers of frozen or of no parameters."""
     if run.error is None:
         yield from _frozen_optimizers(run)
-    elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts:
+    elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts + run.error.constants:
         calls = [call for call in run.trace.forwards if call.parameter_keys]
         # A parameter that was rebound is told of as that, a block without gradients as what cut it off.
         told = any(one.in_no_grad for one in run.trace.rebinds) or _is_cut_by_checkpoint(run)
@@ -37,6 +39,9 @@ def _is_cut_by_checkpoint(run: Run) -> bool:
 def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
     place = run.error.place if run.error is not None else None
     root = (run.error.root if run.error is not None else "") or "loss"
+    held = run.error.refusal.frozen if run.error is not None and run.error.refusal is not None else ()
+    if held:
+        return _of_tensors(root, held, place)
     frozen = [call for call in calls if not call.trainable_count]
     name = frozen[0].name or frozen[0].kind if frozen else ""
     count = len(frozen[0].parameter_keys) if frozen else 0
@@ -58,6 +63,22 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
             Evidence("parameters that want a gradient", 0, "count"),
             Evidence("parameters", count, "count"),
         ),
+    )
+
+
+def _of_tensors(root: str, held: tuple[str, ...], place: Place | None) -> Finding:
+    """Of tensors that are optimised themselves, as an image is through a network that stays as it is."""
+    names, one = " and ".join(f"`{name}`" for name in held), len(held) == 1
+    return Finding(
+        message=(
+            f"there is nothing to train behind `{root}`: the optimizer holds {names}, "
+            f"{'a tensor that has' if one else 'tensors that have'} `requires_grad=False`."
+        ),
+        subject=held[0],
+        fix="\n".join(f"{name}.requires_grad_(True)  # before the optimizer is made" for name in held),
+        line=place.line if place is not None else None,
+        cell=place.cell if place is not None else None,
+        evidence=(Evidence("tensors in the optimizer that want no gradient", len(held), "count"),),
     )
 
 
@@ -94,6 +115,15 @@ def _has_others(run: Run, step: StepFact) -> bool:
     return step.unreached and any(step.leaf_keys & keys for keys in models)
 
 
+def _switched_on(run: Run, key: int) -> str:
+    """What makes the variables learn that are all that an optimizer holds."""
+    fact = run.after.optimizer(key)
+    held = fact.parameter_keys if fact is not None else frozenset()
+    paths = [one.path for one in run.after.tensors if one.key in held and one.is_leaf and one.path.isidentifier()]
+    names = paths if len(paths) == len(held) <= _NAMED else []
+    return "\n".join(f"{name}.requires_grad_(True)  # before the optimizer is made" for name in names)
+
+
 def _frozen(run: Run, key: int, step: StepFact) -> Finding:
     name = run.optimizer_path(key) or "optimizer"
     total = run.trace.count("step", step.place)
@@ -103,7 +133,7 @@ def _frozen(run: Run, key: int, step: StepFact) -> Finding:
             f"{total} steps have changed nothing."
         ),
         subject=name,
-        fix="requires_grad_(True) on what is to learn",
+        fix=_switched_on(run, key) or "requires_grad_(True) on what is to learn",
         line=step.place.line,
         cell=step.place.cell,
         evidence=(

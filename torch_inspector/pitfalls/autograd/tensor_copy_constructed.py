@@ -21,13 +21,13 @@ def check(run: Run) -> Iterator[Finding]:
             recorded = frozenset(error.refusal.recorded)
             for one, cell in _all_copies(run):
                 if _is_here(error.place, one, cell) and recorded & {*one.names}:
-                    yield _finding(one, cell, recorded, _containers(run))
+                    yield _past_numbers(run, one, _finding(one, cell, recorded, _containers(run)))
         return
     recorded = _recorded(run)
     for one, cell in _all_copies(run):
         at_top = cell == run.cell.number and not one.function and recorded & {*one.names}
         if (one.is_root or at_top) and _ran(run, one, cell):
-            found = _finding(one, cell, recorded, _containers(run))
+            found = _past_numbers(run, one, _finding(one, cell, recorded, _containers(run)))
             # A copy beside other terms may be meant as a target.
             yield found if one.is_root or _is_alone(run, one, cell) else replace(found, severity="hint")
 
@@ -75,6 +75,20 @@ def _finding(one: CopyFact, cell: int | None, recorded: frozenset[str], containe
         line=one.line,
         cell=cell,
         evidence=(Evidence("backward() in line", one.differentiated_line),),
+    )
+
+
+def _past_numbers(run: Run, one: CopyFact, finding: Finding) -> Finding:
+    """Where a function gives what is copied, it may have left PyTorch before: then that is to go first."""
+    cuts = (*run.trace.cuts, *(run.error.cuts if run.error is not None else ()))
+    inner = [cut for cut in cuts if cut.kind in ("numpy", "item") and any(cut.sources) and one.text not in cut.text]
+    if "(" not in finding.subject or not inner:
+        return finding
+    cut = inner[-1]
+    return replace(
+        finding,
+        message=f"{finding.message} It was lost before, by `{cut.text}` ({cut.place.said_in(finding.cell)}).",
+        fix=f"use functions of torch in place of {cut.text}; then {finding.subject} itself, without torch.tensor()",
     )
 
 

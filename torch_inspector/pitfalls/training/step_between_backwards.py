@@ -34,10 +34,7 @@ def _finding(run: Run, key: int, step: StepFact, failed: BackwardFact) -> Findin
             f"back through: `{loss}.backward()` needs their old values."
         ),
         subject=loss,
-        fix=(
-            f"call {loss}.backward() before {name}.step(), or compute `{loss}` again after it; where only one part is "
-            "to learn, detach() the other"
-        ),
+        fix=_fix(f"compute {loss} again after {name}.step(), from a new call of the model", run, step, failed),
         line=failed.place.line,
         cell=failed.place.cell,
         evidence=(
@@ -47,3 +44,15 @@ def _finding(run: Run, key: int, step: StepFact, failed: BackwardFact) -> Findin
             Evidence("parameters changed in between", changed, "count"),
         ),
     )
+
+
+def _fix(fix: str, run: Run, step: StepFact, failed: BackwardFact) -> str:
+    """A backward call may come before the step as well, where the gradient of this loss is meant for it."""
+    leaves = failed.witness.leaf_keys if failed.witness is not None else frozenset()
+    # What another optimizer is to learn from this loss; before the step it would be mixed into the gradients of this.
+    others = (one.parameter_keys - step.parameter_keys for one in run.after.optimizers if one.key != step.optimizer)
+    made, stepped, called = failed.made_at, step.place, failed.place
+    in_order = made.cell == stepped.cell == called.cell and (made.line or 0) < (stepped.line or 0) < (called.line or 0)
+    if not in_order or any(held & leaves for held in others) or not leaves <= step.parameter_keys:
+        return fix
+    return f"{failed.root or 'loss'}.backward()  # before {step.name or 'optimizer'}.step(); or {fix}"
