@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ _LAYERS, _EACH, _FACTS = 2_000, 64, 32
 _PLAIN = (int, float, bool, str, bytes, type(None))
 _SELF: Any = MethodType.__dict__["__self__"]
 _FUNCTION: Any = MethodType.__dict__["__func__"]
+_FUNC: Any = partial.__dict__["func"]
+_ARGS: Any = partial.__dict__["args"]
+_KEYWORDS: Any = partial.__dict__["keywords"]
 _Signature = tuple[Any, ...]
 
 
@@ -67,6 +71,10 @@ def _repeated(path: str, owner: str, kind: str, hooks: Any) -> list[HookCountFac
 
 def _signature(hook: Any) -> _Signature | None:
     """Equal for functions of one text with equal plain values around them; None for what is not known."""
+    if type(hook) is partial:
+        given = tuple(value if type(value) in _PLAIN else kinds.class_name(value) for value in _given(hook))
+        inner = _signature(_FUNC.__get__(hook))
+        return None if inner is None else (*inner, given)
     if type(hook) is MethodType:
         function = _signature(_FUNCTION.__get__(hook))
         return None if function is None else (*function, kinds.class_name(_SELF.__get__(hook)))
@@ -75,6 +83,11 @@ def _signature(hook: Any) -> _Signature | None:
     closure = tuple(_plain(cell) for cell in hook.__closure__ or ())
     defaults = tuple(value if type(value) in _PLAIN else kinds.class_name(value) for value in hook.__defaults__ or ())
     return (hook.__qualname__, hook.__code__.co_code, closure, defaults)
+
+
+def _given(hook: Any) -> list[Any]:
+    """What a `partial` holds for its function."""
+    return [*_ARGS.__get__(hook), *dict.values(_KEYWORDS.__get__(hook))]
 
 
 def _plain(cell: Any) -> Any:

@@ -40,9 +40,26 @@ def precision_of(root: Node, walk: Walk) -> Precision:
     halves = sum(_is_float16(node) for node in some if not private.is_leaf_node(node))
     half_leaves = sum(node.variable.dtype == torch.float16 for node in leaves)
     top, below = _top_of(root)
+    enlarged = halves > 0 and _is_enlarged(root, len(top) - 1)
     averages = private.averages(below)
+    if _is_mean_of_samples(root, len(top) - 1):
+        # The division is part of the loss, as in `kl_div(…, reduction="batchmean")`.
+        top, averages = (*top[:-2], top[-1]), True
     shape = _input_shape(below) if averages else ()
-    return Precision(halves, half_leaves, top, averages, shape, halves > 0 and _is_enlarged(root, len(top) - 1))
+    return Precision(halves, half_leaves, top, averages, shape, enlarged)
+
+
+def _is_mean_of_samples(root: Node, count: int) -> bool:
+    """True if the last of some scalings divides a sum by the number of samples in it."""
+    node = root
+    for _ in range(count - 1):
+        node = next(parent for parent, _ in node.next_functions if parent is not None)
+    below = next((parent for parent, _ in node.next_functions if parent is not None), None)
+    if type(node).__name__ != "DivBackward0" or type(below).__name__ != "SumBackward0" or below is None:
+        return False
+    shape, other = _input_shape(below), saved_value(node, "other")
+    known = type(other) is torch.Tensor and other.is_cpu and other.numel() == 1
+    return known and len(shape) > 1 and shape[0] > 1 and float(other) == shape[0]
 
 
 def _is_enlarged(root: Node, count: int) -> bool:

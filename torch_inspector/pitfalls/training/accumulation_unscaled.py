@@ -23,13 +23,21 @@ def check(run: Run) -> Iterator[Finding]:
         calls = [one for one in run.trace.backwards if one.place == window.backward_at and not one.is_grad_call]
         # Of gradients that are thrown away nothing adds up: `zero-grad-misplaced` tells it.
         lost = any(step.discarded_count for step in run.trace.steps if step.optimizer == window.optimizer)
-        if window.size > 1 and not lost and _is_mean(calls) and not _OWN.search(run.source_of(window.backward_at.cell)):
+        if (
+            window.size > 1
+            and not lost
+            and _is_mean(calls, window.size)
+            and not _OWN.search(run.source_of(window.backward_at.cell))
+        ):
             yield _finding(run, window, calls[0])
 
 
-def _is_mean(calls: list[BackwardFact]) -> bool:
+def _is_mean(calls: list[BackwardFact], size: int) -> bool:
     graphs = [one.witness for one in calls if one.witness is not None]
-    return bool(graphs) and all(g.mean_reduced is True and not set(_SCALED) & set(g.top) for g in graphs)
+    # A sum divided by as many as there are batches may be meant for the batches.
+    twice = any(g.top[-1:] == ("SumBackward0",) and g.mean_shape[:1] == (size,) for g in graphs)
+    plain = all(g.mean_reduced is True and not set(_SCALED) & set(g.top) for g in graphs)
+    return bool(graphs) and plain and not twice
 
 
 def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
