@@ -185,7 +185,7 @@ BATCH = {
             "def step():\n    p = F.softmax(net(x), dim=0)\n    loss = -p[torch.arange(60), y].log().mean()\n"
             "    loss.backward()\nstep()"
         ),
-        3,
+        2,
         "`p`",
     ),
     "a layer": (

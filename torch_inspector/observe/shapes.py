@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any, Final
 
@@ -76,12 +77,13 @@ def stretched_to(one: Shape, two: Shape) -> Shape | None:
     return tuple(max(a, b) if 0 not in (a, b) else 0 for a, b in pairs) if fit else None
 
 
-def partners(known: Shape, table: Shape) -> list[Shape]:
+@lru_cache(maxsize=512)
+def partners(known: Shape, table: Shape) -> tuple[Shape, ...]:
     """Shapes with one axis of length 1 more or less than a known one, which both stretch to something larger."""
     fewer = [(*known[:i], *known[i + 1 :]) for i, n in enumerate(known) if n == 1]
     more = [(*known[:i], 1, *known[i:]) for i in range(len(known) + 1)]
     found = [one for one in (*fewer, *more) if stretched_to(known, one) == table]
-    return [one for one in dict.fromkeys(found) if prod(table) > max(prod(one), prod(known))]
+    return tuple(one for one in dict.fromkeys(found) if prod(table) > max(prod(one), prod(known)))
 
 
 SAME_SHAPE = frozenset(
