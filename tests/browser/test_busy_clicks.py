@@ -44,6 +44,7 @@ def assert_slept(lab):
     assert lab.status() == "idle"
 
 
+@pytest.mark.measured
 def test_mute_is_answered_as_soon_as_it_can_be(lab):
     a_live_notebook(lab, "click.ipynb", SETUP + LOOP, SLEEP, "%torchcheck failures")
     lab.run(1)

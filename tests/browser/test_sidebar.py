@@ -79,6 +79,7 @@ def test_a_mended_cell_has_no_finding_any_more(lab):
     assert lab.page.locator("[data-ti-count]").count() == 0
 
 
+@pytest.mark.measured
 def test_a_running_loop_shows_steps_growth_and_what_is_certain(lab, screenshot):
     a_live_notebook(lab, "grow.ipynb", "import torch", GROW)
     lab.run(1)
