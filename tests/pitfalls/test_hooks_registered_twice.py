@@ -33,6 +33,20 @@ def keep(name):
 for name, layer in net.named_children():
     layer.register_forward_hook(keep(name))
 """
+PARTIAL = """
+import functools
+def keep(name, layer, args, output):
+    seen.append(name)
+for name, layer in net.named_children():
+    layer.register_forward_hook(functools.partial(keep, name))
+"""
+STEERED = """
+import functools
+def steer(by, layer, args, output):
+    return output + by
+for vector in torch.randn(3, 8):
+    net[0].register_forward_hook(functools.partial(steer, vector));
+"""
 TWO = """
 net[0].register_forward_hook(lambda m, a, o: None)
 net[0].register_forward_hook(lambda m, a, o: seen.append(1));
@@ -41,6 +55,7 @@ FOUND = {
     "run again": ([ATTACH, ATTACH], 5),
     "run again with objects": ([RECORDER, RECORDER], 6),
     "run again with a factory": ([FACTORY, FACTORY], 5),
+    "run again with a partial": ([PARTIAL, PARTIAL], 6),
     "in a loop": (["note = lambda m, a, o: None\nfor _ in range(3):\n    net[0].register_forward_hook(note)"], 3),
     "before": (
         [ATTACH.replace("forward_hook", "forward_pre_hook").replace("(layer, args, output)", "(m, output)")] * 2,
@@ -52,6 +67,8 @@ QUIET = {
     "removed": [ATTACH.replace("    layer.reg", "    h = layer.reg") + "    h.remove()"] * 2,
     "a new model": [SETUP + ATTACH] * 2,
     "a name each": [FACTORY, "net[0].register_forward_hook(keep('other'));"],
+    "a name each behind a partial": [PARTIAL, "net[0].register_forward_hook(functools.partial(keep, 'other'));"],
+    "a vector each behind a partial": [STEERED],
     "two kinds": [TWO],
     "of torch": ["nn.utils.parametrizations.spectral_norm(net[0])\nnn.utils.parametrizations.weight_norm(net[2]);"],
     "nobody says it": ["y = net(x)"],

@@ -66,7 +66,7 @@ class Trace:
     cuts: tuple[CutFact, ...] = ()
     """Where the text loses the history of a loss; looked for only where a backward call did not reach a model."""
     constants: tuple[CutFact, ...] = ()
-    """Gradients of inputs, taken without `create_graph`, that a loss adds up."""
+    """Gradients of inputs, taken without `create_graph`, that a loss adds up; the text is the call as it has to be."""
 
     def steps_come_first(self, optimizer: int) -> bool:
         """True if an optimizer's steps come between the forward pass and the backward call that it is made for."""

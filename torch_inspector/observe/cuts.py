@@ -214,7 +214,7 @@ def _own(scope: ast.AST) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop(0)
         yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        if not isinstance(node, syntax.INNER):
             stack.extend(syntax.children(node))
 
 

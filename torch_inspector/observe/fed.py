@@ -31,18 +31,8 @@ def feeds_loss(tree: ast.AST, found: Growth) -> bool:
 @lru_cache(maxsize=32)
 def _scopes(tree: ast.AST) -> tuple[tuple[ast.AST, ...], ...]:
     """The nodes of each function and of the cell that speak of `backward`."""
-    scopes = (tuple(_inside(node)) for node in syntax.walk(tree) if isinstance(node, _SCOPES))
+    scopes = (tuple(syntax.own_expressions(node)) for node in syntax.walk(tree) if isinstance(node, _SCOPES))
     return tuple(nodes for nodes in scopes if any(_differentiated(node) for node in nodes))
-
-
-def _inside(scope: ast.AST) -> Iterator[ast.AST]:
-    """A scope without the functions in it."""
-    stack = list(syntax.children(scope))
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, _SCOPES):
-            stack.extend(syntax.children(node))
 
 
 def _differentiated(node: ast.AST) -> ast.expr | None:

@@ -96,7 +96,7 @@ def _heads_in(scope: ast.AST) -> dict[int, Head]:
         node, head = stack.pop()
         if isinstance(node, ast.Call) and head is not None:
             found[id(node)] = head
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        if isinstance(node, syntax.INNER):
             continue
         own = _head_of(node)
         outside = () if own is None else (own.source,)

@@ -11,7 +11,6 @@ from torch_inspector.observe.shapes import UNKNOWN
 
 # A `raise` would have ended the cell.
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
-_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def is_reached(function: ast.AST, statement: ast.stmt, node: ast.AST, value: Callable[[ast.expr], Any]) -> bool:
@@ -64,7 +63,7 @@ def _may_leave(one: ast.stmt, value: Callable[[ast.expr], Any]) -> bool:
         node = parts.pop()
         if isinstance(node, _LEAVES):
             return True
-        parts.extend(() if isinstance(node, _INNER) else syntax.children(node))
+        parts.extend(() if isinstance(node, syntax.INNER) else syntax.children(node))
     return False
 
 

@@ -34,7 +34,7 @@ def _top_level(tree: ast.Module) -> Iterator[ast.AST]:
         node = stack.pop()
         yield node
         asks = isinstance(node, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
-        if not asks and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        if not asks and not isinstance(node, syntax.INNER):
             stack.extend(syntax.children(node))
 
 

@@ -72,7 +72,7 @@ def _read(tree: ast.AST) -> Iterator[ast.AST]:
     stack = [tree]
     while stack:
         node = stack.pop()
-        skipped = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda))
+        skipped = isinstance(node, syntax.INNER)
         if skipped or _is_glance(node) or isinstance(getattr(node, "ctx", None), ast.Store):
             continue
         yield node
