@@ -220,6 +220,27 @@ def test_the_end_of_a_list_longer_than_a_sample_is_looked_at():
     assert found[0] == "log[5000][0]"
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda x: [x],
+        lambda x: (1, x),
+        lambda x: {"a": 1, "b": x},
+        lambda x: Plain(n=1, t=x),
+        lambda x: [[1], [x]],
+        lambda x: {"a": {"b": Plain(n=[2], t=x)}},
+        lambda x: Plain(inner=Plain(n=0, t=[x])),
+        lambda x: [Slotted(x)],
+    ],
+)
+@pytest.mark.parametrize("place", [0, 3, 99])
+def test_one_tensor_below_a_list_of_containers_is_found_in_what_is_looked_into(wrap, place):
+    things = [wrap(n) for n in range(100)]
+    assert sample(things=things).tensors == []
+    things[place] = wrap(t())
+    assert len(sample(things=things).tensors) == 1
+
+
 @pytest.mark.parametrize("make", [lambda n: [n], lambda n: {"n": n, "tags": [n]}, lambda n: Plain(n=n, tags=[n])])
 def test_a_million_objects_cost_little(make):
     big = [make(n) for n in range(20_000)]

@@ -28,8 +28,15 @@ _DEPTH = 4
 ELEMENTS = 1_000
 # The same for a sampling walk until a tensor is found among them: by depth, from what a variable holds directly.
 _SAMPLES = (256, 64, 16, 16)
+# Elements of a list that is longer than this sample: a million alike need fewer, and each is far away in memory.
+_SAMPLE_OF_LONG = 64
 # Containers in one container that a sampling walk looks into until something is found in one of them.
 _SCOUTS = (18, 6, 3, 3)
+# Containers of one depth that are asked together whether they are barren.
+_AT_FRONT, _AT_END = 24, 12
+_AT_ONCE = _AT_FRONT + _AT_END
+# Elements of the lists among them: in all, and of one at least. Lists are of a kind where dictionaries are not.
+_IN_LISTS, _IN_EACH_LIST = 256, 16
 # Barren containers that a sampling walk looks into: below one variable, and in all. About 2 µs each.
 _BARREN_EACH, _BARREN = 64, 400
 _CLOCK_EVERY = 16
@@ -172,7 +179,10 @@ class _Search:
     def _sample(self, spot: Spot) -> tuple[list[int] | None, list[Any]]:
         """Some elements of a container, of a long list also the last; their places, if they are not the first ones."""
         count = _SAMPLES[spot.depth] if self._sampling else ELEMENTS
-        if not self._sampling or spot.sort != "list" or (length := list.__len__(spot.value)) <= count:
+        if not self._sampling or (length := sorts.length(spot.sort, spot.value)) <= count:
+            return None, sorts.elements(spot.sort, spot.value, count)
+        count = min(count, _SAMPLE_OF_LONG)
+        if spot.sort != "list":
             return None, sorts.elements(spot.sort, spot.value, count)
         last = count // 8
         first, end = count - last, length - last
@@ -247,7 +257,36 @@ class _Search:
             start, end = count - count // 3, len(places) - count // 3
             self._put_off.append(spot)
             places = places[:start] + places[end:]
+        if (
+            self._sampling
+            and not spot.fruitful
+            and self._are_barren([parts[place] for place in places], spot.depth + 1)
+        ):
+            return
         self._enter(spot, parts, keys, places, following)
+
+    def _are_barren(self, parts: list[Any], depth: int) -> bool:
+        """True if nothing is in the samples of some containers, nor below them; all of one depth are asked at once.
+
+        One look at a container costs more than the samples of twenty: a walk of a million objects is made of this.
+        """
+        # An object and its dictionary are two containers, and one step for the user.
+        for level in range(depth, 2 * _DEPTH):
+            if not parts:
+                break
+            limit = _SAMPLES[min(level, _DEPTH - 1)]
+            in_each = min(limit, max(_IN_EACH_LIST, _IN_LISTS // len(parts)))
+            sorted_parts = [(self._sorts[id(type(part))], part) for part in parts]
+            inner = sorts.samples(sorted_parts, in_each, limit)
+            if self._kinds_of(inner) & self._things:
+                return False
+            self._barren += len(parts)
+            deep = self._deep_places(inner)
+            # Those of the first containers and of the last: each with all that is in it.
+            parts = [
+                inner[place] for place in (deep if len(deep) <= _AT_ONCE else (*deep[:_AT_FRONT], *deep[-_AT_END:]))
+            ]
+        return True
 
     def _deep_places(self, parts: list[Any]) -> list[int]:
         """Places of what can be looked into."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
@@ -83,6 +83,17 @@ def elements(sort: str, value: Any, limit: int) -> list[Any]:
         return _FIRST[sort](value, limit)
     except RuntimeError:
         return []
+
+
+def samples(containers: Iterable[tuple[str, Any]], in_lists: int, in_others: int) -> list[Any]:
+    """The first elements of several containers, given with their sorts, in one list."""
+    found: list[Any] = []
+    for sort, value in containers:
+        try:
+            found += _FIRST[sort](value, in_lists if sort == "list" else in_others)
+        except RuntimeError:
+            continue
+    return found
 
 
 def entries(sort: str, value: Any, limit: int) -> tuple[list[Any], list[Any]]:
