@@ -9,5 +9,7 @@ declare module '*/static/card.js' {
     marks?: boolean;
   }
   export function isCard(card: unknown): boolean;
+  /** A text as nodes: what stands between backticks is code. */
+  export function inline(text: string): (string | Node)[];
   export function draw(node: HTMLElement, card: unknown, options?: Options): void;
 }

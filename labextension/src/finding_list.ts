@@ -1,5 +1,6 @@
 /** What was found in the notebook, by pitfall, the worst first. */
 
+import { inline } from '../../torch_inspector/views/static/card.js';
 import type { Actions } from './actions.js';
 import { button, el } from './el.js';
 import { countOf } from './grouping.js';
@@ -80,12 +81,9 @@ export class FindingList {
       }
     });
     link.type = 'button';
-    const made = el(
-      'div',
-      { className: 'ti-Finding-one' },
-      link,
-      el('span', { text: finding.message })
-    );
+    const told = el('span');
+    told.append(...inline(finding.message));
+    const made = el('div', { className: 'ti-Finding-one' }, link, told);
     if (finding.fix) {
       made.append(el('pre', { className: 'ti-Fix', text: finding.fix }));
     }

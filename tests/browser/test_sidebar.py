@@ -38,6 +38,8 @@ def test_numbers_cells_and_a_finding(lab, screenshot):
     assert "Linear" in lab.words("[data-ti-section=modules]")
     assert "SGD" in lab.words("[data-ti-section=optimizers]")
     assert "cell 2, line 10" in lab.words("[data-ti-section=findings]")
+    assert "`" not in lab.words("[data-ti-section=findings]")
+    assert lab.find(".ti-Finding-one > span > code").count() > 0
     assert lab.find(".ti-Chart[data-ti-device=host] canvas").count() == 1
     if not SINGLE:
         lab.page.locator("[data-ti-count='1']").wait_for()

@@ -89,7 +89,7 @@ function withAttributes(made, attributes) {
 }
 
 // What stands between backticks is code; one backtick without a partner is a letter.
-function inline(text, plain = (piece) => (piece ? [piece] : [])) {
+export function inline(text, plain = (piece) => (piece ? [piece] : [])) {
   const pieces = text.split("`");
   if (pieces.length % 2 === 0) return plain(text);
   return pieces.flatMap((piece, index) => (index % 2 ? [node("code", "", piece)] : plain(piece)));
