@@ -12,13 +12,11 @@ import torch
 from torch_inspector.facts import (
     BuiltFact,
     Cell,
-    CutFact,
     DiscardFact,
     ErrorFact,
     ExpressionFact,
     ForwardFact,
     MemoryFact,
-    Place,
     Shape,
     Snapshot,
     Trace,
@@ -31,9 +29,7 @@ from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
 from torch_inspector.observe.built import built_facts
 from torch_inspector.observe.checkpoints import CheckpointWatch
-from torch_inspector.observe.constant_gradients import constant_gradients
 from torch_inspector.observe.counted import CountWatch
-from torch_inspector.observe.cuts import Texts, cuts_at
 from torch_inspector.observe.discards import discard_facts
 from torch_inspector.observe.emptied import EmptiedWatch
 from torch_inspector.observe.errors import error_fact
@@ -44,8 +40,8 @@ from torch_inspector.observe.judges import JUDGES
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.ledger import Ledger
 from torch_inspector.observe.loaders import LoaderWatch
+from torch_inspector.observe.lost import LostHistories
 from torch_inspector.observe.memory import memory_facts
-from torch_inspector.observe.parts import Parts, learning
 from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
@@ -63,12 +59,6 @@ from torch_inspector.observe.wrapper import Patch
 _Watch = (
     ForwardWatch | BackwardWatch | StepWatch | CountWatch | LoaderWatch | EmptiedWatch | CheckpointWatch | ScalingWatch
 )
-# How torch begins to say that a loss has no history.
-_WITHOUT_HISTORY = "element 0 of tensors does not require grad"
-# Lines that call `backward()` whose losses are followed back through the text.
-_BACKWARD_LINES = 3
-# Names of models that are remembered.
-_MODELS = 200
 
 
 class TorchObserver:
@@ -105,9 +95,7 @@ class TorchObserver:
         self._nodes_before = 0
         self._shapes: dict[str, Shape] = {}
         """Shapes of the user's tensors after the last cell."""
-        self._models: dict[str, str] = {}
-        self._losses: dict[str, str] = {}
-        """What the code calls the modules that were called, and their classes."""
+        self._lost = LostHistories(places, self._keys, self._ledger, failures)
         self.install()
 
     def install(self) -> None:
@@ -171,12 +159,13 @@ class TorchObserver:
             return text
         counts = recorder.counts() + self._forwards.counts()
         forwards = self._forwards.facts()
-        self._remember(forwards)
+        self._lost.remember(forwards)
+        backwards, steps = tuple(self._backwards.facts), tuple(self._steps.facts)
         return replace(
             text,
             windows=tuple(windows(self._steps.facts, self._backwards.facts, counts, self._files(cell))),
-            backwards=tuple(self._backwards.facts),
-            steps=tuple(self._steps.facts),
+            backwards=backwards,
+            steps=steps,
             forwards=forwards,
             modes=tuple(self._forwards.modes),
             loads=tuple(self._forwards.states.loads),
@@ -190,20 +179,11 @@ class TorchObserver:
             scalers=self._scaling.scalers(),
             counts=counts,
             unheld=self._unheld_facts(cell),
-            cuts=self._cuts(forwards),
-            constants=self._constants(),
+            cuts=self._lost.cuts(forwards, backwards, steps),
+            constants=self._lost.constants(backwards),
             built=self._layers_built(cell, forwards),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )
-
-    def _remember(self, forwards: tuple[ForwardFact, ...]) -> None:
-        """Notes what the code calls its models, and modules without parameters, as losses are."""
-        for known in (self._models, self._losses):
-            if len(known) > _MODELS:
-                known.clear()
-        for call in forwards:
-            if call.name:
-                (self._models if call.parameter_keys else self._losses)[call.name] = call.kind
 
     def _layers_built(self, cell: Cell, forwards: tuple[ForwardFact, ...]) -> tuple[BuiltFact, ...]:
         """Layers that the text makes while a model runs, if the parameters in the graph were others each time."""
@@ -212,41 +192,6 @@ class TorchObserver:
             return ()
         with self._failures.guard("built"):
             return tuple(built_facts(self._files(cell), {call.kind for call in forwards}, min(fresh), len(fresh) + 1))
-        return ()
-
-    def _cuts(self, forwards: tuple[ForwardFact, ...]) -> tuple[CutFact, ...]:
-        """Where the history was lost, if a backward call did not reach parameters of a model that was to be trained."""
-        calls = [one for one in self._backwards.facts if not one.is_grad_call]
-        reached = frozenset[int]().union(*(one.witness.leaf_keys for one in calls if one.witness is not None))
-        missing = frozenset[int]().union(*(step.parameter_keys for step in self._steps.facts)) - reached
-        wanted = [one for one in forwards if one.parameter_keys & missing and one.trainable_count]
-        if not calls or not (wanted or any(one.from_leaf for one in calls)):
-            return ()
-        with self._failures.guard("cuts"), private.unseen():
-            optimizers = [one for record in self._ledger.live() if (one := record.ref()) is not None]
-            called = [(one, self._keys.live(one.module)) for one in wanted]
-            parts = Parts(called, missing - learning(optimizers))
-            names = {**parts.kinds(), **self._models}
-            places, latest = dict.fromkeys(one.place for one in calls), self._places.latest()
-            found = [
-                cuts_at(place, latest, names.items(), parts.raw(), self._losses).facts
-                for place in list(places)[:_BACKWARD_LINES]
-            ]
-            return tuple(map(parts.kept_by, dict.fromkeys(cut for cuts in found for cut in cuts)))
-        return ()
-
-    def _constants(self) -> tuple[CutFact, ...]:
-        """Gradients of inputs that a loss takes as numbers, where a call asked for such."""
-        return self._constants_behind(dict.fromkeys(one.place for one in self._backwards.facts if not one.is_grad_call))
-
-    def _constants_behind(self, places: Mapping[Place, None]) -> tuple[CutFact, ...]:
-        plain = frozenset(one.place for one in self._backwards.facts if one.plain_inputs)
-        if not plain or not places:
-            return ()
-        with self._failures.guard("constants"):
-            texts = Texts(self._places.latest(), self._models, losses=self._losses)
-            found = [one for place in list(places)[:_BACKWARD_LINES] for one in constant_gradients(place, texts, plain)]
-            return tuple(dict.fromkeys(found))
         return ()
 
     def _unheld_facts(self, cell: Cell) -> tuple[UnheldFact, ...]:
@@ -323,11 +268,7 @@ class TorchObserver:
     def error(self, error: BaseException) -> ErrorFact:
         """What is known of the exception that ended the cell."""
         fact = error_fact(error, self._places)
-        if fact.message.startswith(_WITHOUT_HISTORY):
-            with self._failures.guard("cuts"):
-                found = cuts_at(fact.place, self._places.latest(), self._models.items(), (), self._losses)
-                constants = self._constants_behind({fact.place: None})
-                fact = replace(fact, cuts=found.facts, root=found.root, constants=constants)
+        fact = self._lost.explained(fact, tuple(self._backwards.facts))
         if refusals.is_refusal(fact):
             with self._failures.guard("refusal"):
                 fact = replace(fact, refusal=refusals.refusal_fact(error, fact, self._places, self._reader))

@@ -1,0 +1,93 @@
+"""Where the text of the cells loses the history of a loss, asked only where a backward call shows that it was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from torch_inspector.facts import BackwardFact, CutFact, ErrorFact, ForwardFact, Place, StepFact
+from torch_inspector.failures import Failures
+from torch_inspector.observe import private
+from torch_inspector.observe.constant_gradients import constant_gradients
+from torch_inspector.observe.cuts import Texts, cuts_at
+from torch_inspector.observe.keys import Keys
+from torch_inspector.observe.ledger import Ledger
+from torch_inspector.observe.parts import Parts, learning
+from torch_inspector.observe.place import Places
+
+# How torch begins to say that a loss has no history.
+_WITHOUT_HISTORY = "element 0 of tensors does not require grad"
+# Lines that call `backward()` whose losses are followed back through the text.
+_BACKWARD_LINES = 3
+# Names of models that are remembered.
+_MODELS = 200
+
+
+class LostHistories:
+    """Follows losses back through the code of the user's cells."""
+
+    def __init__(self, places: Places, keys: Keys, ledger: Ledger, failures: Failures) -> None:
+        self._places, self._keys, self._ledger, self._failures = places, keys, ledger, failures
+        self._models: dict[str, str] = {}
+        self._losses: dict[str, str] = {}
+        """What the code calls the modules that were called, and their classes."""
+
+    def remember(self, forwards: Iterable[ForwardFact]) -> None:
+        """Notes what the code calls its models, and modules without parameters, as losses are."""
+        for known in (self._models, self._losses):
+            if len(known) > _MODELS:
+                known.clear()
+        for call in forwards:
+            if call.name:
+                (self._models if call.parameter_keys else self._losses)[call.name] = call.kind
+
+    def cuts(
+        self, forwards: tuple[ForwardFact, ...], backwards: tuple[BackwardFact, ...], steps: tuple[StepFact, ...]
+    ) -> tuple[CutFact, ...]:
+        """Where the history was lost, if a backward call did not reach parameters of a model that was to be trained."""
+        calls = [one for one in backwards if not one.is_grad_call]
+        reached = frozenset[int]().union(*(one.witness.leaf_keys for one in calls if one.witness is not None))
+        missing = frozenset[int]().union(*(step.parameter_keys for step in steps)) - reached
+        wanted = [one for one in forwards if one.parameter_keys & missing and one.trainable_count]
+        if not calls or not (wanted or any(one.from_leaf for one in calls)):
+            return ()
+        with self._failures.guard("cuts"), private.unseen():
+            optimizers = [one for record in self._ledger.live() if (one := record.ref()) is not None]
+            called = [(one, self._keys.live(one.module)) for one in wanted]
+            parts = Parts(called, missing - learning(optimizers))
+            return self._cuts_behind(dict.fromkeys(one.place for one in calls), parts)
+        return ()
+
+    def _cuts_behind(self, places: Mapping[Place, None], parts: Parts) -> tuple[CutFact, ...]:
+        names, latest = {**parts.kinds(), **self._models}, self._places.latest()
+        found = [
+            cuts_at(place, latest, names.items(), parts.raw(), self._losses).facts
+            for place in list(places)[:_BACKWARD_LINES]
+        ]
+        return tuple(map(parts.kept_by, dict.fromkeys(cut for cuts in found for cut in cuts)))
+
+    def constants(self, backwards: tuple[BackwardFact, ...]) -> tuple[CutFact, ...]:
+        """Gradients of inputs that a loss takes as numbers, where a call asked for such."""
+        return self._constants_behind(dict.fromkeys(one.place for one in backwards if not one.is_grad_call), backwards)
+
+    def _constants_behind(
+        self, places: Mapping[Place, None], backwards: tuple[BackwardFact, ...]
+    ) -> tuple[CutFact, ...]:
+        plain = frozenset(one.place for one in backwards if one.plain_inputs)
+        if not plain or not places:
+            return ()
+        with self._failures.guard("constants"):
+            texts = Texts(self._places.latest(), self._models, losses=self._losses)
+            found = [one for place in list(places)[:_BACKWARD_LINES] for one in constant_gradients(place, texts, plain)]
+            return tuple(dict.fromkeys(found))
+        return ()
+
+    def explained(self, fact: ErrorFact, backwards: tuple[BackwardFact, ...]) -> ErrorFact:
+        """An error with where the history of its loss was lost, if torch says that there is none."""
+        if not fact.message.startswith(_WITHOUT_HISTORY):
+            return fact
+        with self._failures.guard("cuts"):
+            found = cuts_at(fact.place, self._places.latest(), self._models.items(), (), self._losses)
+            constants = self._constants_behind({fact.place: None}, backwards)
+            return replace(fact, cuts=found.facts, root=found.root, constants=constants)
+        return fact
