@@ -11,7 +11,7 @@ import torch
 
 from torch_inspector.observe import kinds, private
 
-_COMMON = (torch.Tensor, torch.nn.Parameter, torch.UntypedStorage)
+_COMMON = (torch.Tensor, torch.nn.Parameter)
 # Other classes of torch that had no instance at the last look, by address, with how often each was referred to then.
 _without: dict[int, int] = {}
 
