@@ -29,6 +29,7 @@ SILENT = {
     "single rows": "rows = [data[k] for k in range(1200)]",
     "gone": "for k in range(4):\n    total = data[fold_of != k].sum()",
     "something else is made of it": "folds = [torch.relu(data[fold_of != k]) for k in range(4)]",
+    "the name is bound anew": "far = data[fold_of.repeat(3) % 1200]\nfar = (far - 1).abs()",
     "numbers only": "folds = [(fold_of != k).nonzero() for k in range(4)]",
     "a copy that is meant": "other = data.clone()\nthird = [data.clone(), data[:7]]",
 }

@@ -68,3 +68,13 @@ def test_it_is_said_once():
 
 def test_it_is_not_said_where_training_has_gone_on():
     assert len(found(START, TRAIN, INFER, TRAIN, INFER, INFER)) == 1
+
+
+def test_a_model_is_called_what_the_user_can_type():
+    helper = """\
+def serve(model):
+    model.eval()
+    with torch.inference_mode():
+        return model(torch.randn(4, 2048))"""
+    (finding,) = found(START, helper, TRAIN, "y = serve(net)", "z = serve(net)", min_bytes=1 << 18)
+    assert finding.message.startswith("`net` only predicts here")

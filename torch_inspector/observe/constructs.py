@@ -24,8 +24,8 @@ def legacy(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
     if name not in _KINDS or scope.names.value(node.func) is not getattr(torch, name, None):
         return
     whole = ast.unparse(statement)
-    # Old layers make their parameters so, and fill them afterwards.
-    if "Parameter" in whole or f"{ast.unparse(node)}." in whole:
+    # Old layers make their parameters so, and fill them afterwards; a sum that begins at zero is to be floating point.
+    if "Parameter" in whole or f"{ast.unparse(node)}." in whole or _is_zero(node.args[0]):
         return
     detail = _reading(node.args[0], scope.names.value(node.args[0]), name)
     if detail:
@@ -39,6 +39,11 @@ def _reading(text: ast.expr, value: Any, name: str) -> str:
     whole = isinstance(text, (ast.List, ast.Tuple)) and _whole(text)
     whole = whole or (type(value) is list and len(value) > 0 and all(type(one) is int for one in value[:100]))
     return "float" if whole and name == "Tensor" else ""
+
+
+def _is_zero(text: ast.expr) -> bool:
+    """True for `[0]`, from which the old tutorials add up losses."""
+    return isinstance(text, (ast.List, ast.Tuple)) and [ast.unparse(one) for one in text.elts] == ["0"]
 
 
 def _whole(text: ast.expr) -> bool:

@@ -21,7 +21,22 @@ def indexing_facts(tree: ast.Module, offset: int) -> tuple[IndexingFact, ...]:
         target = _kept_as(node)
         if target:
             found.extend(_indexed(node, target, offset))
-    return tuple(sorted(found[:_MOST], key=lambda fact: fact.line))
+    if not found:
+        return ()
+    last = _bound_anew(tree, offset)
+    kept = [fact for fact in found[:_MOST] if fact.line >= last.get(fact.target, 0)]
+    return tuple(sorted(kept, key=lambda fact: fact.line))
+
+
+def _bound_anew(tree: ast.Module, offset: int) -> dict[str, int]:
+    """Names and the last lines that give them something computed: what was copied into them before is gone."""
+    found: dict[str, int] = {}
+    for node in syntax.walk(tree):
+        if isinstance(node, ast.Assign) and not isinstance(node.value, (ast.Subscript, ast.Name)):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found[target.id] = max(found.get(target.id, 0), node.lineno + offset)
+    return found
 
 
 def _kept_as(node: ast.AST) -> str:

@@ -77,7 +77,7 @@ def _finding(run: Run, optimizer: OptimizerFact, nbytes: int) -> Finding:
     call = next(call for call in run.trace.forwards if call.parameter_keys & optimizer.parameter_keys)
     return Finding(
         message=(
-            f"`{call.name or call.kind}` only predicts here, and {size_text(nbytes)} are kept for training it: "
+            f"`{run.module_path(call.module) or call.name or call.kind}` only predicts here, and {size_text(nbytes)} are kept for training it: "
             f"{_parts(optimizer)}."
         ),
         subject=optimizer.path,
