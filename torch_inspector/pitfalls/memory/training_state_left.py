@@ -75,10 +75,10 @@ def _has_moved_on(run: Run, since: list[Run]) -> bool:
 
 def _finding(run: Run, optimizer: OptimizerFact, nbytes: int) -> Finding:
     call = next(call for call in run.trace.forwards if call.parameter_keys & optimizer.parameter_keys)
+    model = run.module_path(call.module) or call.name or call.kind
     return Finding(
         message=(
-            f"`{run.module_path(call.module) or call.name or call.kind}` only predicts here, and {size_text(nbytes)} are kept for training it: "
-            f"{_parts(optimizer)}."
+            f"`{model}` only predicts here, and {size_text(nbytes)} are kept for training it: {_parts(optimizer)}."
         ),
         subject=optimizer.path,
         fix=f"{optimizer.path}.zero_grad(); del {optimizer.path}  # if training is over",
