@@ -117,3 +117,16 @@ def test_the_fix_names_the_state_as_the_code_does(given, named):
         run = notebook.run(f"{kept}\nnet.load_state_dict({given}, strict=False);")
     (finding,) = (one for one in run.findings if one.slug == "checkpoint-keys-ignored")
     assert named in finding.fix
+
+
+FILTER = "own = net.state_dict()\nkept = {{k: v for k, v in {0}.items() if k in own}}\n{1}\nnet.load_state_dict({2});"
+
+
+@pytest.mark.parametrize(
+    ("name", "put", "given"),
+    [("renamed", "own.update(kept)", "own"), ("parcel['model']", "pass", "{**own, **kept}")],
+)
+def test_the_fix_names_what_was_filtered(name, put, given):
+    made = "renamed = {'module.' + k: v for k, v in source.items()}\nparcel = {'model': renamed}\n"
+    (finding,) = findings(made + FILTER.format(name, put, given))
+    assert finding.fix.startswith(f"print({name}.keys() - net.state_dict().keys())  #")

@@ -142,3 +142,36 @@ def test_new_memory_in_the_same_cell_is_not_taken_for_the_old():
 )
 def test_freed_or_kept_on_purpose(cells):
     assert found(*cells) == []
+
+
+WATCHER = """\
+class Watcher:
+    def __init__(self, layer):
+        self.maps = []
+        self.handle = layer.register_forward_hook(self.keep)
+    def keep(self, layer, args, output):
+        self.maps.append(output.detach())
+    def close(self):
+        self.handle.remove()
+watcher = Watcher(model[0])
+with torch.no_grad():
+    model(x)"""
+
+
+@pytest.mark.parametrize("deletion", ["del watcher", "watcher = None" + GC])
+def test_a_hook_holds_what_collects(deletion):
+    (finding,) = found(WATCHER, deletion)
+    assert "`model` holds them (a hook of it was made with it" in finding.message
+    assert found(WATCHER, finding.fix, deletion) == []
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [WATCHER, "watcher.close()\ndel watcher"],
+        [WATCHER.replace("self.maps.append(output.detach())", "pass"), "del watcher"],
+        [WATCHER, "maps = watcher.maps", "del watcher"],
+    ],
+)
+def test_hooks_that_hold_nothing_alone(cells):
+    assert found(*cells) == []

@@ -51,7 +51,18 @@ TWO = """
 net[0].register_forward_hook(lambda m, a, o: None)
 net[0].register_forward_hook(lambda m, a, o: seen.append(1));
 """
+EACH_EPOCH = """
+import functools
+def compare(reference, layer, args, output):
+    seen.append((output.detach() - reference).mean().item())
+for epoch in range(4):
+    net[0].register_forward_hook(functools.partial(compare, torch.randn(2, 8)))
+    net(x).sum().backward()
+"""
+OBJECTS = RECORDER.replace("recorder = Recorder(net)", "")
 FOUND = {
+    "in each epoch": ([EACH_EPOCH], 6),
+    "in each epoch by a class": ([OBJECTS, "for epoch in range(4):\n    recorder = Recorder(net)\n    net(x);"], None),
     "run again": ([ATTACH, ATTACH], 5),
     "run again with objects": ([RECORDER, RECORDER], 6),
     "run again with a factory": ([FACTORY, FACTORY], 5),
@@ -63,6 +74,13 @@ FOUND = {
     ),
 }
 QUIET = {
+    "in each epoch, removed": [
+        EACH_EPOCH.replace("    net[0]", "    h = net[0]").replace("backward()", "backward()\n    h.remove()")
+    ],
+    "in each epoch, removed but the first": [
+        EACH_EPOCH.replace("    net[0]", "    h = net[0]").replace("backward()", "backward()\n    epoch and h.remove()")
+    ],
+    "a layer in each turn": [EACH_EPOCH.replace("range(4)", "(0, 2)").replace("[0]", "[epoch]").replace("8", "1")],
     "once": [ATTACH, "net(x)", "net(x)"],
     "removed": [ATTACH.replace("    layer.reg", "    h = layer.reg") + "    h.remove()"] * 2,
     "a new model": [SETUP + ATTACH] * 2,

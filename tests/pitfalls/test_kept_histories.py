@@ -129,3 +129,59 @@ def test_a_list_that_an_earlier_cell_stacks_keeps_tensors():
     loop = "losses = []\nfor _ in range(6):\n    losses.append(step())"
     (finding,) = found("def mean():\n    return torch.stack(losses).mean()", loop)
     assert finding.fix == "losses.append(step().detach())"
+
+
+RECORD = """
+import dataclasses
+@dataclasses.dataclass
+class Row:
+    turn: int
+    loss: torch.Tensor
+"""
+BY_HAND = """
+class Row:
+    def __init__(self, turn, loss):
+        self.turn, self.loss = turn, loss
+"""
+LISTED = "rows = []\nfor turn in range(6):\n    rows.append(Row(turn, step()))"
+LEARNERS = """
+class Agent:
+    def __init__(self, turn):
+        self.loss = None
+    def learn(self):
+        self.loss = step()
+agents = [Agent(turn) for turn in range(6)]
+for agent in agents:
+    agent.learn()
+"""
+TURNS = """
+for episode in range(4):
+    rows = []
+    for turn in range(6):
+        rows.append(Row(turn, net(x).square().mean()))
+    opt.zero_grad()
+    sum(row.loss for row in rows).backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("kind", [RECORD, BY_HAND])
+@pytest.mark.parametrize("rows", [LISTED, "rows = [Row(turn, step()) for turn in range(6)]"])
+def test_records_of_losses_are_a_collection(kind, rows):
+    (finding,) = found(kind, rows)
+    assert "`rows` keeps 6 losses with their history" in finding.message
+    assert "each loss before it goes into rows" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        (RECORD, LISTED.replace("step()", "step().item()")),
+        (RECORD, LISTED.replace("step()", "step().detach()")),
+        (LEARNERS,),
+        (RECORD, TURNS),
+        (RECORD, "last = Row(0, step())"),
+    ],
+)
+def test_records_without_a_history_of_many_steps(cells):
+    assert found(*cells) == []

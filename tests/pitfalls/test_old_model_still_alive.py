@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from tests.cells import findings_in
+from tests.cells import a_notebook, findings_in
 
 SLUG = "old-model-still-alive"
 START = "import copy\nimport functools\nimport torch\nfrom torch import nn\nkept, hooks = [], {}"
@@ -109,3 +109,13 @@ def test_circles_made_in_one_loop_are_counted():
 )
 def test_loops_that_leave_nothing_unknown(code):
     assert found(START, code, code) == []
+
+
+@pytest.mark.parametrize(("second", "count"), [("a", 1), ("b", 0)])
+def test_a_cell_that_runs_again_with_another_text(second, count):
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(START)
+        notebook.shell.run_cell(BUILD + "\nscore = net.forward", store_history=True, cell_id="a")
+        notebook.shell.run_cell("net = nn.Linear(1000, 900)", store_history=True, cell_id=second)
+        run = notebook.extension.session.runs[-1]
+        assert len([one for one in run.findings if one.slug == SLUG]) == count

@@ -257,3 +257,42 @@ def test_what_a_trainer_holds_has_the_name_of_the_notebook():
             run = notebook.run(cell)
     subjects = {one.subject for one in run.findings if one.slug == SLUG}
     assert subjects == {"trainer.model"}
+
+
+PROMPTED = """\
+class Prompted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.prompts = [nn.Parameter(torch.randn(4)) for _ in range(3)]
+        self.head = nn.Linear(4, 1)
+    def forward(self, x):
+        return self.head(x + sum(self.prompts))
+net = Prompted()
+opt = torch.optim.SGD(net.parameters(), lr=0.001)"""
+NAMED = PROMPTED.replace("[nn.Param", "{str(n): nn.Param").replace("_ in range(3)]", "n in range(3)}")
+NAMED = NAMED.replace("sum(self.prompts)", "sum(self.prompts.values())")
+
+
+@pytest.mark.parametrize(("cell", "kind"), [(PROMPTED, "ParameterList"), (NAMED, "ParameterDict")])
+def test_parameters_in_a_plain_container_are_told_once(cell, kind):
+    with a_notebook() as notebook:
+        for source in (START, cell, loop()):
+            run = notebook.run(source)
+        (finding,) = [one for one in run.findings if one.slug == SLUG]
+        assert finding.subject == "net.prompts"
+        assert "`net.parameters()` leaves out" in finding.message
+        assert finding.fix.startswith(f"net.prompts = nn.{kind}(net.prompts)  #")
+        notebook.run(finding.fix)
+        assert not notebook.run(loop()).findings
+        assert notebook.errors == [None] * 5
+
+
+def test_parameters_in_a_list_of_the_notebook_are_told_once():
+    shifts = (
+        "shifts = [nn.Parameter(torch.zeros(1)) for _ in range(3)]\nopt = torch.optim.SGD(net.parameters(), lr=0.1)"
+    )
+    with a_notebook() as notebook:
+        for source in (START, shifts, loop(out="net(x) + sum(shifts)")):
+            run = notebook.run(source)
+        (finding,) = [one for one in run.findings if one.slug == SLUG]
+        assert finding.fix == 'opt.add_param_group({"params": [shifts[0], shifts[1], shifts[2]]})'

@@ -134,3 +134,25 @@ def test_a_part_with_a_name_of_its_own_is_at_most_a_hint():
         "self.block = nn.Linear(8, 8); self.blocks = [self.block for _ in range(depth)]",
     ):
         assert [one.severity for one in found(STACK.format(filling), "stack = Stack()")] == ["hint"]
+
+
+PAIRS = "hidden = [nn.Linear(8, 8), nn.ReLU()] * 3\nlayers = [nn.Linear(8, 8)] + hidden"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [PAIRS, "net = nn.Sequential(*layers)"],
+        [PAIRS, "parts = layers + [nn.Linear(8, 1)]", "net = nn.Sequential(*parts)"],
+    ],
+)
+def test_multiplied_in_one_cell_and_used_in_another(cells):
+    (finding,) = found(*cells)
+    assert (finding.subject, finding.line, finding.cell) == ("net", 1, 2)
+    assert finding.fix.startswith("[layer for _ in range(3) for layer in (nn.Linear(8, 8), nn.ReLU())]  #")
+
+
+def test_what_another_cell_multiplies_is_something_else():
+    lin = "lin = nn.Linear(8, 8)\nothers = [nn.Linear(8, 8)] * 3"
+    assert not found(lin, "net = nn.Sequential(lin, nn.Tanh(), lin)")
+    assert not found(PAIRS.replace("] * 3", " for _ in range(3)]").replace(", nn.ReLU()", ""), "nn.Sequential(*layers)")

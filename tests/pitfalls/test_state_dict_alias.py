@@ -96,9 +96,9 @@ for _ in range(3):
 """
 SECOND = """
 lowest, best_model = 1e9, None
-for _ in range(6):
+for turn in range(6):
     loss = step()
-    if loss < lowest:
+    if turn < 4 and loss < lowest:
         lowest = loss
         best_model = net
         HAND_ON
@@ -148,6 +148,7 @@ MOMENTS = "adam = torch.optim.Adam(net.parameters())\ndef adam_step():\n    net(
 KEPT = MOMENTS + "adam_step()\nkept = {'opt': adam.state_dict()}\n"
 FOUND = {
     "a second name": ([EMPTY], (7, "warning")),
+    "a second name of the last turn": ([EMPTY.replace("turn < 4 and ", "")], (7, "hint")),
     "a second name in a function": ([IN_FUNCTION], (7, "warning")),
     "a second name in a trainer": ([TRAINER], (10, "warning")),
     "the parameters": ([EMPTY.replace("= net", "= dict(net.named_parameters())")], (7, "warning")),

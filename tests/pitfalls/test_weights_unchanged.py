@@ -87,3 +87,50 @@ def test_a_cross_entropy_of_one_class_is_always_zero():
     (finding,) = found(one + loop(loss="F.cross_entropy(one(x), none)"))
     assert "scores of shape (32, 1) has one class" in finding.message
     assert "BCEWithLogitsLoss" in finding.fix
+
+
+NAMED = loop().replace("opt.step()", "opt.step")
+FORGOTTEN = loop().replace("    opt.step()", "    print(loss.item())")
+TRAIN = "def train(model, optimizer, x, y):\n    for epoch in range(5):\n        optimizer.zero_grad()\n"
+TRAIN += "        F.mse_loss(model(x), y).backward()\n        optimizer.step"
+SCHEDULED = "sched = torch.optim.lr_scheduler.StepLR(opt, 3)\n" + FORGOTTEN + "\n    opt._step_count = 1; sched.step()"
+
+
+@pytest.mark.parametrize(
+    ("cells", "line", "words"),
+    [
+        ([NAMED], 5, "`opt.step` without parentheses"),
+        ([TRAIN, "train(net, opt, x, y)"], 5, "`optimizer.step` without parentheses"),
+        (
+            ["for part in range(4):\n    opt.zero_grad()\n    net(x).sum().backward()\n    opt.step\nprint('done')"],
+            4,
+            "calls",
+        ),
+        ([FORGOTTEN], 4, "`opt.step()` was never called"),
+        ([SCHEDULED], 5, "`opt.step()` was never called"),
+        (["def epoch():\n    " + FORGOTTEN.replace("\n", "\n    "), "epoch()"], 5, "`opt.step()` was never called"),
+    ],
+)
+def test_losses_without_steps(cells, line, words):
+    (finding,) = found(*cells)
+    assert words in finding.message
+    assert finding.line == line
+    assert ".step()" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [loop(), FORGOTTEN],
+        [NAMED.replace("range(6)", "range(1)")],
+        [loop() + "\nopt.step"],
+        [FORGOTTEN + "\n    norms = [p.grad.norm() for p in net.parameters()]"],
+        [FORGOTTEN + "\n    with torch.no_grad():\n        for p in net.parameters(): p.sub_(p.grad)"],
+        ["import time\nstart = time.perf_counter()\n" + FORGOTTEN],
+        [FORGOTTEN + "\n    if step % 100 == 99: opt.step()"],
+        [FORGOTTEN.replace("opt.zero_grad()", "net.zero_grad()")],
+        [FORGOTTEN.replace("loss.backward()", "g = torch.autograd.grad(loss, [net[0].weight])")],
+    ],
+)
+def test_losses_without_steps_for_something_else(cells):
+    assert found(*cells) == []

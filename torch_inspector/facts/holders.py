@@ -129,8 +129,8 @@ class DeletionFact(NamedTuple):
     holder: str
     """The variable."""
     how: str
-    """`graph`, `spent graph`, `optimizer`, `schedule`, `function`, `object`, `other`, `alias`, `part`, `view` or
-    `shared`."""
+    """`graph`, `spent graph`, `optimizer`, `schedule`, `function`, `object`, `other`, `alias`, `part`, `view`,
+    `shared`, or the registry of the hooks that hold it: `_forward_hooks`, …"""
     holder_kind: str
     """Class of the holder."""
     wants_memory: bool

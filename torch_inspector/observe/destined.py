@@ -20,13 +20,28 @@ _HOPS = 4
 def destinations(tree: ast.Module, expression: ast.expr) -> frozenset[str]:
     """Last parts of the names that may be given it: `blocks` for `self.blocks = nn.ModuleList(parts)`."""
     statements = list(syntax.own_statements(_scope_at(tree, expression.lineno)))
-    found = {one for s in statements if _holds(s, expression) for one in _given_by(s)}
+    return frozenset(_handed_on({one for s in statements if _holds(s, expression) for one in _given_by(s)}, statements))
+
+
+@lru_cache(maxsize=64)
+def onward(trees: tuple[ast.Module, ...], names: frozenset[str]) -> frozenset[str]:
+    """The same names, and those that the statements of other cells give what they hold."""
+    statements = [one for tree in trees for one in syntax.own_statements(tree)]
+    return frozenset(_handed_on(set(names), statements))
+
+
+def is_of_the_cell(tree: ast.Module, expression: ast.expr) -> bool:
+    """True if no function is around it, so that other cells know its names."""
+    return _scope_at(tree, expression.lineno) is tree
+
+
+def _handed_on(found: set[str], statements: list[ast.stmt]) -> set[str]:
     for _ in range(_HOPS):
         more = {one for s in statements if _reads(s) & found for one in _given_by(s)} - found
         if not more:
             break
         found |= more
-    return frozenset(found)
+    return found
 
 
 def _holds(statement: ast.stmt, expression: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from torch_inspector.observe import kinds, sorts
+from torch_inspector.observe import kinds, layers, sorts
 from torch_inspector.observe.paths import attributes_of
 
 # Functions in functions that are looked through.
@@ -17,6 +17,7 @@ _APPENDS = frozenset(("append", "appendleft", "extend", "add", "insert", "put"))
 _STORES = frozenset(("update", "setdefault"))
 _CONTAINERS = ("mapping", "list", "deque", "set")
 _ATTRIBUTES = 40
+_REGISTRIES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class Root(NamedTuple):
@@ -38,6 +39,17 @@ def roots_of(function: Any) -> Iterator[Root]:
             if id(root.value) not in seen:
                 seen.add(id(root.value))
                 yield root
+
+
+def hook_with(module: Any, address: int) -> str:
+    """The registry of a module, or of a layer of it, whose hooks know the object at an address; empty if none does."""
+    for _, layer in layers.walk_modules(module) if sorts.sort_of(type(module)) == "module" else ():
+        for kind in _REGISTRIES:
+            hooks = kinds.fields_of(layer).get(kind)
+            functions = list(dict.values(hooks))[:_ATTRIBUTES] if hooks and kinds.is_a(hooks, dict) else []
+            if any(id(value) == address for one in functions for _, value in _known(one, _DEPTH)):
+                return kind
+    return ""
 
 
 def _containers(label: str, value: Any) -> Iterator[Root]:

@@ -58,6 +58,13 @@ def functions_of(kind: type[Any]) -> list[FunctionType]:
     return [value for value in values if type(value) is FunctionType]
 
 
+def is_record(kind: type[Any]) -> bool:
+    """True for a class that only keeps what it is given: its functions are those that Python itself calls."""
+    bases = [base for base in mro_of(kind) if module_of(base).partition(".")[0] not in ("torch", "builtins")]
+    entries = (entry for base in bases for entry in list(class_fields(base).items()))
+    return all(name.startswith("__") for name, value in entries if type(value) is FunctionType)
+
+
 def fields_of(thing: object) -> dict[str, Any]:
     """The instance dictionary of an object; empty if it has none, or one that is computed."""
     kind = type(thing)

@@ -20,6 +20,7 @@ from torch_inspector.observe import kinds, layers, sorts
 from torch_inspector.observe.deletions import Deletion, Deletions, assigned, deletions
 from torch_inspector.observe.generations import notebooks_own
 from torch_inspector.observe.history import module_tensors, node_of, optimizer_tensors, storages_of
+from torch_inspector.observe.hooked import hook_with
 from torch_inspector.observe.namespace import Names, hidden, walk_paths
 from torch_inspector.observe.paths import key_text
 from torch_inspector.observe.reach import Reach, gradients_readable, storages_behind
@@ -145,7 +146,9 @@ class LettingGo:
                 if not hidden(name) and own.wanted:
                     before = set(own.wanted)
                     own.search([value])
-                    _claim(holders, left, _Holder(str(name), _how(value), kinds.class_name(value), before - own.wanted))
+                    if held := before - own.wanted:
+                        how = hook_with(value, target.value) or _how(value)
+                        _claim(holders, left, _Holder(str(name), how, kinds.class_name(value), held))
         sizes = {path: sum(target.storages[key] for key in one.storages) for path, one in holders.items()}
         path = max(sizes, key=lambda one: sizes[one], default="")
         return (holders[path], sizes[path]) if path else (None, 0)

@@ -63,6 +63,8 @@ class Names:
     groups: dict[int, Group] = field(default_factory=dict)
     complete: bool = True
     """False if the time was over, or a container of tensors was longer than is looked at."""
+    records: dict[int, str] = field(default_factory=dict)
+    """Lists of plain records, by the tensors in a field of these."""
 
 
 def hidden(name: object) -> bool:
@@ -234,6 +236,8 @@ class _Search:
                 if new:
                     self._note(path, part, sort)
                     spot.note_found()
+                    if sort == "tensor" and (listed := spot.list_of_records()):
+                        self.found.records[id(part)] = listed
                 if sort == "tensor":
                     own, fresh = own or new, fresh or new or id(part) in self._plain
                     group[id(part)] = (path, part)

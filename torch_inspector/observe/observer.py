@@ -42,6 +42,7 @@ from torch_inspector.observe.ledger import Ledger
 from torch_inspector.observe.loaders import LoaderWatch
 from torch_inspector.observe.lost import LostHistories
 from torch_inspector.observe.memory import memory_facts
+from torch_inspector.observe.namesakes import namesakes
 from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
@@ -235,9 +236,8 @@ class TorchObserver:
         self._shapes = {fact.path: fact.shape for fact in taken.tensors}
         if not self._failures.gave_up("expressions"):
             with self._failures.guard("expressions"), private.unseen():
-                return tuple(
-                    expressions.found(Reading(file, self._places, names, before, self._forwards.facts), JUDGES)
-                )
+                reading = Reading(file, self._places, names, before, self._forwards.facts)
+                return (*expressions.found(reading, JUDGES), *namesakes(names, self._files(cell), self._steps.facts))
         return ()
 
     def _built(self, taken: Snapshot, cell: Cell) -> dict[str, Any]:

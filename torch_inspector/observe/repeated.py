@@ -11,7 +11,7 @@ from torch import nn
 
 from torch_inspector.facts import Place, RepeatedFact, syntax
 from torch_inspector.observe import kinds, layers, unlisted
-from torch_inspector.observe.destined import ANYWHERE, destinations
+from torch_inspector.observe.destined import ANYWHERE, destinations, is_of_the_cell, onward
 from torch_inspector.observe.source import dotted
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Repetition(NamedTuple):
     """Names that may be given the list."""
     named: bool
     """True if the object is an attribute, so that it has a name of its own in its model."""
+    known: bool = False
+    """True if other cells know these names."""
 
 
 def repeated_facts(modules: Iterable[tuple[str, Any]]) -> tuple[RepeatedFact, ...]:
@@ -109,6 +111,8 @@ def _numbers_in(part: Any) -> int:
 def with_texts(facts: Iterable[RepeatedFact], files: list[CodeFile]) -> tuple[RepeatedFact, ...]:
     """The facts for which a cell has an expression that repeats one object, with its line and text."""
     found = [(file, one) for file in files if file.tree is not None for one in repetitions(file.tree)]
+    trees = tuple(file.tree for file in files if file.tree is not None)
+    found += [(file, one._replace(ends=onward(trees, one.ends))) for file, one in found if one.known]
     placed = (_placed(fact, found) for fact in facts)
     return tuple(fact for fact in placed if fact is not None)
 
@@ -145,7 +149,8 @@ def repetitions(tree: ast.Module) -> list[Repetition]:
 def _repetition(tree: ast.Module, whole: ast.expr, thing: ast.expr) -> Repetition:
     made = isinstance(thing, ast.Call)
     ends, named = destinations(tree, whole), isinstance(thing, ast.Attribute)
-    return Repetition(whole.lineno, ast.unparse(whole), made, _classes_of(thing, tree), ends, named)
+    known = is_of_the_cell(tree, whole)
+    return Repetition(whole.lineno, ast.unparse(whole), made, _classes_of(thing, tree), ends, named, known)
 
 
 def _classes_of(thing: ast.expr, tree: ast.Module) -> frozenset[str] | None:

@@ -64,7 +64,13 @@ def _kept(names: Names) -> list[_Kept]:
                 one.tensors.append(tensor)
                 one.rows = one.rows and row
     for path, tensor in names.tensors:
-        if id(tensor) not in grouped and tensor.grad_fn is not None:
+        if id(tensor) in grouped or tensor.grad_fn is None:
+            continue
+        if whole := names.records.get(id(tensor)):
+            kept.setdefault(f"{whole}[*].", _Kept(whole, container=True, nested=True, rows=False)).tensors.append(
+                tensor
+            )
+        else:
             kept.setdefault(path, _Kept(path, container=False)).tensors.append(tensor)
     return list(kept.values())
 

@@ -28,13 +28,14 @@ def second_names(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[E
         known = isinstance(node, ast.Call) or _is_model(scope, kept, model)
         if known and _BEST.search(ast.unparse(kept)) and _is_trained_on(scope, statement, model):
             names = (ast.unparse(kept), ast.unparse(model))
-            yield scope.fact("second-name", node, statement, names=names, detail=copied)
+            sure = not _is_of_the_last_turn(scope, statement)
+            yield scope.fact("second-name", node, statement, names=names, detail=copied, sure=sure)
 
 
 def _kept(node: ast.AST, statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr, str]]:
     """What keeps it, the model, and how a copy of it is made."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        for target, value in _pairs(node.targets[0], node.value):
+        for target, value in pairs(node.targets[0], node.value):
             if dotted(value):
                 yield target, value, f"copy.deepcopy({ast.unparse(value)})"
     elif isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Call):
@@ -44,7 +45,8 @@ def _kept(node: ast.AST, statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.ex
             yield owner, asked.value, _copies(wanted, ast.unparse(asked.value))
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each name that an assignment gives something, with what it gives."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         yield from zip(target.elts, value.elts, strict=True)
     elif not isinstance(target, ast.Tuple):
@@ -85,6 +87,17 @@ def _is_trained_on(scope: Scope, statement: ast.stmt, model: ast.expr) -> bool:
     if any(_is_given(loop, model) for loop in loops) or _is_given_by_methods(scope, model):
         return False
     return not any(_ends_or_keeps(one) for branch in inner for part in branch.body for one in syntax.walk(part))
+
+
+def _is_of_the_last_turn(scope: Scope, statement: ast.stmt) -> bool:
+    """True if a plain number that was kept beside it is what the last turn has measured: no step came after."""
+    if scope.function:
+        return False
+    own = [one for one in syntax.own_expressions(scope.node) if isinstance(one, ast.If) and _holds(one.body, statement)]
+    beside = [one for branch in own for part in branch.body for one in syntax.walk(part) if isinstance(one, ast.Assign)]
+    named = (pair for one in beside if len(one.targets) == 1 for pair in pairs(one.targets[0], one.value))
+    values = ([scope.reading.names.get(dotted(one)) for one in pair] for pair in named)
+    return any(type(kept) is type(now) in (int, float) and kept == now for kept, now in values)
 
 
 def _trains(scope: Scope, loop: ast.AST) -> bool:

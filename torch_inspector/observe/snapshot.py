@@ -263,7 +263,7 @@ def _with_sound_graphs(names: namespace.Names) -> namespace.Names:
         for key, group in names.groups.items()
     }
     tensors = [one for one in names.tensors if id(one[1]) not in broken]
-    return namespace.Names(tensors, names.modules, names.optimizers, groups, names.complete)
+    return namespace.Names(tensors, names.modules, names.optimizers, groups, names.complete, names.records)
 
 
 def _is_broken(tensor: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch_inspector.observe import kinds
 from torch_inspector.observe.paths import key_text, name_of_part, path_of_attribute
 
 
@@ -42,6 +43,14 @@ class Spot:
         """True for the instance dictionary of an object."""
         owner = self.parent
         return owner is not None and owner.sort == "object" and name_of_part(owner.value, self.value) == ""
+
+    def list_of_records(self) -> str:
+        """Path of the list in which this, or the object whose fields these are, is one of several plain records."""
+        fields = self.sort == "mapping" and self.parent is not None and self.parent.sort == "object"
+        one = self.parent if fields else self
+        if one is None or one.sort != "object" or one.parent is None or one.parent.sort != "list":
+            return ""
+        return one.parent.path() if kinds.is_record(type(one.value)) else ""
 
     def note_found(self) -> None:
         """Something was found below: what was put off there is worth a look."""

@@ -15,6 +15,8 @@ _MATCHED_RATIO = 0.5
 _KNOWN_RATIO = 0.5
 # What was known is picked out of a checkpoint, and put into the model's own state.
 _PICKED = re.compile(r"\.update\(|\{\s*\*\*|\bif\s+\w+\s+in\b")
+_FILTERED = re.compile(r"\bin\s+([\w.\[\]'\x22]+)\.items\(\)\s+if\s+\w+\s+in\b")
+_PUT_IN = re.compile(r"\.update\((\w+)\)|\*\*(\w+)\s*\}")
 # Fix and further words where nothing was given.
 _EMPTY = (
     "print(checkpoint.keys())  # before it is picked from: its keys may have a prefix such as `module.` or `model.`",
@@ -49,7 +51,10 @@ def _of_its_own(run: Run, load: LoadFact) -> Finding:
             "the state was taken from it, and no key of the checkpoint is among its keys."
         ),
         subject=name,
-        fix=f"print(checkpoint.keys() - {name}.state_dict().keys())  # rename those, then load with strict=True",
+        fix=(
+            f"print({_checkpoint(run, load)}.keys() - {name}.state_dict().keys())"
+            "  # before it is filtered; rename those, then load with strict=True"
+        ),
         line=load.place.line,
         cell=load.place.cell,
         evidence=(
@@ -57,6 +62,12 @@ def _of_its_own(run: Run, load: LoadFact) -> Finding:
             Evidence("of these the module's own tensors", load.own_count, "count"),
         ),
     )
+
+
+def _checkpoint(run: Run, load: LoadFact) -> str:
+    """What the text calls the state that it picks keys from."""
+    found = _FILTERED.search(run.source_of(load.place.cell)) or _PUT_IN.search(run.source_of(load.place.cell))
+    return found[found.lastindex or 1] if found is not None else "checkpoint"
 
 
 def _matched(load: LoadFact) -> int:

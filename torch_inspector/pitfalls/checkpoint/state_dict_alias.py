@@ -32,6 +32,9 @@ def check(run: Run) -> Iterator[Finding]:
     for fact in run.expressions("second-name"):
         if run.trace.count("step") >= _SEVERAL:
             yield _is_second_name(fact)
+    for fact in run.expressions("namesake"):
+        if run.trace.count("step") >= _SEVERAL:
+            yield _is_namesake(fact)
 
 
 def _is_kept(run: Run, one: AliasFact) -> bool:
@@ -86,10 +89,23 @@ def _is_second_name(fact: ExpressionFact) -> Finding:
     return Finding(
         message=f"`{kept}` is given {what}, no copy: the steps of later turns of the loop change it as well.",
         subject=kept,
-        fix=f"{fact.detail}  # what is kept then stays as it is",
+        fix=f"{kept} = {fact.detail}  # what is kept then stays as it is",
         line=fact.place.line,
         cell=fact.place.cell,
+        severity="" if fact.sure else "hint",
         evidence=(Evidence("kept", fact.text),),
+    )
+
+
+def _is_namesake(fact: ExpressionFact) -> Finding:
+    behind, model = fact.names
+    return Finding(
+        message=f"`{behind}` is `{model}` itself, no copy: each step of the optimizer moves both at once.",
+        subject=behind,
+        fix=f"{behind} = {fact.detail}  # later: {behind}.load_state_dict({model}.state_dict())",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=(Evidence("given", fact.text),),
     )
 
 

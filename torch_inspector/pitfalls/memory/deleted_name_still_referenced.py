@@ -10,12 +10,15 @@ from torch_inspector.pitfall import pitfall
 
 # Less of what was deleted may be meant to stay: the part that is used further.
 _MOST = 0.3
+# Registries of hooks.
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 # Holders that have no use without what was deleted, and that nobody thinks of when deleting it.
 _FORGOTTEN = {
     "spent graph": "its history refers to the weights",
     "optimizer": "it holds the parameters, their gradients and its state for them",
     "schedule": "it holds the optimizer, which holds the parameters",
     "function": "it was made with it",
+    **dict.fromkeys(_HOOKS, "a hook of it was made with it, and is still registered"),
 }
 # Those that somebody means to keep unless the cell asks for memory.
 _MEANT = {
@@ -81,6 +84,10 @@ def _fix(fact: DeletionFact) -> str:
         return f"{fact.holder} = {fact.holder}.detach()  # or del {fact.holder}"
     if fact.how == "other" and fact.holder_kind.endswith("Loader"):
         return f"del {fact.holder}  # and its data set, if that has a name"
+    if fact.how in _HOOKS:
+        return (
+            f"for layer in {fact.holder}.modules():\n    layer.{fact.how}.clear()  # or remove() the handle before del"
+        )
     if fact.how == "view":
         return f"{fact.holder} = {fact.holder}.clone()  # or del {fact.holder}"
     return f"del {fact.holder}"

@@ -19,10 +19,15 @@ def check(run: Run) -> Iterator[Finding]:
     elders = [elder for elder in run.after.elders if elder.nbytes >= max(run.min_nbytes, 1)]
     if not elders or run.error is not None:
         return
-    again = any(_code(past) == _code(run) for past in run.earlier)
+    again = any(_code(past) == _code(run) or _is_same_cell(past, run) for past in run.earlier)
     for elder in elders:
         if again or elder.in_loop:
             yield _finding(run, elder)
+
+
+def _is_same_cell(past: Run, run: Run) -> bool:
+    """True if the front end says that this cell ran before, perhaps with another text."""
+    return past.cell.id is not None and past.cell.id == run.cell.id
 
 
 def _code(run: Run) -> str:

@@ -16,17 +16,49 @@ _ON_PURPOSE = re.compile(
     r"|\bfreez|\bfrozen|\bfixed|\bprob(e|ing)\b|reservoir|random.feature",
     re.IGNORECASE,
 )
+_ELEMENT = re.compile(r"(.+)\[([^\[\]]+)\]")
 _WRITTEN_PAST_AUTOGRAD = ".data"
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds parameters that a loss trains and that every optimizer lacks, with what made them be left out."""
-    for fact in run.trace.unheld:
+    for fact in _joined(run.trace.unheld):
         if fact.unlisted is None and fact.names and not _is_of_another(run, fact) and not _moves_unseen(run, fact):
             severity = _severity(run, fact)
             if severity is not None:
                 yield _finding(run, fact, severity)
+
+
+def _joined(facts: tuple[UnheldFact, ...]) -> Iterator[UnheldFact]:
+    """The facts; those of parameters in one list or dict as one."""
+    parts: dict[tuple[int, str], list[UnheldFact]] = {}
+    for fact in facts:
+        whole = _container(fact)
+        if whole:
+            parts.setdefault((fact.optimizer, whole), []).append(fact)
+        else:
+            yield fact
+    for several in parts.values():
+        yield several[0]._replace(
+            names=tuple(name for one in several for name in one.names),
+            keys=frozenset[int]().union(*(one.keys for one in several)),
+            settled=any(one.settled for one in several),
+            compared=all(one.compared for one in several),
+        )
+
+
+def _container(fact: UnheldFact) -> str:
+    """`net.prompts` for the parameter `net.prompts[0]`."""
+    found = None if fact.module or not fact.names else _ELEMENT.fullmatch(fact.names[0])
+    return found[1] if found is not None else ""
+
+
+def _attribute(run: Run, fact: UnheldFact) -> str:
+    """The same, where it is an attribute of a module of the notebook."""
+    whole = _container(fact)
+    owner = whole.rpartition(".")[0]
+    return whole if owner and any(module.path == owner for module in run.after.modules) else ""
 
 
 def _is_of_another(run: Run, fact: UnheldFact) -> bool:
@@ -60,9 +92,11 @@ def _finding(run: Run, fact: UnheldFact, severity: Severity) -> Finding:
     name = run.optimizer_path(fact.optimizer) or "optimizer"
     who, they = _who(fact), ("they keep their values" if len(fact.keys) > 1 else "it keeps its value")
     return Finding(
-        message=f"no optimizer holds {who}: gradients arrive for each `{name}.step()`, and {they}{_why(fact, name)}.",
-        subject=fact.module or fact.names[0],
-        fix=_fix(fact, name),
+        message=(
+            f"no optimizer holds {who}: gradients arrive for each `{name}.step()`, and {they}{_why(run, fact, name)}."
+        ),
+        subject=fact.module or (_container(fact) if len(fact.names) > 1 else fact.names[0]),
+        fix=_fix(run, fact, name),
         line=fact.place.line,
         cell=fact.place.cell,
         severity=severity,
@@ -83,7 +117,10 @@ def _who(fact: UnheldFact) -> str:
     return shown + more
 
 
-def _why(fact: UnheldFact, name: str) -> str:
+def _why(run: Run, fact: UnheldFact, name: str) -> str:
+    if attribute := _attribute(run, fact):
+        owner, _, last = attribute.rpartition(".")
+        return f"; `{last}` is a plain Python container, which `{owner}.parameters()` leaves out"
     if fact.late == "unfrozen":
         return f"; when `{name}` was made, gradients were still off for them"
     if fact.late == "added":
@@ -91,7 +128,18 @@ def _why(fact: UnheldFact, name: str) -> str:
     return ""
 
 
-def _fix(fact: UnheldFact, name: str) -> str:
+def _is_list(fact: UnheldFact) -> bool:
+    found = _ELEMENT.fullmatch(fact.names[0])
+    return found is not None and found[2].isdecimal()
+
+
+def _fix(run: Run, fact: UnheldFact, name: str) -> str:
+    if attribute := _attribute(run, fact):
+        kind = "ParameterList" if _is_list(fact) else "ParameterDict"
+        return (
+            f"{attribute} = nn.{kind}({attribute})  # in __init__, or before the optimizer is made; now also:\n"
+            f'{name}.add_param_group({{"params": {attribute}.parameters()}})'
+        )
     if not fact.module:
         return f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
     if fact.late or fact.held_count:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import RepeatedFact, Run
+from torch_inspector.facts import RepeatedFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -47,4 +48,22 @@ def _entries(fact: RepeatedFact) -> str:
 
 def _fix(fact: RepeatedFact) -> str:
     made = f"nn.{fact.layer_kind}(…)" if fact.in_call else "copy.deepcopy(…)"
-    return f"[{made} for _ in range({fact.count})]  # a new one in each turn"
+    written = _multiplied(fact.text) if fact.in_call else ""
+    return f"{written or f'[{made} for _ in range({fact.count})]'}  # a new one in each turn"
+
+
+def _multiplied(text: str) -> str:
+    """What `[a(), b()] * n` was to be; empty for other ways to repeat."""
+    tree = syntax.parse(text)
+    node = tree.body[0] if tree is not None and tree.body else None
+    product = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.BinOp) else None
+    if product is None:
+        return ""
+    lists = [side for side in (product.left, product.right) if isinstance(side, (ast.List, ast.Tuple))]
+    counts = [side for side in (product.left, product.right) if side not in lists]
+    if len(lists) != 1 or not counts or any(isinstance(one, ast.Starred) for one in lists[0].elts):
+        return ""
+    parts, turns = [ast.unparse(one) for one in lists[0].elts], ast.unparse(counts[0])
+    if len(parts) == 1:
+        return f"[{parts[0]} for _ in range({turns})]"
+    return f"[layer for _ in range({turns}) for layer in ({', '.join(parts)})]"

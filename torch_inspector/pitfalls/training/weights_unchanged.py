@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run, StepFact
+from torch_inspector.facts import BackwardFact, ClearFact, MentionFact, Run, StepFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -13,6 +13,10 @@ from torch_inspector.pitfall import pitfall
 _STEPS = 3
 # Relative to weights of about 0.01 a smaller rate is below the precision of float32, unless gradients are huge.
 _TINY = 1e-9
+# Somebody may use the gradients, measure how long they take, or step by other means.
+_READS = re.compile(r"\bregister_\w*hook\(|\.grad\b(?!\s*=\s*None\b|\.zero_\()")
+_MEASURES = re.compile(r"\btime\b|timeit|perf_counter|profile|synchronize|max_memory|benchmark", re.IGNORECASE)
+_STEPS_HERE = re.compile(r"\b(?!\w*(?:sched|env|warm))\w+\.step\w*\(|_step\(", re.IGNORECASE)
 _ZERO = re.compile(r"\blr\s*=\s*0(\.0*)?\s*[,)]")
 
 
@@ -26,6 +30,27 @@ def check(run: Run) -> Iterator[Finding]:
         why = _why(run, key, steps) if len(steps) >= _STEPS else ""
         if why:
             yield _finding(run, key, steps, why)
+    if run.trace.count("backward") >= _STEPS and run.error is None:
+        yield from _never_stepped(run)
+
+
+def _never_stepped(run: Run) -> Iterator[Finding]:
+    """Losses that were differentiated again and again for an optimizer that has not stepped at all."""
+    if mention := _uncalled(run):
+        one, place_cell = mention
+        yield _without_steps(
+            run, one.name.rpartition(".")[0], one.line, place_cell, f"`{one.name}` without parentheses calls nothing"
+        )
+        return
+    for clear in run.trace.clears:
+        last = _loss_for(run, clear)
+        if (
+            last is not None
+            and run.trace.count("zero_grad", clear.place) >= _STEPS
+            and not _is_for_something_else(run, last)
+        ):
+            name = run.optimizer_path(clear.owner)
+            yield _without_steps(run, name, last.place.line, last.place.cell, f"`{name}.step()` was never called")
 
 
 def _why(run: Run, key: int, steps: list[StepFact]) -> str:
@@ -88,6 +113,62 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
             Evidence("steps in this cell", total, "count"),
             Evidence("steps that changed nothing, of those looked at", len(steps), "count"),
             Evidence("parameters", step.parameter_count, "count"),
+        ),
+    )
+
+
+def _uncalled(run: Run) -> tuple[MentionFact, int | None] | None:
+    """`optimizer.step` as a statement, at the top of the cell or in the function that differentiates; its cell."""
+    for past in (run, *run.earlier):
+        for one in past.trace.mentions:
+            owner, _, method = one.name.rpartition(".")
+            at = [b.place for b in run.trace.backwards if b.place.cell == past.cell.number]
+            here = any(place.function.rpartition(".")[2] == one.function for place in at)
+            if method == "step" and here and not one.shown and _is_idle(run, owner, inside=bool(one.function)):
+                return one, past.cell.number
+    return None
+
+
+def _is_idle(run: Run, name: str, *, inside: bool) -> bool:
+    """True for an optimizer of this name that made no step; inside a function, if no optimizer made one."""
+    key = next((one.key for one in run.after.optimizers if one.path == name), None)
+    if key is None:
+        return inside and "opt" in name.lower() and not run.trace.count("step")
+    return key not in run.steps_by_optimizer()
+
+
+def _loss_for(run: Run, clear: ClearFact) -> BackwardFact | None:
+    """The last backward call that reaches parameters of an optimizer which has never stepped."""
+    optimizer = run.after.optimizer(clear.owner)
+    if optimizer is None or not optimizer.path or any(clear.owner in one.steps_by_optimizer() for one in run.earlier):
+        return None
+    if any(step.parameter_keys & optimizer.parameter_keys for step in run.trace.steps):
+        return None
+    reached = (b for b in run.trace.backwards if b.witness and b.witness.leaf_keys & optimizer.parameter_keys)
+    return next((one for one in reached if not one.is_grad_call), None)
+
+
+def _is_for_something_else(run: Run, last: BackwardFact) -> bool:
+    """True if gradients are read or measured, or the text has steps that did not happen this time."""
+    sources = (run.cell.source, *(past.cell.source for past in run.earlier))
+    lines = [line.split("#")[0] for source in sources for line in source.splitlines()]
+    there = "\n".join(line.split("#")[0] for line in run.source_of(last.place.cell).splitlines())
+    measures = any(_MEASURES.search(source) for source in (run.cell.source, there))
+    return any(map(_READS.search, lines)) or measures or _STEPS_HERE.search(there + run.cell.code) is not None
+
+
+def _without_steps(run: Run, name: str, line: int | None, cell: int | None, why: str) -> Finding:
+    total = run.trace.count("backward")
+    return Finding(
+        message=f"{total} calls of `backward()` have changed no weight: {why}.",
+        subject=name,
+        fix=f"{name}.step()  # after backward()",
+        line=line,
+        cell=cell,
+        severity="error",
+        evidence=(
+            Evidence("backward calls in this cell", total, "count"),
+            Evidence("steps of the optimizer", 0, "count"),
         ),
     )
 
