@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run, syntax
+from torch_inspector.facts import ErrorFact, OperandFact, Run, restated, syntax, with_operand
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -99,41 +99,14 @@ def _turned(error: ErrorFact, left: OperandFact, right: OperandFact) -> str:
     """The statement with one matrix turned, where that fits."""
     a, b = left.shape or (), right.shape or ()
     if len(b) >= _MATRIX and a[-1] == b[-1]:
-        return _with(error, right.path, _transposed(right), last=True)
+        return with_operand(error, right.path, _transposed(right), last=True)
     if len(a) >= _MATRIX and a[-2] == b[-2:][0]:
-        return _with(error, left.path, _transposed(left))
+        return with_operand(error, left.path, _transposed(left))
     return ""
 
 
 def _transposed(one: OperandFact) -> str:
     return f"{one.path}.T" if len(one.shape or ()) == _MATRIX else f"{one.path}.transpose(-2, -1)"
-
-
-def _with(error: ErrorFact, path: str, new: str, *, last: bool = False) -> str:
-    """The failing statement with another expression for one of its operands."""
-    tree = ast.parse(error.expression, mode="eval")
-    found = [node for node in syntax.walk(tree) if isinstance(node, ast.expr) and ast.unparse(node) == path]
-    if not found:
-        return ""
-    whole = _Exchange(found[-1 if last else 0], ast.parse(new, mode="eval").body).visit(tree)
-    return _placed(error, ast.unparse(whole))
-
-
-def _placed(error: ErrorFact, expression: str) -> str:
-    """The failing statement with another expression in the place of the one that failed."""
-    once = error.statement.count(error.expression) == 1
-    return error.statement.replace(error.expression, expression) if once else expression
-
-
-class _Exchange(ast.NodeTransformer):
-    """Puts one node in the place of another."""
-
-    def __init__(self, old: ast.expr, new: ast.expr) -> None:
-        self._old, self._new = old, new
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        """The new node for the old one."""
-        return self._new if node is self._old else super().visit(node)
 
 
 def _sum(error: ErrorFact, left: OperandFact, right: OperandFact) -> _Told:
@@ -151,13 +124,13 @@ def _lined_up(error: ErrorFact, left: OperandFact, right: OperandFact) -> str:
     """The statement with axes behind the shorter operand, or with a matrix turned, where only one way fits."""
     a, b = left.shape or (), right.shape or ()
     if len(a) == len(b) == _MATRIX and a == b[::-1]:
-        return _with(error, right.path, _transposed(right), last=True)
+        return with_operand(error, right.path, _transposed(right), last=True)
     short, rank, full = (right, len(b), a) if len(b) < len(a) else (left, len(a), b)
     starts = [n for n in range(len(full) - rank) if full[n : n + rank] == short.shape]
     if len(starts) != 1 or not rank:
         return ""
     axes = [":"] * rank + ["None"] * (len(full) - rank - starts[0])
-    return _with(error, short.path, f"{short.path}[{', '.join(axes)}]", last=short is right)
+    return with_operand(error, short.path, f"{short.path}[{', '.join(axes)}]", last=short is right)
 
 
 def _join(error: ErrorFact, left: OperandFact, right: OperandFact) -> _Told:
@@ -176,5 +149,5 @@ def _along(error: ErrorFact, axis: int) -> str:
     """The statement that joins along another axis."""
     tree = ast.parse(error.expression, mode="eval").body
     if isinstance(tree, ast.Call) and ast.unparse(tree.func) in ("torch.cat", "torch.concat", "torch.concatenate"):
-        return _placed(error, f"{ast.unparse(tree.func)}({ast.unparse(tree.args[0])}, dim={axis})")
+        return restated(error, f"{ast.unparse(tree.func)}({ast.unparse(tree.args[0])}, dim={axis})")
     return ""
