@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import LayerFact
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.constructed import settings_of, torchs_kind
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.naming import name_in
@@ -44,7 +44,8 @@ def running_layer(error: BaseException, places: Places) -> LayerFact | None:
     if kind is None or got is None:
         return fact
     fact = fact._replace(family=kind.__name__, settings=settings_of(layer, kind), owner=_owner(root, path))
-    return fact._replace(got=tuple(got.shape), extremes=_extremes(got) if kind is torch.nn.Embedding else None)
+    with private.unseen():
+        return fact._replace(got=tuple(got.shape), extremes=_extremes(got) if kind is torch.nn.Embedding else None)
 
 
 def _owner(root: Any, path: str) -> str:
