@@ -203,3 +203,37 @@ def test_a_target_of_the_best_of_each_row(best):
 def test_a_target_of_the_best_of_each_row_that_fits(best):
     step = BOOTSTRAPPED_STEP.format(reward="reward[:, None]", over="over[:, None]")
     assert not findings_in(BOOTSTRAPPED.format(best=best), step, fails=False)
+
+
+SPREAD = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+net, wide = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1)), nn.Linear(3, 4)
+bias = nn.Parameter(torch.zeros(16, 1))
+x, y = torch.randn(16, 3), torch.randn(16, 4)
+import warnings
+warnings.simplefilter('ignore')"""
+
+
+@pytest.mark.parametrize("loss", ["F.mse_loss(net(x), y)", "nn.L1Loss()(net(x), y)", "F.huber_loss(net(x), y)"])
+def test_one_number_for_several_targets(loss):
+    (finding,) = findings_in(SPREAD, f"loss = {loss}\nloss.backward()", fails=False)
+    assert (finding.slug, finding.severity, finding.line) == ("loss-broadcast", "warning", 1)
+    assert "spreads predictions (16, 1) over targets (16, 4)" in finding.message
+    assert "y[:, :1]" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "F.mse_loss(net(x), y[:, :1])",
+        "F.mse_loss(wide(x), y[:, :1])",
+        "((net(x) - y) ** 2).mean()",
+        "F.mse_loss(bias, y)",
+        "F.l1_loss(net(x).expand(16, 4), y)",
+    ],
+)
+def test_spread_on_purpose(loss):
+    assert not findings_in(SPREAD, f"loss = {loss}\nloss.backward()", slug="loss-broadcast", fails=False)

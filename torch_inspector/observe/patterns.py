@@ -12,6 +12,7 @@ from torch_inspector.observe.reshapes import shuffled
 from torch_inspector.observe.scores import Namer, nameless, scores
 from torch_inspector.observe.signed import signed_differences
 from torch_inspector.observe.softmax import SOFTMAX, log_softmax_below, softmax_below
+from torch_inspector.observe.spread import spread_predictions
 from torch_inspector.observe.stretched import (
     PAIR_LOSSES,
     REDUCTIONS,
@@ -39,9 +40,9 @@ def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) 
         if kind == "LogSoftmaxBackward0" and "SoftmaxBackward0" not in kinds:
             found.extend(log_softmax_below(node))
         elif kind in PAIR_LOSSES:
-            found.extend(stretched_pair_loss(node, other_side))
+            found.extend((*stretched_pair_loss(node, other_side), *spread_predictions(node, other_side)))
         elif kind in REDUCTIONS:
-            found.extend(stretched_terms(node, other_side))
+            found.extend((*stretched_terms(node, other_side), *spread_predictions(node, other_side)))
     found.extend((*signed_differences(walk), *targets_outside(walk), *flat_ways(walk)))
     found.extend((*scores(walk, name_of), *shuffled(walk), *large_patterns(walk), *expanded(walk, Consumers(walk))))
     return tuple(dict.fromkeys(found))

@@ -1,8 +1,9 @@
-"""Prediction (N, 1) minus target (N,), or (N, 1, H, W) minus (N, H, W)."""
+"""Prediction (N, 1) minus target (N,), or (N, 1, H, W) minus (N, H, W); one number (N, 1) for targets (N, C)."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
@@ -10,6 +11,9 @@ from math import prod
 from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Shape, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
+
+# Who writes it means it; the graph looks the same.
+_EXPANDS = re.compile(r"\b(?:expand|expand_as|broadcast_to|broadcast_tensors)\(")
 
 
 @pitfall(severity="error", early=True)
@@ -22,6 +26,33 @@ def check(run: Run) -> Iterator[Finding]:
         if pattern is not None and len(pattern.shapes) > 2 and backward.made_at not in seen:  # noqa: PLR2004
             seen.add(backward.made_at)
             yield _finding(run, backward, pattern)
+        spread = next((p for p in patterns if p.name == "spread-prediction"), None)
+        written = _EXPANDS.search(run.source_of(backward.made_at.cell))
+        if spread is not None and not written and backward.made_at not in seen:
+            seen.add(backward.made_at)
+            yield _spread(backward, spread)
+
+
+def _spread(backward: BackwardFact, pattern: PatternFact) -> Finding:
+    table, known = pattern.shapes[:2]
+    loss = f"`{backward.root}`" if backward.root else "the loss"
+    target = next(iter(pattern.operands), "target")
+    return Finding(
+        message=(
+            f"{loss} spreads predictions {known} over targets {table}: one number for {table[1]} targets, and the best "
+            f"answer becomes their mean."
+        ),
+        subject=backward.root,
+        fix=(f"# {table[1]} outputs of the last layer; or the one column that is meant: {target}[:, :1]"),
+        line=backward.made_at.line,
+        cell=backward.made_at.cell,
+        severity="warning",
+        evidence=(
+            Evidence("predictions", str(known)),
+            Evidence("targets", str(table)),
+            Evidence("loss", pattern.nodes[0]),
+        ),
+    )
 
 
 def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
