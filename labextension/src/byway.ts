@@ -9,6 +9,7 @@ export class Byway {
   constructor(private readonly kernel: Kernel.IKernelConnection) {
     // A notebook that is closed lets go of its kernel before it is gone itself.
     kernel.disposed.connect(this.close, this);
+    window.addEventListener('pagehide', this.end);
   }
 
   /** False with kernels before ipykernel 7 and with applications that know no subshells. */
@@ -30,11 +31,17 @@ export class Byway {
   /** Ends the subshell. */
   close(): void {
     this.kernel.disposed.disconnect(this.close, this);
+    window.removeEventListener('pagehide', this.end);
+    this.end();
+  }
+
+  /** The same when the page is left; it may come back, and make another one. */
+  private readonly end = (): void => {
     if (this.id && this.kernel.connectionStatus === 'connected') {
       this.kernel.requestDeleteSubshell({ subshell_id: this.id });
     }
     this.forget();
-  }
+  };
 
   private async make(): Promise<string> {
     const { content } = await this.kernel.requestCreateSubshell({}).done;

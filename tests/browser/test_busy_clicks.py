@@ -102,6 +102,25 @@ def test_one_subshell_is_made_and_it_goes_with_the_notebook(lab):
     lab.page.wait_for_function(f"async () => await ({SUBSHELLS})() === 0")
 
 
+def test_a_page_that_is_left_takes_its_subshell_along(lab):
+    a_live_notebook(lab, "left.ipynb", SETUP + LOOP, SLEEP)
+    if not lab.has_subshells():
+        pytest.skip("this kernel or application has no subshells")
+    lab.run(1)
+    panel = Panel(lab, 1).wait("live")
+    sleep(lab)
+    panel.click("I meant this")
+    panel.answer("Silent at this line")
+    assert_slept(lab)
+    lab.save()
+    lab.page.evaluate(WATCH)
+    assert lab.page.evaluate(SUBSHELLS) == 1
+    lab.goto("left.ipynb")
+    lab.wait_for_kernel()
+    lab.page.evaluate(WATCH)
+    lab.page.wait_for_function(f"async () => await ({SUBSHELLS})() === 0")
+
+
 def test_a_restart_forgets_the_subshell(lab):
     a_live_notebook(lab, "again.ipynb", SETUP + LOOP, SLEEP)
     lab.run(1)
