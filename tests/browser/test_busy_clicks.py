@@ -102,8 +102,8 @@ def test_one_subshell_is_made_and_it_goes_with_the_notebook(lab):
     lab.page.wait_for_function(f"async () => await ({SUBSHELLS})() === 0")
 
 
-def test_a_page_that_is_left_takes_its_subshell_along(lab):
-    a_live_notebook(lab, "left.ipynb", SETUP + LOOP, SLEEP)
+def test_a_page_that_is_closed_takes_its_subshell_along(lab, another):
+    a_live_notebook(lab, "closed.ipynb", SETUP + LOOP, SLEEP)
     if not lab.has_subshells():
         pytest.skip("this kernel or application has no subshells")
     lab.run(1)
@@ -115,10 +115,11 @@ def test_a_page_that_is_left_takes_its_subshell_along(lab):
     lab.save()
     lab.page.evaluate(WATCH)
     assert lab.page.evaluate(SUBSHELLS) == 1
-    lab.goto("left.ipynb")
-    lab.wait_for_kernel()
-    lab.page.evaluate(WATCH)
-    lab.page.wait_for_function(f"async () => await ({SUBSHELLS})() === 0")
+    lab.page.close(run_before_unload=True)
+    another.goto("closed.ipynb")
+    another.wait_for_kernel()
+    another.page.evaluate(WATCH)
+    another.page.wait_for_function(f"async () => await ({SUBSHELLS})() === 0")
 
 
 def test_a_restart_forgets_the_subshell(lab):
