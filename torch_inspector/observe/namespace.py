@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import compress
 from time import thread_time
 from typing import Any
 
@@ -18,6 +17,8 @@ import torch
 
 from torch_inspector.observe import sorts
 from torch_inspector.observe.paths import attributes_of, key_text, path_of_name
+from torch_inspector.observe.scouts import barren_below
+from torch_inspector.observe.sorting import Sorting
 from torch_inspector.observe.spot import Spot
 
 __all__ = ["ELEMENTS", "Group", "Names", "attributes_of", "hidden", "key_text", "walk_names", "walk_paths"]
@@ -32,11 +33,6 @@ _SAMPLES = (256, 64, 16, 16)
 _SAMPLE_OF_LONG = 64
 # Containers in one container that a sampling walk looks into until something is found in one of them.
 _SCOUTS = (18, 6, 3, 3)
-# Containers of one depth that are asked together whether they are barren.
-_AT_FRONT, _AT_END = 24, 12
-_AT_ONCE = _AT_FRONT + _AT_END
-# Elements of the lists among them: in all, and of one at least. Lists are of a kind where dictionaries are not.
-_IN_LISTS, _IN_EACH_LIST = 256, 16
 # Barren containers that a sampling walk looks into: below one variable, and in all. About 2 µs each.
 _BARREN_EACH, _BARREN = 64, 400
 _CLOCK_EVERY = 16
@@ -99,10 +95,7 @@ class _Search:
 
     def __init__(self, deadline: float, root_path: Callable[[Any], str], *, sampling: bool) -> None:
         self._deadline, self._root_path, self._sampling = deadline, root_path, sampling
-        self._sorts: dict[int, str] = dict.fromkeys(sorts.ATOMS, "skip")
-        self._skip = set(sorts.ATOMS)
-        self._things: set[int] = set()
-        self._deep: set[int] = set()
+        self._sorting = Sorting()
         self._plain: set[int] = set()
         self._seen: set[int] = set()
         self._entered: set[int] = set()
@@ -143,13 +136,13 @@ class _Search:
     def _roots(self, roots: Iterable[tuple[Any, Any]]) -> list[Spot]:
         level: list[Spot] = []
         for name, value in roots:
-            sort = self._sorts.get(id(type(value))) or self._learn(type(value))
+            sort = self._sorting.of(value)
             if sort == "skip" or id(value) in self._entered:
                 continue
             if self._stop():
                 break
             spot = Spot(value, sort, None, self._root_path(name), 0)
-            if id(type(value)) in self._things:
+            if id(type(value)) in self._sorting.things:
                 self._plain.add(id(value))
                 self._note(spot.path(), value, sort)
             if sort not in ("tensor", "optimizer"):
@@ -162,19 +155,19 @@ class _Search:
         if self._sampling and spot.barren[0] > _BARREN_EACH and not wanted:
             return
         keys, sample = self._sample(spot)
-        kinds = self._kinds_of(sample)
-        if not wanted and not kinds & self._things:
+        kinds = self._sorting.kinds_of(sample)
+        if not wanted and not kinds & self._sorting.things:
             spot.barren[0] += 1
             self._barren += 1
         if not kinds:
             return
-        whole = bool(kinds & self._things) or spot.sort == "module"
+        whole = bool(kinds & self._sorting.things) or spot.sort == "module"
         parts = sample
         if (whole and self._sampling) or spot.sort == "module":
             keys, parts = self._whole(spot)
         elif spot.sort == "mapping":
             keys, parts = sorts.entries(spot.sort, spot.value, len(sample))
-        if kinds & self._things:
+        if kinds & self._sorting.things:
             self._take(spot, parts, keys)
         self._look_deeper(spot, parts, keys, following)
 
@@ -199,33 +192,14 @@ class _Search:
             keys, parts = sorts.entries(spot.sort, spot.value, ELEMENTS)
         else:
             keys, parts = None, sorts.elements(spot.sort, spot.value, ELEMENTS)
-        self._kinds_of(parts)
+        self._sorting.kinds_of(parts)
         return keys, parts
-
-    def _kinds_of(self, parts: list[Any]) -> set[int]:
-        """Identities of the types among some objects, those left out that lead nowhere."""
-        kinds = set(map(id, map(type, parts)))
-        if not kinds <= self._skip:
-            for kind in map(type, parts):
-                if id(kind) not in self._sorts:
-                    self._learn(kind)
-        return kinds - self._skip
-
-    def _learn(self, kind: type[Any]) -> str:
-        sort = self._sorts[id(kind)] = sorts.sort_of(kind)
-        if sort == "skip":
-            self._skip.add(id(kind))
-        if sort in ("tensor", "module", "optimizer"):
-            self._things.add(id(kind))
-        if sort not in ("skip", "tensor", "optimizer"):
-            self._deep.add(id(kind))
-        return sort
 
     def _take(self, spot: Spot, parts: list[Any], keys: list[Any] | None) -> None:
         """Notes the tensors, modules and optimizers in a container, and the tensors as a group."""
         group: dict[int, tuple[str, torch.Tensor]] = {}
         own = fresh = False
-        things, seen, known = self._things, self._seen, self._sorts
+        things, seen, known = self._sorting.things, self._seen, self._sorting.known
         for place, part in enumerate(parts):
             kind = id(type(part))
             if kind not in things:
@@ -254,54 +228,26 @@ class _Search:
         found.append((path, thing))
 
     def _look_deeper(self, spot: Spot, parts: list[Any], keys: list[Any] | None, following: list[Spot]) -> None:
-        places = self._deep_places(parts)
+        places = self._sorting.deep_places(parts)
         count = _SCOUTS[spot.depth] if self._sampling and spot.sort not in ("object", "module") else ELEMENTS
         if len(places) > count:
             # Two thirds from the front, the others from the end, where a running program appends.
             start, end = count - count // 3, len(places) - count // 3
             self._put_off.append(spot)
             places = places[:start] + places[end:]
-        if (
-            self._sampling
-            and not spot.fruitful
-            and self._are_barren([parts[place] for place in places], spot.depth + 1)
-        ):
-            return
+        if self._sampling and not spot.fruitful:
+            asked = barren_below([parts[place] for place in places], spot.depth + 1, _SAMPLES, self._sorting)
+            self._barren += asked
+            if asked:
+                return
         self._enter(spot, parts, keys, places, following)
-
-    def _are_barren(self, parts: list[Any], depth: int) -> bool:
-        """True if nothing is in the samples of some containers, nor below them; all of one depth are asked at once.
-
-        One look at a container costs more than the samples of twenty: a walk of a million objects is made of this.
-        """
-        # An object and its dictionary are two containers, and one step for the user.
-        for level in range(depth, 2 * _DEPTH):
-            if not parts:
-                break
-            limit = _SAMPLES[min(level, _DEPTH - 1)]
-            in_each = min(limit, max(_IN_EACH_LIST, _IN_LISTS // len(parts)))
-            sorted_parts = [(self._sorts[id(type(part))], part) for part in parts]
-            inner = sorts.samples(sorted_parts, in_each, limit)
-            if self._kinds_of(inner) & self._things:
-                return False
-            self._barren += len(parts)
-            deep = self._deep_places(inner)
-            # Those of the first containers and of the last: each with all that is in it.
-            parts = [
-                inner[place] for place in (deep if len(deep) <= _AT_ONCE else (*deep[:_AT_FRONT], *deep[-_AT_END:]))
-            ]
-        return True
-
-    def _deep_places(self, parts: list[Any]) -> list[int]:
-        """Places of what can be looked into."""
-        return list(compress(range(len(parts)), map(self._deep.__contains__, map(id, map(type, parts)))))
 
     def _enter(
         self, spot: Spot, parts: list[Any], keys: list[Any] | None, places: list[int], following: list[Spot]
     ) -> None:
         for place in places:
             part = parts[place]
-            sort = self._sorts[id(type(part))]
+            sort = self._sorting.known[id(type(part))]
             # What a dictionary of an object holds is what the object holds.
             depth = spot.depth if spot.sort == "object" and sort == "mapping" else spot.depth + 1
             if depth < _DEPTH and id(part) not in self._entered:
@@ -315,7 +261,7 @@ class _Search:
         for spot in waiting:
             if spot.fruitful:
                 keys, parts = self._whole(spot)
-                self._enter(spot, parts, keys, self._deep_places(parts), following)
+                self._enter(spot, parts, keys, self._sorting.deep_places(parts), following)
             else:
                 self._put_off.append(spot)
         return following
