@@ -1,6 +1,8 @@
 """Leaves that were to be changed while autograd recorded."""
 # ruff: noqa: E501 - programs of several lines, each as one string, so that the table can be read
 
+import sys
+
 import pytest
 
 from tests.cells import findings_in
@@ -51,3 +53,9 @@ def test_found_with_names(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]])[0] == []
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tracebacks of Python 3.10 have lines only")
+def test_the_statement_of_several_in_one_line():
+    (finding,), _ = found(["p = torch.ones(3); p.requires_grad_(); p += 1"])
+    assert finding.message.startswith("`p += 1` changes `p` in place")

@@ -52,10 +52,12 @@ def failing_expressions(tree: ast.Module, traceback: TracebackType) -> list[ast.
 
 def failing_texts(tree: ast.Module, traceback: TracebackType) -> tuple[str, str]:
     """The simple statement that a traceback entry was at, and the expression in it; empty where they are long."""
-    line = traceback.tb_lineno
+    line, place = traceback.tb_lineno, _range(traceback)
     simple = (n for n in syntax.walk(tree) if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or 0))
-    statement = max((n for n in simple if not hasattr(n, "body")), key=lambda n: n.lineno, default=None)
-    around = [n for n in syntax.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
+    inner = [n for n in simple if not hasattr(n, "body")]
+    # Several may stand in one line: the place tells which, where this Python knows places.
+    statement = max(inner, key=lambda n: (n.lineno, _spans(n, place)), default=None)
+    around = [n for n in syntax.walk(tree) if isinstance(n, ast.expr) and _spans(n, place)]
     return _text(statement), _text(min(around, key=_length) if around else None)
 
 
@@ -74,7 +76,7 @@ def _range(traceback: TracebackType) -> tuple[int, int, int, int] | None:
     return None
 
 
-def _spans(node: ast.expr, its: tuple[int, int, int, int] | None) -> bool:
+def _spans(node: ast.expr | ast.stmt, its: tuple[int, int, int, int] | None) -> bool:
     if its is None or node.end_lineno is None or node.end_col_offset is None:
         return False
     begins = (node.lineno, node.col_offset) <= its[:2]
