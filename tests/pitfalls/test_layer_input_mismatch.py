@@ -43,6 +43,7 @@ FOUND = {
     "norm of other axes": ("n, x = nn.BatchNorm2d(16), torch.rand(2, 16)", "n(x)", "2 axes", "n = nn.BatchNorm1d(16)"),
     "row of a table": ("e, t = nn.Embedding(10, 4), torch.tensor([[1, 10]])", "e(t)", "from 0 to 9, and `t` asks for row 10", "e = nn.Embedding(11, 4)"),
     "row below zero": ("e, t = nn.Embedding(10, 4), torch.tensor([[1, -1]])", "e(t)", "asks for row -1", "t = t.clamp(min=0)"),
+    "attention": ("a, x = nn.MultiheadAttention(16, 4, batch_first=True), torch.rand(2, 5, 12)", "a(x, x, x)", "`a` (MultiheadAttention) takes 16 features", "a = nn.MultiheadAttention(12, 4, batch_first=True)"),
     "subclass": ("class Head(nn.Linear):\n    pass\nh, x = Head(4, 2), torch.rand(3, 5)", "h(x)", "`h` (Linear) takes 4", "h = nn.Linear(5, 2)"),
 }  # fmt: skip
 QUIET = {
@@ -79,3 +80,9 @@ def test_a_class_of_a_library_is_not_to_be_edited():
     code = NET + "Net.__module__ = 'library'\nnet(torch.rand(2, 3, 8, 8))"
     (finding,) = findings_in(START, code, slug=SLUG)
     assert re.match(r"net\.fc1 = nn\.Linear\(256, 7, bias=False\)", finding.fix)
+
+
+def test_the_attention_of_a_transformer_is_not_built_alone():
+    (finding,) = findings_in(START, "m = nn.TransformerEncoderLayer(16, 4)\nm(torch.rand(2, 5, 12))", slug=SLUG)
+    assert "`m.self_attn` (MultiheadAttention) takes 16 features" in finding.message
+    assert finding.fix.startswith("d_model=12")

@@ -12,10 +12,11 @@ from torch_inspector.observe import kinds
 _KNOWN: tuple[type[Any], ...] = (
     nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d,
     nn.ConvTranspose3d, nn.LSTM, nn.GRU, nn.RNN, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm,
+    nn.MultiheadAttention,
 )  # fmt: skip
 _PLAIN = (int, float, str, bool, type(None))
 # Not for a reader: where and of what type, and what `RNNBase` alone is given.
-_LEFT_OUT = frozenset(["self", "args", "kwargs", "device", "dtype", "mode", "_weight", "_freeze"])
+_LEFT_OUT = frozenset(["self", "args", "kwargs", "device", "dtype", "mode", "_weight", "_freeze", "kdim", "vdim"])
 
 
 def torchs_kind(layer: Any) -> type[Any] | None:

@@ -17,6 +17,7 @@ _MESSAGE_LIMIT = 2_000
 _OPERANDS = 12
 # In messages of layers that refuse their input.
 _OF_LAYERS = (
+    "was expecting embedding dimension of",
     "value per channel",
     "mat1 and mat2 shapes",
     "Given groups=",

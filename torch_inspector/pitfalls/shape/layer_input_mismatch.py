@@ -18,13 +18,16 @@ _SIZES = {
     "GRU": "input_size",
     "RNN": "input_size",
     "LayerNorm": "normalized_shape",
+    "MultiheadAttention": "embed_dim",
     **dict.fromkeys(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"], "num_features"),
     **{f"Conv{kind}{n}d": "in_channels" for kind in ("", "Transpose") for n in (1, 2, 3)},
 }
 _BY_POSITION = frozenset(
-    [*_SIZES.values(), "out_features", "out_channels", "hidden_size", "embedding_dim", "kernel_size"]
+    [*_SIZES.values(), "num_heads", "out_features", "out_channels", "hidden_size", "embedding_dim", "kernel_size"]
 )
 _RGBA, _RGB = 4, 3
+# What the layers of torch's transformers call their attention.
+_OF_TRANSFORMERS = ("self_attn", "multihead_attn")
 # Axes of rows of features, of a batch of pictures, and the most that a normalisation takes.
 _ROWS, _PICTURES, _MOST = 2, 4, 5
 
@@ -88,6 +91,8 @@ def _built(layer: LayerFact, size: int | None = None, family: str = "") -> str:
 def _rebuilt(layer: LayerFact, size: int, family: str = "") -> str:
     """The statement that builds the layer for what it got, where its class does that, or else outside."""
     made = _built(layer, size, family)
+    if layer.path.rpartition(".")[2] in _OF_TRANSFORMERS:
+        return f"d_model={size}  # where the layer with `{layer.path}` is built; or bring the input to its size"
     if layer.owner:
         name = layer.path.rpartition(".")[2]
         target = f"self.{name}"
@@ -112,7 +117,7 @@ def _of_table(layer: LayerFact, rows: int, shape: Shape, given: OperandFact | No
 def _of_size(layer: LayerFact, wants: int, shape: Shape, given: OperandFact | None) -> tuple[str, str]:
     """Message and fix for an input of another size, or with other axes."""
     axis = _axis(layer, shape)
-    what = f"`{given.path}` of shape {shape}" if given is not None else f"an input of shape {shape}"
+    what = f"`{given.path}` of shape {shape}" if given is not None else f"an input{_shaped(layer, shape)}"
     count = str(shape[axis]) if axis is not None else f"{len(shape)} axes"
     if axis is not None and shape[axis] == wants:
         return "", ""
@@ -126,6 +131,11 @@ def _of_size(layer: LayerFact, wants: int, shape: Shape, given: OperandFact | No
         fits = _ROWS <= len(shape) <= _MOST and family and shape[1] == wants
         return message, _rebuilt(layer, wants, family) if fits else "x.shape  # look at it before the layer"
     return message, _rebuilt(layer, shape[axis])
+
+
+def _shaped(layer: LayerFact, shape: Shape) -> str:
+    """The shape of an input that has no name; attention has turned its axes when it looks, and a GRU has added one."""
+    return "" if layer.family in ("MultiheadAttention", "LSTM", "GRU", "RNN") else f" of shape {shape}"
 
 
 def _unit(layer: LayerFact) -> str:
