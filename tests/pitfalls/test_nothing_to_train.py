@@ -139,3 +139,10 @@ def test_a_tensor_beside_the_optimizer_is_not_blamed():
 def test_an_image_without_gradient_before_a_network_that_has_them_is_named():
     (finding,) = found("img = torch.rand(3, 4)\nopt = torch.optim.Adam([img], lr=0.1)", LOOP)
     assert finding.fix == "img.requires_grad_(True)  # before the optimizer is made"
+
+
+def test_a_method_in_place_of_parameters():
+    (finding,) = found("opt = torch.optim.SGD(net.parameters, lr=0.1)")
+    assert (finding.subject, finding.line) == ("net.parameters", 1)
+    assert finding.fix == "opt = torch.optim.SGD(net.parameters(), lr=0.1)"
+    assert not found("for one in net.forward:\n    pass")

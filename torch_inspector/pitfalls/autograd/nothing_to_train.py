@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, Place, Run, StepFact
+from torch_inspector.facts import ErrorFact, ForwardFact, Place, Run, StepFact, restated
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _WITHOUT_HISTORY = "element 0 of tensors does not require grad"
 _NO_PARAMETERS = "optimizer got an empty parameter list"
+_A_METHOD = "'method' object is not iterable"
+_PARAMETERS = re.compile(r"\b[\w.]+\.(?:named_)?parameters\b(?!\s*\()")
 # A step without gradients can be made for the sake of a schedule; three in a row, and all of the cell, are training.
 _STEPS = 3
 # Variables that are named one by one.
@@ -29,6 +32,23 @@ def check(run: Run) -> Iterator[Finding]:
             yield _without_history(run, calls)
     elif run.error.message.startswith(_NO_PARAMETERS) and not run.after.unlisted:
         yield _empty(run)
+    elif run.error.kind == "TypeError" and _A_METHOD in run.error.message:
+        yield from _uncalled(run.error)
+
+
+def _uncalled(error: ErrorFact) -> Iterator[Finding]:
+    """`SGD(net.parameters, lr=0.1)`: the optimizer was given the method."""
+    text = error.expression
+    name = next(iter(_PARAMETERS.findall(text)), "")
+    if name:
+        yield Finding(
+            message=f"`{name}` without parentheses is a method: the optimizer wants what it gives.",
+            subject=name,
+            fix=restated(error, text.replace(name, f"{name}()", 1)),
+            line=error.place.line,
+            cell=error.place.cell,
+            evidence=(Evidence("call", text),),
+        )
 
 
 def _is_cut_by_checkpoint(run: Run) -> bool:
