@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, ClearFact, MentionFact, Run, StepFact
+from torch_inspector.facts import BackwardFact, ClearFact, MentionFact, Run, StepFact, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -26,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
     for key, steps in run.steps_by_optimizer().items():
         if not (steps[-1].idle or steps[-1].rate_is_zero or steps[-1].unmoved or steps[-1].has_closure):
             continue
-        steps = [step for step in steps if not step.has_closure]  # noqa: PLW2901
+        steps = [step for step in steps if step.idle or not step.has_closure]  # noqa: PLW2901
         why = _why(run, key, steps) if len(steps) >= _STEPS else ""
         if why:
             yield _finding(run, key, steps, why)
@@ -102,6 +102,8 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     total = run.trace.count("step", step.place)
     reason, fix = _words(run, key, name, why)
+    if step.has_closure:
+        reason, fix = _of_closure(run, step)
     return Finding(
         message=f"{total} steps of `{name}` have changed no weight: {reason}.",
         subject=name,
@@ -114,6 +116,15 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
             Evidence("steps that changed nothing, of those looked at", len(steps), "count"),
             Evidence("parameters", step.parameter_count, "count"),
         ),
+    )
+
+
+def _of_closure(run: Run, step: StepFact) -> tuple[str, str]:
+    closure, loss = reading.returned_by_closure(run, step.place)
+    which = f"`{closure}()`" if closure else "the closure"
+    return (
+        f"{which} never calls `backward()`, so there is no gradient",
+        f"{loss or 'loss'}.backward()  # in {which.strip('`')}, before it returns",
     )
 
 
