@@ -171,3 +171,21 @@ def test_a_closure_without_backward(made):
 )  # fmt: skip
 def test_closures_that_have_their_gradients(cells):
     assert found(*cells) == []
+
+
+WARM = (
+    "opt = torch.optim.SGD(net.parameters(), lr=0.25)\nwarm = torch.optim.lr_scheduler.LambdaLR(opt, lambda s: s / 9)"
+)
+SPENT = WARM.replace("s / 9", "max(0.0, 1 - s)") + "\nopt.step(); warm.step()"
+
+
+def test_a_schedule_that_begins_at_zero_and_is_never_stepped():
+    (finding,) = found(WARM, loop())
+    assert "where the schedule `warm` begins" in finding.message
+    assert finding.fix.startswith("warm.step()")
+
+
+def test_a_schedule_that_has_come_to_zero():
+    (finding,) = found(SPENT, loop())
+    assert "begins" not in finding.message
+    assert finding.fix.startswith("opt.param_groups[0]['lr'] = 0.25")

@@ -109,3 +109,14 @@ def test_every_micro_batch_is_cleared_and_gradients_are_read_at_the_step():
     assert not found(EVERY_FOURTH.format("norm = body.weight.grad.norm().item()", "pass"))
     # The other branch runs for the micro-batches that are thrown away.
     assert not found(at_step + "\n    else:\n        norm = body.weight.grad.norm().item()")
+
+
+def test_the_fix_is_for_the_place_of_its_line():
+    (finding,) = found(
+        "class Trainer:\n    def __init__(self): self.opt = opt\n    def step(self):\n"
+        "        one(body(x)).mean().backward()\n        self.opt.zero_grad()\n        self.opt.step()",
+        "del opt\ntrainer = Trainer.__new__(Trainer); trainer.opt = torch.optim.SGD(body.parameters(), lr=0.1)",
+        "for _ in range(3): trainer.step()",
+    )
+    assert finding.subject == "trainer.opt"
+    assert finding.fix.startswith("self.opt.step()\nself.opt.zero_grad()")

@@ -44,6 +44,29 @@ def looped_over(run: Run, place: Place) -> str:
     return ast.unparse(sources[0]) if len(sources) == 1 else ""
 
 
+def function_at(run: Run, place: Place) -> str:
+    """The function of a place by a name that was written: that around a comprehension or lambda; empty outside."""
+    if not place.function.startswith("<"):
+        return place.function
+    tree = syntax.parse(run.source_of(place.cell))
+    nodes = syntax.walk(tree) if tree is not None and place.line is not None else ()
+    around = [one for one in nodes if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and _holds(one, place)]
+    return max(around, key=lambda one: one.lineno).name if around else ""
+
+
+def loop_without(run: Run, inside: Place, outside: Place) -> bool:
+    """True if a loop of the same function holds one line, and not the other."""
+    tree = syntax.parse(run.source_of(inside.cell))
+    if tree is None or (inside.cell, inside.function) != (outside.cell, outside.function):
+        return False
+    loops = (node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.While)))
+    return any(_holds(loop, inside) and not _holds(loop, outside) for loop in loops)
+
+
+def _holds(node: ast.stmt, place: Place) -> bool:
+    return place.line is not None and node.lineno <= place.line <= (node.end_lineno or node.lineno)
+
+
 def differentiated(run: Run, place: Place) -> str:
     """What `.backward()` is called on in a line, as it is written: `losses.mean()`; empty if that is not one thing."""
     tree = syntax.parse(run.source_of(place.cell))

@@ -70,6 +70,7 @@ def _lines_of(body: list[ast.stmt]) -> _Lines:
 def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     place = step.cleared_at or step.place
+    here = run.optimizer_name_at(key, place) or name
     which = f"step {step.index}" if len(steps) == 1 else f"at least {len(steps)} steps, from step {step.index} on,"
     return Finding(
         message=(
@@ -77,7 +78,7 @@ def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
             f"{which} found nothing to follow in {step.parameter_count} parameter{'s' * (step.parameter_count != 1)}."
         ),
         subject=name,
-        fix=f"{name}.step()\n{name}.zero_grad()  # after the step, or before backward()",
+        fix=f"{here}.step()\n{here}.zero_grad()  # after the step, or before backward()",
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -91,13 +92,14 @@ def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
 def _micro_batches(run: Run, key: int, steps: list[StepFact]) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     place = step.discarded_at or step.place
+    here = run.optimizer_name_at(key, place) or name
     return Finding(
         message=(
             f"`{name}.step()` is called after {step.backward_count} backward calls, but the gradients are cleared "
             f"between them: those of {step.discarded_count} are thrown away."
         ),
         subject=name,
-        fix=f"{name}.step()\n{name}.zero_grad()  # only after a step",
+        fix=f"{here}.step()\n{here}.zero_grad()  # only after a step",
         line=place.line,
         cell=place.cell,
         evidence=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, ClearFact, MentionFact, Run, StepFact, reading
+from torch_inspector.facts import BackwardFact, ClearFact, MentionFact, OptimizerFact, Run, StepFact, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -192,7 +192,7 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
             "`backward()` was never called, so there is no gradient",
             f"loss.backward()  # before {name}.step()",
         ),
-        "rate": ("its learning rate is 0", f"{name}.param_groups[0]['lr'] = 1e-3  # and look at what sets it to 0"),
+        "rate": _of_rate(run, name, optimizer),
         "zeros": (
             "every gradient is exactly 0",
             "look for a factor 0 in the loss, saturated activations, or units that are never active",
@@ -206,3 +206,27 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
             f"{name}.param_groups[0]['lr'] = 1e-3",
         ),
     }[why]
+
+
+def _of_rate(run: Run, name: str, optimizer: OptimizerFact | None) -> tuple[str, str]:
+    """Of a rate of 0: a schedule that begins there and was never stepped, or what the rate was before."""
+    begun = optimizer.initial_rate if optimizer is not None else None
+    stepped = any(one.trace.count("scheduler") for one in (run, *run.earlier))
+    schedule = _schedule_of(run, name) if begun and not stepped else ""
+    if schedule:
+        return (
+            f"its learning rate is 0, where the schedule `{schedule}` begins, and `{schedule}.step()` was never called",
+            f"{schedule}.step()  # after each {name}.step(), or once per epoch, as it is counted",
+        )
+    return (
+        "its learning rate is 0",
+        f"{name}.param_groups[0]['lr'] = {begun or 1e-3:g}  # and look at what sets it to 0",
+    )
+
+
+def _schedule_of(run: Run, name: str) -> str:
+    """The one variable that a cell gives a schedule of this optimizer; empty if there is none or several."""
+    given = rf"\(\s*(?:optimizer\s*=\s*)?{re.escape(name)}\b"
+    made = re.compile(rf"^([\w.]+)\s*=\s*[\w.]*(?:LR|[Ss]chedule\w*|Restarts){given}", re.MULTILINE)
+    found = {match[1] for one in (run, *run.earlier) for match in made.finditer(one.cell.source)}
+    return found.pop() if len(found) == 1 else ""
