@@ -81,7 +81,26 @@ for it in range(3):
     opt.step()
     opt.zero_grad()
 """
+PARTS = """
+class Runner:
+    def __init__(self, net, micro=2):
+        self.net, self.micro = net, micro
+        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    def gradients(self, x, y):
+        for i in range(0, len(x), self.micro):
+            {loss}.backward()
+    def step(self, x, y):
+        self.opt.zero_grad()
+        self.gradients(x, y)
+        self.opt.step()
+runner = Runner(net)
+for x, y in data[:4]:
+    runner.step(x, y)
+runner.step(*(part[:6] for part in data[4]))
+"""
+PART = "F.cross_entropy(self.net(x[i:i + self.micro]), y[i:i + self.micro]{})"
 FOUND = {
+    "parts in a method": (PARTS.format(loss=PART.format("")), ("accumulation-unscaled", 8, "warning")),
     "cross entropy": (loop(), ("accumulation-unscaled", 5, "warning")),
     "a mean by hand": (
         loop(loss="(net(x) - F.one_hot(y, 2)).pow(2).mean()"),
@@ -94,6 +113,9 @@ FOUND = {
     "leftovers of each epoch": (EPOCHS, ("accumulation-remainder", 6, "hint")),
 }
 QUIET = {
+    "parts in a method, divided": PARTS.format(loss=f"({PART.format('')} * self.micro / len(x))"),
+    "parts in a method, summed": PARTS.format(loss=f"{PART.format(', reduction=' + repr('sum'))}"),
+    "parts in a method that say nothing of it": PARTS.format(loss=PART.format("")).replace("micro", "size"),
     "divided": loop(before="loss = loss / 4; "),
     "divided at once": loop(loss=f"{MEAN} / 4"),
     "parts in a loop, divided": MICRO.format(loss=f"({MEAN} / accumulation_steps)"),
@@ -123,3 +145,11 @@ def test_silent(name):
 
 def test_gradients_that_are_thrown_away_do_not_add_up():
     assert findings(loop(before="opt.zero_grad(); ")) == []  # told by `zero-grad-misplaced`
+
+
+def test_the_fix_is_written_for_what_is_differentiated():
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(PARTS.format(loss="self.net(x[i:i + self.micro]).square().mean(1).mean()"))
+        (finding,) = [f for f in run.findings if f.slug == "accumulation-unscaled"]
+        assert finding.fix == "(self.net(x[i:i + self.micro]).square().mean(1).mean() / 4).backward()"

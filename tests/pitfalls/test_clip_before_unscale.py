@@ -103,3 +103,9 @@ def test_silent_for_a_part_in_full_precision():
         "    opt.step()\n"
     )
     assert findings(plain + LOOP.format(middle="pass")) == []
+
+
+def test_the_fix_is_for_the_place_of_its_line():
+    (finding,) = findings(TRAINER.replace("Trainer().fit()", "trainer = Trainer()\ntrainer.fit()"))
+    assert finding.subject == "trainer.optimizer"
+    assert finding.fix.startswith("self.scaler.unscale_(self.optimizer)")

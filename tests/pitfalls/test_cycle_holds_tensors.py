@@ -128,3 +128,19 @@ def test_what_a_program_puts_among_the_builtins_is_no_part_of_the_circle(monkeyp
     monkeypatch.setattr(builtins, "crowd", [[number] for number in range(100_000)], raising=False)
     ((_, finding),) = found("net = nn.Linear(1000, 1000)\nnet.say = net.extra_repr", "del net")
     assert finding.subject == "net"
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("trainer = Trainer()\ntrainer = None", ("Trainer.callback", "Callback.trainer")),
+        ("tree = Tree()\ntree = None", ("Linear.owner",)),
+        (("for fold in range(3):\n    runner = Trainer()\n    runner.model.owner = runner\n    del runner.callback\n"
+         "    runner.model(torch.ones(1, 1000))\ndel runner"), ("Linear.owner", "Trainer.model")),
+    ],
+)  # fmt: skip
+def test_the_attributes_that_make_the_circle_are_named(code, names):
+    made, _, let_go = code.rpartition("\n")
+    told = [f for _, f in found(made, let_go)]
+    assert told
+    assert any(all(f"`{name}`" in f.message and name in f.fix for name in names) for f in told), told

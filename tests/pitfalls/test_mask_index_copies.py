@@ -20,8 +20,15 @@ FOUND = {
     "a dict comprehension": "folds = {k: data[~(fold_of == k)] for k in range(4)}",
     "names": "a = data[fold_of > 0]\nb = data[fold_of > 0]\nc = data[fold_of != 1, :]",
     "bootstrap": "folds = [data[torch.randint(0, 1200, (1200,))] for _ in range(3)]",
+    "data sets": "folds = {}\nfor k in range(4):\n    rows = (fold_of != k).nonzero()[:, 0].numpy()\n"
+    "    folds[k] = {'train': TensorDataset(data[rows])}",
+    "a list of data sets": "folds = []\nfor k in range(4):\n    folds.append(TensorDataset(data[fold_of != k]))",
 }
 SILENT = {
+    "a split into data sets": "at = fold_of != 0\ntrain, test = TensorDataset(data[at]), TensorDataset(data[~at])",
+    "data sets of the same data": "folds = [TensorDataset(data, fold_of != k) for k in range(4)]",
+    "data sets of slices": "folds = [TensorDataset(data[k * 100 :]) for k in range(4)]",
+    "data sets that are gone": "for k in range(4):\n    part = TensorDataset(data[fold_of != k])\n    len(part)",
     "one split": "train, test = data[fold_of != 0], data[fold_of == 0]",
     "all folds apart": "folds = [data[fold_of == k] for k in range(4)]",
     "slices": "folds = [data[k * 300 : (k + 1) * 300] for k in range(4)] * 3",
@@ -85,3 +92,14 @@ def test_only_new_tensors_of_the_same_rows_count():
     assert [list(check(a_run(trace=trace, after=[data, other]))) for other in others] == [[]] * len(others)
     assert list(check(a_run(trace=trace, before=[data, copy], after=[data, copy]))) == []
     assert list(check(a_run(trace=trace, after=[copy]))) == []
+
+
+def test_the_fix_for_data_sets_copies_nothing():
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(FOUND["a list of data sets"])
+        (finding,) = [one for one in run.findings if one.slug == "mask-index-copies"]
+        notebook.run(
+            f"whole = TensorDataset(data)\npart = {finding.fix.split('  #')[0]}\nassert len(part) == 900; part[0]"
+        )
+        assert notebook.errors == [None] * 3

@@ -104,3 +104,24 @@ def test_the_message_names_the_rates():
         run = notebook.run(FOUND["top of the loop"][0])
     assert "`sched.step()` ran before the first `opt.step()`" in run.findings[0].message
     assert "1, was never used, and training began with 0.5" in run.findings[0].message
+
+
+def fixes(*cells):
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        return [f.fix for run in notebook.runs for f in run.findings if f.slug == "scheduler-before-optimizer"]
+
+
+STEPS = "    sched.step()\n    for _ in range(3):\n        net(torch.ones(4, 3)).sum().backward(); opt.step()"
+
+
+def test_the_fix_says_where_the_line_goes():
+    (fix,) = fixes("def epoch():\n" + STEPS, "for _ in range(3): epoch()")
+    assert fix == "sched.step()  # move this line behind the loop with opt.step() of line 4, at the end of epoch()"
+    (fix,) = fixes("for _ in range(3):\n" + STEPS)
+    assert fix == "sched.step()  # move this line behind the loop with opt.step() of line 4, not in it"
+    (fix,) = fixes("for _ in range(3):\n    sched.step()\n    update()")
+    assert fix == "sched.step()  # move this line behind the calls of update(), which makes the steps"
+    (fix,) = fixes("for _ in range(3):\n    sched.step()\n    net(torch.ones(4, 3)).sum().backward(); opt.step()")
+    assert fix.splitlines()[0] == "opt.step()"

@@ -236,3 +236,12 @@ def test_the_fix_fits_the_path():
     assert fixes[0] == "del failure"
     assert fixes[1].startswith("errors[2].__traceback__ = None")
     assert fixes[2].startswith("traceback.clear_frames(failure.__traceback__)")
+
+
+def test_the_fix_for_keys_that_cannot_be_written():
+    both = [_fact(path="failed[…]"), _fact(path="failed[…]")]
+    (finding,) = check(a_run(after=both, error=an_error()))
+    compile(finding.fix, "fix", "exec")
+    assert finding.fix.startswith("for error in failed.values():")
+    (finding,) = check(a_run(after=[_fact(path="failed[…]['error']")], error=an_error()))
+    assert finding.fix.startswith("del failed  #")

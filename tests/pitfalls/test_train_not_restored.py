@@ -100,3 +100,25 @@ def test_train_goes_where_it_is_missing(restored, start, between, fix):
         run = notebook.run(VALIDATED.format(restored, start, between))
     fixes = [one.fix for one in run.findings if one.slug == "train-not-restored"] if run else []
     assert fixes == ([fix] if fix else [])
+
+
+GENERATED = """
+class Runner:
+    def __init__(self, net): self.net, self.opt = net, torch.optim.Adam(net.parameters(), lr=1e-3)
+    def validate(self):
+        self.net.eval()
+        with torch.no_grad():
+            return [sum(out.std().item() for out in map(self.net, part.split(16))) for part in x.split(24)]
+    def epoch(self):
+        self.net.train()
+        for step, (rows, kinds) in enumerate(zip(x.split(8), y.split(8))):
+            self.opt.zero_grad(); nn.functional.cross_entropy(self.net(rows), kinds).backward(); self.opt.step()
+            if step == 2: self.validate()
+runner = Runner(nn.Sequential(nn.Linear(6, 16), nn.Dropout(0.5), nn.Linear(16, 3)))
+runner.epoch()
+"""
+
+
+def test_an_evaluation_in_a_comprehension_is_called_by_its_function():
+    (finding,) = found(GENERATED)
+    assert finding.fix == "self.net.train()  # at the end of validate()"

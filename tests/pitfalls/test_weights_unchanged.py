@@ -134,3 +134,58 @@ def test_losses_without_steps(cells, line, words):
 )
 def test_losses_without_steps_for_something_else(cells):
     assert found(*cells) == []
+
+
+CLOSURE = """\
+def closure():
+    opt.zero_grad()
+    misfit = F.mse_loss(net(x), y)
+    {}
+    return misfit
+{}
+for turn in range(4): opt.step(closure)"""
+LBFGS = "opt = torch.optim.LBFGS(net.parameters(), max_iter=2)"
+
+
+@pytest.mark.parametrize("made", [LBFGS, "opt = torch.optim.SGD(net.parameters(), lr=0.1)"])
+def test_a_closure_without_backward(made):
+    (finding,) = found(made, CLOSURE.format("pass", "pass"))
+    assert (finding.line, finding.severity) == (7, "error")
+    assert "`closure()` never calls `backward()`" in finding.message
+    assert finding.fix.startswith("misfit.backward()")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [LBFGS, CLOSURE.format("misfit.backward()", "pass")],
+        [LBFGS, CLOSURE.format("for p, g in zip(net.parameters(), torch.autograd.grad(misfit, [*net.parameters()])):\n"
+         "        p.grad = g", "pass")],
+        # An optimizer of one's own may need no gradient.
+        [("class Walk(torch.optim.Optimizer):\n    def step(self, closure):\n        before = closure()\n"
+         "        for p in self.param_groups[0]['params']: p.data.add_(torch.randn_like(p) * 0.01)\n"
+         "opt = Walk(net.parameters(), {})"), CLOSURE.format("pass", "pass")],
+        [LBFGS, "def evaluate(f):\n    loss = f(); loss.backward(); return loss",
+         CLOSURE.format("pass", "pass").replace("step(closure)", "step(lambda: evaluate(closure))")],
+    ],
+)  # fmt: skip
+def test_closures_that_have_their_gradients(cells):
+    assert found(*cells) == []
+
+
+WARM = (
+    "opt = torch.optim.SGD(net.parameters(), lr=0.25)\nwarm = torch.optim.lr_scheduler.LambdaLR(opt, lambda s: s / 9)"
+)
+SPENT = WARM.replace("s / 9", "max(0.0, 1 - s)") + "\nopt.step(); warm.step()"
+
+
+def test_a_schedule_that_begins_at_zero_and_is_never_stepped():
+    (finding,) = found(WARM, loop())
+    assert "where the schedule `warm` begins" in finding.message
+    assert finding.fix.startswith("warm.step()")
+
+
+def test_a_schedule_that_has_come_to_zero():
+    (finding,) = found(SPENT, loop())
+    assert "begins" not in finding.message
+    assert finding.fix.startswith("opt.param_groups[0]['lr'] = 0.25")

@@ -89,3 +89,34 @@ handle.remove()"""
 def test_how_many_steps_found_nothing_is_told():
     (finding,) = found("for _ in range(4):\n    body(x).sum().backward()\n    opt.zero_grad()\n    opt.step()")
     assert "at least 4 steps, from step 1 on, found nothing to follow in 6 parameters" in finding.message
+
+
+EVERY_FOURTH = """\
+for i in range(16):
+    opt.zero_grad()
+    (two(body(x)).square().mean() / 4).backward()
+    {}
+    if (i + 1) % 4 == 0:
+        {}
+        opt.step()"""
+
+
+def test_every_micro_batch_is_cleared_and_gradients_are_read_at_the_step():
+    at_step = EVERY_FOURTH.format("pass", "norm = body.weight.grad.norm().item()")
+    (finding,) = found(at_step)
+    assert (finding.line, finding.subject) == (2, "opt")
+    assert "those of 3 are thrown away" in finding.message
+    assert not found(EVERY_FOURTH.format("norm = body.weight.grad.norm().item()", "pass"))
+    # The other branch runs for the micro-batches that are thrown away.
+    assert not found(at_step + "\n    else:\n        norm = body.weight.grad.norm().item()")
+
+
+def test_the_fix_is_for_the_place_of_its_line():
+    (finding,) = found(
+        "class Trainer:\n    def __init__(self): self.opt = opt\n    def step(self):\n"
+        "        one(body(x)).mean().backward()\n        self.opt.zero_grad()\n        self.opt.step()",
+        "del opt\ntrainer = Trainer.__new__(Trainer); trainer.opt = torch.optim.SGD(body.parameters(), lr=0.1)",
+        "for _ in range(3): trainer.step()",
+    )
+    assert finding.subject == "trainer.opt"
+    assert finding.fix.startswith("self.opt.step()\nself.opt.zero_grad()")

@@ -150,3 +150,5 @@ class CircleFact(NamedTuple):
     key: int
     """Key of the first of them."""
     count: int = 1
+    ring: tuple[str, ...] = ()
+    """Attributes through which the first leads back to itself, each with its class; empty if that is not known."""

@@ -27,6 +27,8 @@ class OptimizerFact:
     """Bytes of gradients that its parameters have; as the state, not looked at after a cell that trains."""
     eps: float | None = None
     """What Adam and its kin add to the divisor."""
+    initial_rate: float | None = None
+    """The rate of the first group that a schedule began from; None where there is no schedule."""
     groups: tuple[frozenset[int], ...] = ()
     """Parameters of each group that has a learning rate above 0, where there are several groups."""
 

@@ -42,3 +42,57 @@ def looped_over(run: Run, place: Place) -> str:
     while sources and isinstance(sources[0], ast.Call) and sources[0].args:
         sources[0] = sources[0].args[0]
     return ast.unparse(sources[0]) if len(sources) == 1 else ""
+
+
+def function_at(run: Run, place: Place) -> str:
+    """The function of a place by a name that was written: that around a comprehension or lambda; empty outside."""
+    if not place.function.startswith("<"):
+        return place.function
+    tree = syntax.parse(run.source_of(place.cell))
+    nodes = syntax.walk(tree) if tree is not None and place.line is not None else ()
+    around = [one for one in nodes if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and _holds(one, place)]
+    return max(around, key=lambda one: one.lineno).name if around else ""
+
+
+def loop_without(run: Run, inside: Place, outside: Place) -> bool:
+    """True if a loop of the same function holds one line, and not the other."""
+    tree = syntax.parse(run.source_of(inside.cell))
+    if tree is None or (inside.cell, inside.function) != (outside.cell, outside.function):
+        return False
+    loops = (node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.While)))
+    return any(_holds(loop, inside) and not _holds(loop, outside) for loop in loops)
+
+
+def _holds(node: ast.stmt, place: Place) -> bool:
+    return place.line is not None and node.lineno <= place.line <= (node.end_lineno or node.lineno)
+
+
+def differentiated(run: Run, place: Place) -> str:
+    """What `.backward()` is called on in a line, as it is written: `losses.mean()`; empty if that is not one thing."""
+    tree = syntax.parse(run.source_of(place.cell))
+    calls = [node.func for node in syntax.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
+    owners = [
+        one.value
+        for one in calls
+        if isinstance(one, ast.Attribute) and one.attr == "backward" and one.end_lineno == place.line
+    ]
+    return ast.unparse(owners[0]) if len(owners) == 1 and owners[0].lineno == place.line else ""
+
+
+def returned_by_closure(run: Run, place: Place) -> tuple[str, str]:
+    """Name of the function that a step in a line is given, and of what it returns; empty where that is not plain."""
+    trees = [tree for one in (run, *reversed(run.earlier)) if (tree := syntax.parse(one.cell.source)) is not None]
+    here = syntax.parse(run.source_of(place.cell))
+    calls = (node for node in syntax.walk(here) if isinstance(node, ast.Call)) if here is not None else ()
+    given = [call.args[0] for call in calls if call.args and call.lineno == place.line and _is_step(call)]
+    name = given[0].id if len(given) == 1 and isinstance(given[0], ast.Name) else ""
+    for node in (node for tree in trees for node in syntax.walk(tree)):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            returned = [one.value for one in syntax.own_statements(node) if isinstance(one, ast.Return)]
+            value = returned[-1] if returned else None
+            return name, value.id if isinstance(value, ast.Name) else ""
+    return name, ""
+
+
+def _is_step(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "step"

@@ -254,3 +254,9 @@ class Run:
         if fact is not None and fact.path:
             return fact.path
         return next((step.name for step in self.trace.steps if step.optimizer == key and step.name), "")
+
+    def optimizer_name_at(self, key: int, place: Place) -> str:
+        """What the code at a place calls it: `self.optimizer` in the method that steps it; else its path."""
+        own = (step for step in self.trace.steps if step.optimizer == key and step.name and place.function)
+        here = (step.name for step in own if (step.place.cell, step.place.function) == (place.cell, place.function))
+        return next(here, "") or self.optimizer_path(key)

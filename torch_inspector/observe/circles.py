@@ -18,6 +18,7 @@ from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.history import storages_of
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.namespace import Names, walk_paths
+from torch_inspector.observe.rings import ring
 
 # Objects that are counted, time for it, and modules that are asked for after one cell.
 _MOST, _LOOK_S, _CANDIDATES = 60_000, 0.030, 64
@@ -52,18 +53,20 @@ class Circles:
         asked = [key for key in asked if self._keys.live(key) is not None][:_CANDIDATES]
         if not asked or not user.complete:
             return ()
-        waiting = self._waiting(_without_parts(self._keys, asked, user))
+        waiting, garbage = self._waiting(_without_parts(self._keys, asked, user))
         self._held |= set(asked) - set(waiting)
-        return tuple(self._facts(waiting, paths, user)) if waiting else ()
+        return tuple(self._facts(waiting, paths, user, garbage)) if waiting else ()
 
-    def _waiting(self, alive: list[int]) -> list[int]:
-        """Those that only circles refer to; none if that could not be found out."""
+    def _waiting(self, alive: list[int]) -> tuple[list[int], frozenset[int]]:
+        """Those that only circles refer to, and addresses of all such; none if that could not be found out."""
         things = [self._keys.live(key) for key in alive]
         places = {id(thing): key for thing, key in zip(things, alive, strict=True)}
-        garbage = _unreferenced(things)
-        return [key for address, key in places.items() if address in garbage]
+        garbage = frozenset(_unreferenced(things))
+        return [key for address, key in places.items() if address in garbage], garbage
 
-    def _facts(self, waiting: list[int], paths: dict[int, str], user: Names) -> list[CircleFact]:
+    def _facts(
+        self, waiting: list[int], paths: dict[int, str], user: Names, garbage: frozenset[int]
+    ) -> list[CircleFact]:
         held = set(storages_of(user))
         found: dict[str, CircleFact] = {}
         for key in waiting:
@@ -75,6 +78,7 @@ class Circles:
             one = CircleFact(paths.get(key, ""), kind, nbytes, key)
             old = found.get(kind)
             if nbytes >= _SMALL_NBYTES:
+                one = one if old is not None else one._replace(ring=ring(thing, garbage))
                 found[kind] = one if old is None else old._replace(nbytes=old.nbytes + nbytes, count=old.count + 1)
         return list(found.values())
 

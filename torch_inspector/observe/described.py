@@ -47,6 +47,7 @@ def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> Optimi
     """An optimizer; with `full` what its state and gradients take, too."""
     groups = groups_of(optimizer)
     rates: list[Any] = [group.get("lr") for group in groups]
+    begun: list[Any] = [group.get("initial_lr") for group in groups[:1]]
     parameters = [p for group in parameters_of(optimizer) for p in group]
     keys = frozenset(map(id, parameters))
     state = [t for t in optimizer_tensors(optimizer) if id(t) not in keys] if full else []
@@ -55,6 +56,7 @@ def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> Optimi
         path=path,
         kind=kinds.class_name(optimizer),
         learning_rate=float(rates[0]) if rates and type(rates[0]) in (int, float) else None,
+        initial_rate=next((float(rate) for rate in begun if type(rate) in (int, float)), None),
         parameter_keys=keys,
         parameter_count=len(parameters),
         state_nbytes=sum(layers.nbytes_of(t) for t in state),

@@ -11,7 +11,7 @@ from torch_inspector.observe.source import KEEPS, dotted
 # Indices of one cell that are noted; more are generated code.
 _MOST = 64
 # Calls that keep what they are given as it is.
-_PUTS_TOGETHER = frozenset(["tuple", "list", "set"])
+_PUTS_TOGETHER = frozenset(["tuple", "list", "set", "TensorDataset"])
 
 
 def indexing_facts(tree: ast.Module, offset: int) -> tuple[IndexingFact, ...]:
@@ -81,7 +81,7 @@ def _kept_values(statement: ast.AST) -> Iterator[ast.expr]:
 
 
 def _parts(node: ast.expr) -> list[ast.expr | None]:
-    """What a display or a comprehension puts together."""
+    """What a display, a comprehension or a data set puts together."""
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         return [*node.elts]
     if isinstance(node, ast.Dict):

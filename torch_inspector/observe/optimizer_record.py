@@ -186,9 +186,15 @@ class OptimizerRecord:
         Gradients that were collected, combined and written back differ; optimizers of other libraries may have taken
         them before they were cleared.
         """
+        return self._is_from_torch() and now == self.backward_marks
+
+    def is_without_gradients(self) -> bool:
+        """True if the step that ends, of an optimizer of torch, evaluated its closure and nothing has a gradient."""
+        return self._is_from_torch() and not self.backward_count and not self.has_gradients()
+
+    def _is_from_torch(self) -> bool:
         optimizer = self.ref()
-        from_torch = optimizer is not None and kinds.module_of(type(optimizer)).startswith("torch.")
-        return from_torch and now == self.backward_marks
+        return optimizer is not None and kinds.module_of(type(optimizer)).startswith("torch.")
 
     def untouched(self, now: list[Mark], *, empty: bool) -> bool:
         """True if no backward call, and nobody else, has given it a gradient since its last step."""

@@ -10,6 +10,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType, Sim
 from typing import Any
 
 import torch
+from torch.utils.data import TensorDataset
 
 from torch_inspector.observe import kinds
 
@@ -32,6 +33,7 @@ _SORTS: tuple[tuple[type[Any], str], ...] = (
     (set, "set"),
     (frozenset, "frozenset"),
     (SimpleNamespace, "object"),
+    (TensorDataset, "object"),
 )
 _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 

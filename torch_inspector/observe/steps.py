@@ -306,6 +306,8 @@ class StepWatch:
             return
         if last.has_closure and record.kept_in_closure():
             self.facts[-1] = last = last._replace(kept_gradients=True)
+        if last.has_closure and record.is_without_gradients():
+            self.facts[-1] = last = last._replace(idle=True)
         if last.idle and record.weights() != record.before_step[1]:
             self.facts[-1] = last = last._replace(idle=False)
         values = record.before_values

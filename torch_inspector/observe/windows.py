@@ -57,14 +57,14 @@ def _fact(steps: list[StepFact], at: Place, counts: tuple[CountFact, ...]) -> Wi
 
 def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bool:
     """True if the step is under a test with a modulo, or the backward call in a loop that says what it is for."""
-    if step.line is None or backward.line is None or (step.cell, step.function) != (backward.cell, backward.function):
+    file = next((file for file in files if file.cell == backward.cell and file.tree is not None), None)
+    if step.line is None or backward.line is None or file is None or file.tree is None:
         return False
-    file = next((file for file in files if file.cell == step.cell and file.tree is not None), None)
-    if file is None or file.tree is None:
-        return False
-    here, there = step.line - file.offset, backward.line - file.offset
+    there, here = backward.line - file.offset, step.line - file.offset if step.cell == backward.cell else 0
     if any(_holds(loop, there) and not _holds(loop, here) for loop in _micro_loops(file.tree)):
         return True
+    if (step.cell, step.function) != (backward.cell, backward.function):
+        return False
     tests = [node for node in syntax.walk(file.tree) if isinstance(node, ast.If) and _holds(node, here)]
     tests = [test for test in tests if not _holds(test, there)]
     return any(isinstance(part, ast.Mod) for test in tests for part in syntax.walk(test.test))

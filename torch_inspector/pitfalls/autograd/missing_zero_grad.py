@@ -73,7 +73,7 @@ def _of_a_part(run: Run, key: int, step: StepFact, left: frozenset[int]) -> Find
             f"{whose} are left out, and their gradients pile up from step to step."
         ),
         subject=name,
-        fix=f"{name}.zero_grad()  # clears all that it steps",
+        fix=f"{run.optimizer_name_at(key, clear.place) or name}.zero_grad()  # clears all that it steps",
         line=clear.place.line,
         cell=clear.place.cell,
         evidence=(
@@ -167,7 +167,7 @@ def _finding(run: Run, key: int, row: list[StepFact], steps: list[StepFact]) -> 
             f"each step followed the sum of all gradients {since}.{_uncalled(run)}"
         ),
         subject=name,
-        fix=f"{name}.zero_grad()  # once per step, before backward()",
+        fix=f"{run.optimizer_name_at(key, place) or name}.zero_grad()  # once per step, before backward()",
         line=place.line,
         cell=place.cell,
         evidence=(

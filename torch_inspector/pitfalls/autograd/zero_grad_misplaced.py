@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Place, Run, StepFact
+from torch_inspector.facts import Place, Run, StepFact, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # A gradient may be thrown away once (a bad batch); twice within a step, or in two steps, is how the loop is built.
 _OFTEN = 2
 # Somebody reads gradients, by a hook too, or writes some of his own: then what was cleared may have been used before.
-_READS = re.compile(
-    r"\bregister_\w*hook\(|\.grad\b(?!\s*=\s*None\b|\s+is\b|(\.data|\.detach\(\))?\.(zero_|detach_)\(|\()"
-)
+_HOOKS = re.compile(r"\bregister_\w*hook\(")
+_READS = re.compile(r"\.grad\b(?!\s*=\s*None\b|\s+is\b|(\.data|\.detach\(\))?\.(zero_|detach_)\(|\()")
+_Lines = set[int]
 
 
 @pitfall(severity="error", early=True)
@@ -32,18 +33,44 @@ def check(run: Run) -> Iterator[Finding]:
         if empty:
             said.add((empty[0].cleared_at, empty[0].place))
             yield _cleared_before_step(run, key, empty)
-        elif sum(step.discarded_count for step in thrown) >= _OFTEN and not _reads_gradients(run):
+        elif sum(step.discarded_count for step in thrown) >= _OFTEN and not _reads_gradients(run, thrown):
             yield _micro_batches(run, key, thrown)
 
 
-def _reads_gradients(run: Run) -> bool:
-    lines = (line.split("#")[0] for one in (run, *run.earlier) for line in one.cell.source.splitlines())
-    return any(map(_READS.search, lines))
+def _reads_gradients(run: Run, steps: list[StepFact]) -> bool:
+    """True if a hook, or a line that may run between a backward call and its clearing, reads gradients."""
+    for one in (run, *run.earlier):
+        lines = [line.split("#")[0] for line in one.cell.source.splitlines()]
+        known = _at_step(one, steps)
+        if any(map(_HOOKS.search, lines)):
+            return True
+        if any(_READS.search(line) for number, line in enumerate(lines, 1) if number not in known):
+            return True
+    return False
+
+
+def _at_step(run: Run, steps: list[StepFact]) -> _Lines:
+    """Lines under a test that guards the step and not the backward call: there nothing has been cleared yet."""
+    tree = syntax.parse(run.cell.source)
+    if tree is None:
+        return set()
+    stepped, others = _Lines(), _Lines()
+    for step in steps:
+        for found, place in ((stepped, step.place), (others, step.backward_at), (others, step.discarded_at)):
+            if place is not None and place.line is not None and place.cell == run.cell.number:
+                found.add(place.line)
+    bodies = (_lines_of(node.body) for node in syntax.walk(tree) if isinstance(node, ast.If))
+    return _Lines().union(*(body for body in bodies if body & stepped and not body & others))
+
+
+def _lines_of(body: list[ast.stmt]) -> _Lines:
+    return set(range(body[0].lineno, (body[-1].end_lineno or body[-1].lineno) + 1))
 
 
 def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     place = step.cleared_at or step.place
+    here = run.optimizer_name_at(key, place) or name
     which = f"step {step.index}" if len(steps) == 1 else f"at least {len(steps)} steps, from step {step.index} on,"
     return Finding(
         message=(
@@ -51,7 +78,7 @@ def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
             f"{which} found nothing to follow in {step.parameter_count} parameter{'s' * (step.parameter_count != 1)}."
         ),
         subject=name,
-        fix=f"{name}.step()\n{name}.zero_grad()  # after the step, or before backward()",
+        fix=f"{here}.step()\n{here}.zero_grad()  # after the step, or before backward()",
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -65,13 +92,14 @@ def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
 def _micro_batches(run: Run, key: int, steps: list[StepFact]) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     place = step.discarded_at or step.place
+    here = run.optimizer_name_at(key, place) or name
     return Finding(
         message=(
             f"`{name}.step()` is called after {step.backward_count} backward calls, but the gradients are cleared "
             f"between them: those of {step.discarded_count} are thrown away."
         ),
         subject=name,
-        fix=f"{name}.step()\n{name}.zero_grad()  # only after a step",
+        fix=f"{here}.step()\n{here}.zero_grad()  # only after a step",
         line=place.line,
         cell=place.cell,
         evidence=(

@@ -28,9 +28,9 @@ def _finding(run: Run, circle: CircleFact) -> Finding:
     empties = bool(run.trace.emptied) or any(call.name.endswith("empty_cache") for call in run.trace.calls)
     line, cell = _place(run, circle)
     return Finding(
-        message=f"{_what(circle)}: {size_text(circle.nbytes)} wait for Python's garbage collector.",
+        message=f"{_what(circle)}{_ring(circle)}: {size_text(circle.nbytes)} wait for Python's garbage collector.",
         subject=circle.path or circle.kind,
-        fix="import gc; gc.collect()  # or break the circle: a weakref.ref() to the owner in its hooks and callbacks",
+        fix=f"import gc; gc.collect()  # or break the circle: {_broken(circle)}",
         line=line,
         cell=cell,
         severity="warning" if empties else "",
@@ -47,6 +47,17 @@ def _what(circle: CircleFact) -> str:
         return f"{circle.count} of {circle.kind} are held by nothing but references among their own parts"
     named = f"What `{circle.path}` named, a {circle.kind}," if circle.path else f"A {circle.kind}"
     return f"{named} is held by nothing but references among its own parts"
+
+
+def _ring(circle: CircleFact) -> str:
+    return f" ({' and '.join(f'`{name}`' for name in circle.ring)})" if circle.ring else ""
+
+
+def _broken(circle: CircleFact) -> str:
+    """Which reference is to go; all of them together hold the circle, and any one breaks it."""
+    if not circle.ring:
+        return "a weakref.ref() to the owner in its hooks and callbacks"
+    return f"a weakref.ref() in {' or '.join(circle.ring)}, or None there once it is done"
 
 
 def _place(run: Run, circle: CircleFact) -> tuple[int | None, int | None]:

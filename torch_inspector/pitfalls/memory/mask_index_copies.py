@@ -68,10 +68,7 @@ def _finding(source: TensorFact, indexings: list[IndexingFact], copies: dict[int
             f"{size_text(nbytes)}, {times:.1f} times `{source.path}` itself."
         ),
         subject=first.target,
-        fix=(
-            f"keep the indices instead ({first.index}) and index {source.path} where a part is used; "
-            "a slice such as [a:b] shares the memory"
-        ),
+        fix=_fix(source, first, in_data_sets=any(".tensors[" in copy.path for copy in copies.values())),
         line=first.line,
         cell=None,
         evidence=(
@@ -79,4 +76,15 @@ def _finding(source: TensorFact, indexings: list[IndexingFact], copies: dict[int
             Evidence("copies", len(copies), "count"),
             Evidence("bytes of the copies", nbytes, "bytes"),
         ),
+    )
+
+
+def _fix(source: TensorFact, first: IndexingFact, *, in_data_sets: bool) -> str:
+    if in_data_sets and "," not in first.index and "," not in source.path:
+        # `Subset` takes numbers, and the index may be a mask.
+        rows = f"torch.arange(len({source.path}))[{first.index}].tolist()"
+        return f"torch.utils.data.Subset(whole, {rows})  # whole = TensorDataset({source.path}, …), once; no copy"
+    return (
+        f"keep the indices instead ({first.index}) and index {source.path} where a part is used; "
+        "a slice such as [a:b] shares the memory"
     )

@@ -108,11 +108,25 @@ def _fix(root: str, facts: list[TracebackFact]) -> str:
         return "%torchcheck free --yes --traceback  # leaves nothing for %debug; the next failing cell does it too"
     if any(other == _LAST for fact in facts for other in fact.others):
         return f"traceback.clear_frames({path}.__traceback__)  # import traceback; the notebook keeps it as well"
+    if any("…" in fact.path for fact in facts):
+        return _of_all(root, facts)
     if len(facts) > 1:
         lines = [f"{fact.path}.__traceback__ = None" for fact in facts[:_LINES]]
         more = ["# and so on"] if len(facts) > _LINES else []
         return "\n".join([*lines, *more, "# or keep str(error) instead of the error"])
     return f"del {path}" if path == root else f"{path}.__traceback__ = None  # or keep str(error) instead of the error"
+
+
+def _of_all(root: str, facts: list[TracebackFact]) -> str:
+    """For exceptions under keys that cannot be written: all of the dictionary in a loop, where they are its values."""
+    owners = {fact.path.removesuffix("[…]") for fact in facts}
+    owner = owners.pop()
+    if owners or "…" in owner or owner + "[…]" != facts[0].path:
+        return f"del {root}  # or keep str(error) in it instead of the error"
+    return (
+        f"for error in {owner}.values():\n    if isinstance(error, BaseException):\n"
+        "        error.__traceback__ = None\n# or keep str(error) instead of the error"
+    )
 
 
 def _storing_line(run: Run, root: str) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, ModeFact, Run
+from torch_inspector.facts import ForwardFact, ModeFact, Run, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -150,7 +150,7 @@ def _finding(run: Run, call: ForwardFact, since: int, inference: ForwardFact) ->
 
 def _fix(run: Run, call: ForwardFact, since: int, inference: ForwardFact) -> str:
     """Where `train()` is missing: the training loop may say it already, before an evaluation comes in between."""
-    name, function = _name(run, call), inference.place.function
+    name, function = _name(run, call), reading.function_at(run, inference.place)
     said = any(m.module == call.module and m.training and m.order < since for m in run.trace.modes)
     if not said:
         return f"{name}.train()  # at the start of each training epoch"

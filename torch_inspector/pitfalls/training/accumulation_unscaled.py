@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, Run, WindowFact
+from torch_inspector.facts import BackwardFact, Run, WindowFact, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -27,7 +27,7 @@ def check(run: Run) -> Iterator[Finding]:
             window.size > 1
             and not lost
             and _is_mean(calls, window.size)
-            and not _OWN.search(run.source_of(window.backward_at.cell))
+            and not any(_OWN.search(run.source_of(at.cell)) for at in (window.backward_at, window.place))
         ):
             yield _finding(run, window, calls[0])
 
@@ -43,7 +43,7 @@ def _is_mean(calls: list[BackwardFact], size: int) -> bool:
 def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
     size = window.size
     step = next((one for one in run.trace.steps if one.optimizer == window.optimizer), None)
-    name = backward.root or "loss"
+    name = backward.root or reading.differentiated(run, window.backward_at) or "loss"
     optimizer = run.optimizer_path(window.optimizer) or "optimizer"
     adaptive = step is not None and step.optimizer_kind.startswith(_ADAPTIVE) and not run.trace.clips
     return Finding(

@@ -35,7 +35,9 @@ def _divides(clip: ClipFact) -> str:
 
 def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
     scaler = clip.scaler_name or "scaler"
-    optimizer = run.optimizer_path(clip.optimizer) or clip.optimizer_name or "optimizer"
+    path = run.optimizer_path(clip.optimizer) or clip.optimizer_name or "optimizer"
+    # The scaler is called what it is where it steps: so is the optimizer.
+    optimizer = (clip.optimizer_name if clip.place.function else "") or path
     limit = clip.limit or 0.0
     return Finding(
         message=(
@@ -43,7 +45,7 @@ def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
             f"after `{scaler}.{_divides(clip)}({optimizer})` divides by it, at most {limit / clip.scale:.2g} is left "
             f"of the limit of {limit:g}. `{scaler}.unscale_({optimizer})` has to come before."
         ),
-        subject=optimizer,
+        subject=path,
         fix=f"{scaler}.unscale_({optimizer})  # first, then clip, then {scaler}.step({optimizer})",
         line=clip.place.line,
         cell=clip.place.cell,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run, ScheduleFact
+from torch_inspector.facts import Run, ScheduleFact, StepFact, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -41,7 +41,7 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
     return Finding(
         message=f"`{name}.step()` ran before the first `{optimizer}.step()`: {_effect(fact.first_rate, used)}.",
         subject=name,
-        fix=f"{optimizer}.step()\n{name}.step()  # after the optimizer, once its steps with this rate are made",
+        fix=_fix(run, fact, step, name, optimizer),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(
@@ -51,6 +51,20 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
             Evidence("calls of the schedule in this cell", fact.count, "count"),
         ),
     )
+
+
+def _fix(run: Run, fact: ScheduleFact, step: StepFact | None, name: str, optimizer: str) -> str:
+    """Both lines in order, or where the schedule goes, if the optimizer steps in a loop or function of its own."""
+    if step is not None and reading.loop_without(run, step.place, fact.place):
+        end = f"at the end of {function}()" if (function := reading.function_at(run, fact.place)) else "not in it"
+        where = f" of line {step.place.line}" if step.place.line is not None else ""
+        return f"{name}.step()  # move this line behind the loop with {optimizer}.step(){where}, {end}"
+    if step is not None and (step.place.cell, step.place.function) != (fact.place.cell, fact.place.function):
+        call = reading.function_at(run, step.place)
+        if call:
+            return f"{name}.step()  # move this line behind the calls of {call}(), which makes the steps"
+    here = (fact.optimizer_name if fact.place.function else "") or optimizer
+    return f"{here}.step()\n{name}.step()  # after the optimizer, once its steps with this rate are made"
 
 
 def _effect(first: float | None, used: float | None) -> str:

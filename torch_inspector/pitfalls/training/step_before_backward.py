@@ -31,7 +31,7 @@ def _finding(run: Run, key: int, steps: list[StepFact], late: list[BackwardFact]
             f"`{name}.step()` runs after `{loss}` was computed and before `{loss}.backward()`: {_effect(steps, idle)}."
         ),
         subject=name,
-        fix=f"{loss}.backward()\n{name}.step()  # in this order",
+        fix=f"{loss}.backward()\n{run.optimizer_name_at(key, step.place) or name}.step()  # in this order",
         line=step.place.line,
         cell=step.place.cell,
         evidence=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, ClearFact, MentionFact, Run, StepFact
+from torch_inspector.facts import BackwardFact, ClearFact, MentionFact, OptimizerFact, Run, StepFact, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -26,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
     for key, steps in run.steps_by_optimizer().items():
         if not (steps[-1].idle or steps[-1].rate_is_zero or steps[-1].unmoved or steps[-1].has_closure):
             continue
-        steps = [step for step in steps if not step.has_closure]  # noqa: PLW2901
+        steps = [step for step in steps if step.idle or not step.has_closure]  # noqa: PLW2901
         why = _why(run, key, steps) if len(steps) >= _STEPS else ""
         if why:
             yield _finding(run, key, steps, why)
@@ -102,6 +102,8 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     total = run.trace.count("step", step.place)
     reason, fix = _words(run, key, name, why)
+    if step.has_closure:
+        reason, fix = _of_closure(run, step)
     return Finding(
         message=f"{total} steps of `{name}` have changed no weight: {reason}.",
         subject=name,
@@ -114,6 +116,15 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
             Evidence("steps that changed nothing, of those looked at", len(steps), "count"),
             Evidence("parameters", step.parameter_count, "count"),
         ),
+    )
+
+
+def _of_closure(run: Run, step: StepFact) -> tuple[str, str]:
+    closure, loss = reading.returned_by_closure(run, step.place)
+    which = f"`{closure}()`" if closure else "the closure"
+    return (
+        f"{which} never calls `backward()`, so there is no gradient",
+        f"{loss or 'loss'}.backward()  # in {which.strip('`')}, before it returns",
     )
 
 
@@ -181,7 +192,7 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
             "`backward()` was never called, so there is no gradient",
             f"loss.backward()  # before {name}.step()",
         ),
-        "rate": ("its learning rate is 0", f"{name}.param_groups[0]['lr'] = 1e-3  # and look at what sets it to 0"),
+        "rate": _of_rate(run, name, optimizer),
         "zeros": (
             "every gradient is exactly 0",
             "look for a factor 0 in the loss, saturated activations, or units that are never active",
@@ -195,3 +206,27 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
             f"{name}.param_groups[0]['lr'] = 1e-3",
         ),
     }[why]
+
+
+def _of_rate(run: Run, name: str, optimizer: OptimizerFact | None) -> tuple[str, str]:
+    """Of a rate of 0: a schedule that begins there and was never stepped, or what the rate was before."""
+    begun = optimizer.initial_rate if optimizer is not None else None
+    stepped = any(one.trace.count("scheduler") for one in (run, *run.earlier))
+    schedule = _schedule_of(run, name) if begun and not stepped else ""
+    if schedule:
+        return (
+            f"its learning rate is 0, where the schedule `{schedule}` begins, and `{schedule}.step()` was never called",
+            f"{schedule}.step()  # after each {name}.step(), or once per epoch, as it is counted",
+        )
+    return (
+        "its learning rate is 0",
+        f"{name}.param_groups[0]['lr'] = {begun or 1e-3:g}  # and look at what sets it to 0",
+    )
+
+
+def _schedule_of(run: Run, name: str) -> str:
+    """The one variable that a cell gives a schedule of this optimizer; empty if there is none or several."""
+    given = rf"\(\s*(?:optimizer\s*=\s*)?{re.escape(name)}\b"
+    made = re.compile(rf"^([\w.]+)\s*=\s*[\w.]*(?:LR|[Ss]chedule\w*|Restarts){given}", re.MULTILINE)
+    found = {match[1] for one in (run, *run.earlier) for match in made.finditer(one.cell.source)}
+    return found.pop() if len(found) == 1 else ""
