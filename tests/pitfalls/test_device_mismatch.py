@@ -97,7 +97,8 @@ def test_nobody_is_blamed_if_it_could_be_either():
 @pytest.mark.parametrize(
     ("path", "fix"),
     [
-        ("batch['x']", "batch['x'].to(\"cuda:0\")"),
+        ("batch['x']", "batch['x'] = batch['x'].to(\"cuda:0\")"),
+        ("batch[0]", 'batch[0].to("cuda:0")  # in place of batch[0]'),
         ("x.cpu()", 'x.to("cuda:0")  # instead of x.cpu()'),
         ("data.x", 'data.x = data.x.to("cuda:0")'),
     ],

@@ -39,7 +39,27 @@ WEIGHTS = {
     ),
     "function": ("loss = F.cross_entropy(x, y, weight=share)", "share"),
 }
+Q = "q, a = torch.rand(4, 3), torch.zeros(4, 1)\n"
+INDEXES = {
+    "gather": (Q + "q.gather(1, a)", "a = a.long()"),
+    "gather of torch": (Q + "torch.gather(q, 1, index=a)", "a = a.long()"),
+    "with an axis more": (Q + "c = a[:, 0]\nq.gather(1, c.unsqueeze(1))", "c = c.long()"),
+    "of a computed input": ("s, a = torch.rand(4, 3), torch.zeros(4, 1)\nnet(s).gather(1, a)", "a = a.long()"),
+    "scatter": (Q + "onehot = torch.zeros(4, 3).scatter_(1, a, 1.0)", "a = a.long()"),
+    "one-hot": ("labels = torch.tensor([0.0, 2.0])\nF.one_hot(labels, 3)", "labels = labels.long()"),
+    "one-hot of int32": ("b = torch.tensor([0, 2], dtype=torch.int32)\nF.one_hot(b, 3)", "b = b.long()"),
+    "rows": (Q + "i = torch.tensor([0.0, 1.0])\nq[i]", "i = i.long()"),
+    "rows and columns": (Q + "i = torch.tensor([0.0, 1.0])\nq[torch.arange(2), i]", "i = i.long()"),
+    "select": (Q + "i = torch.tensor([0.0, 1.0])\nq.index_select(0, i)", "i = i.long()"),
+    "in a dictionary": ("d = {'q': torch.rand(4, 3), 'a': torch.zeros(4, 1)}\nd['q'].gather(1, d['a'])", "d['a'] = d['a'].long()"),
+    "mask": (Q + "m = torch.ones(4, 3)\nq[m]", "m = m.bool()"),
+    "mask of rows": (Q + "mask = torch.ones(4)\nq[mask]", "mask = mask.bool()"),
+    "made there": (Q + "q.gather(1, torch.zeros(4, 1))", "index = index.long()"),
+}  # fmt: skip
 SILENT = {
+    "index": "torch.rand(4, 3).gather(1, torch.zeros(4, 1).long())",
+    "short index": "torch.rand(4, 3)[torch.tensor([0], dtype=torch.int32)]",
+    "out of range": "torch.rand(4, 3).gather(1, torch.full((4, 1), 3))",
     "float": "net(exact.float())",
     "both exact": "nn.Linear(3, 1).double()(exact)",
     "promotion": "total = exact * 2 + torch.rand(8, 3)",
@@ -82,3 +102,14 @@ def test_the_fix_of_a_loss_works():
     (finding,), _ = found([CLASSES, cell])
     assert finding.fix.startswith("crit.float()")
     assert found([CLASSES, cell.replace("loss =", f"{finding.fix}\nloss =")])[0] == []
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_an_index_of_another_type(name):
+    code, fix = INDEXES[name]
+    (finding,), _ = found([code])
+    assert finding.fix.startswith(fix)
+    assert ("a mask must be bool" if "mask" in name else "int64") in finding.message
+    if finding.subject:
+        before, last = code.rsplit("\n", 1)
+        assert found([f"{before}\n{finding.fix}\n{last}"]) == ([], [])

@@ -24,6 +24,13 @@ CELLS = [
     "spam = y[:, None] / 3\nF.binary_cross_entropy_with_logits(single(x)[:, 0], spam).backward()",
     "batch = {'x': x.double()}\nseen = net(batch['x'])",
     "frames = torch.full((4, 3), 200, dtype=torch.uint8)\nn = 1\ngray = frames[:, 0] + frames[:, 1]",
+    "p = net(x)\nseen = p.numpy()",
+    "p = net(x)\nseen = p[:, 0].numpy()",
+    "p = net(x)\nseen = p.sum().numpy() + 1",
+    "import numpy as np\np = net(x)\nseen = np.asarray(p)",
+    "p = net(x).detach()\nseen = p.mean(0).item()",
+    "p = net(x).sum().detach()\nseen = p[0]",
+    "p = net(x)\nprob = F.softmax(p)",
     "t = torch.rand(4, 3, 2)\nn, steps, size = t.shape\nturned = t.view(steps, n, size)",
 ]
 

@@ -89,3 +89,20 @@ def test_a_function_that_makes_and_calls():
 )
 def test_layers_made_once(cells):
     assert found(*cells) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "fix"),
+    [
+        ("proj = nn.Linear(h.shape[-1], 1)\n        return proj(h)", "self.proj = nn.LazyLinear(1)  #"),
+        (
+            "proj = nn.Linear(h.size(1), 1, bias=False)\n        return proj(h)",
+            "self.proj = nn.LazyLinear(1, bias=False)  #",
+        ),
+        ("last = nn.Linear(8, 1)\n        return last(h)", "self.last = nn.Linear(8, 1)  #"),
+        ("return nn.Linear(8, 1)(h)", "self.layer = nn.Linear(8, 1)  #"),
+    ],
+)
+def test_the_fix_has_the_name_and_no_variable_of_forward(body, fix):
+    (finding,) = found(CLASS.format(body), TRAIN.format("net(x)"))
+    assert finding.fix.startswith(fix)

@@ -154,6 +154,33 @@ def test_a_tensor_joined_in_a_loop():
     assert fix.startswith("parts = []")
 
 
+WHILE = "kept = torch.zeros(0, 8)\ni = 0\nwhile i < {}:\n    kept = torch.cat([kept, torch.ones(4, 8)])\n    i += {}"
+
+
+@pytest.mark.parametrize(("bound", "step"), [("800", "1"), ("len(x)", "4"), ("x.shape[0]", "2")])
+def test_a_tensor_joined_while_a_number_counts(bound, step):
+    ((line, subject, _),) = growths(WHILE.format(bound, step))
+    assert (line, subject) == (4, "kept")
+    loop = WHILE.format(bound, step).replace("\n", "\n    ")
+    assert growths(f"def run():\n    {loop}\n    return kept\nall = run()")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        WHILE.format("9", "1"),
+        WHILE.format("800", "1") + "\n    if i > 4:\n        break",
+        WHILE.format("800", "1") + "\n    kept.sum()",
+        WHILE.format("800", "1") + "\n    i += 9",
+        WHILE.format("800", "1").replace("i = 0", "i = 790 + 1"),
+        WHILE.format("800", "1").replace("while i < 800", "while i < 800 and kept.sum() < 9"),
+        "kept = torch.zeros(0, 8)\nwhile len(kept) < 40:\n    kept = torch.cat([kept, torch.ones(4, 8)])",
+    ],
+)
+def test_a_while_that_is_short_or_not_counted(cell):
+    assert growths(cell) == []
+
+
 IN_A_METHOD = """class Memory:
     def __init__(self):
         self.kept = torch.zeros(0, 8)

@@ -140,3 +140,42 @@ def test_a_branch_that_may_not_have_run_is_not_judged(item):
 def test_bytes_that_go_round_on_purpose(words):
     assert not found(f"mixed = video[1] - video[0]{words}")
     assert found("mixed = video[1] - video[0]")
+
+
+BRIGHT = "img = self.video[i]\n        img = (img + 60).clamp(0, 255)\n        return img.float()"
+
+
+@pytest.mark.parametrize("cell", ["one = clips[0]", "batch = next(iter(loader))", "one, two = clips[0], clips[3]"])
+def test_an_item_of_a_data_set_that_is_given_a_name_twice(cell):
+    (finding,) = found(cell, item=BRIGHT)
+    assert "`img + 60` is worked out in uint8" in finding.message
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        BRIGHT.replace("self.video[i]\n", "self.video[i].float()\n"),
+        BRIGHT.replace("self.video[i]\n", "self.video[i]\n        img = img.int()\n"),
+        BRIGHT.replace(
+            "self.video[i]\n", "self.video[i]\n        if self.last is not None:\n            img = img.int()\n"
+        ),
+        BRIGHT.replace("self.video[i]\n", "self.video[i]\n        i = i + 1\n").replace(
+            "img +", "self.video[i].int() +"
+        ),
+        "img = self.video[i]\n        for k in range(2):\n            img = img.int() + 60\n        return img",
+    ],
+)
+def test_a_name_that_stands_for_larger_numbers_by_then(item):
+    assert found("one = clips[0]", item=item) == []
+
+
+@pytest.mark.parametrize("cell", ["one = video[0]", "clips.video[0]", "one = clips"])
+def test_what_asks_no_item(cell):
+    assert found(cell, item=BRIGHT) == []
+
+
+def test_a_name_given_twice_in_the_cell():
+    (finding,) = found("img = video[0]\nimg = (img + 60).clamp(0, 255)")
+    assert finding.line == 2
+    assert found("img = video[0]\nimg = img.int()\nimg = (img + 60).clamp(0, 255)") == []
+    assert found("img = video[0]\nimg = img // 4\nimg = (img + 60).clamp(0, 255)") == []

@@ -51,7 +51,7 @@ from torch_inspector.facts.modules import (
 from torch_inspector.facts.optimizers import ClearFact, OptimizerFact, StepFact, UnheldFact, WindowFact
 from torch_inspector.facts.place import Cell, LayerCounts, Place, Shape
 from torch_inspector.facts.reading import looped_over, only_reads_outputs
-from torch_inspector.facts.replaced import assigned, instead
+from torch_inspector.facts.replaced import assigned, instead, restated, with_operand
 from torch_inspector.facts.run import Run
 from torch_inspector.facts.schedules import ClipFact, ScalerFact, ScheduleFact
 from torch_inspector.facts.snapshot import Snapshot
@@ -154,5 +154,7 @@ __all__ = [
     "looped_over",
     "only_reads_outputs",
     "operand",
+    "restated",
     "sole",
+    "with_operand",
 ]

@@ -48,6 +48,16 @@ class LayerFact(NamedTuple):
     training: bool
     tracks: bool
     """False for a normalisation that keeps no running statistics."""
+    family: str = ""
+    """The class of torch that it is or inherits from: `Linear`."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """What its constructor was given, as text, without what is usual: `("in_features", "400")`."""
+    owner: str = ""
+    """The class of the notebook that holds it as an attribute; empty for a container of torch or a library's class."""
+    got: Shape | None = None
+    """Shape of the input that its `forward` was given."""
+    extremes: tuple[int, int] | None = None
+    """Smallest and largest number in that input, if a table of embeddings on the CPU refused it."""
 
 
 class ShortageFact(NamedTuple):

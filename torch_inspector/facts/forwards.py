@@ -19,6 +19,8 @@ class BuiltFact(NamedTuple):
     """Parameters in the graph of one pass that were not in the one before, and that no optimizer holds."""
     pass_count: int
     """Passes that were compared."""
+    name: str = ""
+    """The variable that is given it there."""
 
 
 class CallerFact(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torch_inspector.facts import syntax
 
 if TYPE_CHECKING:
+    from torch_inspector.facts.errors import ErrorFact
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
@@ -38,6 +39,32 @@ def instead(run: Run, place: Place, text: str, new: str, remark: str = "") -> st
         if own and isinstance(node.targets[0], (ast.Name, ast.Attribute)) and ast.unparse(node.value) == text:
             return f"{ast.unparse(node.targets[0])} = {new}{f'  # {remark}' if remark else ''}"
     return f"{new}  # in place of {text}{f': {remark}' if remark else ''}"
+
+
+def restated(error: ErrorFact, expression: str) -> str:
+    """The statement that failed, with another expression in the place of the guilty one; that alone if it is long."""
+    once = bool(error.expression) and error.statement.count(error.expression) == 1
+    return error.statement.replace(error.expression, expression) if once else expression
+
+
+def with_operand(error: ErrorFact, path: str, new: str, *, last: bool = False) -> str:
+    """The statement that failed, with another expression for one of its operands; empty if it does not name that."""
+    tree, by = _expression(error.expression), _expression(new)
+    found = [one for one in syntax.walk(tree) if ast.unparse(one) == path] if tree is not None else []
+    if tree is None or by is None or not found:
+        return ""
+    return restated(error, ast.unparse(_Exchange(found[-1 if last else 0], by).visit(tree)))
+
+
+class _Exchange(ast.NodeTransformer):
+    """Puts one node in the place of another."""
+
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self._old, self._new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """The new node for the old one."""
+        return self._new if node is self._old else super().visit(node)
 
 
 def _expression(name: str) -> ast.expr | None:

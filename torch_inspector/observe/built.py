@@ -38,9 +38,17 @@ def built_facts(files: list[CodeFile], kinds: set[str], count: int, pass_count: 
         for made in _made_in(file, kinds - seen):
             text = ast.unparse(made.node)
             place = Place(file.cell, made.node.lineno + file.offset)
-            yield BuiltFact(place, text if len(text) < _TEXT else text[:_TEXT] + "…", made.function, count, pass_count)
+            shown, name = text if len(text) < _TEXT else text[:_TEXT] + "…", _name_of(file, made.node)
+            yield BuiltFact(place, shown, made.function, count, pass_count, name)
         if file.tree is not None:
             seen |= {n.name for n in file.tree.body if isinstance(n, ast.ClassDef)}
+
+
+def _name_of(file: CodeFile, call: ast.Call) -> str:
+    """`proj` for `proj = nn.Linear(…)`."""
+    stores = (n for n in syntax.walk(file.tree) if isinstance(n, ast.Assign)) if file.tree is not None else ()
+    targets = next((one.targets for one in stores if one.value is call), [])
+    return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
 
 
 def _made_in(file: CodeFile, kinds: set[str]) -> Iterator[_Made]:

@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 
 _MESSAGE_LIMIT = 2_000
 _OPERANDS = 12
+# In messages of layers that refuse their input.
+_OF_LAYERS = (
+    "value per channel",
+    "mat1 and mat2 shapes",
+    "Given groups=",
+    "batched) input to conv",
+    "Given transposed=",
+    "input.size(-1) must be equal",
+    "running_mean should contain",
+    "Given normalized_shape=",
+    "D input (got ",
+    "index out of range in self",
+)
 # Asked past the exception's own class, which may define properties of these names.
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"]
 _ARGUMENTS: Any = BaseException.__dict__["args"]
@@ -44,8 +57,9 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
 
 
 def _layer(error: BaseException, places: Places) -> LayerFact | None:
-    """The layer that refused its input, where the message is about the statistics of a batch."""
-    if "value per channel" not in _message(error):
+    """The layer that refused its input, where the message is about the statistics or the shape of a batch."""
+    message = _message(error)
+    if not any(text in message for text in _OF_LAYERS):
         return None
     from torch_inspector.observe.running import running_layer
 

@@ -10,7 +10,7 @@ import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.lengths import loop_length
+from torch_inspector.observe.lengths import counted, loop_length
 from torch_inspector.observe.operands import at
 from torch_inspector.observe.shapes import is_tensor
 from torch_inspector.observe.source import dotted
@@ -23,8 +23,11 @@ _ASKED = frozenset(["shape", "size", "device", "dtype", "ndim"])
 
 
 def growing(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact]:
-    """A `for` in which nothing but the joining itself needs the joined tensor, with turns and bytes at the end."""
-    if not isinstance(node, ast.For):
+    """A loop in which nothing but the joining itself needs the joined tensor, with turns and bytes at the end."""
+    if not isinstance(node, (ast.For, ast.While)):
+        return
+    source = node.iter if isinstance(node, ast.For) else counted(scope, node)
+    if source is None:
         return
     parts = list(syntax.own_expressions(node))
     if any(isinstance(one, (ast.Break, ast.Continue, ast.Return)) for one in parts):
@@ -34,7 +37,7 @@ def growing(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact
     for one in (*node.body, *within):
         if not isinstance(one, ast.Assign) or not (name := _grows(one)) or _is_needed(parts, one, name):
             continue
-        if count := loop_length(scope, node.iter):
+        if count := loop_length(scope, source):
             names, nbytes = (name, *_pieces(one, name)), _nbytes_at_end(scope, node, name)
             yield scope.fact("growing", one, one, names=names, shapes=((count,),), nbytes=nbytes, detail=_once(one))
 
@@ -133,7 +136,7 @@ def _is_needed(parts: list[ast.AST], statement: ast.Assign, name: str) -> bool:
     )
 
 
-def _nbytes_at_end(scope: Scope, loop: ast.For, name: str) -> int:
+def _nbytes_at_end(scope: Scope, loop: ast.For | ast.While, name: str) -> int:
     """Bytes of what has been joined; 0 if it is gone, or was given another value after the loop."""
     first = name.partition("[")[0].partition(".")[0]
     late = any(line > (loop.end_lineno or 0) for line in stores_in(scope.node).get(first, ()))

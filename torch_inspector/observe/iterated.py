@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
-from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
+from torch.utils.data import DataLoader, Dataset, RandomSampler, SequentialSampler
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.kinds import fields_of, is_a
@@ -42,7 +42,10 @@ def turns(scope: ast.AST, names: Names, call: ast.Call) -> list[dict[str, Any]]:
 
 
 def fetches(scope: ast.AST, names: Names) -> Iterator[tuple[ast.Call, dict[str, Any]]]:
-    """Calls of `__getitem__` that loops over a loader bring about, and what a name in them stands for."""
+    """Calls of `__getitem__` that loops over a loader and `dataset[0]` bring about; what a name in them stands for."""
+    for item in _items_asked(scope):
+        if is_a(names.value(item.value), Dataset):
+            yield ast.Call(ast.Attribute(item.value, "__getitem__", ast.Load()), [item.slice], []), {}
     for source in _sources_in(scope):
         dataset = _dataset_in(names, source)
         if dataset is not UNKNOWN:
@@ -50,6 +53,13 @@ def fetches(scope: ast.AST, names: Names) -> Iterator[tuple[ast.Call, dict[str, 
                 owner = ast.Name(_DATASET, ast.Load())
                 func = ast.Attribute(owner, "__getitem__", ast.Load())
                 yield ast.Call(func, [ast.Constant(index)], []), {_DATASET: dataset}
+
+
+@lru_cache(maxsize=64)
+def _items_asked(scope: ast.AST) -> tuple[ast.Subscript, ...]:
+    """`dataset[0]` and the like in a scope: what is read by a plain number."""
+    read = [one for one in syntax.own_expressions(scope) if isinstance(one, ast.Subscript)]
+    return tuple(one for one in read if isinstance(one.ctx, ast.Load) and type(getattr(one.slice, "value", "")) is int)
 
 
 def _dataset_in(names: Names, source: ast.expr) -> Any:

@@ -25,6 +25,7 @@ JUDGES: Judges = {
     ast.Assign: (lost, wraps, second_names, grown_by_calls),
     ast.AugAssign: (lost, wraps),
     ast.For: (remainders, growing, visits),
+    ast.While: (growing,),
     ast.ListComp: (visits,),
     ast.GeneratorExp: (visits,),
     ast.Subscript: (picks,),

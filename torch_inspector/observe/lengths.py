@@ -12,6 +12,7 @@ from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.remainders import WRAPPED, sample_count
 from torch_inspector.observe.shapes import is_tensor, shape_of
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import plain_stores, stores_in
 
 _RANGES = frozenset(["range", "trange"])
 _BOUNDS, _FAR = 3, 1 << 40
@@ -44,3 +45,20 @@ def range_length(scope: Scope, source: ast.expr) -> int:
     bounds = [scope.names.value(one) for one in source.args] if isinstance(source, ast.Call) else []
     known = 0 < len(bounds) <= _BOUNDS and all(type(one) is int for one in bounds) and 0 not in bounds[2:]
     return len(range(*bounds)) if known and max(map(abs, bounds)) < _FAR else 0
+
+
+def counted(scope: Scope, loop: ast.While) -> ast.expr | None:
+    """`range(0, n, 4)` for `while i < n` that begins with `i = 0` and counts with `i += 4`; None for any other."""
+    test = loop.test
+    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or type(test.ops[0]) is not ast.Lt:
+        return None
+    name, lines = test.left.id, sorted(stores_in(scope.node).get(test.left.id, ()))
+    steps = [one for one in loop.body if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
+    steps = [one for one in steps if isinstance(one.target, ast.Name) and one.target.id == name]
+    first = plain_stores(scope.node).get((name, lines[0])) if lines else None
+    if first is None or len(steps) != 1 or lines[1:] != [steps[0].lineno] or lines[0] >= loop.lineno:
+        return None
+    # What the name has at the end is not what it began with.
+    parts = [first.value, test.comparators[0], steps[0].value]
+    plain = len(test.ops) == 1 and isinstance(first.value, ast.Constant)
+    return ast.Call(ast.Name("range", ast.Load()), parts, []) if plain else None

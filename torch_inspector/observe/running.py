@@ -10,6 +10,7 @@ import torch
 
 from torch_inspector.facts import LayerFact
 from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.constructed import settings_of, torchs_kind
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.naming import name_in
 
@@ -24,20 +25,48 @@ _TRACEBACK: Any = BaseException.__dict__["__traceback__"]
 def running_layer(error: BaseException, places: Places) -> LayerFact | None:
     """The innermost module whose method failed, and the outermost around it; None if no module was running."""
     root: Any = None
-    name, layer = "", None
+    name, layer, last = "", None, None
     caller = None
     for entry in _entries(error):
         here = _module_of(entry)
         if here is not None and root is None:
             root, name = here, name_in(caller, here)
-        layer = here if here is not None else layer
+        layer, last = (here, entry) if here is not None else (layer, last)
         caller = entry.tb_frame if places.file_of(entry.tb_frame) is not None else caller
-    if root is None or layer is None:
+    if root is None or layer is None or last is None:
         return None
     fields = kinds.fields_of(layer)
     path = next((path for path, one in layers.walk_modules(root) if one is layer), "")
     tracks, training = fields.get("track_running_stats"), fields.get("training")
-    return LayerFact(name, kinds.class_name(root), path, kinds.class_name(layer), training is True, tracks is not False)
+    fact = LayerFact(name, kinds.class_name(root), path, kinds.class_name(layer), training is True, tracks is not False)
+    kind = torchs_kind(layer)
+    got = _given(last)
+    if kind is None or got is None:
+        return fact
+    fact = fact._replace(family=kind.__name__, settings=settings_of(layer, kind), owner=_owner(root, path))
+    return fact._replace(got=tuple(got.shape), extremes=_extremes(got) if kind is torch.nn.Embedding else None)
+
+
+def _owner(root: Any, path: str) -> str:
+    """The class of the module that holds a layer, if it is of the notebook."""
+    above = path.rpartition(".")[0]
+    holder = next((one for name, one in layers.walk_modules(root) if name == above), None) if path else None
+    own = holder is not None and kinds.module_of(type(holder)) == "__main__"
+    return kinds.class_name(holder) if own else ""
+
+
+def _given(entry: TracebackType) -> torch.Tensor | None:
+    """The tensor that a `forward` has as its first argument."""
+    code = entry.tb_frame.f_code
+    first = code.co_varnames[1 : code.co_argcount][:1]
+    with locals_of(entry.tb_frame) as values:
+        given = values.get(first[0]) if first else None
+    return given if kinds.is_a(given, torch.Tensor) else None
+
+
+def _extremes(ids: torch.Tensor) -> tuple[int, int] | None:
+    plain = type(ids) is torch.Tensor and ids.device.type == "cpu" and not ids.dtype.is_floating_point
+    return (int(ids.min()), int(ids.max())) if plain and ids.numel() else None
 
 
 def _entries(error: BaseException) -> Iterator[TracebackType]:

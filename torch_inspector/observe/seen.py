@@ -66,6 +66,18 @@ class SeenNames(Names):
             return self._made(expression)
         return value
 
+    def given_before(self, name: str) -> ast.expr | None:
+        """What the last statement before this one gave a name with several values, if names in it have one each."""
+        if self.spot is None or given_around(self.spot.scope, name, self.spot.line):
+            return None
+        stores = stores_in(self.spot.scope)
+        lines = [line for line in stores.get(name, ()) if line < self.spot.line]
+        given = plain_stores(self.spot.scope).get((name, max(lines))) if lines else None
+        if given is None or len(stores[name]) == 1:
+            return None
+        inside = (one.id for one in ast.walk(given.value) if isinstance(one, ast.Name))
+        return given.value if all(len(stores.get(one, ())) <= 1 for one in inside) else None
+
     def _earlier(self, name: str) -> Any:
         """What the last statement before this one gave a name that is given several values, if that one surely ran."""
         if self.spot is None or given_around(self.spot.scope, name, self.spot.line):

@@ -117,8 +117,9 @@ def _live(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
     value = scope.names.value(side)
     if is_tensor(value) or depth > _DEPTH:
         return UNKNOWN if _is_given_anew(scope, side) else value
-    if isinstance(side, ast.Name) and side.id in scope.names.given:
-        return _live(scope, scope.names.given[side.id], depth + 1)
+    if isinstance(side, ast.Name):
+        given = scope.names.given.get(side.id) or scope.names.given_before(side.id)
+        return _live(scope, given, depth + 1) if given is not None else value
     func = side.func if isinstance(side, ast.Call) else None
     if isinstance(side, ast.Subscript):
         owner, parts = side.value, side.slice.elts if isinstance(side.slice, ast.Tuple) else [side.slice]

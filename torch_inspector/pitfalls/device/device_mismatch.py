@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run, syntax
+from torch_inspector.facts import ErrorFact, OperandFact, Run, assigned, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -163,5 +163,6 @@ def _fix(odd: _Spot, target: str) -> str:
     owner, _, name = odd.path.rpartition(".")
     if owner == "self":
         return f'self.register_buffer("{name}", ...)  # in __init__, so that .to() moves it with the module'
-    moved = f"{odd.path}.to({target})"
-    return moved if odd.path.endswith("]") else f"{odd.path} = {moved}"
+    if odd.path.endswith("]"):
+        return assigned(odd.path, f"{{}}.to({target})")
+    return f"{odd.path} = {odd.path}.to({target})"

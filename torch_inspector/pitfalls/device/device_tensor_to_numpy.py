@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run
+from torch_inspector.facts import ErrorFact, OperandFact, Run, with_operand
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -41,5 +41,5 @@ def _message(error: ErrorFact, tensor: OperandFact | None, device: str) -> str:
 def _fix(error: ErrorFact, tensor: OperandFact | None) -> str:
     if tensor is None:
         return f"move the tensors first: tensor.detach().cpu(), then {error.expression or 'the same line'}"
-    detached = ".detach()" if tensor.requires_grad else ""
-    return f"{tensor.path}{detached}.cpu().numpy()"
+    moved = ".detach().cpu()" if tensor.requires_grad else ".cpu()"
+    return with_operand(error, tensor.path, f"{tensor.path}{moved}") or f"{tensor.path}{moved}.numpy()"

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run, assigned
+from torch_inspector.facts import ErrorFact, OperandFact, Run, assigned, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -24,6 +24,11 @@ _REFUSALS = (
     "Type promoting not supported",
     "input must have the type torch.",
     "have one of the following scalar types",
+)
+# What it says of an index whose numbers are not whole, or of too small a type.
+_INDEX = re.compile(
+    r"Expected dtype int(32(/| or )int)?64 for index|tensors used as indices must be long"
+    r"|dtype of indices should be Long|one_hot is only applicable to index tensor|Expected a long tensor for index"
 )
 # Said of devices too (`torch.cuda.FloatTensor`) and of the classes for a loss (`expected scalar type Long`).
 _EXPECTED = re.compile(r"expected scalar type (\w+) but found (\w+)|Found dtype (\w+) but expected (\w+)")
@@ -54,6 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _is_meant(message: str) -> bool:
+    if _INDEX.search(message):
+        return True
     expected = _EXPECTED.search(message)
     if expected is not None:
         wanted, found = (expected[1], expected[2]) if expected[1] else (expected[4], expected[3])
@@ -81,7 +88,7 @@ def _named(message: str) -> list[str]:
 
 def _home(error: ErrorFact) -> str:
     """The type of the rest: that of the weights, or of two kinds of data the one that training uses."""
-    if "one of the following scalar types: Long" in error.message:
+    if "one of the following scalar types: Long" in error.message or _INDEX.search(error.message):
         return "int64"
     modules = sorted(error.operands, key=lambda one: one.nested)
     weights = [one.weight_dtype for one in modules if one.weight_dtype]
@@ -98,10 +105,36 @@ def _home(error: ErrorFact) -> str:
 def _odd_one(error: ErrorFact, home: str) -> OperandFact | None:
     """A tensor of another type, what met in the failing operation first; None if none is known."""
     odd = [one for one in error.operands if one.kind == "tensor" and one.dtype and one.dtype != home]
+    if _INDEX.search(error.message):
+        return _index(error.expression, odd)
     named = _named(error.message)
     told = [one for one in odd if one.dtype in named] or _buffers(error, home, named)
     told = told or (odd if len(odd) == 1 and odd[0].dtype not in _WHOLE else [])
     return min(told, key=lambda one: one.nested, default=None) if home else None
+
+
+def _index(expression: str, odd: list[OperandFact]) -> OperandFact | None:
+    """What the failing expression uses as an index, if that is a variable."""
+    tree = syntax.parse(expression)
+    node = tree.body[0].value if tree is not None and tree.body and isinstance(tree.body[0], ast.Expr) else None
+    if isinstance(node, ast.Subscript):
+        texts = {ast.unparse(part) for part in syntax.walk(node.slice)}
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        told = [one.value for one in node.keywords if one.arg in ("index", "indices")]
+        # The input, the dimension, the index: of a method the first stands before it.
+        inputs = [] if ast.unparse(node.func.value) in ("torch", "F", "nn.functional") else [node.func.value]
+        texts = {
+            ast.unparse(p) for a in told or [*inputs, *node.args][_place_of_index(node) :][:1] for p in syntax.walk(a)
+        }
+    else:
+        texts = set()
+    found = [one for one in odd if one.path in texts]
+    return found[0] if len(found) == 1 else None
+
+
+def _place_of_index(call: ast.Call) -> int:
+    name = call.func.attr.rstrip("_") if isinstance(call.func, ast.Attribute) else ""
+    return {"one_hot": 0, "take": 1, "take_along_dim": 1}.get(name, 2)
 
 
 def _buffers(error: ErrorFact, home: str, named: list[str]) -> list[OperandFact]:
@@ -126,6 +159,8 @@ def _finding(error: ErrorFact, home: str, odd: OperandFact | None) -> Finding:
 
 
 def _message(error: ErrorFact, home: str, odd: OperandFact | None) -> str:
+    if _INDEX.search(error.message):
+        return _message_of_index(error, odd)
     if odd is None:
         types = " and ".join(_named(error.message)) or "two number types"
         return f"{types} met in {f'`{error.expression}`' if error.expression else 'one operation'}{_weights(error)}."
@@ -138,6 +173,26 @@ def _message(error: ErrorFact, home: str, odd: OperandFact | None) -> str:
     return f"`{odd.path}`{also} has {odd.dtype} numbers, {others} {home}: torch does not mix them here.{source}"
 
 
+def _message_of_index(error: ErrorFact, odd: OperandFact | None) -> str:
+    where = f" in `{error.expression}`" if error.expression else ""
+    if odd is None:
+        return f"the index{where} is not of whole numbers of the type int64."
+    also = f" (`{odd.known_as}` in the call)" if odd.known_as and odd.known_as != odd.path else ""
+    return f"`{odd.path}`{also} is used as an index{where} and has {odd.dtype} numbers: {_wanted(error, odd)}."
+
+
+def _wanted(error: ErrorFact, odd: OperandFact) -> str:
+    return "a mask must be bool" if _is_mask(error, odd) else "an index must be int64"
+
+
+def _is_mask(error: ErrorFact, odd: OperandFact) -> bool:
+    """True for an index that is called a mask, or has one number for each of a matrix."""
+    if "used as indices" not in error.message:
+        return False
+    same = any(one.shape == odd.shape and one is not odd for one in error.operands)
+    return "mask" in odd.path.lower() or (same and len(odd.shape or ()) > 1)
+
+
 def _called(error: ErrorFact) -> str:
     return f" (in `{error.caller}`)" if error.caller else ""
 
@@ -148,7 +203,11 @@ def _weights(error: ErrorFact) -> str:
 
 
 def _fix(error: ErrorFact, home: str, odd: OperandFact | None) -> str:
+    if odd is not None and _is_mask(error, odd):
+        return assigned(odd.path, "{}.bool()")
     call = _CALLS.get(home, f".to(torch.{home})" if home else ".float()")
+    if odd is None and _INDEX.search(error.message):
+        return "index = index.long()  # before it is used"
     if odd is None:
         return _with_argument(error.expression, call) or f"x = x{call}  # for what goes into {error.expression}"
     if odd.kind == "buffer":

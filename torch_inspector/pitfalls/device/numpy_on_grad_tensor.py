@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run
+from torch_inspector.facts import ErrorFact, OperandFact, Run, restated, with_operand
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -56,7 +56,7 @@ def _of_grad(error: ErrorFact, tensor: OperandFact | None) -> tuple[str, Operand
         inside = f" in `{error.statement}`" if error.place.function.startswith("<") and error.statement else ""
         message = f"`{tensor.path}`{_also(tensor)}{inside} requires grad: an array cannot carry its history."
         move = "" if tensor.devices == ("cpu",) else ".cpu()"
-        return message, tensor, f"{tensor.path}.detach(){move}.numpy()"
+        return message, tensor, _detached(error, tensor.path, f".detach(){move}")
     name = _argument(error.expression)
     fix = f"{name} = [one.item() for one in {name}]  # or one.detach()" if name else "tensor.detach().numpy()"
     return f"{where} makes an array of tensors that require grad; an array cannot carry their history.", None, fix
@@ -67,7 +67,7 @@ def _of_index(error: ErrorFact, tensor: OperandFact | None) -> tuple[str, Operan
     if tensor is None:
         return f"{where} takes an element of a tensor without dimensions.", None, ".item() instead of [0]"
     message = f"{where} takes an element of `{tensor.path}`{_also(tensor)}, which is one number without dimensions."
-    return message, tensor, f"{tensor.path}.item()"
+    return message, tensor, restated(error, f"{tensor.path}.item()")
 
 
 def _of_scalar(error: ErrorFact, tensor: OperandFact | None) -> tuple[str, OperandFact | None, str]:
@@ -75,7 +75,14 @@ def _of_scalar(error: ErrorFact, tensor: OperandFact | None) -> tuple[str, Opera
     if tensor is None:
         return f"{where} asks for one number of a tensor with several.", None, ".tolist(), or .mean().item()"
     message = f"{where} asks for one number of `{tensor.path}`{_also(tensor)}, which has the shape {tensor.shape}."
-    return message, tensor, f"{tensor.path}.mean().item()  # or {tensor.path}.tolist() for all of them"
+    fix = restated(error, f"{tensor.path}.mean().item()")
+    return message, tensor, f"{fix}  # or {tensor.path}.tolist() for all of them"
+
+
+def _detached(error: ErrorFact, path: str, moved: str) -> str:
+    """The statement that failed with a plain tensor in it; of `plt.plot(x)` and its like with an array."""
+    asked = ".numpy(" in error.expression
+    return with_operand(error, path, f"{path}{moved}{'' if asked else '.numpy()'}") or f"{path}{moved}.numpy()"
 
 
 def _also(tensor: OperandFact) -> str:

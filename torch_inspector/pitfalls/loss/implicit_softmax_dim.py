@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.facts import ExpressionFact, Run, instead
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -16,10 +16,10 @@ _FIRST = (0, 1, 3)
 def check(run: Run) -> Iterator[Finding]:
     """Finds calls of `F.softmax` and layers `nn.Softmax()` that leave the axis to torch."""
     for fact in run.expressions("unnamed-axis"):
-        yield _finding(fact)
+        yield _finding(run, fact)
 
 
-def _finding(fact: ExpressionFact) -> Finding:
+def _finding(run: Run, fact: ExpressionFact) -> Finding:
     shape = fact.shapes[0] if fact.shapes else None
     if shape:
         axis = 0 if len(shape) in _FIRST else 1
@@ -30,9 +30,13 @@ def _finding(fact: ExpressionFact) -> Finding:
     return Finding(
         message=f"`{fact.text}` names no dim: {what}.",
         subject=fact.target or (fact.names[0] if fact.names else ""),
-        fix=f"{fact.text[:-1]}{', ' if fact.names else ''}dim=-1)  # the axis of the classes",
+        fix=instead(run, fact.place, fact.text, _named(fact), "the axis of the classes"),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(Evidence("function", fact.detail), *((Evidence("shape", str(shape)),) if shape else ())),
         severity="warning" if graver else "",
     )
+
+
+def _named(fact: ExpressionFact) -> str:
+    return f"{fact.text[:-1]}{', ' if fact.names else ''}dim=-1)"

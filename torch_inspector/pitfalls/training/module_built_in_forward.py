@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import BuiltFact, Run
+from torch_inspector.facts import BuiltFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -24,11 +25,11 @@ def check(run: Run) -> Iterator[Finding]:
 def _finding(fact: BuiltFact) -> Finding:
     return Finding(
         message=(
-            f"`{fact.text}` is made inside `{fact.function}`: each pass starts with new weights, and no optimizer ever "
-            f"holds them ({fact.count} new parameters in each of {fact.pass_count} passes looked at)."
+            f"`{_shown(fact)}` is made inside `{fact.function}`: each pass starts with new weights, and no optimizer "
+            f"ever holds them ({fact.count} new parameters in each of {fact.pass_count} passes looked at)."
         ),
         subject=fact.function,
-        fix=f"make it once, in `__init__`: self.layer = {fact.text}",
+        fix=_fix(fact),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(
@@ -37,3 +38,24 @@ def _finding(fact: BuiltFact) -> Finding:
             Evidence("passes compared", fact.pass_count, "count"),
         ),
     )
+
+
+def _shown(fact: BuiltFact) -> str:
+    return f"{fact.name} = {fact.text}" if fact.name else fact.text
+
+
+def _fix(fact: BuiltFact) -> str:
+    """The layer as an attribute; where the size is known in `forward` only, one that finds it in its first call."""
+    name = fact.name or "layer"
+    if not fact.function.endswith(".forward"):
+        return f"{name} = {fact.text}  # once, before {fact.function} is called, and listed with the optimizer"
+    tree = syntax.parse(fact.text)
+    call = tree.body[0].value if tree is not None and tree.body and isinstance(tree.body[0], ast.Expr) else None
+    lazy = (
+        isinstance(call, ast.Call) and ast.unparse(call.func) in ("nn.Linear", "torch.nn.Linear") and len(call.args) > 1
+    )
+    if not isinstance(call, ast.Call) or not lazy or isinstance(call.args[0], ast.Constant):
+        return f"self.{name} = {fact.text}  # once, in __init__; forward calls self.{name}"
+    call.args.pop(0)
+    made = f"{ast.unparse(call.func).replace('Linear', 'LazyLinear')}({ast.unparse(call).partition('(')[2]}"
+    return f"self.{name} = {made}  # once, in __init__: it finds its size in the first call"

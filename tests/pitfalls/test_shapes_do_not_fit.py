@@ -1,0 +1,56 @@
+"""Sums, products and joins of tensors whose shapes do not go together."""
+# ruff: noqa: E501 - one program a line, so that the table can be read
+
+import pytest
+
+from tests.cells import a_notebook, findings_in
+
+SLUG = "shapes-do-not-fit"
+START = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+# Cell before, the failing line, what the message says, the fix; a fix is run.
+FOUND = {
+    "product": ("a, b = torch.rand(3, 4), torch.rand(3, 4)", "c = a @ b", "`a` is (3, 4) and `b` (3, 4)", "c = a @ b.T"),
+    "first turned": ("a, b = torch.rand(3, 4), torch.rand(3, 5)", "c = a.mm(b)", "4 and 3", "c = a.T.mm(b)"),
+    "with itself": ("a = torch.rand(3, 4)\nb = a", "c = torch.matmul(a, b)", "4 and 3", "c = torch.matmul(a, b.T)"),
+    "of batches": ("q, k = torch.rand(2, 5, 8), torch.rand(2, 7, 8)", "s = q @ k", "8 and 7", "s = q @ k.transpose(-2, -1)"),
+    "no way": ("a, b = torch.rand(3, 4), torch.rand(5, 6)", "c = a @ b", "`a` is (3, 4)", ""),
+    "vector": ("m, v = torch.rand(3, 4), torch.rand(3)", "c = m @ v", "4 and 3", "c = m.T @ v"),
+    "mean of rows": ("x = torch.rand(8, 3)\nm = x.mean(1)", "y = x - m", "axes -1 are 3 and 8", "y = x - m[:, None]"),
+    "channels": ("x, m = torch.rand(2, 3, 5, 6), torch.rand(3)", "y = (x - m) / 2", "`m` (3,)", "y = (x - m[:, None, None]) / 2"),
+    "names in names": ("xa, a = torch.rand(8, 3), torch.rand(8)", "y = xa * a", "3 and 8", "y = xa * a[:, None]"),
+    "shorter first": ("x, w = torch.rand(8, 3), torch.rand(8)", "y = w * x", "8 and 3", "y = w[:, None] * x"),
+    "turned": ("x, y = torch.rand(8, 3), torch.rand(3, 8)", "z = x + y", "3 and 8", "z = x + y.T"),
+    "other sizes": ("x, y = torch.rand(3, 4), torch.rand(3, 5)", "z = x + y", "4 and 5", ""),
+    "in an attribute": ("class T: pass\nt = T()\nt.x, t.m = torch.rand(8, 3), torch.rand(8)", "y = t.x - t.m", "`t.m` (8,)", "y = t.x - t.m[:, None]"),
+    "mask": ("x, m = torch.rand(8, 3), torch.ones(8, dtype=torch.bool)", "y = x.masked_fill(m, 0.0)", "3 and 8", "y = x.masked_fill(m[:, None], 0.0)"),
+    "join": ("a, b = torch.rand(3, 4), torch.rand(3, 5)", "c = torch.cat([a, b])", "along axis 0", "c = torch.cat([a, b], dim=1)"),
+    "join by axis": ("a, b = torch.rand(3, 4), torch.rand(2, 4)", "c = torch.cat((a, b), dim=1)", "along axis 1", "c = torch.cat((a, b), dim=0)"),
+    "join that cannot be": ("a, b = torch.rand(3, 4), torch.rand(2, 5)", "c = torch.cat([a, b])", "`b` (2, 5)", ""),
+    "stack": ("a, b = torch.rand(3), torch.rand(4)", "c = torch.stack([a, b])", "`b` (4,)", ""),
+}  # fmt: skip
+QUIET = {
+    "stretches": "x = torch.rand(3, 1) + torch.rand(4)",
+    "caught": "a, b = torch.rand(3), torch.rand(4)\ntry:\n    a + b\nexcept RuntimeError:\n    pass",
+    "of a part": "a, b = torch.rand(3, 4), torch.rand(4)\na[:, 0] + b",
+    "of a result": "a, b = torch.rand(3, 4), torch.rand(4)\na.T + b",
+    "layer": "nn.Linear(4, 2)(torch.rand(3, 5))",
+    "loss": "p, y = torch.rand(8, 1), torch.rand(8, 3)\nF.binary_cross_entropy(p, y)",
+    "own error": "raise RuntimeError('The size of tensor a (4) must match the size of tensor b (5)')",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found_with_a_fix_that_works(name):
+    before, line, text, fix = FOUND[name]
+    with a_notebook() as notebook:
+        notebook.run(START + before)
+        (finding,) = [one for one in notebook.run(line).findings if one.slug == SLUG]
+        assert text in finding.message
+        assert finding.fix == fix
+        notebook.run(finding.fix or "pass")
+        assert notebook.errors[2] is None
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert findings_in(START, QUIET[name], slug=SLUG) == []

@@ -1,0 +1,153 @@
+"""Tensors whose shapes do not go together in a calculation, a product or a join."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from torch_inspector.facts import ErrorFact, OperandFact, Run, restated, syntax, with_operand
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+_SUM = re.compile(
+    r"^The size of tensor a \(\d+\) must match the size of tensor b \(\d+\) at non-singleton dimension \d+"
+)
+_PRODUCT = re.compile(
+    r"^mat1 and mat2 shapes cannot be multiplied|^Expected size for first two dimensions of batch2 tensor"
+    r"|^size mismatch, got input|^inconsistent tensor size, expected tensor"
+)
+_JOIN = re.compile(
+    r"^Sizes of tensors must match except in dimension (\d+)|^stack expects each tensor to be equal size"
+)
+# Axes of a matrix.
+_MATRIX = 2
+_Told = tuple[str, str] | None
+_LIBRARIES = ("torch", "F", "nn.functional", "torch.nn.functional")
+
+
+@pitfall(severity="error", yields_to=("layer-input-mismatch", "integer-one-hot-target"))
+def check(run: Run) -> Iterator[Finding]:
+    """Finds the operands behind the error, with their names and shapes."""
+    error = run.error
+    if error is None or error.kind != "RuntimeError" or not error.expression:
+        return
+    if error.layer is not None and error.layer.family:
+        return
+    met = _met(error)
+    if met is None:
+        return
+    left, right = met
+    tell = _sum if _SUM.match(error.message) else _product if _PRODUCT.match(error.message) else _join
+    told = tell(error, left, right)
+    if told is not None:
+        yield Finding(
+            message=told[0],
+            subject=right.path,
+            fix=told[1],
+            line=error.place.line,
+            cell=error.place.cell,
+            evidence=tuple(Evidence(one.path, f"{one.shape} {one.dtype}") for one in (left, right)),
+        )
+
+
+def _met(error: ErrorFact) -> tuple[OperandFact, OperandFact] | None:
+    """The two variables that the failing expression joins, if it names exactly two and nothing else."""
+    if not any(pattern.match(error.message) for pattern in (_SUM, _PRODUCT, _JOIN)):
+        return None
+    tree = syntax.parse(error.expression)
+    node = tree.body[0].value if tree is not None and tree.body and isinstance(tree.body[0], ast.Expr) else None
+    texts = _operands(node)
+    by_path = {one.path: one for one in error.operands if one.kind == "tensor" and one.shape is not None}
+    found = [by_path[text] for text in texts if text in by_path]
+    return (found[0], found[1]) if len(found) == len(texts) == len(by_path) == _MATRIX else None
+
+
+def _operands(node: ast.expr | None) -> list[str]:
+    """Texts of both sides of an operator, or of the arguments of a call that takes two."""
+    if isinstance(node, ast.BinOp):
+        return [ast.unparse(node.left), ast.unparse(node.right)]
+    if isinstance(node, ast.Compare) and len(node.comparators) == 1:
+        return [ast.unparse(node.left), ast.unparse(node.comparators[0])]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        owner = ast.unparse(node.func.value)
+        inputs = [] if owner in _LIBRARIES else [node.func.value]
+        listed = [e for a in node.args for e in (a.elts if isinstance(a, (ast.List, ast.Tuple)) else [a])]
+        return [ast.unparse(one) for one in (*inputs, *listed) if not isinstance(one, ast.Constant)]
+    return []
+
+
+def _both(left: OperandFact, right: OperandFact) -> str:
+    return f"`{left.path}` is {left.shape} and `{right.path}` {right.shape}"
+
+
+def _product(error: ErrorFact, left: OperandFact, right: OperandFact) -> _Told:
+    a, b = left.shape or (), right.shape or ()
+    if not a or not b:
+        return None
+    inner = b[-2:][0]
+    if a[-1] == inner:
+        return None
+    axes = "axes -1 and -2" if len(b) >= _MATRIX else "axes -1"
+    message = (
+        f"{_both(left, right)}: in a product {axes} must be as long as each other, and these are {a[-1]} and {inner}."
+    )
+    return message, _turned(error, left, right)
+
+
+def _turned(error: ErrorFact, left: OperandFact, right: OperandFact) -> str:
+    """The statement with one matrix turned, where that fits."""
+    a, b = left.shape or (), right.shape or ()
+    if len(b) >= _MATRIX and a[-1] == b[-1]:
+        return with_operand(error, right.path, _transposed(right), last=True)
+    if len(a) >= _MATRIX and a[-2] == b[-2:][0]:
+        return with_operand(error, left.path, _transposed(left))
+    return ""
+
+
+def _transposed(one: OperandFact) -> str:
+    return f"{one.path}.T" if len(one.shape or ()) == _MATRIX else f"{one.path}.transpose(-2, -1)"
+
+
+def _sum(error: ErrorFact, left: OperandFact, right: OperandFact) -> _Told:
+    a, b = left.shape or (), right.shape or ()
+    lined = enumerate(zip(reversed(a), reversed(b), strict=False), 1)
+    apart = [(n, x, y) for n, (x, y) in lined if x != y and 1 not in (x, y)]
+    if not apart:
+        return None
+    n, x, y = apart[0]
+    message = f"{_both(left, right)}: axes are lined up from the last one, and axes -{n} are {x} and {y} long."
+    return message, _lined_up(error, left, right)
+
+
+def _lined_up(error: ErrorFact, left: OperandFact, right: OperandFact) -> str:
+    """The statement with axes behind the shorter operand, or with a matrix turned, where only one way fits."""
+    a, b = left.shape or (), right.shape or ()
+    if len(a) == len(b) == _MATRIX and a == b[::-1]:
+        return with_operand(error, right.path, _transposed(right), last=True)
+    short, rank, full = (right, len(b), a) if len(b) < len(a) else (left, len(a), b)
+    starts = [n for n in range(len(full) - rank) if full[n : n + rank] == short.shape]
+    if len(starts) != 1 or not rank:
+        return ""
+    axes = [":"] * rank + ["None"] * (len(full) - rank - starts[0])
+    return with_operand(error, short.path, f"{short.path}[{', '.join(axes)}]", last=short is right)
+
+
+def _join(error: ErrorFact, left: OperandFact, right: OperandFact) -> _Told:
+    a, b = left.shape or (), right.shape or ()
+    told = _JOIN.match(error.message)
+    if told is None or len(a) != len(b):
+        return None
+    if told[1] is None:
+        return f"{_both(left, right)}: `stack` lays tensors of one shape side by side.", ""
+    apart = [n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
+    message = f"{_both(left, right)}: joined along axis {told[1]} they must agree in all others."
+    return message, _along(error, apart[0]) if len(apart) == 1 else ""
+
+
+def _along(error: ErrorFact, axis: int) -> str:
+    """The statement that joins along another axis."""
+    tree = ast.parse(error.expression, mode="eval").body
+    if isinstance(tree, ast.Call) and ast.unparse(tree.func) in ("torch.cat", "torch.concat", "torch.concatenate"):
+        return restated(error, f"{ast.unparse(tree.func)}({ast.unparse(tree.args[0])}, dim={axis})")
+    return ""
