@@ -106,6 +106,28 @@ def test_a_part_with_a_learning_rate_of_its_own_is_meant_to_learn(rate, severity
     assert (finding.severity, finding.subject) == (severity, "net.first")
 
 
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        (
+            "h = torch.round(self.first(x) * 4).detach()",
+            "(self.first(x) * 4) + (torch.round(self.first(x) * 4) - (self.first(x) * 4)).detach()",
+        ),
+        ("z = self.first(x); h = z.sign().detach()", "z + (z.sign() - z).detach()"),
+        (
+            "z = self.first(x); q = z.round().clamp(-7, 7)\n        h = q.detach()",
+            "z.clamp(-7, 7) + (q - z.clamp(-7, 7)).detach()",
+        ),
+        ("z = self.first(x); h = (z > 0).float().detach()", "let the slope past it: soft + (hard - soft).detach()"),
+        ("z = self.first(x); h = (z * (z > 0)).detach()", "take `detach()` out of this line"),
+        ("z = self.first(x); h = (z * z.sign()).detach()", "take `detach()` out of this line"),
+    ],
+)
+def test_the_slope_goes_past_what_has_none(line, fix):
+    (finding,) = found(NET.format("pass", line))
+    assert finding.fix.startswith(fix)
+
+
 def test_a_decorator_is_to_be_taken_away():
     encode = "@torch.no_grad()\ndef encode(a):\n    return body(a)\n"
     (finding,) = found(encode + STEP.format("loss = F.mse_loss(head(encode(x)), y)"))

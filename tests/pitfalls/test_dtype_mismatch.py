@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.cells import findings_in
+from tests.cells import a_notebook, findings_in
 
 START = """
 import io
@@ -113,3 +113,37 @@ def test_an_index_of_another_type(name):
     if finding.subject:
         before, last = code.rsplit("\n", 1)
         assert found([f"{before}\n{finding.fix}\n{last}"]) == ([], [])
+
+
+TABLED = """\
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.pe = torch.rand(4, 3)
+    def forward(self, x):
+        return x + self.pe
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.mix = Table(), nn.Linear(3, 2)
+    def forward(self, x):
+        {}
+model = Model().to(torch.bfloat16)"""
+BUFFER = 'self.register_buffer("pe", torch.rand(4, 3))  # in __init__ of Table, in place of self.pe = ...'
+
+
+@pytest.mark.parametrize("line", ["return self.mix(self.table(x))", "h = self.table(x)\n        return self.mix(h)"])
+def test_a_plain_attribute_that_kept_its_type_is_told(line):
+    with a_notebook() as notebook:
+        for code in (START, TABLED.format(line), "model(torch.rand(4, 3, dtype=torch.bfloat16))"):
+            run = notebook.run(code)
+    (finding,) = run.findings
+    assert (finding.subject, finding.fix) == ("model.table.pe", BUFFER)
+
+
+def test_an_input_of_another_type_is_told_before_an_attribute():
+    with a_notebook() as notebook:
+        for code in (START, TABLED.format("h = self.mix(x)\n        return h"), "x = torch.rand(4, 3)\nmodel(x)"):
+            run = notebook.run(code)
+    (finding,) = run.findings
+    assert finding.subject == "x"

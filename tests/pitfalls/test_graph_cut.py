@@ -278,3 +278,35 @@ def test_weights_that_are_adapted_apart_are_told_by_the_line_that_cuts_them_off(
 )
 def test_the_fix_says_what_to_take_away(code, fix):
     assert found(code)[0].fix == fix
+
+
+SUMMED = "total = 0\nfor _ in range(3):\n    total = total + net(x).sum(){}\n"
+
+
+LISTED = """\
+parts = []
+for _ in range(3):
+    parts.append(net(x).sum().item())
+total = torch.tensor(parts, requires_grad=True).mean()
+total.backward()"""
+
+
+@pytest.mark.parametrize(
+    ("code", "second"),
+    [
+        (
+            SUMMED.format(".item()") + "total = torch.tensor(total / 3).requires_grad_(True)\ntotal.backward()",
+            "total / 3  # in place of torch.tensor(total / 3), without requires_grad",
+        ),
+        (LISTED, "torch.stack(parts)  # in place of torch.tensor(parts, requires_grad=True), without requires_grad"),
+    ],
+)
+def test_numbers_that_are_made_a_tensor_again_are_told_from_the_line_that_reads_them(code, second):
+    (finding,) = found(code)
+    assert finding.fix == f"net(x).sum()  # in place of net(x).sum().item()\n{second}"
+    assert finding.line == 3
+    assert "gives it no history" in finding.message
+
+
+def test_a_sum_that_keeps_its_history_is_not_told_for_the_numbers_that_are_shown():
+    assert not found(SUMMED.format("") + "seen = torch.tensor(total.item() / 3)\ntotal.backward()")

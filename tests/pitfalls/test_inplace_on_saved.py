@@ -103,3 +103,33 @@ def test_the_fix_is_right_where_a_part_is_written_and_another_read(code):
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]]) == []
+
+
+PYRAMID = """\
+def levels(x):
+    found = [lin(x).relu() for _ in range(3)]
+    counts = {{"seen": 0}}
+    counts["seen"] += 1
+    for i in range(2, 0, -1):
+        {}
+    return found[0]
+levels(x).sum().backward()"""
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("found[i - 1] += found[i].tanh()", "found[i - 1] = found[i - 1] + found[i].tanh()"),
+        ("found[i - 1] *= found[i] + 1", "found[i - 1] = found[i - 1] * (found[i] + 1)"),
+    ],
+)
+def test_one_of_a_list_of_tensors_in_a_function_that_has_ended(line, remedy):
+    (finding,) = found([PYRAMID.format(line).replace('    counts["seen"] += 1\n', "")])
+    assert (finding.subject, finding.fix, finding.line) == ("found[i - 1]", remedy, 5)
+    assert "probably" in finding.message
+    assert found([PYRAMID.format(remedy)]) == []
+
+
+def test_of_two_such_statements_none_is_named():
+    (finding,) = found([PYRAMID.format("found[i - 1] += found[i].tanh()")])
+    assert finding.subject == ""

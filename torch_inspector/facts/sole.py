@@ -12,6 +12,7 @@ from torch_inspector.facts.place import Place
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
+_SPACES = ("torch.", "F.", "nn.functional.")
 _OTHERS = frozenset(["math", "np", "numpy"])
 
 
@@ -53,7 +54,7 @@ def operand(text: str) -> str:
     if not isinstance(node, ast.Call):
         return ""
     function = node.func
-    of_torch = isinstance(function, ast.Name) or ast.unparse(function).startswith("torch.")
+    of_torch = isinstance(function, ast.Name) or ast.unparse(function).startswith(_SPACES)
     given = node.args[0] if of_torch and node.args else None if of_torch else getattr(function, "value", None)
     if given is None:
         return ""

@@ -36,6 +36,15 @@ class Mutation(NamedTuple):
     operation: str
     """How the name of its autograd node begins: `Add`, `CopySlices`, `MaskedFill`."""
     remedy: str
+    element: str = ""
+    """Of `x[i] += y` the operation that it is if `x` is a list of tensors: `Add`."""
+
+    def of_element(self) -> Mutation:
+        """The same as a change of one of a list of tensors; its remedy gives the list another."""
+        target, sign, value = self.text.partition(f" {_SIGNS.get(self.element, '')}= ")
+        value = f"({value})" if " " in value and self.element != "Add" else value
+        remedy = f"{target} = {target} {sign.strip(' =')} {value}" if sign and not self.text.endswith("…") else ""
+        return self._replace(path=target, operation=self.element, remedy=remedy)
 
     def remedy_for(self, saved: str) -> str:
         """The same if the operation `saved` keeps what was changed: as a whole, unless it is a part that was read."""
@@ -93,7 +102,8 @@ def _augmented(node: ast.AugAssign) -> Iterator[Mutation]:
     if not path:
         return
     if isinstance(node.target, ast.Subscript):
-        yield Mutation(path, node.lineno, _text(node), "CopySlices", f"{path} = {path}.clone()  # before this line")
+        remedy = f"{path} = {path}.clone()  # before this line"
+        yield Mutation(path, node.lineno, _text(node), "CopySlices", remedy, operation)
         return
     sign = _SIGNS.get(operation, "")
     value = ast.unparse(node.value)

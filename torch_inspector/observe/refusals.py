@@ -242,7 +242,15 @@ class _Look:
                 once = file.tree is not None and not lines.loops_around(file.tree, one.line)
                 ranked.append(((not named, not meant, not near, one.operation == "CopySlices" and once), change))
         ranked.sort(key=lambda entry: entry[0])
-        return [change for _, change in ranked]
+        return [change for _, change in ranked] or self._of_element(followers)
+
+    def _of_element(self, followers: set[str]) -> list[ChangeFact]:
+        """The only statement that may have changed one of a list of tensors: `levels[i] += x`."""
+        written = [(file, one) for file, one, _ in self._written() if one.element]
+        found = [pair for pair in written if any(mutations.matches(pair[1].element, kind) for kind in followers)]
+        changes = [(self._place_in(file, one.line), one.of_element()) for file, one in found]
+        facts = [ChangeFact(one.path, place, one.text, one.remedy) for place, one in changes]
+        return facts if len(facts) == 1 else []
 
     def _written(self) -> Iterator[tuple[CodeFile, mutations.Mutation, bool]]:
         """Statements in place in the user's frames, up to the failing line or in its loop, then in other functions."""

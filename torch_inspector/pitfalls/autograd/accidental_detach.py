@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import CutFact, Run, StepFact
 from torch_inspector.facts.severed import cut_parts, part_path
+from torch_inspector.facts.stairs import stair_in
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -31,11 +32,11 @@ def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
     return Finding(
         message=(
             f"no gradient reaches `{part}`: {_HOW[cut.kind].format(cut.text, cut.place.said_in(run.cell.number))}. "
-            f"`{name}` holds {_tensors(len(cut.keys))} of `{part}`, and none of the {len(steps)} steps looked at "
-            "had a gradient for them."
+            f"`{name}` holds {_held(len(cut.keys))}, and none of the {len(steps)} steps looked at had a gradient for "
+            f"{'it' if len(cut.keys) == 1 else 'them'}."
         ),
         subject=part,
-        fix=f"{_mended(cut)}; if `{part}` is not to learn: {part}.requires_grad_(False)",
+        fix=f"{_mended(run, cut)}; if `{part}` is not to learn: {part}.requires_grad_(False)",
         line=cut.place.line,
         cell=cut.place.cell,
         # Around a frozen part `no_grad` is a habit: what is left to say is that the optimizer holds it in vain.
@@ -61,11 +62,14 @@ _FIXES = {
 }
 
 
-def _mended(cut: CutFact) -> str:
+def _mended(run: Run, cut: CutFact) -> str:
     if cut.text.startswith("@"):
         return f"take {cut.text} away from the function"
+    stair = stair_in(cut.text, run.source_of(cut.place.cell), cut.place.line) if cut.kind != "no_grad" else None
+    if stair is not None:
+        return f"{stair.passed}  # in place of {cut.text}"
     return _FIXES[cut.kind].format(cut.text)
 
 
-def _tensors(count: int) -> str:
-    return "1 parameter" if count == 1 else f"{count} parameters"
+def _held(count: int) -> str:
+    return "it" if count == 1 else f"its {count} parameters"

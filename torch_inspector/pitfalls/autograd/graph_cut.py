@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, CutFact, ErrorFact, ForwardFact, Place, Run, StepFact
+from torch_inspector.facts.chains import chain
 from torch_inspector.facts.severed import constants, cut_models, cut_parts, ends_at_fresh, part_path
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -32,6 +33,7 @@ _NUMBER = re.compile(r"(?P<method>[^….][^…]*)\.item\(\)|float\((?P<given>[\w
 _OWN_SLOPE = re.compile(r"\bregister_\w*hook\(|\.grad(\.data)?\s*=(?!=)|\.grad(\.data)?\.(copy_|add_|set_)\(")
 _MAKES_A_LEAF = re.compile(r"requires_grad\s*=\s*True|requires_grad_\(\s*(True)?\s*\)|\bVariable\(")
 _DETACHED_LEAF = re.compile(r"\.detach\(\)(\.clone\(\))?\.requires_grad_\(")
+_LEFT = "leave the values as they are between model and loss"
 _FIXES = {
     "argmax": "compute the loss from the scores or from softmax; keep argmax for measuring",
     "compare": "compute the loss from the scores or from sigmoid; keep the threshold for measuring",
@@ -47,13 +49,12 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds losses without history although a model was called for them, and parts that no gradient reaches."""
     if run.error is not None:
         if run.error.message.startswith(_WITHOUT_HISTORY):
-            yield from _of_gradient(run.error) or _failed(
-                run, run.error.root or "loss", run.error.cuts, run.error.place
-            )
+            error = run.error
+            yield from _of_gradient(error) or _failed(run, error.root or "loss", error.cuts, error.place)
         return
     made = run.trace.from_leaf
     if made is not None and _is_cut_off(run, made):
-        yield _finding(made.root or "loss", run.trace.cuts, _called(run), made.place)
+        yield _finding(run, made.root or "loss", run.trace.cuts, _called(run), made.place)
     elif made is None:
         yield from _ends_at_copies(run) or _ends_anew(run) or _cut_parts(run)
         yield from _flat(run)
@@ -88,30 +89,27 @@ def _of_gradient(error: ErrorFact) -> list[Finding]:
 def _failed(run: Run, root: str, cuts: tuple[CutFact, ...], place: Place) -> Iterator[Finding]:
     calls = _called(run)
     if cuts or any(call.output_requires_grad for call in calls) or any(not call.grad_enabled for call in calls):
-        yield _finding(root, cuts, calls, place)
+        yield _finding(run, root, cuts, calls, place)
 
 
 def _is_cut_off(run: Run, made: BackwardFact) -> bool:
     """True if a model was called with gradients, and none of it was ever reached."""
-    reached = _reached(run)
-    calls = [call for call in _called(run) if call.trainable_count and not call.parameter_keys & reached]
+    calls = [call for call in _called(run) if call.trainable_count and not call.parameter_keys & run.trace.reached]
     idle = any(step.idle for step in run.trace.steps if step.order > made.order)
     return bool(calls) and (idle or bool(run.trace.cuts))
 
 
-def _reached(run: Run) -> frozenset[int]:
-    return run.trace.reached
-
-
-def _finding(root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], place: Place) -> Finding:
-    cut = cuts[0] if cuts else None
+def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], place: Place) -> Finding:
+    both = chain(cuts)
+    cut = both.number if both is not None else cuts[0] if cuts else None
     model = next((call.name or call.kind for call in calls), "the model")
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
-    how = _how(cut, calls, place.cell)
+    source = run.source_of(cuts[0].place.cell) if cuts else ""
+    how = both.said(source, place.cell) if both is not None else _how(cut, calls, place.cell)
     return Finding(
         message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {how}.",
         subject=root,
-        fix=_mended(cut, place.cell) if cut is not None else "leave the values as they are between model and loss",
+        fix=both.mended(source) if both is not None else _mended(cut, place.cell),
         line=where.line,
         cell=where.cell,
         evidence=(
@@ -122,14 +120,16 @@ def _finding(root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], pla
     )
 
 
-def _mended(cut: CutFact, cell: int | None) -> str:
+def _mended(cut: CutFact | None, cell: int | None) -> str:
     """What mends a cut, in the words of the line where that can be said."""
+    if cut is None:
+        return _LEFT
     if cut.text.startswith("@"):
         return f"take {cut.text} away from the function  # {cut.place.said_in(cell)}"
     call = _NUMBER.fullmatch(cut.text)
     if call is not None and cut.kind == "item":
         return f"{call['method'] or call['given']}  # in place of {cut.text}"
-    return _FIXES.get(cut.kind, "leave the values as they are between model and loss")
+    return _FIXES.get(cut.kind, _LEFT)
 
 
 def _how(cut: CutFact | None, calls: list[ForwardFact], cell: int | None) -> str:

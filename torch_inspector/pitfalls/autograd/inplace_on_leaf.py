@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from itertools import takewhile
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run
+from torch_inspector.facts import ErrorFact, OperandFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -21,7 +23,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield Finding(
         message=_message(error, leaf),
         subject=leaf.path if leaf else "",
-        fix=_fix(error, leaf),
+        fix=_fix(run, error, leaf),
         line=error.place.line,
         cell=error.place.cell,
         evidence=(Evidence(leaf.path, f"{leaf.dtype} {leaf.shape}, requires grad"),) if leaf else (),
@@ -46,6 +48,35 @@ def _message(error: ErrorFact, leaf: OperandFact | None) -> str:
     )
 
 
-def _fix(error: ErrorFact, leaf: OperandFact | None) -> str:
+def _fix(run: Run, error: ErrorFact, leaf: OperandFact | None) -> str:
     line = error.statement or (f"{leaf.path}..." if leaf else "...")
-    return f"with torch.no_grad():\n    {line}"
+    more = _changes_after(run, error, leaf.path) if leaf is not None and error.statement else []
+    return "\n    ".join(["with torch.no_grad():", line, *more])
+
+
+def _changes_after(run: Run, error: ErrorFact, path: str) -> list[str]:
+    """The statements right behind the one that failed which change the same tensor in place."""
+    tree, line = syntax.parse(run.source_of(error.place.cell)), error.place.line
+    nodes = syntax.walk(tree) if tree is not None else ()
+    bodies = [body for node in nodes if isinstance(body := getattr(node, "body", None), list)]
+    after = [
+        body[number + 1 :]
+        for body in bodies
+        for number, one in enumerate(body)
+        if one.lineno == line and not hasattr(one, "body")
+    ]
+    found = takewhile(lambda one: _changed(one) == path, after[0] if after else ())
+    return [ast.unparse(one) for one in found]
+
+
+def _changed(node: ast.stmt) -> str:
+    """What a statement changes in place: `E` of `E[:, 0] = x`, `E += x`, `E[0].fill_(1)`; empty for others."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+        return ast.unparse(node.targets[0].value)
+    if isinstance(node, ast.AugAssign):
+        return ast.unparse(node.target.value if isinstance(node.target, ast.Subscript) else node.target)
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.func.attr.endswith("_"):
+        return ""
+    owner = call.func.value
+    return ast.unparse(owner.value if isinstance(owner, ast.Subscript) else owner)

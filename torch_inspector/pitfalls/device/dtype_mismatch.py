@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run, assigned, syntax
+from torch_inspector.facts import AttributeFact, ErrorFact, OperandFact, Run, assigned, syntax
+from torch_inspector.facts.plain import plain_attribute, registered
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -55,7 +56,35 @@ def check(run: Run) -> Iterator[Finding]:
     if error is None or error.kind not in _KINDS or not _is_meant(error.message):
         return
     home = _home(error)
-    yield _finding(error, home, _odd_one(error, home))
+    odd = _odd_one(error, home)
+    attribute = _attribute(run, error, home, odd)
+    yield _left_behind(run, error, home, attribute) if attribute is not None else _finding(error, home, odd)
+
+
+def _attribute(run: Run, error: ErrorFact, home: str, odd: OperandFact | None) -> AttributeFact | None:
+    """A plain tensor attribute that kept its type when the module around it was given another."""
+    if home not in _FLOATS or _INDEX.search(error.message):
+        return None
+    place = odd.made_at if odd is not None else None
+    lines = run.source_of(place.cell).splitlines() if place is not None and place.cell == error.place.cell else []
+    made = lines[place.line - 1] if place is not None and place.line is not None and place.line <= len(lines) else ""
+    types = {odd.dtype} if odd is not None else {*_named(error.message)} - {home}
+    text = error.expression if odd is None or odd.path.startswith("self.") else made
+    return plain_attribute(run, text, types & {*_FLOATS})
+
+
+def _left_behind(run: Run, error: ErrorFact, home: str, one: AttributeFact) -> Finding:
+    return Finding(
+        message=(
+            f"`{one.path}` has {one.dtype} numbers, the weights of `{one.owner}` {home}: a plain tensor attribute is "
+            "not converted with the module, and torch does not mix the types here."
+        ),
+        subject=one.path,
+        fix=registered(one, run.source_of(one.place.cell)),
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=(Evidence("attribute", f"{one.kind}.{one.name}"), *_evidence(error)),
+    )
 
 
 def _is_meant(message: str) -> bool:

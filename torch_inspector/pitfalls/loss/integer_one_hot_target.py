@@ -94,7 +94,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     target = next((one for one in reversed(error.operands) if _fits(one, refusal)), None)
     if target is not None:
-        yield _finding(error, refusal, target)
+        yield _finding(run, error, refusal, target)
 
 
 def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place: Place) -> Finding:
@@ -213,14 +213,15 @@ def _fits(operand: OperandFact, refusal: _Refusal) -> bool:
     return whole and len(operand.shape) >= refusal.axes
 
 
-def _finding(error: ErrorFact, refusal: _Refusal, target: OperandFact) -> Finding:
-    scores = _scores(error, target)
+def _finding(run: Run, error: ErrorFact, refusal: _Refusal, target: OperandFact) -> Finding:
+    scores = _scores(error, target) or (_scores_of_module(run, error) if refusal.fix.startswith("{name}") else None)
     value = _VALUE.search(error.message)
     classes = scores[1] if scores is not None and len(scores) > 1 else 0
     words = {
         "name": target.path,
         "value": value.group(1) if value else "a number",
         "last": str(classes - 1) if classes else "the number of classes less 1",
+        "name_less": assigned(target.path, "{} - 1"),
     }
     evidence = [Evidence(target.path, f"{target.shape} {target.dtype}")]
     if scores is not None:
@@ -248,6 +249,11 @@ def _scores(error: ErrorFact, target: OperandFact) -> Shape | None:
     return next((one.shape for one in tensors if one.dtype not in _WHOLE), None)
 
 
+def _scores_of_module(run: Run, error: ErrorFact) -> Shape | None:
+    given = _of_module(run, error)
+    return given.shape if given is not None else None
+
+
 def _fix(refusal: _Refusal, target: OperandFact, scores: Shape | None, words: dict[str, str]) -> str:
     one_hot = target.shape is not None and target.shape == scores
     column = target.shape is not None and len(target.shape) > 1 and target.shape[1] == 1
@@ -255,4 +261,6 @@ def _fix(refusal: _Refusal, target: OperandFact, scores: Shape | None, words: di
         return assigned(target.path, "{}.argmax(1)")
     if "{}" in refusal.fix:
         return assigned(target.path, refusal.fix, refusal.remark)
-    return refusal.fix.format(**words)
+    from_one = words["value"] == str(int(words["last"]) + 1) if words["last"].isdigit() else False
+    also = f"\n# or, if they go from 1 to {words['value']}: {words['name_less']}" if from_one else ""
+    return refusal.fix.format(**words) + also

@@ -19,8 +19,17 @@ _WHY = {
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds NLL losses whose graph has no logarithm where one must be."""
-    for pattern, root, place in run.losses_with("probabilities-in-nll"):
-        if len(pattern.nodes) > 1 and _is_mistake(run, pattern, place):
+    found = [
+        (pattern, root, place)
+        for pattern, root, place in run.losses_with("probabilities-in-nll")
+        if len(pattern.nodes) > 1 and _is_mistake(run, pattern, place)
+    ]
+    told: set[tuple[object, ...]] = set()
+    # A sum of losses comes after the loss that is part of it.
+    for pattern, root, place in sorted(found, key=lambda one: one[2].line or 0):
+        cause = (pattern.nodes, pattern.shapes, run.operand_of(pattern), place.cell, place.function)
+        if not run.operand_of(pattern) or cause not in told:
+            told.add(cause)
             yield _finding(run, pattern, root, place)
 
 

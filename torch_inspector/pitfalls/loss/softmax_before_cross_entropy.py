@@ -6,10 +6,12 @@ import math
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Written, called, sole
+from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Written, called, operand, sole
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
+
+_LONGEST = 60
 
 
 @pitfall(severity="error", early=True)
@@ -47,6 +49,8 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     written = None if layers or backward.root else _only_loss(run)
     place = written.place if written is not None else backward.made_at
     where = f" (`{layers[0]}`)" if layers else f" (in `{written.text}`)" if written is not None else ""
+    first = _only_softmax(run) if not where and not inside and pattern.rivals == 1 else None
+    where = f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first is not None else where
     where = f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else where
     classes = pattern.shapes[0][0] if pattern.shapes and pattern.shapes[0] else 0
     loss = f"`{backward.root}`" if backward.root else "the loss"
@@ -64,7 +68,7 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
             "so gradients are small and the loss cannot get near zero."
         ),
         subject=layers[0] if layers else backward.root or _first_of(written),
-        fix=_fix(layers),
+        fix=_fix(layers, first),
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
@@ -75,6 +79,15 @@ def _only_loss(run: Run) -> Written | None:
     """The only cross-entropy in the texts, where a function computes it."""
     written = sole(run, lambda node: called(node) in ("cross_entropy", "CrossEntropyLoss"))
     return written if written is not None and written.inside and "cross_entropy(" in written.text else None
+
+
+def _only_softmax(run: Run) -> Written | None:
+    """The only softmax in the texts, where a function has it: `F.softmax(out, dim=1)` of a `forward`."""
+    if _softmax_layers(run):
+        return None
+    written = sole(run, lambda node: called(node) in ("softmax", "Softmax"))
+    fits = written is not None and written.inside and "softmax(" in written.text and len(written.text) <= _LONGEST
+    return written if fits else None
 
 
 def _first_of(written: Written | None) -> str:
@@ -90,7 +103,10 @@ def _softmax_layers(run: Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys(paths))
 
 
-def _fix(layers: tuple[str, ...]) -> str:
+def _fix(layers: tuple[str, ...], first: Written | None) -> str:
+    scores = operand(first.text) if first is not None else ""
+    if first is not None and scores:
+        return f"{scores}  # in place of {first.text}: the loss wants raw scores"
     if not layers:
         return "# give the loss the raw scores; apply softmax only to show probabilities"
     path = layers[0]

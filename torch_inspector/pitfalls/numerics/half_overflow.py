@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Run
+from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -15,6 +16,7 @@ _MEANT = re.compile(r"\binf\b|\binfty?\b|\bInf\b|isinf|masked_fill")
 _GAPS = re.compile(r"\bnan\b|isnan|isfinite|nan_to_num|nanm", re.IGNORECASE)
 # A number that float16 does not hold, as in a mask of -1e9: minus infinity alone is often meant, NaN after it is not.
 _BEYOND = re.compile(r"\b\d+(\.\d*)?e\+?([5-9]|\d\d)\b", re.IGNORECASE)
+_BIG = re.compile(rf"-?({_BEYOND.pattern}|\b\d{{5,}}(\.\d*)?\b)", re.IGNORECASE)
 # Products of matrices, as the scores of an attention.
 _PRODUCT = re.compile(r"@|\b(matmul|bmm|mm|einsum|baddbmm)\(")
 # What torch says of a single number that is beyond it; of tensors it makes infinities.
@@ -25,7 +27,7 @@ _REFUSED = re.compile(r"cannot be converted to type (at|c10)::Half without overf
 def check(run: Run) -> Iterator[Finding]:
     """Finds float16 variables with infinities, losses that were not finite in a float16 graph, numbers it refused."""
     if run.error is not None and _REFUSED.search(run.error.message):
-        yield _of_error(run.error)
+        yield _of_error(run, run.error)
         return
     found = None
     if run.after.extremes and not _MEANT.search(run.cell.code):
@@ -71,7 +73,7 @@ def _of_result(run: Run) -> Iterator[Finding]:
         return
 
 
-def _of_error(error: ErrorFact) -> Finding:
+def _of_error(run: Run, error: ErrorFact) -> Finding:
     """Of a mask value such as -1e9, which is written for float32."""
     halves = [one for one in error.operands if one.kind == "tensor" and one.dtype == "float16"]
     subject, text = halves[0].path if halves else "", error.expression or error.statement
@@ -79,7 +81,10 @@ def _of_error(error: ErrorFact) -> Finding:
     return Finding(
         message=f"{where} gives float16 a number that it cannot hold: it ends at 65,504.",
         subject=subject or text,
-        fix=f"torch.finfo({subject or 'scores'}.dtype).min  # the lowest number of any type, in place of -1e9",
+        fix=(
+            f"torch.finfo({subject or 'scores'}.dtype).min  # the lowest number of any type, "
+            f"in place of {_beyond(run, error, text)}"
+        ),
         line=error.place.line,
         cell=error.place.cell,
         evidence=(
@@ -87,6 +92,18 @@ def _of_error(error: ErrorFact) -> Finding:
             Evidence("largest number of float16", _LARGEST),
         ),
     )
+
+
+def _beyond(run: Run, error: ErrorFact, text: str) -> str:
+    """The number in a call that float16 refused, as written."""
+    line = "".join(run.source_of(error.place.cell).splitlines()[(error.place.line or 1) - 1 :][:1])
+    tree = syntax.parse(text)
+    call = next((node for node in syntax.walk(tree) if isinstance(node, ast.Call)), None) if tree is not None else None
+    literals = [found[0] for found in _BIG.finditer(line)]
+    if len(literals) == 1:
+        return literals[0]
+    last = call.args[-1] if call is not None and call.args else None
+    return ast.unparse(last) if isinstance(last, (ast.Name, ast.Attribute)) else "the number"
 
 
 def _first_variable(run: Run) -> tuple[int, ExtremeFact] | None:

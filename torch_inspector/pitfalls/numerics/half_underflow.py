@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run
+from torch_inspector.facts.vanished import Vanished, vanished
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -13,7 +14,8 @@ _SMALLEST = 6e-8
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds losses in float16 that are not zero and whose gradients all are."""
+    """Finds losses in float16 that are not zero and whose gradients all are, and small numbers that are zero there."""
+    yield from map(_of_guard, list(vanished(run))[:1])
     losses = run.underflowed()
     if not losses:
         return
@@ -36,6 +38,26 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence("gradients that are zero everywhere", loss.zero_gradients, "count"),
             Evidence("gradients", loss.gradient_count, "count"),
             Evidence("backward calls like this, of those looked at", len(losses), "count"),
+            Evidence("smallest number of float16", _SMALLEST),
+        ),
+    )
+
+
+def _of_guard(one: Vanished) -> Finding:
+    """Of a number that was to keep a divisor from zero, and is zero itself."""
+    result = one.result
+    count, kind = (result.nan_count, "nan") if result.nan_count else (result.negative_inf_count, "-inf")
+    return Finding(
+        message=(
+            f"`{result.path}` has {count} {kind} of {result.count} values: {one.number} is zero in float16, so "
+            f"`{one.guarded}` is zero where the rest of it is."
+        ),
+        subject=result.path,
+        fix=f"{one.guarded.replace(one.number, '1e-4')}  # in place of {one.guarded}; or .float() before it",
+        line=one.line,
+        evidence=(
+            Evidence(kind, count, "count"),
+            Evidence("values in all", result.count, "count"),
             Evidence("smallest number of float16", _SMALLEST),
         ),
     )

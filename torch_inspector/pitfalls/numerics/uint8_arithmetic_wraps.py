@@ -38,7 +38,7 @@ def _finding(fact: ExpressionFact) -> Finding:
             f"{fact.share:.0%} of the results do not fit and come out as other numbers."
         ),
         subject=fact.target or first,
-        fix=assigned(_whole(first), "{}.float()", "or .int(), before the arithmetic"),
+        fix=assigned(_whole(first), "{}.float()", _remark(fact)),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(
@@ -47,6 +47,11 @@ def _finding(fact: ExpressionFact) -> Finding:
             *(Evidence(name, str(shape)) for name, shape in zip(fact.names, fact.shapes, strict=False)),
         ),
     )
+
+
+def _remark(fact: ExpressionFact) -> str:
+    image = "; .clamp(0, 255).byte() of the result is a picture again" if fact.detail == "uint8" else ""
+    return f"or .int(), before the arithmetic{image}"
 
 
 def _whole(text: str) -> str:

@@ -21,6 +21,7 @@ from torch_inspector.pitfall import pitfall
 
 _HEADS = ("batch", "heads", "time", "size")
 _ROWS, _STATES, _CLIPS = 2, 3, 5
+_PLAIN = "rows and channels"
 _METHODS = (".view(", ".reshape(")
 # A view to three sizes of which the first two are worked out.
 _COMPUTED = re.compile(r"\.(view|reshape)\(\s*(-1\s*,|[^(),]*[*/+-][^(),]*,|[^(),]*,[^(),]*[*/+-])")
@@ -81,8 +82,9 @@ def _finding(run: Run, fact: ExpressionFact, *alike: ExpressionFact) -> Finding:
     sides = zip(("before", "after"), fact.shapes, strict=False)
     return Finding(
         message=(
-            f"`{fact.text}` takes `{name}` from {sizes} without moving a number, so rows and channels are mixed"
-            f"{f' in `{fact.target}`' if fact.target else ''}; swapping axes takes `permute` or `transpose`."
+            f"`{fact.text}` takes `{name}` from {sizes} without moving a number, so "
+            f"{_mixed_up(*fact.shapes[:2])} are mixed{f' in `{fact.target}`' if fact.target else ''}; "
+            f"swapping axes takes `permute` or `transpose`."
             f"{_also(alike)}"
         ),
         subject=fact.target or name,
@@ -129,6 +131,14 @@ def _merged(before: Shape, after: Shape) -> str:
     layers, batch, size = before
     axes = "0, 1" if (batch, layers * size) == after[:2] else "1, 2"
     return f".transpose({axes}).reshape{after}"
+
+
+def _mixed_up(before: Shape = (), after: Shape = ()) -> str:
+    if len(before) != len(_HEADS):
+        return _PLAIN
+    first, second, third, last = before
+    swapped = after in ((first, third, second, last), (first, third, second * last))
+    return "positions and heads" if swapped else _PLAIN
 
 
 def _mixed(before: Shape, after: Shape) -> str:

@@ -8,10 +8,15 @@ from torch_inspector.facts import Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+# What BatchNorm says of a batch of one sample.
+_ONE_SAMPLE = "value per channel"
+
 
 @pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds training loops over a loader whose last batch is less than a quarter of the others."""
+    if run.error is not None and _ONE_SAMPLE in run.error.message:
+        return  # told by `batchnorm_single_sample`: that batch made no step
     for fact in run.expressions("remainder"):
         if fact.detail == "ragged" and fact.names and fact.shapes and len(fact.shapes[0]) > 2:  # noqa: PLR2004
             count, size, last = fact.shapes[0][:3]
