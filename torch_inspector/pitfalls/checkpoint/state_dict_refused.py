@@ -42,7 +42,7 @@ class _Load(NamedTuple):
     state: str
 
 
-@pitfall(severity="error")
+@pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds what differs, when `load_state_dict` has refused."""
     error = run.error

@@ -16,7 +16,7 @@ _STACK = re.compile(
 _ASKED = re.compile(r"\bin\s+(?:enumerate\(|tqdm\(|iter\()*([A-Za-z_][\w.]*)|\biter\(([A-Za-z_][\w.]*)\)")
 
 
-@pitfall(severity="error")
+@pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds the loader that failed to make a batch, with the sizes of the two samples that differ."""
     error = run.error

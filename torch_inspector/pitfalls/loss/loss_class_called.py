@@ -13,7 +13,7 @@ from torch_inspector.pitfall import pitfall
 _AMBIGUOUS = "Boolean value of Tensor with more than one value is ambiguous"
 
 
-@pitfall(severity="error")
+@pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds the call of a class of losses that was given tensors, in a cell that failed by it."""
     error = run.error

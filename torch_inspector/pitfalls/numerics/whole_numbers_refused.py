@@ -24,7 +24,7 @@ _NAMES = {"Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8", "By
 _HOMES = re.compile(r"(?:torch|F|nn|functional|torch\.\w+|torch\.nn\.functional|nn\.functional)$")
 
 
-@pitfall(severity="error")
+@pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds what was asked of whole numbers, and the call with a change of type in it."""
     error = run.error

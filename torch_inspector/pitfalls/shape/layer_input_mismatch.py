@@ -32,7 +32,7 @@ _OF_TRANSFORMERS = ("self_attn", "multihead_attn")
 _ROWS, _PICTURES, _MOST = 2, 4, 5
 
 
-@pitfall(severity="error")
+@pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds the layer behind the error, what it was built for and what it got."""
     error = run.error

@@ -26,7 +26,7 @@ _Told = tuple[str, str] | None
 _LIBRARIES = ("torch", "F", "nn.functional", "torch.nn.functional")
 
 
-@pitfall(severity="error", yields_to=("layer-input-mismatch", "integer-one-hot-target"))
+@pitfall(severity="hint", yields_to=("layer-input-mismatch", "integer-one-hot-target"))
 def check(run: Run) -> Iterator[Finding]:
     """Finds the operands behind the error, with their names and shapes."""
     error = run.error

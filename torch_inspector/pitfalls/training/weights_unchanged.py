@@ -215,11 +215,11 @@ def _of_rate(run: Run, name: str, optimizer: OptimizerFact | None) -> tuple[str,
     schedule = _schedule_of(run, name) if begun and not stepped else ""
     if schedule:
         return (
-            f"its learning rate is 0, where the schedule `{schedule}` begins, and `{schedule}.step()` was never called",
+            f"its learning rate `lr` is 0, where the schedule `{schedule}` begins, and `{schedule}.step()` was never called",
             f"{schedule}.step()  # after each {name}.step(), or once per epoch, as it is counted",
         )
     return (
-        "its learning rate is 0",
+        "its learning rate `lr` is 0",
         f"{name}.param_groups[0]['lr'] = {begun or 1e-3:g}  # and look at what sets it to 0",
     )
 
