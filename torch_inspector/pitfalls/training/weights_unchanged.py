@@ -215,7 +215,8 @@ def _of_rate(run: Run, name: str, optimizer: OptimizerFact | None) -> tuple[str,
     schedule = _schedule_of(run, name) if begun and not stepped else ""
     if schedule:
         return (
-            f"its learning rate `lr` is 0, where the schedule `{schedule}` begins, and `{schedule}.step()` was never called",
+            f"its learning rate `lr` is 0, where the schedule `{schedule}` begins, and "
+            f"`{schedule}.step()` was never called",
             f"{schedule}.step()  # after each {name}.step(), or once per epoch, as it is counted",
         )
     return (
