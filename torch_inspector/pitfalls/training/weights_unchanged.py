@@ -214,9 +214,9 @@ def _of_rate(run: Run, name: str, optimizer: OptimizerFact | None) -> tuple[str,
     stepped = any(one.trace.count("scheduler") for one in (run, *run.earlier))
     schedule = _schedule_of(run, name) if begun and not stepped else ""
     if schedule:
+        begins = f"its learning rate `lr` is 0, where the schedule `{schedule}` begins"
         return (
-            f"its learning rate `lr` is 0, where the schedule `{schedule}` begins, and "
-            f"`{schedule}.step()` was never called",
+            f"{begins}, and `{schedule}.step()` was never called",
             f"{schedule}.step()  # after each {name}.step(), or once per epoch, as it is counted",
         )
     return (
