@@ -48,8 +48,7 @@ def chain(cuts: tuple[CutFact, ...]) -> Chain | None:
 
 def _operand(text: str) -> str:
     """`loss` in `loss.item()`, `float(loss)` and `torch.tensor(loss)`; empty for other texts."""
-    tree = syntax.parse(text)
-    node = tree.body[0].value if tree is not None and tree.body and isinstance(tree.body[0], ast.Expr) else None
+    node = syntax.expression(text)
     if not isinstance(node, ast.Call):
         return ""
     if isinstance(node.func, ast.Attribute) and node.func.attr == "item":

@@ -33,8 +33,7 @@ class Stair(NamedTuple):
 
 def stair_in(text: str, source: str, line: int | None) -> Stair | None:
     """The stair behind `x.detach()` or `x.data`, if `x` or what the line above gives that name is one."""
-    tree = syntax.parse(text)
-    node = tree.body[0].value if tree is not None and tree.body and isinstance(tree.body[0], ast.Expr) else None
+    node = syntax.expression(text)
     node = node.func if isinstance(node, ast.Call) else node
     if not isinstance(node, ast.Attribute):
         return None

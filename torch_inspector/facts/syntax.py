@@ -23,6 +23,13 @@ def parse(code: str) -> ast.Module | None:
         return None
 
 
+def expression(text: str) -> ast.expr | None:
+    """The one expression that a text is, the same tree for the same text; None for anything else."""
+    tree = parse(text)
+    first = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    return first.value if isinstance(first, ast.Expr) else None
+
+
 @lru_cache(maxsize=64)
 def _parsed(code: str) -> ast.Module:
     return ast.parse(code)

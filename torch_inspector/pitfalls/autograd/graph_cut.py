@@ -185,15 +185,18 @@ def _handed_on(run: Run, line: int | None, cell: int | None) -> str:
 
 def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Finding:
     name, model, root = run.optimizer_path(step.optimizer) or "optimizer", part_path(run, cut), call.root or "the loss"
+    both = chain((cut, *(one for one in run.trace.cuts if one != cut)))
+    first, source = both.number if both is not None else cut, run.source_of(cut.place.cell)
+    how = both.said(source, cut.place.cell) if both is not None else _HOW[cut.kind].format(cut.text)
     return Finding(
         message=(
-            f"`backward()` on `{root}` reaches no parameter of `{model}`: {_HOW[cut.kind].format(cut.text)}. "
+            f"`backward()` on `{root}` reaches no parameter of `{model}`: {how}. "
             f"`{name}.step()` found nothing to follow."
         ),
         subject=root,
-        fix=_mended(cut, call.place.cell),
-        line=cut.place.line,
-        cell=cut.place.cell,
+        fix=both.mended(source) if both is not None else _mended(cut, call.place.cell),
+        line=first.place.line,
+        cell=first.place.cell,
         evidence=(
             Evidence("history lost", cut.text),
             Evidence("backward at line", call.place.line or 0),

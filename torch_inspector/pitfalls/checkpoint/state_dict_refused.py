@@ -70,8 +70,7 @@ def _refusal(message: str) -> _Refusal:
 
 
 def _load(expression: str) -> _Load | None:
-    tree = syntax.parse(expression)
-    node = tree.body[0].value if tree is not None and tree.body and isinstance(tree.body[0], ast.Expr) else None
+    node = syntax.expression(expression)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
         return None
     return _Load(ast.unparse(node.func.value), ast.unparse(node.args[0]))

@@ -144,8 +144,7 @@ def _odd_one(error: ErrorFact, home: str) -> OperandFact | None:
 
 def _index(expression: str, odd: list[OperandFact]) -> OperandFact | None:
     """What the failing expression uses as an index, if that is a variable."""
-    tree = syntax.parse(expression)
-    node = tree.body[0].value if tree is not None and tree.body and isinstance(tree.body[0], ast.Expr) else None
+    node = syntax.expression(expression)
     if isinstance(node, ast.Subscript):
         texts = {ast.unparse(part) for part in syntax.walk(node.slice)}
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

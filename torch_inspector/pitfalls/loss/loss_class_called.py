@@ -35,9 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _call(error: ErrorFact) -> ast.Call | None:
     """The failing expression, if it calls a class whose name ends in `Loss` with two or more values and no settings."""
-    tree = syntax.parse(error.expression)
-    first = tree.body[0] if tree is not None and tree.body else None
-    call = first.value if isinstance(first, ast.Expr) else None
+    call = syntax.expression(error.expression)
     if not isinstance(call, ast.Call) or call.keywords or len(call.args) < 2:  # noqa: PLR2004
         return None
     name = ast.unparse(call.func).rpartition(".")[2]

@@ -52,9 +52,7 @@ def _is_whole(dtype: str) -> bool:
 
 
 def _call(expression: str) -> ast.Call | None:
-    tree = syntax.parse(expression)
-    first = tree.body[0] if tree is not None and tree.body else None
-    node = first.value if isinstance(first, ast.Expr) else None
+    node = syntax.expression(expression)
     # `(a == b).mean().item()` fails at the mean; a reader of the number stands around it.
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
         node = node.func.value

@@ -55,8 +55,7 @@ def _met(error: ErrorFact) -> tuple[OperandFact, OperandFact] | None:
     """The two variables that the failing expression joins, if it names exactly two and nothing else."""
     if not any(pattern.match(error.message) for pattern in (_SUM, _PRODUCT, _JOIN)):
         return None
-    tree = syntax.parse(error.expression)
-    node = tree.body[0].value if tree is not None and tree.body and isinstance(tree.body[0], ast.Expr) else None
+    node = syntax.expression(error.expression)
     texts = _operands(node)
     by_path = {one.path: one for one in error.operands if one.kind == "tensor" and one.shape is not None}
     found = [by_path[text] for text in texts if text in by_path]

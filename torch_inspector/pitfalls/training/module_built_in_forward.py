@@ -49,8 +49,7 @@ def _fix(fact: BuiltFact) -> str:
     name = fact.name or "layer"
     if not fact.function.endswith(".forward"):
         return f"{name} = {fact.text}  # once, before {fact.function} is called, and listed with the optimizer"
-    tree = syntax.parse(fact.text)
-    call = tree.body[0].value if tree is not None and tree.body and isinstance(tree.body[0], ast.Expr) else None
+    call = syntax.expression(fact.text)
     lazy = (
         isinstance(call, ast.Call) and ast.unparse(call.func) in ("nn.Linear", "torch.nn.Linear") and len(call.args) > 1
     )
