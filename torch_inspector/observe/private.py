@@ -207,11 +207,16 @@ def extras_of(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
     if tensor.is_nested and tensor.layout == torch.strided:
         for name in ("_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets"):
             found += [(f".{name}()", part) for part in _asked(getattr(tensor, name))]
-    if getattr(sys.modules.get("torch.autograd.forward_ad"), "_current_level", -1) >= 0:
+    if forward_mode():
         unpack: Any = getattr(torch._VF, "_unpack_dual", None)
         tangents = _asked(lambda: unpack(tensor, level=0).tangent) if unpack is not None else []
         found += [(" (tangent)", part) for part in tangents]
     return found
+
+
+def forward_mode() -> bool:
+    """True while gradients are computed forward: tensors may carry tangents."""
+    return getattr(sys.modules.get("torch.autograd.forward_ad"), "_current_level", -1) >= 0
 
 
 def _asked(ask: Callable[[], Any]) -> list[torch.Tensor]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,12 +23,13 @@ SavedTensor: Any = getattr(torch._C._autograd, "SavedTensor", None)
 shows_itself: bool = hasattr(SavedTensor, "data")
 """True if a `SavedTensor` has the tensor as `.data`, and does not have to be unpacked."""
 
+_tells_hooks: bool = hasattr(SavedTensor, "unpack_hook")
 # What torch says of saved tensors that are gone.
 _FREED = "freed"
 # Blocks with hooks that are remembered; nodes made before the oldest of them are left unread.
 _BLOCKS = 10_000
 _Pair = tuple[Any, Any]
-_GETTERS: dict[type[Any], tuple[Any, ...]] = {}
+_READERS: dict[type[Any], tuple[Callable[[Any], Any], ...]] = {}
 
 
 class HookedBlocks:
@@ -133,25 +134,33 @@ class HookedBlocks:
 hooked = HookedBlocks()
 
 
-def saved_values(node: Node) -> Iterator[_Pair]:
+def saved_values(node: Node) -> list[_Pair]:
     """What a node keeps, each with the hook that would unpack it.
 
     The value is a tensor, an object that a hook packed, or None once freed. Nothing is said of what cannot be read.
     """
     if not shows_itself and hooked.may_have_made(node_number(node)):
-        return
-    for getter in _getters(type(node)):
+        return []
+    found: list[_Pair] = []
+    for read in _readers(type(node)):
         try:
-            kept = getter.__get__(node)
+            kept = read(node)
         except RuntimeError as error:
             if _FREED in str(error):
-                yield None, None
+                found.append((None, None))
             continue  # what was changed in place since is not unpacked
-        for one in kept if type(kept) in (tuple, list) else (kept,):
-            if shows_itself and one is not None:
-                yield one.data, getattr(one, "unpack_hook", None)
-            else:
-                yield one, None
+        if type(kept) in (tuple, list):
+            found += map(_pair, kept)
+        else:
+            found.append(_pair(kept))
+    return found
+
+
+def _pair(kept: Any) -> _Pair:
+    """What was kept, and the hook that would unpack it."""
+    return (
+        (kept.data, kept.unpack_hook if _tells_hooks else None) if shows_itself and kept is not None else (kept, None)
+    )
 
 
 def saved_value(node: Node, name: str) -> Any:
@@ -169,14 +178,14 @@ def shown_by(saved: Any) -> Any:
     return saved.data if shows_itself and saved is not None else None
 
 
-def _getters(kind: type[Any]) -> tuple[Any, ...]:
+def _readers(kind: type[Any]) -> tuple[Callable[[Any], Any], ...]:
     """What reads the parts that a kind of node keeps: `_raw_saved_self`, or `_saved_self` where it must be unpacked."""
-    getters = _GETTERS.get(kind)
-    if getters is None:
+    readers = _READERS.get(kind)
+    if readers is None:
         names = [name for name in dir(kind) if name.startswith("_raw_saved_")]
         if not shows_itself:
             names = [name.replace("_raw_saved_tensors", "saved_tensors").removeprefix("_raw") for name in names]
-        getters = tuple(getattr(kind, name) for name in names)
+        readers = tuple(getattr(kind, name).__get__ for name in names)
         if kind.__module__ != "torch.autograd.function":  # a class of the user's, made anew as often as the cell runs
-            _GETTERS[kind] = getters
-    return getters
+            _READERS[kind] = readers
+    return readers

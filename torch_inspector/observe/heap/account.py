@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -25,57 +26,78 @@ PARAMETER, BUFFER, GRADIENT, STATE, ACTIVATION = "parameter", "buffer", "gradien
 
 @dataclass(slots=True)
 class Piece:
-    """One piece of memory with its holders."""
+    """Memory that one holder keeps in one way: of a tensor, or all that its graph has saved."""
 
     memory: Memory
+    """The first that was counted."""
     kind: str
     phase: str
     holder: Any
     """The object on the way to it: a tensor, a storage, the root of a graph."""
     how: str
     """What leads from the holder to the memory: `.grad`, `._values()`; empty for the holder's own elements."""
+    nbytes: int = 0
+    """Bytes of all that was counted, in blocks of the allocator where it tells them."""
     used_nbytes: int = 0
     """Bytes that the holder itself shows; less than all for a view."""
-    others: list[tuple[Any, str]] = field(default_factory=list)
+    count: int = 0
+    others: tuple[tuple[Any, str], ...] = ()
+    """Who else holds it, each with what leads from there: the first few."""
+
+    def continues(self, memory: Memory, kind: str, phase: str, holder: Any, how: str) -> bool:
+        """True if more memory belongs to this: one holder keeps it, in the same way, on the same device."""
+        if self.holder is not holder or self.how != how:
+            return False
+        return (self.kind, self.phase, self.memory.device) == (kind, phase, memory.device)
+
+    def held_by_other(self, holder: Any, how: str) -> None:
+        """Remembers another holder."""
+        if self.holder is not holder and len(self.others) < _OTHERS:
+            self.others += ((holder, how),)
 
 
 class Account:
-    """All memory found so far. Holds the user's objects until `drop`."""
+    """All memory found so far. Holds the user's objects until `drop`.
 
-    def __init__(self, *, gradients: bool) -> None:
-        self.pieces: dict[tuple[str, int], Piece] = {}
-        self.foreign: dict[tuple[str, int], Piece] = {}
+    Args:
+        gradients: False where gradients must not be read.
+        blocks: For each accelerator, what its allocator has given out.
+    """
+
+    def __init__(self, *, gradients: bool, blocks: Mapping[str, Blocks] | None = None) -> None:
+        self.pieces: list[Piece] = []
+        self.foreign: list[Piece] = []
         self.roles: dict[int, tuple[str, Any, str]] = {}
         """For each tensor with a role: its kind, the module or optimizer it belongs to, and the name there."""
         self._gradients = gradients
+        self._tangents = private.forward_mode()
+        self._blocks = blocks or {}
+        self._at: dict[tuple[str, int], Piece] = {}
         self._done: set[int] = set()
         self._kept: list[Any] = []
 
     def own(self) -> set[int]:
         """Addresses of our objects that refer to the user's."""
-        pieces = (*self.pieces.values(), *self.foreign.values())
-        return {id(self._kept), *map(id, pieces), *(id(one) for piece in pieces for one in piece.others)}
+        others = [piece.others for piece in (*self.pieces, *self.foreign)]
+        each = chain(self.pieces, self.foreign, others, chain.from_iterable(others))
+        return {id(self._kept), *map(id, each)}
 
     def drop(self) -> None:
         """Lets go of everything."""
-        for held in (self.pieces, self.foreign, self.roles, self._kept):
+        for held in (self.pieces, self.foreign, self.roles, self._at, self._kept):
             held.clear()
 
     def nbytes(self, device: str | None = None) -> int:
         """Bytes counted so far."""
-        return sum(p.memory.nbytes for (where, _), p in self.pieces.items() if device in (None, where))
+        return sum(piece.nbytes for piece in self.pieces if device in (None, piece.memory.device))
+
+    def piece_of(self, memory: Memory) -> Piece | None:
+        """What a piece of memory was counted as; None if it was not."""
+        return self._at.get((memory.device, memory.address))
 
     def tensors(self) -> list[Any]:
         """Every tensor that was counted."""
         return self._kept
-
-    def round_up(self, blocks: Mapping[str, Blocks]) -> None:
-        """Replaces the bytes of each piece by those of the block that the allocator has given out for it."""
-        for piece in self.pieces.values():
-            where = blocks.get(piece.memory.device)
-            size = where.size_at(piece.memory.address) if where is not None else None
-            if size is not None:
-                piece.memory = piece.memory._replace(nbytes=size)
 
     def unknown(self, things: list[Any]) -> list[Any]:
         """Those of some tensors and storages that were not counted."""
@@ -126,18 +148,19 @@ class Account:
         holder = tensor if holder is None else holder
         memory = memory_of_tensor(tensor)
         if memory is not None:
-            self._claim(memory, Piece(memory, kind, phase, holder, how, _shown(tensor)))
+            self._claim(memory, kind, phase, holder, how, shown=_shown(tensor))
         else:
             self._parts(tensor, kind, phase, holder, how)
-        for name, part in private.extras_of(tensor):
-            self.tensor(part, kind, phase, holder, how + name)
+        if tensor.is_quantized or tensor.is_nested or self._tangents:
+            for name, part in private.extras_of(tensor):
+                self.tensor(part, kind, phase, holder, how + name)
         self._hanging(tensor, kind, phase, holder, how)
 
     def _parts(self, tensor: Any, kind: str, phase: str, holder: Any, how: str) -> None:
         opaque = private.opaque_nbytes(tensor)
         if opaque:
             memory = Memory(id(tensor), opaque, str(tensor.device), own=True)
-            self._claim(memory, Piece(memory, kind, phase, holder, how, opaque))
+            self._claim(memory, kind, phase, holder, how, shown=opaque)
             return
         for name, part in private.parts_of(tensor):
             self.tensor(part, kind, phase, holder, how + name)
@@ -149,11 +172,11 @@ class Account:
             keeps = leaf or tensor.retains_grad
         except RuntimeError:  # an undefined tensor, which up to torch 2.9 refuses each question
             return
-        if self._gradients and keeps:
+        if keeps and self._gradients:
             gradient = tensor.grad
             if gradient is not None:
                 self.tensor(gradient, GRADIENT, phase, holder, f"{how}.grad")
-        if tensor.requires_grad and not leaf and tensor._is_view() and tensor._base is not None:
+        if not leaf and tensor._is_view() and tensor.requires_grad and tensor._base is not None:
             self.tensor(tensor._base, kind, phase, holder, f"{how}._base")
 
     def storage(self, storage: Any, phase: str) -> None:
@@ -163,31 +186,45 @@ class Account:
         self._done.add(id(storage))
         memory = memory_of_storage(storage)
         if memory is not None:
-            self._claim(memory, Piece(memory, TENSOR, phase, storage, "", memory.nbytes))
+            self._claim(memory, TENSOR, phase, storage, "", shown=memory.nbytes)
 
     def _note_other(self, tensor: Any, holder: Any, how: str) -> None:
         """A graph keeps a tensor that was counted already, under a name of its own."""
         if holder is None or holder is tensor or how == LEAF:
             return
         memory = memory_of_tensor(tensor)
-        piece = self.pieces.get((memory.device, memory.address)) if memory is not None else None
-        if piece is not None and piece.holder is not holder and len(piece.others) < _OTHERS:
-            piece.others.append((holder, how))
+        piece = self.piece_of(memory) if memory is not None else None
+        if piece is not None:
+            piece.held_by_other(holder, how)
 
-    def _claim(self, memory: Memory, piece: Piece) -> None:
-        where = self.pieces if memory.own else self.foreign
+    def _claim(self, memory: Memory, kind: str, phase: str, holder: Any, how: str, *, shown: int) -> None:  # noqa: PLR0913
         key = (memory.device, memory.address)
-        known = where.get(key)
-        if known is None:
-            where[key] = piece
-        elif known.holder is not piece.holder and len(known.others) < _OTHERS:
-            known.others.append((piece.holder, piece.how))
+        known = self._at.get(key)
+        if known is not None:
+            known.held_by_other(holder, how)
+            return
+        nbytes = self._rounded(memory) if self._blocks else memory.nbytes
+        where = self.pieces if memory.own else self.foreign
+        # What a graph keeps comes in one go, and may be very many.
+        piece = where[-1] if where and where[-1].continues(memory, kind, phase, holder, how) else None
+        if piece is None:
+            piece = Piece(memory, kind, phase, holder, how)
+            where.append(piece)
+        piece.nbytes += nbytes
+        piece.used_nbytes += shown
+        piece.count += 1
+        self._at[key] = piece
+
+    def _rounded(self, memory: Memory) -> int:
+        """Bytes of the block that the allocator has given out for it."""
+        blocks = self._blocks.get(memory.device)
+        return (blocks.size_at(memory.address) if blocks is not None else None) or memory.nbytes
 
 
 def _shown(tensor: Any) -> int:
     """Bytes of the elements of a tensor."""
     try:
-        return int(tensor.numel() * tensor.element_size())
+        return int(tensor.nbytes)
     except Exception:  # noqa: BLE001
         return 0
 

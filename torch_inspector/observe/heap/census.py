@@ -28,7 +28,11 @@ def tensors_of_heap() -> list[Any]:
     absent = {address for address, count in counts.items() if _without.get(address) == count}
     looked_for = [kind for address, kind in wanted.items() if address not in absent]
     objects = gc.get_referrers(*looked_for) if private.tells_its_class() else gc.get_objects()
-    found = list(compress(objects, map(wanted.__contains__, map(id, map(type, objects)))))
+    tensor = torch.Tensor
+    # Most of what is found, and told apart for a third of what any other class costs.
+    found = [thing for thing in objects if type(thing) is tensor]
+    rest = [thing for thing in objects if type(thing) is not tensor] if len(found) < len(objects) else []
+    found += compress(rest, map(wanted.__contains__, map(id, map(type, rest))))
     if len(absent) < len(counts):
         _note_absent(counts, set(map(id, map(type, found))))
     return found

@@ -78,7 +78,8 @@ class Look:
         self._roots = roots
         self._deadline = deadline
         self.search = Search(self._walls(), deadline)
-        self.account = Account(gradients=gradients_readable())
+        self._totals, blocks = allocators.totals(torch)
+        self.account = Account(gradients=gradients_readable(), blocks=blocks)
         self.graphs = Graphs(self.account, deadline)
         self.trails = Trails(self.search, self._name_of_parameter)
         self._heap: list[Any] | None = None
@@ -177,7 +178,7 @@ class Look:
         trial = Account(gradients=False)
         for thing in self._census():
             _count(trial, thing)
-        unknown = sum(piece.memory.nbytes for key, piece in trial.pieces.items() if key not in self.account.pieces)
+        unknown = sum(piece.nbytes for piece in trial.pieces if self.account.piece_of(piece.memory) is None)
         trial.drop()
         return unknown > _ENOUGH * max(self.account.nbytes(), 1)
 
@@ -187,7 +188,7 @@ class Look:
         for thing in sorted(self._census(), key=lambda one: not kinds.is_a(one, torch.Tensor)):
             _count(self.account, thing, REST)
         rest = Found()
-        holders = (piece.holder for piece in self.account.pieces.values() if piece.phase == REST)
+        holders = (piece.holder for piece in self.account.pieces if piece.phase == REST)
         rest.tensors = [holder for holder in holders if kinds.is_a(holder, torch.Tensor)]
         self.graphs.read(_graph_roots(rest), REST)
         self.search.lead(REST, self.graphs.take_packed())
@@ -202,9 +203,7 @@ class Look:
             notes.append("another thread may be training: graphs were not read")
         if self.graphs.cut_nodes:
             notes.append("a graph is too deep to be read to its end")
-        totals, blocks = allocators.totals(torch)
-        self.account.round_up(blocks)
-        return self.rows().report(tuple(notes), totals, exact=storages.exact())
+        return self.rows().report(tuple(notes), self._totals, exact=storages.exact())
 
     def rows(self) -> Rows:
         """The account, to be put into rows."""

@@ -87,10 +87,10 @@ class _Holders:
         return targets
 
     def _module_nbytes(self) -> int:
-        pieces = self._look.account.pieces.values()
+        pieces = self._look.account.pieces
         owners = {id(self._thing)} | {id(m) for m in self._submodules()}
         roles = self._look.account.roles
-        return sum(p.memory.nbytes for p in pieces if (r := roles.get(id(p.holder))) and id(r[1]) in owners)
+        return sum(p.nbytes for p in pieces if (r := roles.get(id(p.holder))) and id(r[1]) in owners)
 
     def _submodules(self) -> Iterator[Any]:
         from torch_inspector.observe.layers import walk_modules
@@ -139,7 +139,7 @@ class _Holders:
 
     def _graphs(self) -> Iterator[tuple[int, HolderRow]]:
         memory = self._memory
-        piece = self._look.account.pieces.get((memory.device, memory.address)) if memory is not None else None
+        piece = self._look.account.piece_of(memory) if memory is not None else None
         for holder, how in [(piece.holder, piece.how), *piece.others] if piece is not None else ():
             path = self._look.trails.text(holder)
             if _GRAPH in how and path:

@@ -80,22 +80,23 @@ class Graphs:
 
     def _read_one(self, root: Any, holder: Any, phase: str) -> None:
         lowest = private.node_number(root) - private.deep_walk_limit()
-        stack = [root]
+        nodes, stack = self._nodes, [root]
         while stack:
             node = stack.pop()
-            if id(node) in self._nodes:
+            if id(node) in nodes:
                 continue
-            if not len(self._nodes) % _CLOCK_EVERY and perf_counter() > self._deadline:
+            if not len(nodes) % _CLOCK_EVERY and perf_counter() > self._deadline:
                 self.complete = False
                 return
-            self._nodes.add(id(node))
+            nodes.add(id(node))
             self._kept.append(node)
             if private.is_leaf_node(node):
                 self._later.append((node.variable, TENSOR, LEAF))
                 continue
             self._saved(node, holder, phase)
-            if private.node_number(node) < lowest:
-                self.cut_nodes += private.node_number(node)
+            number = private.node_number(node)
+            if number < lowest:
+                self.cut_nodes += number
             else:
                 stack += [following for following, _ in node.next_functions if following is not None]
 
@@ -107,7 +108,8 @@ class Graphs:
                 self._later.append((value, ACTIVATION, _GRAPH))
             else:
                 self._account.tensor(value, ACTIVATION, phase, holder, _GRAPH)
-            self._pack(hook, holder)
+            if hook is not None:
+                self._pack(hook, holder)
         for part in private.kept_by_function(node):
             self._pack(part, holder)
 

@@ -31,10 +31,10 @@ class Rows:
 
     def report(self, notes: tuple[str, ...], totals: tuple[DeviceTotal, ...], *, exact: bool) -> MemoryReport:
         """All rows, largest first."""
-        pieces = sorted(self._account.pieces.values(), key=lambda piece: -piece.memory.nbytes)
+        pieces = sorted(self._account.pieces, key=lambda piece: -piece.nbytes)
         rows = self._rows_in_time(pieces)
         rows += self._sums(pieces[len(rows) :])
-        foreign = [self._row(p)._replace(kind="another library") for p in list(self._account.foreign.values())[:_NAMED]]
+        foreign = [self._row(p)._replace(kind="another library") for p in self._account.foreign[:_NAMED]]
         ordered = tuple(sorted(_merged(rows), key=lambda row: -row.nbytes))
         return MemoryReport(ordered, totals, tuple(foreign), notes, exact=exact)
 
@@ -50,13 +50,13 @@ class Rows:
 
     def holder_of(self, path: str) -> Any:
         """The object behind the row of a path; None if there is none."""
-        pieces = sorted(self._account.pieces.values(), key=lambda piece: -piece.memory.nbytes)
+        pieces = sorted(self._account.pieces, key=lambda piece: -piece.nbytes)
         return next((piece.holder for piece in pieces[:_NAMED] if self._named(piece)[1] == path), None)
 
     def _row(self, piece: Piece) -> MemoryRow:
         kind, path = self._named(piece)
         also = tuple(dict.fromkeys(text for o, how in piece.others if (text := self._path(o, how)) and text != path))
-        return MemoryRow(path, kind, piece.memory.device, piece.memory.nbytes, 1, piece.used_nbytes, also)
+        return MemoryRow(path, kind, piece.memory.device, piece.nbytes, piece.count, piece.used_nbytes, also)
 
     def _named(self, piece: Piece) -> tuple[str, str]:
         if piece.phase == "rest":
@@ -77,9 +77,7 @@ class Rows:
     def _nameless(self, piece: Piece) -> tuple[str, str]:
         """What holds something that no root leads to."""
         if self._cycles is None:
-            unknown = sorted(
-                (p for p in self._account.pieces.values() if p.phase == "rest"), key=lambda p: -p.memory.nbytes
-            )
+            unknown = sorted((p for p in self._account.pieces if p.phase == "rest"), key=lambda p: -p.nbytes)
             self._cycles = self._find_cycles([piece.holder for piece in unknown[:_ASKED]])
         if id(piece.holder) in self._cycles:
             return "cycle", "a reference cycle, freed by the next collection"
@@ -91,7 +89,7 @@ class Rows:
         for piece in pieces:
             kind = UNEXPLAINED if piece.phase == "rest" else _PHASES.get(piece.phase, piece.kind)
             nbytes, count = sums.get((kind, piece.memory.device), (0, 0))
-            sums[kind, piece.memory.device] = (nbytes + piece.memory.nbytes, count + 1)
+            sums[kind, piece.memory.device] = (nbytes + piece.nbytes, count + piece.count)
         return [
             MemoryRow(f"{count} more, not named one by one", kind, device, nbytes, count)
             for (kind, device), (nbytes, count) in sums.items()

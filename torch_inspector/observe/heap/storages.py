@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from functools import lru_cache
+from struct import Struct
 from typing import Any, NamedTuple
 
 import torch
 
-# Words at the start of a `TensorImpl` and of a `StorageImpl`. Private layout: `_layout_holds` tests it before use.
-_STORAGE_OF_TENSOR = 2
-_ADDRESS, _DELETER, _DEVICE, _NBYTES = 2, 3, 5, 6
-_WORDS = ctypes.c_size_t * 7
-_TENSOR_WORDS = ctypes.c_size_t * 3
+# The start of a `TensorImpl`: where its storage is. Private layout: `_layout_holds` tests it before use.
+_TENSOR = Struct("=16xQ").unpack_from
+# The start of a `StorageImpl`: address, deleter, kind and index of the device, bytes.
+_STORAGE_IMPL = Struct("=16xQQ8xBB6xQ").unpack_from
+# The memory of this process: making an object for each piece that is read takes longer than the reading.
+_EVERYTHING = (ctypes.c_char * sys.maxsize).from_address(0)
 _DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 19: "hpu", 20: "privateuseone"}
 _META = 14
 
@@ -37,7 +40,7 @@ def memory_of_tensor(tensor: Any) -> Memory | None:
     """The memory behind a tensor; None if it has none of its own kind (sparse, meta, fake, functorch, empty)."""
     if not _layout_holds():
         return _asked_politely(tensor)
-    storage = _TENSOR_WORDS.from_address(_cdata_of_tensor(tensor))[_STORAGE_OF_TENSOR]
+    (storage,) = _TENSOR(_EVERYTHING, _cdata_of_tensor(tensor))
     return _read(storage) if storage else None
 
 
@@ -50,15 +53,11 @@ def memory_of_storage(storage: Any) -> Memory | None:
 
 def _read(storage: int) -> Memory | None:
     """Reads the words of a `StorageImpl` without making a Python object for it, which would stay for good."""
-    words = _WORDS.from_address(storage)
-    address, nbytes = words[_ADDRESS], words[_NBYTES]
-    if not address or not nbytes:
-        return None
-    kind, index = words[_DEVICE] & 0xFF, words[_DEVICE] >> 8 & 0xFF
-    if kind == _META:
+    address, deleter, kind, index, nbytes = _STORAGE_IMPL(_EVERYTHING, storage)
+    if not address or not nbytes or kind == _META:
         return None
     if kind == 0:
-        return Memory(address, nbytes, "cpu", words[_DELETER] in _own_deleters())
+        return Memory(address, nbytes, "cpu", deleter in _own_deleters())
     return Memory(address, nbytes, f"{_DEVICE_TYPES.get(kind, 'device')}:{0 if index == 0xFF else index}", own=True)  # noqa: PLR2004
 
 
@@ -83,17 +82,27 @@ def exact() -> bool:
 def _own_deleters() -> frozenset[int]:
     """Addresses of the functions by which torch's CPU allocator, and lazy clones of its memory, are freed."""
     plain = torch.empty(1, device="cpu")
-    found = {_words_behind(plain)[_DELETER]}
+    found = {_impl_behind(plain).deleter}
     clone = getattr(torch, "_lazy_clone", None)
     if clone is not None:
         # Named, so that it is alive while its words are read.
         copy = clone(plain)
-        found.add(_words_behind(copy)[_DELETER])
+        found.add(_impl_behind(copy).deleter)
     return frozenset(found)
 
 
-def _words_behind(tensor: torch.Tensor) -> list[int]:
-    return list(_WORDS.from_address(tensor.untyped_storage()._cdata))
+class _Impl(NamedTuple):
+    """What is read of a `StorageImpl`."""
+
+    address: int
+    deleter: int
+    device_type: int
+    device_index: int
+    nbytes: int
+
+
+def _impl_behind(tensor: torch.Tensor) -> _Impl:
+    return _Impl(*_STORAGE_IMPL(_EVERYTHING, tensor.untyped_storage()._cdata))
 
 
 @lru_cache(maxsize=1)
@@ -104,9 +113,9 @@ def _layout_holds() -> bool:
     ours, buffer = torch.empty(5, dtype=torch.float32, device="cpu"), bytearray(24)
     foreign = torch.frombuffer(buffer, dtype=torch.uint8)
     for tensor, nbytes in ((ours, 20), (foreign, 24)):
-        words = _words_behind(tensor)
-        link = _TENSOR_WORDS.from_address(_cdata_of_tensor(tensor))[_STORAGE_OF_TENSOR]
+        impl = _impl_behind(tensor)
+        (link,) = _TENSOR(_EVERYTHING, _cdata_of_tensor(tensor))
         expected = (tensor.untyped_storage()._cdata, tensor.data_ptr(), nbytes, 0)
-        if (link, words[_ADDRESS], words[_NBYTES], words[_DEVICE] & 0xFF) != expected:
+        if (link, impl.address, impl.nbytes, impl.device_type) != expected:
             return False
-    return _words_behind(ours)[_DELETER] != _words_behind(foreign)[_DELETER]
+    return _impl_behind(ours).deleter != _impl_behind(foreign).deleter
