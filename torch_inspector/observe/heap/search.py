@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterable
-from itertools import filterfalse, repeat
 from time import perf_counter
 from types import FrameType, FunctionType, GetSetDescriptorType
 from typing import Any
@@ -83,7 +82,6 @@ class Search:
         self._sorts: dict[int, str] = {}
         numpy = sys.modules.get("numpy")
         self._array: Any = getattr(numpy, "ndarray", None)
-        self._by_hand = {id(kind) for kind in (self._array, _SAVED) if kind is not None}
 
     def go(self, phase: str, roots: Iterable[tuple[str, Any]]) -> None:
         """Searches from labelled objects."""
@@ -151,11 +149,12 @@ class Search:
         number = len(self.chunks)
         self.chunks.append(part)
         self._meet_untracked(things)
-        tracked = list(filter(gc.is_tracked, things))
-        fresh = dict(zip(map(id, tracked), tracked, strict=True))
-        addresses = list(filterfalse(self.seen.__contains__, fresh))
-        self.seen.update(zip(addresses, repeat(number)))
-        return self._followed(phase, list(map(fresh.__getitem__, addresses)))
+        seen = self.seen
+        fresh = {id(thing): thing for thing in filter(gc.is_tracked, things)}
+        addresses = [address for address in fresh if address not in seen]
+        for address in addresses:
+            seen[address] = number
+        return self._followed(phase, [fresh[address] for address in addresses])
 
     def _without_huge(self, phase: str, part: list[Any]) -> list[Any]:
         kept = []
@@ -173,12 +172,11 @@ class Search:
 
     def _meet_untracked(self, things: list[Any]) -> None:
         """Finds what hangs on objects that the garbage collector does not know: arrays, saved tensors."""
-        if self._by_hand.isdisjoint(map(id, map(type, things))):
-            return
-        for thing in things:
-            if type(thing) is self._array:
-                self._meet_behind(thing, _base_of(thing, self._array), ".base")
-            elif type(thing) is _SAVED:
+        array, saved = self._array, _SAVED
+        for thing in [thing for thing in things if type(thing) is array or type(thing) is saved]:
+            if type(thing) is array:
+                self._meet_behind(thing, _base_of(thing, array), ".base")
+            else:
                 self._meet_behind(thing, shown_by(thing), ".data")
 
     def _meet_behind(self, thing: Any, behind: Any, how: str) -> None:
@@ -193,7 +191,9 @@ class Search:
 
     def _followed(self, phase: str, things: list[Any]) -> list[Any]:
         """Notes what is looked for, and gives what is to be followed."""
-        if self._plain.issuperset(map(id, map(type, things))):
+        # Nearly all are containers of these three, and a comparison is a tenth of any other question.
+        others = [t for t in things if type(t) is not list and type(t) is not tuple and type(t) is not dict]
+        if self._plain.issuperset(map(id, map(type, others))):
             return things
         return [thing for thing in things if self._meet(phase, thing)]
 
