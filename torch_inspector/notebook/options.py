@@ -9,6 +9,8 @@ from torch_inspector.views.plain import one_line
 
 OPTIONS = ("--json", "--html")
 _SHOWN = 60
+# Longer than any two names of files that a system takes.
+_LONGEST = 10_000
 
 
 class ReportFiles(NamedTuple):
@@ -24,6 +26,8 @@ def report_files(words: str) -> ReportFiles:
     Raises:
         ValueError: they say anything else; the message is one line for the user.
     """
+    if len(words) > _LONGEST:  # `shlex` takes time by the square of it
+        raise ValueError(f"{one_line(words, _SHOWN)!r} is ignored: names of files are shorter")
     try:
         parts = shlex.split(words)
     except ValueError as error:
