@@ -60,7 +60,7 @@ sidebar-test: $(BUILT) ## Check format, lint and types of the sidebar, then run 
 # Processes of their own: playwright leaves a running event loop behind.
 browser-test: $(BUILT) $(BROWSER_READY) ## Drive the sidebar in a real JupyterLab with a real browser
 	$(BIN)/python -m pytest -m 'browser and measured' tests/browser
-	$(BIN)/python -m pytest -m 'browser and not measured' --numprocesses 2 tests/browser
+	$(BIN)/python -m pytest -m 'browser and not measured' --numprocesses 2 --dist worksteal tests/browser
 
 bench: $(READY) ## Measure what watching costs
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -62,6 +62,8 @@ def a_notebook(*, min_bytes: int | None = None) -> Iterator[Notebook]:
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor"
+    # Nobody reads these tracebacks, and a full one takes longer to write than all that is tested.
+    config.InteractiveShell.xmode = "Minimal"
     config.InteractiveShell.ast_node_interactivity = "last_expr"
     saved = {name: getattr(sys, name, None) for name in ("last_type", "last_value", "last_traceback", "displayhook")}
     main = sys.modules["__main__"]

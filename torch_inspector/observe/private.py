@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache, partial
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import torch
@@ -68,11 +68,17 @@ def skip_frames(code: CodeType, *, and_below: bool) -> None:
 
 
 def skip_package(prefix: str) -> None:
-    """Does that for every function of our modules that are loaded under a name."""
+    """Does that for every function of our modules that are loaded under a name, once: code stays marked."""
     for name, module in list(sys.modules.items()):
-        if name.startswith(prefix):
+        if name.startswith(prefix) and _marked.get(name) is not module:
             for thing in list(vars(module).values()):
                 _skip_functions(thing, name)
+            if not getattr(module.__spec__, "_initializing", False):
+                _marked[name] = module
+
+
+_marked: dict[str, ModuleType] = {}
+"""Our modules whose functions torch.compile was told of."""
 
 
 def _skip_functions(thing: Any, module: str) -> None:
