@@ -132,6 +132,8 @@ def test_a_part_with_a_name_of_its_own_is_at_most_a_hint():
     for filling in (
         "self.block = nn.Linear(8, 8); self.blocks = nn.ModuleList([self.block] * depth)",
         "self.block = nn.Linear(8, 8); self.blocks = [self.block for _ in range(depth)]",
+        "block = nn.Linear(8, 8); self.blocks = nn.ModuleList([block] * depth)",
+        "block = nn.Linear(8, 8); self.blocks = nn.ModuleList(block for _ in range(depth))",
     ):
         assert [one.severity for one in found(STACK.format(filling), "stack = Stack()")] == ["hint"]
 

@@ -74,6 +74,11 @@ def evaluate(model, loader):
 acc = evaluate(net, loader)""",
         7,
     ),
+    "a target of the same critic": (
+        "with torch.no_grad():\n    target = y + 0.9 * net(x).squeeze(1)\n    error = target - net(x)",
+        3,
+    ),
+    "into a vector": ("total = torch.zeros(60)\nwith torch.no_grad():\n    total = total + (net(x) - y)", 3),
     "weights": ("column = torch.rand(60, 1)\nweighted = column * y", 2),
 }
 SILENT = {
@@ -94,6 +99,23 @@ pred = pred.unsqueeze(1)""",
     "matrix product": "p = net(x).detach()\nq = p.T @ y\nr = y @ p",
     "one sample": "p, t = net(x[:1]).detach(), y[:1]\nd = p - t",
     "a kernel": "def kernel(a, b):\n    return torch.exp(-(a - b) ** 2)\nk = kernel(y[:, None], y)",
+    "a column and its own row": """with torch.no_grad():
+    s = net(x)
+    flat = s.flatten()
+    gaps, same, gini = s - s.squeeze(1), s - flat, (s - s.squeeze().detach()).abs().mean()""",
+    "two batches of one model": """def hinge(good, bad):
+    return torch.relu(1 - (good - bad)).mean()
+with torch.no_grad():
+    gap = net(x) - net(x + 1).squeeze(1)
+    loss = hinge(net(x), net(x + 1).squeeze(1))""",
+    "which is larger": "with torch.no_grad():\n    auc = (net(x) > y).float().mean() + (y <= net(x)).float().mean()",
+    "into a table": """n = 60
+W, V, M = torch.zeros(60, 60), torch.zeros(n, n), torch.eye(60)
+post, pre = torch.rand(60, 1), torch.rand(60)
+W += 0.1 * (post * pre - W)
+V = 0.9 * V + post * pre
+M = M - post * pre
+T = post + pre + 0.1 * torch.randn(60, 60)""",
     "no tensors": "import numpy as np\na, b = np.zeros((5, 1)), np.zeros(5)\nc = a - b\nd = 'x' * 3\ne = [1] + [2]",
 }
 

@@ -181,5 +181,3 @@ class RepeatedFact(NamedTuple):
     """True if the layer is made in that expression; False if a variable is repeated."""
     entry_count: int = 0
     """Entries with parameters, where there are others among them; 0 where all are this layer."""
-    named: bool = False
-    """True if the layer is repeated by the name of an attribute."""

@@ -21,6 +21,10 @@ ON_PURPOSE = frozenset(
     ["unsqueeze", "view", "reshape", "expand", "arange", "linspace", "meshgrid", "outer", "keepdim", "T", "mT", "t",
      "transpose", "permute", "None", "newaxis", "expand_dims", "triu", "tril", "eye", "logspace", "tensor"]
 )  # fmt: skip
+# What makes a row of a column, or leaves its shape alone.
+_FORMS = frozenset(["squeeze", "flatten", "ravel", "detach", "clone", "float", "double", "cpu", "to", "contiguous"])
+# What makes a table of two sizes.
+_FACTORIES = frozenset(f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "eye"))
 _DEPTH = 4
 # What reads a table along one axis: who compares one by one has no use for it.
 _BY_AXIS = frozenset(
@@ -44,6 +48,8 @@ def crossings(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expr
     if n < 2 or sorted(shapes) != sorted([(n,), (n, 1)]) or any(_meant(scope, side) for side in sides):  # noqa: PLR2004
         return
     if any(_is_own(scope, side) for side in sides) or _is_table(scope, node, statement):
+        return
+    if _is_ordered(node) or _has_one_origin(scope, sides) or _joins_a_table(scope, node, statement, n):
         return
     method = getattr(getattr(node, "func", None), "attr", "")
     detail = "compared" if type(node) is ast.Compare or method in {"eq", "ne"} else "calculated"
@@ -82,6 +88,69 @@ def _is_own(scope: Scope, side: ast.expr) -> bool:
         return False
     entries: list[Any] = [fields_of(owner).get(kind) for kind in ("_parameters", "_buffers")]
     return any(type(one) in (dict, OrderedDict) and side.attr in one for one in entries)
+
+
+def _is_ordered(node: ast.AST) -> bool:
+    """True for `<` and `>`: which of all pairs are in order is asked of columns and rows, which are equal is not."""
+    return isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+
+
+def _has_one_origin(scope: Scope, sides: list[ast.expr]) -> bool:
+    """True for a column and the row that was made of it, or for what one model gave for two batches."""
+    one, two = (_origins(scope, side) for side in sides)
+    return not one.isdisjoint(two)
+
+
+def _origins(scope: Scope, side: ast.expr, depth: int = 0) -> set[str]:
+    """What an expression was made from, as text, and the model that gave it."""
+    while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in _FORMS:
+        side = side.func.value
+    found = {ast.unparse(side)}
+    if isinstance(side, ast.Call) and is_a(scope.names.value(side.func), nn.Module):
+        found.add(f"{ast.unparse(side.func)}()")
+    if isinstance(side, ast.Name) and depth < _DEPTH:
+        for value, where in scope.given(side.id):
+            found |= _origins(where, value, depth + 1) if value is not side else set()
+    return found
+
+
+def _joins_a_table(scope: Scope, node: ast.AST, statement: ast.stmt, n: int) -> bool:
+    """True if the result goes into a table of the same size, in this statement."""
+    if isinstance(statement, ast.AugAssign) and shape_of(scope.names.value(statement.target)) == (n, n):
+        return True
+    operations = (one for one in syntax.walk(statement) if isinstance(one, ast.BinOp) and one is not node)
+    for one in operations:
+        for side, other in ((one.left, one.right), (one.right, one.left)):
+            if any(part is node for part in syntax.walk(side)) and _is_square(scope, other, statement, n):
+                return True
+    return False
+
+
+def _is_square(scope: Scope, side: ast.expr, statement: ast.stmt, n: int) -> bool:
+    """True if an expression was an (n, n) table before its statement gave it another value."""
+    parts = [one for one in syntax.walk(side) if isinstance(one, (ast.Name, ast.Call))]
+    for one in parts:
+        if isinstance(one, ast.Name) and one.id != target_of(statement):
+            if shape_of(scope.names.value(one)) == (n, n):
+                return True
+        elif isinstance(one, ast.Name):
+            if any(_makes_square(where, value, n) for value, where in scope.given(one.id)):
+                return True
+        elif _makes_square(scope, one, n):
+            return True
+    return False
+
+
+def _makes_square(scope: Scope, value: ast.expr, n: int) -> bool:
+    """True for `torch.zeros(n, n)` and its kin."""
+    if not isinstance(value, ast.Call) or dotted(value.func) not in _FACTORIES:
+        return False
+    first = value.args[0] if value.args else None
+    sizes = first.elts if isinstance(first, (ast.Tuple, ast.List)) else value.args
+    given = [size.value if isinstance(size, ast.Constant) else scope.names.value(size) for size in sizes]
+    if not given or any(type(size) is not int or size != n for size in given):
+        return False
+    return len(given) == (1 if dotted(value.func) == "torch.eye" else 2)
 
 
 def _is_table(scope: Scope, node: ast.AST, statement: ast.stmt) -> bool:

@@ -41,8 +41,6 @@ class Repetition(NamedTuple):
     """Names of the functions or classes that make the object; None if the text does not say."""
     ends: frozenset[str]
     """Names that may be given the list."""
-    named: bool
-    """True if the object is an attribute, so that it has a name of its own in its model."""
     known: bool = False
     """True if other cells know these names."""
 
@@ -123,7 +121,7 @@ def _placed(fact: RepeatedFact, found: list[tuple[CodeFile, Repetition]]) -> Rep
     fitting.sort(key=lambda entry: entry[1].kinds is None)
     for file, one in fitting:
         place = Place(file.cell, one.line + file.offset)
-        return fact._replace(place=place, text=one.text, in_call=one.in_call, named=one.named)
+        return fact._replace(place=place, text=one.text, in_call=one.in_call)
     return None
 
 
@@ -148,9 +146,8 @@ def repetitions(tree: ast.Module) -> list[Repetition]:
 
 def _repetition(tree: ast.Module, whole: ast.expr, thing: ast.expr) -> Repetition:
     made = isinstance(thing, ast.Call)
-    ends, named = destinations(tree, whole), isinstance(thing, ast.Attribute)
-    known = is_of_the_cell(tree, whole)
-    return Repetition(whole.lineno, ast.unparse(whole), made, _classes_of(thing, tree), ends, named, known)
+    ends, known = destinations(tree, whole), is_of_the_cell(tree, whole)
+    return Repetition(whole.lineno, ast.unparse(whole), made, _classes_of(thing, tree), ends, known)
 
 
 def _classes_of(thing: ast.expr, tree: ast.Module) -> frozenset[str] | None:

@@ -32,8 +32,8 @@ def _finding(fact: RepeatedFact) -> Finding:
         fix=_fix(fact),
         line=fact.place.line,
         cell=fact.place.cell,
-        # A layer that has a name may be meant to be shared; one that is an attribute beside the list as a rule is.
-        severity="error" if fact.in_call else "hint" if fact.named else "warning",
+        # A layer that has a name may be meant to be shared: recurrent networks and some decoders are written so.
+        severity="error" if fact.in_call else "hint",
         evidence=(
             Evidence("entries", fact.count, "count"),
             Evidence("different layers among them", 1, "count"),
@@ -49,7 +49,8 @@ def _entries(fact: RepeatedFact) -> str:
 def _fix(fact: RepeatedFact) -> str:
     made = f"nn.{fact.layer_kind}(…)" if fact.in_call else "copy.deepcopy(…)"
     written = _multiplied(fact.text) if fact.in_call else ""
-    return f"{written or f'[{made} for _ in range({fact.count})]'}  # a new one in each turn"
+    remark = "a new one in each turn" if fact.in_call else "unless one layer for all of them is meant"
+    return f"{written or f'[{made} for _ in range({fact.count})]'}  # {remark}"
 
 
 def _multiplied(text: str) -> str:
