@@ -37,7 +37,7 @@ def found(*cells):
         (["def train():\n    " + loop(call="pass").replace("\n", "\n    ") + "\ntrain()"], "never called"),
         (["opt = torch.optim.Adam(net.parameters(), lr=1 // 1000)", loop()], "learning rate `lr` is 0"),
         (["for group in opt.param_groups: group['lr'] = 0.0", loop()], "learning rate `lr` is 0"),
-        ([loop(loss=LOSS + " * 0")], "every gradient is exactly 0"),
+        ([loop(loss=LOSS + " * 0")], "the loss is 0 each time it was read, and so is every gradient"),
         (["opt.param_groups[0]['lr'] = 1e-14", loop()], "1e-14"),
     ],
 )

@@ -193,10 +193,7 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
             f"loss.backward()  # before {name}.step()",
         ),
         "rate": _of_rate(run, name, optimizer),
-        "zeros": (
-            "every gradient is exactly 0",
-            "look for a factor 0 in the loss, saturated activations, or units that are never active",
-        ),
+        "zeros": _of_zeros(run),
         "one class": (
             f"CrossEntropyLoss of scores of shape {_one_class(run)} has one class, and is 0 whatever the model gives",
             "# as many outputs as classes; or, for one output, nn.BCEWithLogitsLoss() and float targets",
@@ -206,6 +203,18 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
             f"{name}.param_groups[0]['lr'] = 1e-3",
         ),
     }[why]
+
+
+def _of_zeros(run: Run) -> tuple[str, str]:
+    if _is_at_zero(run):
+        return (
+            "the loss is 0 each time it was read, and so is every gradient",
+            "nothing is left to learn from this loss: stop here, or look for a factor 0 in it",
+        )
+    return (
+        "every gradient is exactly 0",
+        "look for a factor 0 in the loss, saturated activations, or units that are never active",
+    )
 
 
 def _of_rate(run: Run, name: str, optimizer: OptimizerFact | None) -> tuple[str, str]:
