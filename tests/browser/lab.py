@@ -16,6 +16,8 @@ _NOT_OURS = (
     "Menu entry",
     "Comm not found",
     "restore the debugger state",
+    # A server whose kernels are elsewhere answers the first try without a protocol; the second one names none.
+    "Sec-WebSocket-Protocol",
 )
 
 # The notebook in front; none has the focus when a page has just been opened.

@@ -33,10 +33,12 @@ class Server:
 
     Args:
         folder: Where everything of it lies; notebooks are in `work` below.
+        kernels: Address of another server, on which the kernels run; empty for this one.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, kernels: str = ""):
         self.folder = folder
+        self.kernels = kernels
         self.work = folder / "work"
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -108,6 +110,7 @@ class Server:
             "--ServerApp.disable_check_xsrf=True",
             f"--{'JupyterNotebookApp' if SINGLE else 'LabApp'}.expose_app_in_browser=True",
             f"--ServerApp.root_dir={self.work}",
+            *([f"--GatewayClient.url={self.kernels}"] if self.kernels else ()),
         ]
 
     def _environment(self):
