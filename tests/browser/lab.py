@@ -16,6 +16,7 @@ _NOT_OURS = (
     "Menu entry",
     "Comm not found",
     "restore the debugger state",
+    "Canceled future for debug_request",
     # A server whose kernels are elsewhere answers the first try without a protocol; the second one names none.
     "Sec-WebSocket-Protocol",
 )
