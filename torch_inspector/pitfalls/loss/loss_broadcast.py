@@ -71,7 +71,7 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     verb = next((verb for node, verb in _PRODUCTS.items() if node in pattern.nodes), "")
     return Finding(
         message=(
-            f"{loss} {verb or 'compares'} {first} with {second}: {how}, "
+            f"{loss} {verb or 'compares'} {first} {'by' if verb == 'divides' else 'with'} {second}: {how}, "
             f"{_more(result, first)}, {_harm(result, first, product=bool(verb))}."
         ),
         subject=backward.root,
