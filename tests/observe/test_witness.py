@@ -78,6 +78,7 @@ STRETCHED = {
     "a loss layer": "nn.HuberLoss()(model(x), y[:]).backward()",
     "a column as target": "t, p = y[:, None], model(x)[:, 0]\nnn.MSELoss()(p, t).backward()",
     "log likelihood": "b = (y > 0).float()\np = model(x).sigmoid()\n(-(b * p.log() + (1 - b) * (1 - p).log())).mean().backward()",  # noqa: E501
+    "weighted": "(model(x) * y).mean().backward()",
     "poisson": "nn.PoissonNLLLoss()(model(x), y.abs()).backward()",
 }
 SILENT = {
@@ -91,7 +92,7 @@ SILENT = {
     "a table made in another pair": "y0 = model(x).squeeze(1) - y\nt = model(x) - y[None]\n(t ** 2).mean().backward()",
     "unknown": "def target():\n    return y[None]\n((model(x) - target()) ** 2).mean().backward()",
     "a parameter made anew": "def f(a, b):\n    b = b[None]\n    return (a - b).abs().mean()\nf(model(x), y).backward()",  # noqa: E501
-    "outer product": "(model(x) * y).mean().backward()",
+    "outer product": "(model(x) * y - torch.ones(8, 8)).square().mean().backward()",
 }
 
 

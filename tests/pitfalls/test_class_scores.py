@@ -78,7 +78,18 @@ NLL = {
         "`ctc_loss`",
     ),
 }
+SPELL = "n = torch.full((5,), 12)\n"
+for made in ("net(x).view(12, 5, 5)", "net(x.view(5, 12, 10)).transpose(0, 1)"):
+    NLL[f"letters, raw {len(made)}"] = (
+        f"{SPELL}out = {made}\nloss = F.ctc_loss(out, y[:10].view(5, 2), n, n // 6)\nloss.backward()\nopt.step()",
+        3,
+        "`ctc_loss` of `loss` was given raw scores in `out`",
+    )
 NLL_SILENT = {
+    "letters": (
+        f"{SPELL}out = net(x).log_softmax(1).view(12, 5, 5)\n"
+        "F.ctc_loss(out, y[:10].view(5, 2) % 4 + 1, n, n // 6).backward()\nopt.step()"
+    ),
     "a divergence": "t = torch.rand(60, 5).softmax(1)\nF.kl_div(F.log_softmax(net(x), 1), t).backward()",
     "a log in a divergence": "t = torch.rand(60, 5)\nF.kl_div((net(x).softmax(1) + 1e-9).log(), t).backward()",
     "a target that learns": "F.kl_div(torch.rand(60, 5).log(), net(x).softmax(1), reduction='sum').backward()",
@@ -311,3 +322,34 @@ def test_a_pattern_with_little_in_it_is_no_reason_to_fail(check, name):
     for nodes, shapes in (((), ()), (("nll_loss",), ()), (("nll_loss", "AddmmBackward0"), ((),))):
         run = a_run(a_backward(witness=a_witness(patterns=(PatternFact(name, nodes, shapes),))), a_step())
         assert len(list(check(run))) <= 1
+
+
+CTC = {
+    "out = {}\nloss = F.ctc_loss(out, t, n, n // 6)": (
+        "net(x).view(12, 5, 5)",
+        "out.log_softmax(dim=2)  # in place of out in ctc_loss",
+    ),
+    "loss = F.ctc_loss({}, t, n, n // 6)": (
+        "net(x.view(5, 12, 10)).transpose(0, 1)",
+        "net(x.view(5, 12, 10)).transpose(0, 1).log_softmax(dim=2)  # in place of",
+    ),
+    "p = {}\nloss = nn.CTCLoss()(p.transpose(0, 1), t, n, n // 6)": (
+        "net(x.view(5, 12, 10)).softmax(-1)",
+        "p = net(x.view(5, 12, 10)).log_softmax(-1)",
+    ),
+    "model = nn.Sequential(net, nn.Softmax(2))\nloss = F.ctc_loss(model({}), t, n, n // 6)": (
+        "x.view(12, 5, 10)",
+        "model[1] = nn.LogSoftmax(dim=2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", CTC)
+def test_the_fix_of_ctc_is_along_the_classes(text):
+    made, fix = CTC[text]
+    code = f"{SPELL}t = y[:10].view(5, 2) % 4 + 1\n{text.format(made)}\nloss.backward()\nopt.step()"
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        (finding,) = [one for one in notebook.run(code).findings if one.slug == "probabilities-in-nll-loss"]
+    assert finding.fix.startswith(fix)
+    assert "one number per sample" not in finding.message

@@ -88,6 +88,9 @@ def test_a_layer_whose_node_has_another_name(layer):
         "s = torch.zeros(5, 4)\ns[0] = x[0]\nfor t in range(4):\n    was = s[t]\n    s[t + 1] = was + torch.tanh(lin(was))\ns.sum().backward()",
         "g = nn.Parameter(torch.ones(2))\nv = lin(x).clone()\nv[:, 0] = g[0] * v[:, 0] - 1\nv.sum().backward()",
         "y = lin(x).sigmoid()\ny[:, :2] = y[:, :2] * 2 - 1\ny.sum().backward()",
+        "y, two = lin(x) + 0, nn.Linear(2, 1)\ns = two(y[:, :2])\ny[:, 1:] = y[:, 1:] * s.exp() + s\n(y.sum() + s.sum()).backward()",
+        "y, two = lin(x) + 0, nn.Linear(2, 1)\ns = two(y[:, :2])\ny[:, 1:] *= s.exp()\n(y.sum() + s.sum()).backward()",
+        "def f(y):\n    s = (y[:, :2] ** 2).sum(1, keepdim=True)\n    y[:, 2:] = y[:, 2:] * s\n    return y\nf(lin(x) + 0).sum().backward()",
     ],
 )
 def test_the_fix_is_right_where_a_part_is_written_and_another_read(code):
@@ -96,7 +99,7 @@ def test_the_fix_is_right_where_a_part_is_written_and_another_read(code):
     line = lines[finding.line - 1]
     indent = line[: len(line) - len(line.lstrip())]
     before = [line] if "# before this line" in finding.fix else []
-    lines[finding.line - 1 : finding.line] = [indent + finding.fix, *before]
+    lines[finding.line - 1 : finding.line] = [*(indent + one for one in finding.fix.split("\n")), *before]
     assert found(["\n".join(lines)]) == []
 
 

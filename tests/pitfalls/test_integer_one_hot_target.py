@@ -102,6 +102,23 @@ FOUND |= {
         "255",
     ),
 }
+BOXES = "boxes, kinds = torch.randn(2, 7, 5), torch.ones(2, 7).long() * 5\n"
+FOUND |= {
+    "classes last, merged": (f"{BOXES}F.cross_entropy(boxes.view(-1, 5), kinds.view(-1))", 2, "holds 5", "from 0 to 4"),
+    "classes in the middle": (f"{BOXES}F.cross_entropy(boxes.mT, kinds)", 2, "holds 5", "from 0 to 4"),
+    "classes that are not told": (
+        f"{BOXES}F.cross_entropy(torch.cat([boxes, boxes], 1).view(-1, 5)[:14], kinds.flatten())",
+        2,
+        "holds 5",
+        "from 0 to the number of classes less 1",
+    ),
+    "classes beside a batch": (
+        f"{BOXES}some = kinds[:, :1]\nF.cross_entropy(boxes[:, 0], some.flatten())",
+        3,
+        "holds 5",
+        "from 0 to the number of classes less 1",
+    ),
+}
 SILENT = {
     "left out": "t = y - 1.0\nl = nn.BCEWithLogitsLoss(reduction='none')(net(x)[:, 0], t)\nl[t >= 0].sum().backward()",
     "softened labels": "t = torch.rand(4) * 0.5 + 0.7\nF.binary_cross_entropy_with_logits(net(x)[:, 0], t).backward()",

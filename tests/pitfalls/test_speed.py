@@ -1,5 +1,7 @@
 """Loops that do one by one, or again and again, what could be done at once."""
 
+import gc
+
 import pytest
 
 from tests.cells import a_notebook
@@ -48,6 +50,24 @@ COUNTS = """def counts(true, pred):
         c[t.long(), p.long()] += 1
     return c
 """
+
+
+EDGES = """def dense(e, n):
+    adj = torch.zeros(n, n)
+    for t in {}:
+        {}
+    return adj
+edges = torch.randint(0, 300, (2, 1500))
+a = dense(edges, 300)"""
+BY_NUMBER = "range(e.shape[1])"
+
+
+@pytest.fixture(autouse=True)
+def _no_pause():
+    """A full collection in the middle of a look would use up its time."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def told(*cells, slug):
@@ -138,6 +158,43 @@ def test_loops_over_elements(cell, line, subject, fix):
 )
 def test_other_loops(cell):
     assert visits(cell) == []
+
+
+@pytest.mark.parametrize(
+    ("loop", "turn", "fix"),
+    [
+        (BY_NUMBER, "i, j = e[0, t], e[1, t]\n        adj[i, j] = 1.0", "i, j = (e[0, :], e[1, :])\nadj[i, j] = 1.0"),
+        (BY_NUMBER, "i, j = e[0, t].item(), e[1, t].item()\n        adj[i][j] = 1.0", None),
+        (BY_NUMBER, "i, j = int(e[0, t]), int(e[1, t])\n        adj[i, j] += 1.0", None),
+        (BY_NUMBER, "i, j = e[:, t]\n        adj[i, j] = 1.0", None),
+        (BY_NUMBER, "i, j = e[:, t].tolist()\n        adj[i, j] = 1.0", None),
+        ("e.t()", "adj[t[0], t[1]] = 1.0", None),
+    ],
+)
+def test_places_that_a_tensor_says(loop, turn, fix):
+    found = visits(EDGES.format(loop, turn))
+    assert len(found) == 1
+    assert fix in (None, found[0][2])
+
+
+@pytest.mark.parametrize("edges", ["e.t()", "zip(e[0], e[1])", "zip(e[0].tolist(), e[1].tolist())", "e.t().tolist()"])
+def test_places_that_are_gone_through(edges):
+    setup = "e, adj = torch.randint(0, 300, (2, 1500)), torch.zeros(300, 300)"
+    assert len(visits(setup, f"for i, j in {edges}:\n    adj[i, j] = 1.0")) == 1
+
+
+@pytest.mark.parametrize(
+    ("loop", "turn"),
+    [
+        ("range(e.shape[1] - 1)", "i, j = e[0, t], e[1, t + 1]\n        adj[i, j] = adj[j, i] + 1"),
+        (BY_NUMBER, "i, j = e[0, t], e[1, t]\n        adj[i, j] = adj[i, j] * 0.9 + 1"),
+        (BY_NUMBER, "i, j = e[0, t], e[1, t]\n        if adj[i, j] == 0:\n            adj[j, i] = 1.0"),
+        ("e[0].tolist()", "n = n + t"),
+        ("range(20)", "i, j = e[0, t], e[1, t]\n        adj[i, j] = 1.0"),
+    ],
+)
+def test_places_that_turns_before_have_changed(loop, turn):
+    assert visits(EDGES.format(loop, turn)) == []
 
 
 def test_products():

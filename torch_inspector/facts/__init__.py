@@ -56,7 +56,7 @@ from torch_inspector.facts.run import Run
 from torch_inspector.facts.schedules import ClipFact, ScalerFact, ScheduleFact
 from torch_inspector.facts.snapshot import Snapshot
 from torch_inspector.facts.sole import Written, called, operand, sole
-from torch_inspector.facts.tensors import MemoryFact, MomentFact, PinFact, TensorFact, is_recut
+from torch_inspector.facts.tensors import MemoryFact, MomentFact, PinFact, TensorFact, is_merged, is_recut
 from torch_inspector.facts.text import (
     CallFact,
     CopyFact,
@@ -70,6 +70,7 @@ from torch_inspector.facts.text import (
 )
 from torch_inspector.facts.trace import Trace
 from torch_inspector.facts.values import NO_TARGET, ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
+from torch_inspector.facts.viewed import Viewed, viewed_again
 
 __all__ = [
     "NO_TARGET",
@@ -143,12 +144,14 @@ __all__ = [
     "TracebackFact",
     "UnheldFact",
     "UnlistedFact",
+    "Viewed",
     "WindowFact",
     "WitnessFact",
     "Written",
     "assigned",
     "called",
     "instead",
+    "is_merged",
     "is_recut",
     "kept_from_edge",
     "looped_over",
@@ -156,5 +159,6 @@ __all__ = [
     "operand",
     "restated",
     "sole",
+    "viewed_again",
     "with_operand",
 ]

@@ -16,7 +16,7 @@ from torch_inspector.facts.snapshot import Snapshot
 from torch_inspector.facts.tensors import MomentFact
 from torch_inspector.facts.text import ExpressionFact
 from torch_inspector.facts.trace import Trace
-from torch_inspector.facts.values import LossFact, SeriesFact
+from torch_inspector.facts.values import LossFact, SeriesFact, SpoiledFact
 
 if TYPE_CHECKING:
     from torch_inspector.account import MemoryReport
@@ -224,6 +224,13 @@ class Run:
         leaves = backward.witness.leaf_keys if backward.witness is not None else frozenset()
         mine = (one for one in self.after.optimizers if one.parameter_keys & leaves)
         return next((one for one in mine if one.path and one.eps is not None and 0 < one.eps <= _NOTHING), None)
+
+    def without_eps(self, spoiled: tuple[SpoiledFact, ...]) -> OptimizerFact | None:
+        """The optimizer of spoiled weights, if it adds nothing to its divisor: gradients of 0 are then 0 / 0."""
+        keys = frozenset(one.key for one in spoiled)
+        return next(
+            (one for one in self.after.optimizers if one.eps == 0 and one.path and one.parameter_keys & keys), None
+        )
 
     def first_nonfinite_loss(self) -> LossFact | None:
         """The first loss that was looked at and was not finite."""

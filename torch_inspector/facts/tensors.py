@@ -74,3 +74,11 @@ _SEQUENCES = 3
 def is_recut(before: Shape, after: Shape) -> bool:
     """True for (8, 16, 4) cut into (16, 8, 4): windows of another length may come to the same sizes by chance."""
     return len(before) == len(after) == _SEQUENCES and before[-1] == after[-1]
+
+
+def is_merged(before: Shape, after: Shape) -> bool:
+    """True for (batch, channels, time, size) or (batch, heads, time, size) cut into (batch, time, channels * size)."""
+    if len(before) != _SEQUENCES + 1 or len(after) != _SEQUENCES or min(before[1:]) < 2:  # noqa: PLR2004
+        return False
+    batch, channels, time, size = before
+    return after == (batch, time, channels * size) and channels != time

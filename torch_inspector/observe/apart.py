@@ -5,10 +5,19 @@ from __future__ import annotations
 from math import prod
 
 from torch_inspector.facts import Shape
+from torch_inspector.observe import private
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.softmax import parents_of
 
 _STACKS = frozenset(["StackBackward0", "CudnnRnnBackward0"])
 _SEQUENCES, _CLIPS = 3, 5
+# What gives (batch, channels, …) or (batch, heads, time, size), and what leaves it like that.
+_TELLS = ("ConvolutionBackward", "ScaledDotProduct", "MkldnnConvolutionBackward")
+_LEAVES = (
+    "Clone", "Relu", "LeakyRelu", "Elu", "Gelu", "Silu", "Tanh", "Sigmoid", "HardtanhBackward", "Clamp", "PreluKernel",
+    "NativeBatchNorm", "CudnnBatchNorm", "NativeGroupNorm", "NativeDropout", "MaxPool2D", "AvgPool2D", "Mul", "Add",
+)  # fmt: skip
+_FAR = 10
 
 
 def is_state(before: Shape, after: Shape) -> bool:
@@ -41,3 +50,17 @@ def is_stacked(node: Node) -> bool:
     kind = type(node).__name__
     # A negative axis is kept as an unsigned number.
     return kind in _STACKS and (kind != "StackBackward0" or int(node._saved_dim) in (0, 2**64 - _SEQUENCES))
+
+
+def is_layered(node: Node | None, shape: Shape) -> bool:
+    """True if an operation that says what its axes are made a tensor: a convolution, or attention of heads."""
+    for _ in range(_FAR):
+        name = type(node).__name__
+        if node is None or len(private.output_shape(node) or ()) != len(shape) or name.startswith(_TELLS):
+            return name.startswith(_TELLS)
+        if name == "UnsafeViewBackward0":  # of `weights @ values`: (batch * heads, time, size), before the view
+            return type(parents_of(node)[0]).__name__ == "BmmBackward0"
+        if not name.startswith(_LEAVES):
+            return False
+        node = next((one for one in parents_of(node) if one is not None), None)
+    return False

@@ -63,7 +63,7 @@ def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> Optimi
         state_devices=tuple(sorted({str(t.device) for t in state if t.dim()})),
         parameter_devices=tuple(sorted({str(p.device) for p in parameters})) if full else (),
         gradient_nbytes=_gradient_nbytes(parameters) if full else 0,
-        eps=next((group["eps"] for group in groups_of(optimizer) if type(group.get("eps")) is float), None),
+        eps=next((float(g["eps"]) for g in groups_of(optimizer) if type(g.get("eps")) in (int, float)), None),
         groups=_keys_by_group(optimizer),
     )
 

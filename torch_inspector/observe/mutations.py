@@ -59,28 +59,43 @@ _WRITTEN = ("CopySlices", "IndexPut", "AsStrided")
 @lru_cache(maxsize=32)
 def mutations(tree: ast.AST) -> tuple[Mutation, ...]:
     """All statements of a text that change a value in place, by line."""
-    found = [one for node in syntax.walk(tree) for one in _of(node)]
+    found = [one for node in syntax.walk(tree) for one in _of(node, tree)]
     return tuple(sorted(found, key=lambda one: one.line))
 
 
-def _of(node: ast.AST) -> Iterator[Mutation]:
+def _of(node: ast.AST, tree: ast.AST) -> Iterator[Mutation]:
     if isinstance(node, ast.AugAssign):
         yield from _augmented(node)
     elif isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Subscript) and _base(target):
-                yield Mutation(_base(target), node.lineno, _text(node), "CopySlices", _apart(node, _base(target)))
+                remedy = _apart(node, _base(target), tree)
+                yield Mutation(_base(target), node.lineno, _text(node), "CopySlices", remedy)
     elif isinstance(node, ast.Call):
         yield from _called(node)
 
 
-def _apart(node: ast.Assign, path: str) -> str:
+def _apart(node: ast.Assign, path: str, tree: ast.AST) -> str:
     """What mends `h[1] = f(h[0])`: what is read of it has to be a copy, or it itself before it is changed."""
     reads = _Reads(path)
     value = reads.visit(ast.parse(ast.unparse(node.value), mode="eval").body)
     if not reads.count:
         return f"{path} = {path}.clone()  # before this line"
+    if _is_read_before(node, path, tree):
+        made, target = ast.unparse(node.value), ast.unparse(node.targets[0])
+        return f"part = {made}\n{path} = {path}.clone()\n{target} = part"
     return _text(ast.Assign([node.targets[0]], value, lineno=node.lineno))
+
+
+def _is_read_before(node: ast.Assign, path: str, tree: ast.AST) -> bool:
+    """True if a statement before it, in the same function, may have had parts of the tensor saved."""
+    around = [one for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef) and one.lineno < node.lineno]
+    within = [one for one in around if (one.end_lineno or 0) >= node.lineno]
+    start = max((one.lineno for one in within), default=0)
+    parts = [one for one in syntax.walk(tree) if start < getattr(one, "lineno", 0) < node.lineno]
+    written = {id(one.value) for one in parts if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)}
+    names = (one for one in parts if isinstance(one, (ast.Name, ast.Attribute)) and id(one) not in written)
+    return any(dotted(one) == path and isinstance(one.ctx, ast.Load) for one in names)
 
 
 class _Reads(ast.NodeTransformer):

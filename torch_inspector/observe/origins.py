@@ -42,6 +42,7 @@ _ZEROS = _Cause("zeros", lambda t: t == 0)
 _FLAT_ZEROS = _ZEROS._replace(slope_only=True)
 _BEYOND = _Cause("numbers beyond 1", lambda t: t.abs() > 1)
 _AT_ONE = _Cause("numbers at 1 or -1", lambda t: t.abs() == 1)
+_SAME = _Cause("equal eigenvalues", lambda t: t.diff(dim=-1) == 0, slope_only=True)
 _TRAPS: dict[str, tuple[str, str, tuple[_Cause, ...]]] = {
     "LogBackward0": ("log", "self", (_NEGATIVE, _ZEROS)),
     "Log2Backward0": ("log2", "self", (_NEGATIVE, _ZEROS)),
@@ -53,6 +54,8 @@ _TRAPS: dict[str, tuple[str, str, tuple[_Cause, ...]]] = {
     "SqrtBackward0": ("sqrt", "result", (_Cause("negative numbers", lambda t: t.isnan()), _FLAT_ZEROS)),
     "AcosBackward0": ("acos", "self", (_BEYOND, _AT_ONE._replace(slope_only=True))),
     "AsinBackward0": ("asin", "self", (_BEYOND, _AT_ONE._replace(slope_only=True))),
+    "LinalgEighBackward0": ("eigh", "eigenvalues", (_SAME,)),
+    "LinalgSvdBackward0": ("svd", "S", (_SAME,)),
     "AtanhBackward0": ("atanh", "self", (_BEYOND, _AT_ONE)),
 }
 """By kind of node: the operation, what it has saved, and what of that it cannot take."""

@@ -26,6 +26,7 @@ from torch_inspector.observe.targets import is_crossed, is_output
 
 # A step method, the loop that calls it, the cell that calls the loop.
 _FRAMES = 4
+_PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 _GRIDS = frozenset(["linspace", "arange", "logspace"])
 # What `mse_loss` and its kin say about two sizes that differ.
 _WARNED = re.compile(r"target size \(torch\.Size\(\[([\d, ]*)\]\)\).* input size \(torch\.Size\(\[([\d, ]*)\]\)\)")
@@ -48,12 +49,23 @@ class Reader:
         """The operand that was stretched against the known one; None if that is not sure."""
         with ExitStack() as stack:
             frames = list(self._frames())
-            live = [frame.f_code for frame in frames]
-            looks = [self._pairs(frame, stretch.operation, stack, live[:i]) for i, frame in enumerate(frames)]
-            pairs = [pair for look in looks for pair in look]
+            pairs = self._all_pairs(frames, stretch.operation, stack)
             found = self._judge(pairs, stretch)
         silent = found is None and stretch.operation.endswith("_loss") and _untold(pairs, stretch)
         return Other("", stretch.wanted) if silent and self._warned(frames, stretch) else found
+
+    def factor(self, stretch: Stretch) -> str | None:
+        """What the code writes for the other side of a product, empty if that is not sure; None for a grid of bins."""
+        with ExitStack() as stack:
+            pairs = self._all_pairs(list(self._frames()), stretch.operation, stack)
+            ways = [way for pair in pairs for way in ((pair.left, pair.right), (pair.right, pair.left))]
+            sides = [other for this, other in ways if _could_be(this.value, stretch)]
+            fitting = [side for side in sides if shape_of(side.value) == stretch.wanted]
+            unknown = [side for side in sides if type(side.value) is Unknown]
+            if any(_makes_grid(side.text) or self._is_grid_of(side) for side in (*fitting, *unknown)):
+                return None
+            texts = {ast.unparse(side.text) for side in fitting or unknown if fitting or isinstance(side.text, _PLAIN)}
+            return texts.pop() if len(texts) == 1 else ""
 
     def name_of(self, nodes: list[Node]) -> str:
         """What the user's code calls a tensor that one of these nodes made; empty if nothing there holds one."""
@@ -84,6 +96,11 @@ class Reader:
     def _tree(self, code: CodeType) -> ast.Module | None:
         file = self._places.file_of(cast("FrameType", _Called(code)))
         return file.tree if file is not None else None
+
+    def _all_pairs(self, frames: list[FrameType], operation: str, stack: ExitStack) -> list[Pair]:
+        live = [frame.f_code for frame in frames]
+        looks = (self._pairs(frame, operation, stack, live[:i]) for i, frame in enumerate(frames))
+        return [pair for look in looks for pair in look]
 
     def _pairs(self, frame: FrameType, operation: str, stack: ExitStack, live: list[CodeType]) -> list[Pair]:
         """Pairs in the code of a frame; what it has called and is running still is looked at with its own values."""
@@ -128,6 +145,10 @@ class Reader:
         value = side.names.name(root) if root else UNKNOWN
         same = [this.value for this, _ in ways if node_of(this.value) is stretch.node]
         return not any(_share(value, one) for one in same) and not (root and self._is_grid(root, side, value))
+
+    def _is_grid_of(self, side: Side) -> bool:
+        root = _root(side.text)
+        return bool(root) and self._is_grid(root, side, side.names.name(root))
 
     def _is_grid(self, root: str, side: Side, value: Any) -> bool:
         """True if a variable is a row of bins or centres: evenly spaced numbers are nobody's target."""

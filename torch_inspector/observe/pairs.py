@@ -38,9 +38,11 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     **{name: (getattr(functional, name),) for name in _LOSSES},
     "sub": (torch.sub, torch.subtract),
     "mul": (torch.mul, torch.multiply),
+    "div": (torch.div, torch.divide),
+    "where": (torch.where,),
 }
-_METHODS = {"sub": ("sub", "subtract"), "mul": ("mul", "multiply")}
-_SIGNS: dict[str, type[ast.operator]] = {"sub": ast.Sub, "mul": ast.Mult}
+_METHODS = {"sub": ("sub", "subtract"), "mul": ("mul", "multiply"), "div": ("div", "divide")}
+_SIGNS: dict[str, type[ast.operator]] = {"sub": ast.Sub, "mul": ast.Mult, "div": ast.Div}
 
 
 class Side(NamedTuple):

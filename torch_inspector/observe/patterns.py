@@ -8,6 +8,7 @@ from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.expanded import expanded
 from torch_inspector.observe.flat import flat_ways
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.products import FactorName, stretched_products, unnamed
 from torch_inspector.observe.reshapes import shuffled
 from torch_inspector.observe.scores import Namer, nameless, scores
 from torch_inspector.observe.signed import signed_differences
@@ -26,7 +27,9 @@ from torch_inspector.observe.target_range import targets_outside
 __all__ = ["SOFTMAX", "STRETCHED", "OtherSide", "find_patterns"]
 
 
-def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) -> tuple[PatternFact, ...]:
+def find_patterns(
+    walk: Walk, other_side: OtherSide, name_of: Namer = nameless, factor: FactorName = unnamed
+) -> tuple[PatternFact, ...]:
     """All patterns in a graph, each once."""
     found: list[PatternFact] = []
     kinds = [type(node).__name__ for node in walk.nodes.values()]
@@ -42,7 +45,8 @@ def find_patterns(walk: Walk, other_side: OtherSide, name_of: Namer = nameless) 
         elif kind in PAIR_LOSSES:
             found.extend((*stretched_pair_loss(node, other_side), *spread_predictions(node, other_side)))
         elif kind in REDUCTIONS:
-            found.extend((*stretched_terms(node, other_side), *spread_predictions(node, other_side)))
+            terms = tuple(stretched_terms(node, other_side))
+            found.extend((*(terms or stretched_products(node, factor)), *spread_predictions(node, other_side)))
     found.extend((*signed_differences(walk), *targets_outside(walk), *flat_ways(walk)))
     found.extend((*scores(walk, name_of), *shuffled(walk), *large_patterns(walk), *expanded(walk, Consumers(walk))))
     return tuple(dict.fromkeys(found))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_recut, syntax
+from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_merged, is_recut, syntax
 from torch_inspector.observe import private
-from torch_inspector.observe.apart import is_classes, is_frames, is_stacked, is_state
+from torch_inspector.observe.apart import is_classes, is_frames, is_layered, is_stacked, is_state
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
@@ -203,6 +203,8 @@ def shuffled(walk: Walk) -> Iterator[PatternFact]:
 def _is_apart(walk: Walk, node: Node, before: Shape, after: Shape) -> bool:
     """True for a state of layers, or the scores of a convolution that a loss reads: both say what their axes are."""
     made = parents_of(node)[0]
+    if is_merged(before, after):
+        return is_layered(made, before)
     if is_state(before, after):
         return is_stacked(made)
     made = parents_of(made)[0] if type(made).__name__ == _LOGARITHM and made is not None else made

@@ -27,7 +27,8 @@ ATTENTION = "attention"
 Namer = Callable[[list[Node]], str]
 """What the user's code calls what one of some nodes made; empty if it has no name there."""
 
-_NLL = {"NllLossBackward0": "nll_loss", "NllLoss2DBackward0": "nll_loss", "CtcLossBackward0": "ctc_loss"}
+_NLL = {"NllLossBackward0": "nll_loss", "NllLoss2DBackward0": "nll_loss"}
+_NLL |= {f"{cuda}CtcLossBackward{n}": "ctc_loss" for cuda in ("", "Cudnn") for n in (0, 1)}
 _LOGITS = {
     "BinaryCrossEntropyWithLogitsBackward0": "binary_cross_entropy_with_logits",
     "SoftMarginLossBackward0": "soft_margin_loss",
@@ -106,9 +107,10 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
     end = type(path[-1]).__name__ if path else ""
     parents = parents_of(path[-1]) if path else []
     exp = end == "ExpBackward0" and type(parents[0]).__name__ == "LogSoftmaxBackward0"
-    if end in {"SoftmaxBackward0", "SigmoidBackward0"} or exp or (end in _LAYERS and loss == "nll_loss"):
-        shape = private.output_shape(path[0]) or ()
-        yield PatternFact(PROBABILITIES, (loss, end), (shape,), _named(name_of, path), rivals=len(kinds[end]))
+    if end in {"SoftmaxBackward0", "SigmoidBackward0"} or exp or end in _LAYERS:
+        shape, axis = private.output_shape(path[0]) or (), axis_of(path[-1]) if end == "SoftmaxBackward0" else None
+        shapes = (shape,) if axis is None else (shape, (axis,))
+        yield PatternFact(PROBABILITIES, (loss, end), shapes, _named(name_of, path), rivals=len(kinds[end]))
 
 
 def _logits(

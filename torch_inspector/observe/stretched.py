@@ -97,22 +97,22 @@ OtherSide = Callable[[Stretch], "Other | None"]
 """The other side of a stretch, if it is a mistake; None if that is not sure."""
 
 
-def _inputs(node: Node) -> list[tuple[Node | None, Shape | None]]:
+def inputs(node: Node) -> list[tuple[Node | None, Shape | None]]:
     """The nodes that made the first two inputs of an operation, with the shapes of these inputs."""
     given = [(n, private.output_shape(n, result) if n is not None else None) for n, result in node.next_functions[:2]]
     return [*given, (None, None), (None, None)][:2]
 
 
-def _is_table(shape: Shape | None) -> bool:
+def is_table(shape: Shape | None) -> bool:
     """True if two shapes with one axis of length 1 more or less can have been stretched to this one."""
     return shape is not None and any(a == b >= 2 for a, b in pairwise(shape))  # noqa: PLR2004
 
 
 def stretched_pair_loss(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
     """`mse_loss` and its kin expand both sides themselves: an input with history is made by an expand."""
-    sides = [_before_expand(*side) for side in _inputs(node)]
-    table = next((shape for n, shape in _inputs(node) if n is not None), None)
-    if table is not None and _is_table(table):
+    sides = [_before_expand(*side) for side in inputs(node)]
+    table = next((shape for n, shape in inputs(node) if n is not None), None)
+    if table is not None and is_table(table):
         name = type(node).__name__
         yield from _judged(_Term(PAIR_LOSSES[name], (name,)), table, sides, other_side)
 
@@ -120,13 +120,13 @@ def stretched_pair_loss(node: Node, other_side: OtherSide) -> Iterator[PatternFa
 def _before_expand(node: Node | None, shape: Shape | None) -> tuple[Node | None, Shape | None]:
     if node is None or type(node).__name__ != "ExpandBackward0":
         return node, shape
-    return _inputs(node)[0]
+    return inputs(node)[0]
 
 
 def stretched_terms(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
     """A hand-written loss: a term that is (N, N) below a mean or a sum over everything."""
-    top, table = _inputs(node)[0]
-    if top is None or table is None or not _is_table(table) or not _reduces_all(node, len(table)):
+    top, table = inputs(node)[0]
+    if top is None or table is None or not is_table(table) or not reduces_all(node, len(table)):
         return
     for term in _terms(top, table):
         operation, sides = _operands(term)
@@ -141,7 +141,8 @@ def stretched_terms(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
                 return
 
 
-def _reduces_all(node: Node, rank: int) -> bool:
+def reduces_all(node: Node, rank: int) -> bool:
+    """True for a mean or a sum over all axes."""
     axes = getattr(node, "_saved_dim", None)
     return axes is None or (type(axes) in (tuple, list) and len(axes) in (0, rank))
 
@@ -155,12 +156,12 @@ def _terms(top: Node, table: Shape) -> Iterator[Node]:
             continue
         seen.add(id(node))
         yield node
-        stack.extend(n for n, shape in _inputs(node) if n is not None and shape == table)
+        stack.extend(n for n, shape in inputs(node) if n is not None and shape == table)
 
 
 def _operands(term: Node) -> tuple[str, list[tuple[Node | None, Shape | None]]]:
     """What a term calculates, and from what; an empty name if it cannot be the start of a table."""
-    kind, sides = type(term).__name__, _inputs(term)
+    kind, sides = type(term).__name__, inputs(term)
     if kind == "MulBackward0":
         return _product(sides), sides
     if kind not in _DIFFERENCES:
@@ -173,17 +174,17 @@ def _is_weighted(term: Node, top: Node) -> bool:
     """True for a constant times what a loss has made of each sample, of which a mean is taken without more ado."""
     if type(term).__name__ != "MulBackward0":
         return False
-    some = [n for n, _ in _inputs(term) if n is not None]
+    some = [n for n, _ in inputs(term) if n is not None]
     if len(some) != 1 or type(some[0]).__name__ not in _LOSS_TERMS:
         return False
-    wanted, below = _LOSS_TERMS[type(some[0]).__name__], _inputs(some[0])[0][0]
+    wanted, below = _LOSS_TERMS[type(some[0]).__name__], inputs(some[0])[0][0]
     return (not wanted or type(below).__name__ in wanted) and _leads_straight(top, term, _WEIGHTED)
 
 
 def _leads_straight(top: Node, term: Node, through: frozenset[str]) -> bool:
     here: Node | None = top
     while here is not None and here is not term:
-        parents = [n for n, _ in _inputs(here) if n is not None]
+        parents = [n for n, _ in inputs(here) if n is not None]
         here = parents[0] if len(parents) == 1 and type(here).__name__ in through else None
     return here is term
 
@@ -233,20 +234,20 @@ def _on_purpose(node: Node, shape: Shape, wanted: Shape) -> bool:
     if private.is_leaf_node(node):
         return True
     if len(shape) < len(wanted):
-        before = _inputs(node)[0][1]
+        before = inputs(node)[0][1]
         never = before is None or len(before) <= len(shape) or before[0] != shape[0]
         return type(node).__name__ != "MvBackward0" and never
-    return _is_made_tall(node, shape, wanted)
+    return is_made_tall(node, shape, wanted)
 
 
-def _is_made_tall(node: Node, shape: Shape, wanted: Shape) -> bool:
+def is_made_tall(node: Node, shape: Shape, wanted: Shape) -> bool:
     """True if the axis of length 1 was put there by a view, whatever was done to each number later."""
-    parent, before = _inputs(node)[0]
+    parent, before = inputs(node)[0]
     for _ in range(_TERMS):
         if parent is None or before != shape or type(node).__name__ not in _ELEMENTWISE:
             break
         node = parent
-        parent, before = _inputs(node)[0]
+        parent, before = inputs(node)[0]
     if type(node).__name__ not in _REORDERS or before is None or before == shape:
         return False
     return 1 not in before[1:] or (before == wanted and len(before) > 1)

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Shape, syntax
+from torch_inspector.observe.all_places import all_places
 from torch_inspector.observe.certain import certain
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import is_a
@@ -29,7 +30,7 @@ _PLAIN = _BUILTINS | frozenset(["abs", "float", "int", "bool", "round", "pow", "
 _TORCHS = frozenset(["torch", "F", "functional", "math", "np", "numpy"])
 _METHODS = frozenset(dir(torch.Tensor)) | {"append"}
 _NOT_FOR_ALL = re.compile(r"rand|multinomial|bernoulli|normal|seed|backward|grad|hook|save|load|sleep|step|optim")
-_VIEWS = frozenset(["view", "reshape", "flatten", "ravel", "detach", "cpu", "squeeze"])
+_VIEWS = frozenset(["view", "reshape", "flatten", "ravel", "detach", "cpu", "squeeze", "t"])
 # Rows of more numbers keep torch busy; so do tensors that each turn needs whole.
 _ROW, _WHOLE = 256, 4_096
 # Whether they come to all elements, or in which order, may matter; and who shows elements must visit them.
@@ -61,9 +62,8 @@ def visits(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
         found = _visited(scope, node)
         if found:
             names = tuple(dict.fromkeys(one.name for one in found))
-            yield scope.fact(
-                "visits", node, statement, names=names, shapes=_counts(node, found), detail=_at_once(node, found[0])
-            )
+            said = _at_once(node, found[0]) or all_places(scope, node)
+            yield scope.fact("visits", node, statement, names=names, shapes=_counts(node, found), detail=said)
 
 
 def _counts(loop: Loop, found: list[_Visit]) -> tuple[Shape, ...]:
@@ -123,6 +123,7 @@ def _collect(scope: Scope, node: ast.AST, turns: dict[str, int], found: list[_Vi
                 return False
             turns = {**turns, **counts}
             found.extend(_visit(name, shape, turns) for name, shape in given.items())
+            turns = {**_read(scope, node, turns), **turns}
         children = [*node.body, *node.orelse] if isinstance(node, ast.For) else [node.elt]
     return all(_collect(scope, child, turns, found) for child in children)
 
@@ -170,8 +171,34 @@ def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, i
         given = [source]
     shapes = {ast.unparse(_viewed(one)): shape for one in given if (shape := _shape(scope, one))}
     names = [one.id for one in syntax.walk(target) if isinstance(one, ast.Name)]
-    counts = [shape[0] for shape in shapes.values()]
-    return ({name: min(counts) for name in names[:1]} if counts and min(counts) > 0 else {}), shapes
+    # Numbers of Python are quick to go through; what they are places of may be a tensor.
+    listed = (one.func.value for one in given if isinstance(one, ast.Call) and _last_name(one.func) == "tolist")  # type: ignore[attr-defined]
+    rows = (*(one for one in given if isinstance(one, ast.Subscript)), *listed)
+    known = (shape_of(value) for one in rows if tensor_or_shape(value := scope.names.value(one)))
+    counts = [shape[0] for shape in (*shapes.values(), *known) if shape]
+    # All but the first change along with it: `for i, j in edges`.
+    return ({**dict.fromkeys(names, 1), names[0]: min(counts)} if names and counts and min(counts) > 0 else {}), shapes
+
+
+def _read(scope: Scope, loop: Loop, turns: dict[str, int]) -> dict[str, int]:
+    """Names that each turn gives an element: `i, j = edges[0, e], edges[1, e]`. They change along with the loop."""
+    found: dict[str, int] = {}
+    for one in loop.body if isinstance(loop, ast.For) else ():
+        target, value = (one.targets[0], one.value) if isinstance(one, ast.Assign) else (None, None)
+        values = value.elts if isinstance(value, ast.Tuple) and isinstance(target, ast.Tuple) else [value]
+        names = [name.id for name in getattr(target, "elts", [target]) if isinstance(name, ast.Name)]
+        if all(_is_element(scope, part, turns) for part in values):
+            found |= dict.fromkeys(names, 1)
+    return found
+
+
+def _is_element(scope: Scope, value: ast.expr | None, turns: dict[str, int]) -> bool:
+    """True for an element or a row of a tensor, as a number of Python or not."""
+    while isinstance(value, ast.Call):
+        plain = isinstance(value.func, ast.Attribute) and value.func.attr in ("item", "tolist", "long", "int")
+        number = dotted(value.func) == "int" and len(value.args) == 1
+        value = value.func.value if plain else value.args[0] if number else None  # type: ignore[attr-defined]
+    return isinstance(value, ast.Subscript) and _element(scope, value, turns) is not None
 
 
 def _shape(scope: Scope, expression: ast.expr) -> Shape | None:
@@ -189,15 +216,28 @@ def _element(scope: Scope, part: ast.Subscript, turns: dict[str, int]) -> _Visit
     """`x[i]`, `x[i, j]`, `x[i][j - 1]`: one number of a tensor, or a row, by variables of the loop."""
     owner, indices = indexed(part)
     shape = _shape(scope, owner)
-    used = {one.id for index in indices for one in syntax.walk(index) if isinstance(one, ast.Name)}
+    used = {name for index in indices for name in _turning(scope, index, turns)}
     fixed = {name for name in used - set(turns) if type(scope.names.value(ast.Name(name, ast.Load()))) is int}
     if not shape or len(indices) > len(shape) or not used - fixed or not used - fixed <= set(turns):
         return None
-    if any(isinstance(one, (ast.Slice, ast.Call, ast.Compare, ast.Subscript)) for one in indices):
+    whole = [isinstance(one, ast.Slice) and one.lower is one.upper is one.step is None for one in indices]
+    picked = [one for one, is_whole in zip(indices, whole, strict=True) if not is_whole]
+    if any(isinstance(one, (ast.Slice, ast.Call, ast.Compare)) for one in picked):
         return None
-    shifted = any(not isinstance(one, (ast.Name, ast.Constant)) for one in indices)
-    times = prod(turns.values()) if prod(shape[len(indices) :]) <= _ROW else 0
+    shifted = any(not isinstance(one, (ast.Name, ast.Constant, ast.Subscript)) for one in picked)
+    row = [n for n, is_whole in zip(shape, (*whole, *(True,) * len(shape)), strict=False) if is_whole]
+    times = prod(turns.values()) if prod(row) <= _ROW else 0
     return _Visit(ast.unparse(owner), times, isinstance(part.ctx, ast.Store), ast.unparse(part), shifted)
+
+
+def _turning(scope: Scope, index: ast.expr, turns: dict[str, int]) -> set[str]:
+    """The names that an index depends on; of `e[0, t]`, an element of a tensor itself, those of the loop."""
+    names = {one.id for one in syntax.walk(index) if isinstance(one, ast.Name)}
+    if not isinstance(index, ast.Subscript):
+        return names
+    owner, indices = indexed(index)
+    row = isinstance(owner, ast.Name) and owner.id in turns and all(isinstance(one, ast.Constant) for one in indices)
+    return names & set(turns) if row or _element(scope, index, turns) is not None else names
 
 
 def _gone_through(scope: Scope, call: ast.Call, turns: dict[str, int]) -> _Visit | None:

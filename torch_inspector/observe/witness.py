@@ -100,7 +100,8 @@ def _found_in(
     if recorder.plain_graphs.get(line) == like:
         return (), ()
     code = Reader(recorder.places, user)
-    patterns, tables = find_patterns(walk, code.other_side, code.name_of), find_tables(walk, Consumers(walk))
+    patterns = find_patterns(walk, code.other_side, code.name_of, code.factor)
+    tables = find_tables(walk, Consumers(walk))
     if not patterns and not tables:
         recorder.plain_graphs[line] = like
     return patterns, tables

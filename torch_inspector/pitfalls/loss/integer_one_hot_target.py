@@ -216,7 +216,7 @@ def _fits(operand: OperandFact, refusal: _Refusal) -> bool:
 def _finding(run: Run, error: ErrorFact, refusal: _Refusal, target: OperandFact) -> Finding:
     scores = _scores(error, target) or (_scores_of_module(run, error) if refusal.fix.startswith("{name}") else None)
     value = _VALUE.search(error.message)
-    classes = scores[1] if scores is not None and len(scores) > 1 else 0
+    classes = _class_count(scores, target)
     words = {
         "name": target.path,
         "value": value.group(1) if value else "a number",
@@ -234,6 +234,15 @@ def _finding(run: Run, error: ErrorFact, refusal: _Refusal, target: OperandFact)
         cell=error.place.cell,
         evidence=tuple(evidence),
     )
+
+
+def _class_count(scores: Shape | None, target: OperandFact) -> int:
+    """How many scores there are for each target, on the second axis or on the last; 0 if that is neither."""
+    targets = prod(target.shape or ())
+    if not scores or not targets or prod(scores) % targets:
+        return 0
+    count = prod(scores) // targets
+    return count if len(scores) > 1 and count in (scores[1], scores[-1]) else 0
 
 
 def _said(refusal: _Refusal, target: OperandFact, words: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Prediction (N, 1) minus target (N,), or (N, 1, H, W) minus (N, H, W); one number (N, 1) for targets (N, C)."""
+"""Prediction (N, 1) minus or times (N,), or (N, 1, H, W) minus (N, H, W); one number (N, 1) for targets (N, C)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from torch_inspector.pitfall import pitfall
 
 # Who writes it means it; the graph looks the same.
 _EXPANDS = re.compile(r"\b(?:expand|expand_as|broadcast_to|broadcast_tensors)\(")
+
+
+# Operations after which each number of one side is there once for each of the other.
+_PRODUCTS = {"MulBackward0": "multiplies", "DivBackward0": "divides", "WhereBackward0": "masks"}
 
 
 @pitfall(severity="error", early=True)
@@ -64,11 +68,11 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
         if second == result
         else f"both are stretched to {result}"
     )
-    product = "MulBackward0" in pattern.nodes
+    verb = next((verb for node, verb in _PRODUCTS.items() if node in pattern.nodes), "")
     return Finding(
         message=(
-            f"{loss} {'multiplies' if product else 'compares'} {first} with {second}: {how}, "
-            f"{_more(result, first)}, {_harm(result, first, product=product)}."
+            f"{loss} {verb or 'compares'} {first} {'by' if verb == 'divides' else 'with'} {second}: {how}, "
+            f"{_more(result, first)}, {_harm(result, first, product=bool(verb))}."
         ),
         subject=backward.root,
         fix=_fix(run, other, first, second) if second != result else _fix_of_target(other),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import PatternFact, Place, Run
+from torch_inspector.facts import PatternFact, Place, Run, called, instead, operand, sole
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _MADE_BY = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "ExpBackward0": "exp of log-softmax"}
 _DIVERGENCE = re.compile(r"\bkl_div\b|\bKLDivLoss\b")
 _WHY = {
+    "ctc_loss": "it adds up what it takes for the probabilities of all alignments, so the loss falls below zero",
     "kl_div": "without the logarithm it is least where all weight is on the likeliest class, not where both agree",
 }
 
@@ -61,7 +62,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
             f"log-probabilities: {_WHY.get(loss, 'it only picks one number per sample, so the loss falls below zero')}."
         ),
         subject=layer or name or root,
-        fix=_fix(layer, name, pattern),
+        fix=_fix(run, layer, name, pattern),
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
@@ -79,11 +80,30 @@ def _layer(run: Run, pattern: PatternFact) -> str:
     return layers[0] if len(layers) == 1 else ""
 
 
-def _fix(layer: str, name: str, pattern: PatternFact) -> str:
-    if pattern.nodes[0] == "kl_div":
+def _fix(run: Run, layer: str, name: str, pattern: PatternFact) -> str:
+    loss, kind = pattern.nodes[:2]
+    axis = pattern.shapes[1][0] if len(pattern.shapes) > 1 else 1
+    if loss == "kl_div":
         return "# F.log_softmax(scores, dim=1) as the input of kl_div; its target stays a softmax"
-    if layer and pattern.nodes[1] == "SoftmaxBackward0":
-        return f"{layer} = nn.LogSoftmax(dim=1)  # or: raw scores and nn.CrossEntropyLoss"
-    if name and pattern.nodes[1] not in _MADE_BY:
+    if layer and kind == "SoftmaxBackward0":
+        also = "" if loss == "ctc_loss" else "  # or: raw scores and nn.CrossEntropyLoss"
+        return f"{layer} = nn.LogSoftmax(dim={axis}){also}"
+    if loss == "ctc_loss":
+        return _fix_of_ctc(run, name, pattern)
+    if name and kind not in _MADE_BY:
         return f"F.cross_entropy({name}, …)  # takes raw scores; nll_loss wants F.log_softmax of them"
-    return "# F.log_softmax(scores, dim=1) for nll_loss, or the raw scores for cross_entropy"
+    return f"# F.log_softmax(scores, dim={axis}) for nll_loss, or the raw scores for cross_entropy"
+
+
+def _fix_of_ctc(run: Run, name: str, pattern: PatternFact) -> str:
+    """The classes are the last axis of what this loss is given, whatever axis a softmax before had."""
+    kind, shape = pattern.nodes[1], pattern.shapes[0]
+    classes = max(len(shape) - 1, 1)
+    softmax = sole(run, lambda node: called(node) == "softmax") if kind == "SoftmaxBackward0" else None
+    if softmax is not None:
+        return instead(run, softmax.place, softmax.text, softmax.text.replace("softmax(", "log_softmax(", 1))
+    call = sole(run, lambda node: called(node) == "ctc_loss" and bool(getattr(node, "args", ())))
+    given = name or (operand(call.text) if call is not None else "")
+    if given and kind not in _MADE_BY:
+        return f"{given}.log_softmax(dim={classes})  # in place of {given} in ctc_loss"
+    return f"# scores.log_softmax(dim={classes}) for ctc_loss: along the classes"

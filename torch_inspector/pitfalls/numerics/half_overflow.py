@@ -19,6 +19,7 @@ _BEYOND = re.compile(r"\b\d+(\.\d*)?e\+?([5-9]|\d\d)\b", re.IGNORECASE)
 _BIG = re.compile(rf"-?({_BEYOND.pattern}|\b\d{{5,}}(\.\d*)?\b)", re.IGNORECASE)
 # Products of matrices, as the scores of an attention.
 _PRODUCT = re.compile(r"@|\b(matmul|bmm|mm|einsum|baddbmm)\(")
+_LOG = re.compile(r"\blog(2|10)?\(")
 # What torch says of a single number that is beyond it; of tensors it makes infinities.
 _REFUSED = re.compile(r"cannot be converted to type (at|c10)::Half without overflow")
 
@@ -126,7 +127,7 @@ def _of_variable(run: Run, line: int, one: ExtremeFact) -> Finding:
     then = f", and `{spread[0].path}` {spread[0].nan_count} nan" if spread else ""
     infinite = one.inf_count + one.negative_inf_count
     return Finding(
-        message=f"`{one.path}` {_amount(infinite, one.count)}{then}: float16 holds nothing beyond 65,504.",
+        message=f"`{one.path}` {_amount(infinite, one.count)}{then}: {_end(run)}.",
         subject=one.path,
         fix=_fix(run, line),
         line=line,
@@ -140,6 +141,20 @@ def _of_variable(run: Run, line: int, one: ExtremeFact) -> Finding:
     )
 
 
+def _end(run: Run) -> str:
+    """Which end of float16 was passed; where logarithms are taken, that may be the lower one."""
+    if not _logs(run):
+        return "float16 holds nothing beyond 65,504"
+    return "float16 holds nothing beyond 65,504, and makes 0 of what is below 6e-08, whose logarithm is -inf"
+
+
+def _logs(run: Run) -> bool:
+    """True if the cell, or a function of an earlier one, takes a logarithm."""
+    cells = (past.cell.source for past in run.earlier)
+    inside = (line for source in cells for line in source.splitlines() if line[:1].isspace())
+    return any(_LOG.search(text) for text in (run.cell.source, *inside))
+
+
 def _amount(infinite: int, count: int) -> str:
     if count == 1:
         return "is infinite"
@@ -149,7 +164,16 @@ def _amount(infinite: int, count: int) -> str:
 def _fix(run: Run, line: int) -> str:
     if _PRODUCT.search("".join(run.cell.source.splitlines()[line - 1 : line])):
         return "compute this line in float32 or bfloat16, or divide before multiplying: (q / d**0.5) @ k"
+    if _logs(run):
+        return "compute it in float32, and products of probabilities as sums of logarithms: torch.logsumexp"
     return "compute this line in float32, with .float() on the tensors that go into it, or in bfloat16"
+
+
+def _fix_of_graph(run: Run) -> str:
+    """Where the end was passed is not known, as often as not in a product of matrices before the loss."""
+    if any(".half()" in cell.source for cell in (run.cell, *(past.cell for past in run.earlier))):
+        return "# .bfloat16() in place of .half(), or float32 where matrices are multiplied: the loss alone is too late"
+    return "# dtype=torch.bfloat16 in autocast, or .float() on both sides of the product that goes beyond 65,504"
 
 
 def _of_loss(run: Run, loss: LossFact) -> Finding:
@@ -163,7 +187,7 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
             f"{f', and so was {others}' if others else ''}: its graph computes in float16, which ends at 65,504."
         ),
         subject=name,
-        fix="compute the loss in float32 (`output.float()`), or use bfloat16",
+        fix=_fix_of_graph(run),
         line=place.line,
         cell=place.cell,
         evidence=(

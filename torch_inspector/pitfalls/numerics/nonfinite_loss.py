@@ -55,7 +55,8 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
             f"{_SPREAD if alone else ''}."
         ),
         subject=name,
-        fix=_spread_fix(origin) if alone else _named_fix(fix, told) or _fix(origin, name, loss.operation),
+        fix=_of_eps(run, loss)
+        or (_spread_fix(origin) if alone else _named_fix(fix, told) or _fix(origin, name, loss.operation)),
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -82,6 +83,11 @@ def _is_mask(one: ExtremeFact) -> bool:
 
 def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
     if loss.spoiled_weights:
+        bare = run.without_eps(loss.spoiled_weights)
+        if bare is not None:
+            return (
+                f", and weights were not finite: `{bare.path}` has eps=0, and divides 0 by 0 where a gradient was zero"
+            )
         finite = [one.index for one in run.trace.losses if one.place == loss.place and one.order < loss.order]
         since = f"; at call {finite[-1]} all was finite" if finite else ""
         return f", and weights were not finite by then{since}"
@@ -111,7 +117,7 @@ _FIXES = {
     "asin": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).asin()",
     "atanh": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).atanh()",
     "sqrt": "keep the operand above zero: x.clamp_min(1e-12).sqrt()",
-    "exp": "limit the exponent: x.clamp_max(50).exp(), or stay with logarithms: torch.logsumexp",
+    "exp": "limit the exponent: x.clamp_max(10).exp(), or x.tanh().exp() where many of them are multiplied",
     "softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
     "log_softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
 }
@@ -122,6 +128,15 @@ def _named_fix(fix: str, operation: OperationFact | None) -> str:
     if fix and operation is not None and operation.name == "log":
         return f"{fix}{'; ' if '  # ' in fix else '  # '}or F.log_softmax, F.logsigmoid of the scores themselves"
     return fix
+
+
+def _of_eps(run: Run, loss: LossFact) -> str:
+    """What it takes where a step divided by zero: the usual number, and the weights of before."""
+    bare = run.without_eps(loss.spoiled_weights)
+    again = run.owner_path(frozenset(one.key for one in loss.spoiled_weights)) or "the model"
+    if bare is None:
+        return ""
+    return f"for group in {bare.path}.param_groups: group['eps'] = 1e-8  # and make `{again}` again"
 
 
 def _spread_fix(origin: ExtremeFact | None) -> str:

@@ -29,10 +29,13 @@ def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -
     shown = ", ".join(f"`{path}`" for path in paths[:_NAMES_SHOWN]) or f"{len(spoiled)} parameters"
     when = "were not finite before the first step of this cell" if were_before else "are not finite after this cell"
     place = _place(run, were_before=were_before)
+    bare = run.without_eps(spoiled)
+    since = f"; `{bare.path}` has eps=0, and divides 0 by 0 where a gradient was zero" if bare is not None else ""
+    first = f"for group in {bare.path}.param_groups: group['eps'] = 1e-8  # and " if bare is not None else ""
     return Finding(
-        message=f"weights of `{owner}` {when}: {shown}. Every output and every loss of it is nan from then on.",
+        message=f"weights of `{owner}` {when}: {shown}{since}. Every output and every loss of it is nan from then on.",
         subject=owner,
-        fix=f"make `{owner}` again or load an earlier state; steps cannot repair it",
+        fix=f"{first}make `{owner}` again or load an earlier state; steps cannot repair it",
         line=place.line,
         cell=place.cell if place.line is not None else run.cell.number,
         evidence=(

@@ -13,8 +13,11 @@ from torch_inspector.facts import (
     Place,
     Run,
     Shape,
+    Viewed,
     instead,
+    is_merged,
     is_recut,
+    viewed_again,
 )
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -119,7 +122,7 @@ def _instead(before: Shape, after: Shape) -> str:
     if len(after) == _ROWS:
         return f".movedim(1, -1).reshape{after}"
     if len(after) < len(before):
-        return ".flatten(2).transpose(1, 2)"
+        return ".transpose(1, 2).flatten(2)" if is_merged(before, after) else ".flatten(2).transpose(1, 2)"
     if len(after) != len(_HEADS):
         return ".permute(…)  # the axes in the order that is wanted"
     batch, count, time, size = after
@@ -144,6 +147,11 @@ def _mixed_up(before: Shape = (), after: Shape = ()) -> str:
 def _mixed(before: Shape, after: Shape) -> str:
     if len(before) == _CLIPS:
         return "channels and frames"
+    if len(before) == len(after) and before[0] == after[0]:
+        apart = [str(axis) for axis, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
+        return f"the axes {' and '.join(apart)}"
+    if is_merged(before, after):
+        return "the axes 1 and 2"
     if after[:1] == before[1:2] and len(before) == _STATES:
         return "samples and layers or steps"
     return "samples and steps" if len(after) >= len(before) else "channels and places"
@@ -151,16 +159,17 @@ def _mixed(before: Shape, after: Shape) -> str:
 
 def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
     before, after = pattern.shapes[:2]
-    line, cell = _only_view(run) or (place.line, place.cell)
+    again = [one for one in viewed_again(run) if _leads(one, before, after)]
+    line, cell = (again[0].place.line, again[0].place.cell) if again else _only_view(run) or (place.line, place.cell)
     maker = pattern.nodes[1].removesuffix("0").removesuffix("Backward") if len(pattern.nodes) > 1 else ""
     return Finding(
         message=(
-            f"On the way to {f'`{root}`' if root else 'the loss'} a `view` takes the output of "
-            f"{maker or 'an operation'} from {before} to {after} without moving a number: {_mixed(before, after)} "
+            f"On the way to {f'`{root}`' if root else 'the loss'} {_taken(again, maker)} "
+            f"from {before} to {after} without moving a number: {_mixed(before, after)} "
             "are mixed; swapping axes takes `permute` or `transpose`."
         ),
-        subject=root,
-        fix=_fix_in_graph(before, after),
+        subject=again[0].name if again else root,
+        fix="\n".join(dict.fromkeys(_turned(run, one) for one in again)) or _fix_in_graph(before, after),
         line=line,
         cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
@@ -178,7 +187,29 @@ def _fix_in_graph(before: Shape, after: Shape) -> str:
     state = len(before) == _STATES and after[:2] == (before[1], before[0] * before[2])
     if len(after) != len(before) or state:
         return f"# {_instead(before, after)} in place of the view"
-    return "# .transpose(0, 1) or .permute(…) in place of .view(…)"
+    apart = [axis for axis, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
+    if len(apart) == 2:  # noqa: PLR2004
+        return f"# .transpose({apart[0]}, {apart[1]}) in place of the view"
+    told = len(set(before)) == len(before)
+    return f"# .permute({', '.join(str(before.index(n)) for n in after) if told else '…'}) in place of the view"
+
+
+def _taken(again: list[Viewed], maker: str) -> str:
+    if again:
+        return f"`{again[0].text}` takes `{again[0].name}`"
+    made = maker if maker and "View" not in maker else "an operation"
+    return f"a `view` takes the output of {made}"
+
+
+def _leads(viewed: Viewed, before: Shape, after: Shape) -> bool:
+    return len(viewed.order) == len(before) and tuple(before[axis] for axis in viewed.order) == after
+
+
+def _turned(run: Run, viewed: Viewed) -> str:
+    """The statement of a view with the axes moved."""
+    apart = [axis for axis, old in enumerate(viewed.order) if axis != old]
+    moved = f"transpose({apart[0]}, {apart[1]})" if len(apart) == 2 else f"permute{viewed.order}"  # noqa: PLR2004
+    return instead(run, viewed.place, viewed.text, f"{viewed.name}.{moved}")
 
 
 def _given(run: Run, call: ForwardFact) -> Finding:

@@ -1,0 +1,112 @@
+"""Causes of NaN that general words about `log` and `sqrt` do not fit: eps=0, equal eigenvalues, ends of float16."""
+
+import pytest
+
+from tests.cells import findings_in
+
+TABLES = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+table, x = nn.Embedding(40, 4), torch.randint(0, 20, (8,))
+opt = {}
+def step():
+    loss = (table(x) - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    return loss"""
+
+
+def found(slug, *cells):
+    return findings_in(*cells, slug=slug, fails=False)
+
+
+BARE = ["Adam(table.parameters(), eps=0)", "AdamW(table.parameters(), eps=0.0)"]
+
+
+@pytest.mark.parametrize("made", BARE)
+@pytest.mark.parametrize(
+    ("slug", "between"), [("nonfinite-parameter", ""), ("nonfinite-loss", "    x = torch.randint(0, 40, (8,))\n")]
+)
+def test_a_divisor_without_eps(made, slug, between):
+    setup, steps = TABLES.format(f"torch.optim.{made}"), f"for _ in range(4):\n{between}    loss = step()"
+    (finding,) = found(slug, setup, steps)
+    assert "`opt` has eps=0, and divides 0 by 0" in finding.message
+    assert finding.fix.startswith("for group in opt.param_groups: group['eps'] = 1e-8")
+    assert not found(slug, setup, f"{finding.fix}\n{steps}")
+
+
+def test_other_weights_that_are_not_finite():
+    spoil = "with torch.no_grad():\n    table.weight[x[0]] = float('nan')\nloss = step()\nloss = step()"
+    setup = TABLES.format("torch.optim.Adam(table.parameters())")
+    assert not any("eps" in one.message for one in findings_in(setup, spoil, fails=False))
+
+
+ROTATED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+w, y = nn.Parameter(torch.eye(4){}), torch.randn(6, 4)
+opt = torch.optim.SGD([w], lr=0.1)"""
+ROTATE = "A = w @ w.T\n{}\nloss = (y @ basis).pow(2)[:, 0].mean()\nloss.backward()\nopt.step()"
+MADE = ["values, basis = torch.linalg.eigh(A)", "basis, sizes, _ = torch.linalg.svd(A)"]
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_vectors_of_equal_values(made):
+    (finding,) = found("nonfinite-gradient", ROTATED.format(""), ROTATE.format(made))
+    name = "eigh" if "eigh" in made else "svd"
+    assert f"`{name}` was given 3 equal eigenvalues among 4 values" in finding.message
+    assert "sqrt" not in finding.fix
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_vectors_of_values_that_differ(made):
+    noise = " + torch.randn(4, 4) * 0.1"
+    assert not found("nonfinite-gradient", ROTATED.format(noise), ROTATE.format(made))
+
+
+def test_the_fix_of_equal_eigenvalues():
+    code = ROTATE.format("values, basis = torch.linalg.eigh(A + torch.diag(torch.arange(len(A)) * 1e-3))")
+    assert not found("nonfinite-gradient", ROTATED.format(""), code)
+
+
+CHAIN = """\
+import torch
+steps = torch.full((4, 40), 0.2).half()
+def chain(p):
+    a = p[:, 0]
+    for t in range(1, 40):
+        a = a * p[:, t]
+    return a{}"""
+
+
+def test_a_logarithm_of_what_has_become_zero():
+    (finding,) = found("half-overflow", CHAIN.format(".log()"), "cost = -chain(steps).mean()")
+    assert "makes 0 of what is below 6e-08" in finding.message
+    assert "logsumexp" in finding.fix
+
+
+def test_numbers_that_are_too_large():
+    (finding,) = found("half-overflow", CHAIN.format(""), "cost = chain(steps * 50)")
+    assert "6e-08" not in finding.message
+
+
+ATTENTION = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net, x = nn.Linear(8, 8), torch.randn(4, 8) * 900
+def attend(x):
+    q = net(x)
+    s = q.{0}() @ q.{0}().T
+    return (s - s.mean()).softmax(-1).float()"""
+ATTENDED = "loss = attend(x).pow(2).mean()\nloss.backward()"
+
+
+def test_the_fix_of_a_product_in_float16():
+    (finding,) = found("half-overflow", ATTENTION.format("half"), ATTENDED)
+    assert finding.fix.startswith("# .bfloat16() in place of .half()")
+    assert not found("half-overflow", ATTENTION.format("bfloat16"), ATTENDED)
+    assert not found("nonfinite-loss", ATTENTION.format("bfloat16"), ATTENDED)
