@@ -185,3 +185,20 @@ def test_records_of_losses_are_a_collection(kind, rows):
 )
 def test_records_without_a_history_of_many_steps(cells):
     assert found(*cells) == []
+
+
+EMA = """
+class State: ema, alpha = 0.0, 0.1
+state = State()
+def step(state):
+    loss = net(torch.randn(4, 8)).pow(2).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+    state.ema = state.alpha * loss + 0.9 * state.ema"""
+
+
+def test_one_tensor_is_spoken_of_as_one():
+    setup = "import torch\nnet = torch.nn.Linear(8, 4)\nopt = torch.optim.SGD(net.parameters(), lr=.1)"
+    loop = "for _ in range(30):\n    step(state)"
+    (finding,) = findings_in(setup, EMA, loop, slug="graph-retained-in-list", min_bytes=0)
+    assert finding.fix == "state.ema = state.ema.item()  # at the end of each step"
+    assert findings_in(setup, EMA, f"{loop}\n    {finding.fix}", min_bytes=0, fails=False) == []

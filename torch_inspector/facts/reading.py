@@ -63,6 +63,17 @@ def loop_without(run: Run, inside: Place, outside: Place) -> bool:
     return any(_holds(loop, inside) and not _holds(loop, outside) for loop in loops)
 
 
+def seen_from(run: Run, name: str, at: Place, other: Place) -> bool:
+    """True if a name of one place means the same in another: in a function of the function, or method of the class."""
+    tree = syntax.parse(run.source_of(at.cell))
+    if tree is None or at.cell != other.cell or not name:
+        return False
+    kinds: tuple[type[ast.stmt], ...] = (ast.FunctionDef, ast.AsyncFunctionDef)
+    kinds = (*kinds, ast.ClassDef) if name.startswith("self.") else kinds
+    around = (node for node in syntax.walk(tree) if isinstance(node, kinds))
+    return any(_holds(node, at) and _holds(node, other) for node in around)
+
+
 def _holds(node: ast.stmt, place: Place) -> bool:
     return place.line is not None and node.lineno <= place.line <= (node.end_lineno or node.lineno)
 

@@ -131,9 +131,18 @@ def _advice(graph: GraphFact) -> str:
     if graph.feeds_loss:
         return f"{graph.path}.clear()  # after each update: a loss is made of what it holds"
     read = ".item()" if graph.scalar and graph.as_number else ".detach()"
+    if not graph.container:
+        when = "at the end of each step" if graph.differentiated else "unless a later cell calls backward() on it"
+        return f"{graph.path} = {graph.path}{read}  # {when}"
     each = "each loss" if graph.scalar and graph.differentiated else "each"
     unless = "" if graph.differentiated else "  # unless a later cell calls backward() on them"
     return f"call {read} on {each} before it goes into {graph.path}{unless}"
+
+
+def _is_state(graph: GraphFact) -> bool:
+    """True for what steps hand on: taken out of its own line, the history of this step would be lost as well."""
+    carried = graph.grown_by in ("sum", "carried") and not graph.container
+    return carried and not graph.scalar and graph.differentiated
 
 
 def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
@@ -141,7 +150,7 @@ def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
     return Finding(
         message=message,
         subject=graph.path,
-        fix=_advice(graph) if graph.feeds_loss else graph.remedy or _advice(graph),
+        fix=_advice(graph) if graph.feeds_loss or _is_state(graph) else graph.remedy or _advice(graph),
         line=place.line if place else None,
         cell=place.cell if place else None,
         severity="hint" if hint else "",
