@@ -178,3 +178,5 @@ class CutFact(NamedTuple):
     """Path of that part in the module; empty for all of it."""
     keys: frozenset[int] = frozenset()
     """Parameters of that part; none if it is not known."""
+    backwards: tuple[Place, ...] = ()
+    """Lines of the backward calls on losses behind which it stands."""
