@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+
 from torch_inspector.facts import syntax
 
 _Statement = ast.Assign | ast.AugAssign | ast.Expr
@@ -82,12 +83,12 @@ class _Detaching(ast.NodeTransformer):
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802  (the name that `ast` asks for)
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Leaves `name.detach` as it is."""
         own = isinstance(node.value, ast.Name) and node.value.id == self._name and node.attr in ("detach", "data")
         return node if own else self.generic_visit(node)
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         """The name without its history."""
         own = node.id == self._name and isinstance(node.ctx, ast.Load)
         return ast.Call(ast.Attribute(node, "detach", ast.Load()), [], []) if own else node

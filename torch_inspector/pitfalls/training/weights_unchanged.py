@@ -257,7 +257,9 @@ def _of_schedule(run: Run, key: int) -> tuple[str, str] | None:
     if schedule is None:
         return None
     name = schedule.path or schedule.name or schedule.kind
-    reason = f"the schedule `{name}` ({schedule.kind}) sets its learning rate `lr` to 0 at each of {schedule.count} calls"
+    reason = (
+        f"the schedule `{name}` ({schedule.kind}) sets its learning rate `lr` to 0 at each of {schedule.count} calls"
+    )
     sources = [(one.cell.number, one.cell.source) for one in (run, *reversed(run.earlier))]
     function = rate_function(sources) if schedule.kind == "LambdaLR" else None
     begun = schedule.schedule in {one.schedule for past in run.earlier for one in past.trace.schedules}
@@ -268,7 +270,10 @@ def _of_schedule(run: Run, key: int) -> tuple[str, str] | None:
     if function.text:
         reason = f"{reason}, for `{function.text}` ({where}) gives whole numbers, 0 at first"
         return reason, f"{function.mended}  # in place of {function.text}, {where}"
-    return f"{reason}, for {called} gives 0", f"(step + 1) / warmup  # or the like, in {called} ({where}): above 0 at once"
+    return (
+        f"{reason}, for {called} gives 0",
+        f"(step + 1) / warmup  # or the like, in {called} ({where}): above 0 at once",
+    )
 
 
 def _schedule_of(run: Run, name: str) -> str:
