@@ -263,6 +263,7 @@ def test_the_statement_with_a_copy_takes_the_place_of_its_line(cell, first):
     (finding,) = findings_in(f"{first}\n{PLAIN}", cell, slug="state-dict-alias", fails=False)
     *imports, statement = finding.fix.partition("  # line ")[0].splitlines()
     assert imports == ([] if first else ["import copy"])
+    assert finding.line is not None
     lines = cell.splitlines()
     old = lines[finding.line - 1]
     lines[finding.line - 1] = old[: len(old) - len(old.lstrip())] + statement

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from torch_inspector.facts import syntax
 
@@ -61,7 +62,7 @@ def _stays(text: str) -> bool:
 class _Staying(ast.NodeTransformer):
     """Leaves out the ways to NumPy and back, and takes functions of torch for its own."""
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:
+    def visit_Call(self, node: ast.Call) -> Any:
         """A call without NumPy."""
         function = node.func
         if not isinstance(function, ast.Attribute):
