@@ -39,19 +39,20 @@ def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
     large = graph.saved_nbytes >= _LARGE_NBYTES
     if graph.spent:
         if _over_steps(graph):
-            yield _finding(graph, _nodes_only(graph, calls=run.trace.count("backward")), hint=True)
+            said = _nodes_only(graph, calls=run.trace.count("backward"))
+            yield _finding(graph, said + _also(run, graph), hint=True)
     elif graph.saved_nbytes < max(run.min_nbytes, 1) or _is_differentiated(run, graph):
         return
     elif _over_steps(graph):
         yield _finding(
             graph,
-            _activations(graph, calls=run.trace.count("backward")),
+            _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
             hint=not large or not _is_plain_leak(run, graph),
         )
     elif _over_passes(graph):
         yield _finding(
             graph,
-            _activations(graph, calls=run.trace.count("backward")),
+            _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
             hint=not large or not _is_evaluation(run, graph),
         )
 
@@ -120,10 +121,22 @@ def _activations(graph: GraphFact, *, calls: int) -> str:
 
 def _nodes_only(graph: GraphFact, *, calls: int) -> str:
     at_least = "" if graph.complete else "at least "
+    themselves = "" if graph.scalar or not graph.nbytes else f", and the tensors themselves, {size_text(graph.nbytes)},"
     return (
-        f"`{graph.path}` keeps {_what(graph, calls=calls)}: {at_least}{graph.node_count} graph nodes stay alive "
-        "(the activations are freed, backward has run)."
+        f"`{graph.path}` keeps {_what(graph, calls=calls)}: {at_least}{graph.node_count} graph nodes{themselves} stay "
+        "alive (what the graph had saved is freed, backward has run)."
     )
+
+
+def _also(run: Run, graph: GraphFact) -> str:
+    """What hooks of the same model fill besides, if a hook fills this."""
+    if graph.grown_by != "hook":
+        return ""
+    known = {one.path for one in run.after.graphs}
+    models = {one.module for one in run.after.hooks if one.path == graph.path}
+    others = [one for one in run.after.hooks if one.module in models and one.named and one.path not in known]
+    told = [f"`{one.path}`, {size_text(one.nbytes)}" for one in others if one.new_count]
+    return f" Hooks fill {' and '.join(told)}, too." if told else ""
 
 
 def _advice(graph: GraphFact) -> str:
