@@ -87,7 +87,9 @@ def _article(kind: str) -> str:
 
 
 def _locals(kept: list[LocalFact]) -> str:
-    named = [f"`{local.path}` in {local.function}, {size_text(local.nbytes)}{_behind(local)}" for local in kept[:_NAMED]]
+    named = [
+        f"`{local.path}` in {local.function}, {size_text(local.nbytes)}{_behind(local)}" for local in kept[:_NAMED]
+    ]
     more = len(kept) - len(named)
     return "; ".join(named) + (f"; {more} more" if more > 0 else "")
 
