@@ -91,7 +91,9 @@ def test_a_graph_that_stays_small_and_one_that_its_variable_tells_of():
     (finding,) = check(a_run(*seen))
     assert (finding.line, finding.severity) == (3, "hint")
     assert list(check(a_run(*seen, min_nbytes=8 << 20))) == []
-    state = a_graph(path="state", differentiated=True, newest_nodes=1, scalar=False, saved_nbytes=4 << 20)
+    state = a_graph(
+        path="state", differentiated=True, newest_nodes=1, scalar=False, saved_nbytes=4 << 20, container=False
+    )
     (finding,) = check(a_run(*seen, after=[state._replace(step_count=9, grown_at=a_place())]))
     assert finding.fix.startswith("state = state.detach()")
     assert list(check(a_run(*seen, after=[state._replace(step_count=16)]))) == []
@@ -135,3 +137,40 @@ def test_the_state_is_cut_off_and_not_what_is_made_of_it(layer, loop):
         assert fix.startswith(f"{state} = {state}.detach()  # at the end of each step")
         mended = loop.replace("retain_graph=True", "") + f"    {fix}\n"
         assert findings_in(SETUP, layer, mended, min_bytes=0, fails=False) == []
+
+
+LSTM = """
+rnn, out_of = nn.LSTM(8, 32), nn.Linear(32, 1)
+state = None
+for _ in range(30):
+    out, state = rnn(torch.randn(3, 4, 8), state)
+    loss = out_of(out).mean()
+    loss.backward(retain_graph=True)
+"""
+LAYERS = """
+cells, out_of = nn.ModuleList(nn.GRUCell(8, 8) for _ in range(3)), nn.Linear(8, 1)
+states = [torch.zeros(4, 8)] * 3
+def turn(x, states):
+    new = []
+    for one, h in zip(cells, states):
+        x = one(x, h)
+        new.append(x)
+    return x, new
+for _ in range(30):
+    out, states = turn(torch.randn(4, 8), states)
+    loss = out_of(out).mean()
+    loss.backward(retain_graph=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "fix"),
+    [
+        (LSTM, "state = tuple(h.detach() for h in state)  # at the end of each step"),
+        (LAYERS, "states = [h.detach() for h in states]  # at the end of each step"),
+    ],
+)
+def test_a_state_of_several_tensors_is_detached_as_a_whole(loop, fix):
+    assert fix in [one.fix for one in findings_in(SETUP, loop, min_bytes=0)]
+    mended = loop.replace("retain_graph=True", "") + f"    {fix}\n"
+    assert findings_in(SETUP, mended, min_bytes=0, fails=False) == []

@@ -115,7 +115,8 @@ def _activations(graph: GraphFact, *, calls: int) -> str:
     at_least = "" if graph.complete else "at least "
     size = size_text(graph.saved_nbytes)
     # Backward calls with `retain_graph` have come by, and left them there.
-    wait = "stay alive" if graph.differentiated and not graph.container else "wait for a backward call"
+    passed_on = not graph.container or graph.grown_by == "carried"
+    wait = "stay alive" if graph.differentiated and passed_on else "wait for a backward call"
     return f"`{graph.path}` keeps {_what(graph, calls=calls)}: {at_least}{size} of activations {wait}."
 
 
@@ -147,6 +148,8 @@ def _advice(graph: GraphFact) -> str:
     if not graph.container:
         when = "at the end of each step" if graph.differentiated else "unless a later cell calls backward() on it"
         return f"{graph.path} = {graph.path}{read}  # {when}"
+    if _is_state(graph):
+        return f"{graph.detached}  # at the end of each step"
     each = "each loss" if graph.scalar and graph.differentiated else "each"
     unless = "" if graph.differentiated else "  # unless a later cell calls backward() on them"
     return f"call {read} on {each} before it goes into {graph.path}{unless}"
@@ -154,8 +157,8 @@ def _advice(graph: GraphFact) -> str:
 
 def _is_state(graph: GraphFact) -> bool:
     """True for what steps hand on: taken out of its own line, the history of this step would be lost as well."""
-    carried = graph.grown_by in ("sum", "carried") and not graph.container
-    return carried and not graph.scalar and graph.differentiated
+    kinds = ("carried",) if graph.container else ("sum", "carried")
+    return graph.grown_by in kinds and graph.differentiated and not graph.scalar and bool(graph.detached)
 
 
 def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
