@@ -201,3 +201,46 @@ def test_a_whole_model_whose_optimizer_never_finds_a_gradient():
 
 def test_a_model_that_is_cut_off_in_the_other_step_only():
     assert found(TWO.format("")) == []
+
+
+GAN = """\
+G, D = nn.Linear(4, 4), nn.Linear(4, 1)
+opt_g, opt_d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+for _ in range(5):
+    {made}
+    {first}
+    opt_d.zero_grad()
+    d_loss.backward()
+    opt_d.step()
+    g_loss = F.softplus(-D(fake)).mean()
+    opt_g.zero_grad()
+    g_loss.backward()
+    opt_g.step()"""
+FIRST = "d_loss = F.softplus(D(fake)).mean() + F.softplus(-D(x)).mean()"
+
+
+@pytest.mark.parametrize(
+    ("made", "first"),
+    [
+        ("fake = G(x).detach()", FIRST),
+        ("fake = G(x).data", FIRST),
+        ("fake = G(x).detach()", "out = D(fake)\n    d_loss = F.softplus(out).mean()"),
+        ("with torch.no_grad():\n        fake = G(x)", FIRST),
+        ("fake = G(x).detach()", FIRST.replace("D(fake)", "D(fake.detach())")),
+    ],
+)
+def test_of_two_losses_the_first_goes_without_the_history(made, first):
+    (finding,) = found(GAN.format(made=made, first=first))
+    whole, half = finding.fix.split("\n")
+    assert whole.startswith("fake = G(x)  # line ")
+    assert "D(fake.detach())" in half
+    lines = first.split("\n    ")
+    mended = "\n    ".join([half, *lines[1:]])
+    assert found(GAN.format(made=whole, first=mended)) == []
+
+
+def test_of_two_cuts_the_one_behind_the_loss_of_the_step_is_told():
+    cell = GAN.format(made="fake = G(x)", first=FIRST.replace("D(fake)", "D(fake.detach())"))
+    (finding,) = found(cell.replace("-D(fake)", "-D(fake.detach())"))
+    assert cell.splitlines()[finding.line - 1].startswith("    g_loss = ")
+    assert found(cell) == []

@@ -82,3 +82,26 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert findings_in(SETUP, QUIET[name], fails=False) == []
+
+
+TABLE_OF_NUMBERS = "import torch\nx = torch.arange(20.).view(5, 4)\nmask = x[:, 0] > 4\nrows = torch.tensor([0, 3])\n"
+
+
+@pytest.mark.parametrize(
+    ("statement", "fix"),
+    [
+        ("x[mask][:, :2] = 0", "x[mask, :2] = 0"),
+        ("x[mask][:, 1] += 5", "x[mask, 1] += 5"),
+        ("x[mask][0] = -1", "rows = x[mask]\nrows[0] = -1\nx[mask] = rows"),
+        ("x[rows][0, 1] *= 2", "picked = x[rows]\npicked[0, 1] *= 2\nx[rows] = picked"),
+        ("x[mask].zero_()", "x[mask] = 0"),
+        ("x[x > 3].mul_(2)", "x[x > 3] *= 2"),
+        ("x[rows].copy_(torch.ones(2, 4))", "x[rows] = torch.ones(2, 4)"),
+        ("x[mask].clamp_(0, 1)", "x[mask] = x[mask].clamp_(0, 1)"),
+    ],
+)
+def test_the_fix_changes_the_tensor_itself(statement, fix):
+    (finding,) = findings_in(TABLE_OF_NUMBERS, statement + ";", slug="assignment-to-indexed-copy")
+    assert finding.fix == fix
+    before = f"before = x.clone()\n{fix}\nassert not torch.equal(before, x)"
+    assert findings_in(TABLE_OF_NUMBERS, before, slug="assignment-to-indexed-copy", fails=False) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 from tests.fakes import a_backward, a_graph, a_pattern, a_place, a_run, a_witness
 from torch_inspector.pitfalls.memory.broadcast_blowup import check
 
@@ -101,3 +101,31 @@ def test_the_first_variable_is_named_and_bytes_decide():
 def test_a_function_is_told_once():
     function = "def far(x, y):\n    return ((x[:, None] - y) ** 2).sum(-1)"
     assert len(found(function, "d = far(a.detach(), b.detach())", "d = far(a.detach(), b.detach())")) == 1
+
+
+DENSE = """\
+class Dense(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.v = nn.Linear(64, 64), nn.Parameter(torch.randn(64))
+    def forward(self, x):
+        h = self.lin(x)
+        pair = torch.tanh({})
+        return (pair * self.v).sum(-1)
+dense = Dense()"""
+FAR = "def far(x, y):\n    return {}"
+
+
+@pytest.mark.parametrize(
+    ("function", "call", "line", "fix"),
+    [
+        (DENSE.format("h[:, None, :] + h[None, :, :]"), "d = dense(a)", 7, "(for part in h[:, None, :].split(64))"),
+        (DENSE.format("h.unsqueeze(1) + h"), "d = dense(a)", 7, "(for part in h.unsqueeze(1).split(64))"),
+        (FAR.format("((x[:, None] - y) ** 2).sum(-1)"), "d = far(a, b)", 2, "torch.cdist(x, y) gives"),
+        (FAR.format("(x[:, None] * y[None]).sum(-1)"), "d = far(a, b)", 2, "product: x @ y.T, or"),
+    ],
+)
+def test_it_speaks_of_the_line_in_the_function_in_its_own_names(function, call, line, fix):
+    (finding,) = findings_in(SETUP, function, call, slug="broadcast-blowup", min_bytes=0)
+    assert (finding.cell, finding.line) == (2, line)
+    assert fix in finding.fix

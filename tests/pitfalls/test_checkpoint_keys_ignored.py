@@ -130,3 +130,30 @@ def test_the_fix_names_what_was_filtered(name, put, given):
     made = "renamed = {'module.' + k: v for k, v in source.items()}\nparcel = {'model': renamed}\n"
     (finding,) = findings(made + FILTER.format(name, put, given))
     assert finding.fix.startswith(f"print({name}.keys() - net.state_dict().keys())  #")
+
+
+CUT = """\
+def load(model, state):
+    own = model.state_dict()
+    kept = {k[6:]: v for k, v in state.items() if k[6:] in own and v.shape == own[k[6:]].shape}
+    own.update(kept)
+    model.load_state_dict(own, strict=False);
+load(net, source)"""
+TURNS = """\
+own, state = net.state_dict(), {"model." + k: v for k, v in source.items()}
+for name, value in state.items():
+    if name in own: own[name] = value
+own.update({})
+net.load_state_dict(own);"""
+
+
+def test_keys_that_are_changed_on_the_way_are_shown_as_they_become():
+    (finding,) = findings(CUT)
+    shown = finding.fix.partition("  # ")[0]
+    assert shown == "print({k: k[6:] for k in state}, model.state_dict().keys())"
+    assert findings(CUT.replace("    own.update", f"    {shown}\n    own.update").replace("[6:]", "[0:]")) == []
+
+
+def test_what_a_loop_picks_from_is_named():
+    (finding,) = findings(TURNS)
+    assert finding.fix.startswith("print(state.keys() - net.state_dict().keys())  #")

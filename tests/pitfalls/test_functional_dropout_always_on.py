@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import torch
@@ -218,3 +218,18 @@ def test_random_numbers_of_a_device_count(monkeypatch):
     assert dropping.has_drawn(state)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     assert not dropping.has_drawn(state)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["return x.sum(1) + F.dropout(self.out(x), .5).sum(1)", "x = F.dropout(self.out(x), .5)\n        return x * 2"],
+)
+def test_the_fix_is_the_statement(body):
+    def found(code):
+        return findings_in(SETUP, code, ASK, slug="functional-dropout-always-on", fails=False)
+
+    (finding,) = found(NET.format(body=body))
+    assert "training=self.training" in finding.fix
+    first, *others = body.split("\n")
+    assert found(NET.format(body="\n".join([finding.fix, *others]))) == []
+    assert finding.fix.partition("F.")[0] == first.partition("F.")[0]

@@ -312,3 +312,41 @@ def test_numbers_that_are_made_a_tensor_again_are_told_from_the_line_that_reads_
 
 def test_a_sum_that_keeps_its_history_is_not_told_for_the_numbers_that_are_shown():
     assert not found(SUMMED.format("") + "seen = torch.tensor(total.item() / 3)\ntotal.backward()")
+
+
+COX = """\
+def cox(risk, time, event):
+    r = risk.detach().numpy()
+    order = np.argsort(-time.numpy())
+    r = torch.from_numpy(r[order]).requires_grad_()
+    return -((r - torch.logcumsumexp(r, 0)) * event[order]).mean()
+"""
+LOGS = """\
+def cox(risk, time, event):
+    logs = np.log1p(np.exp(risk.detach().cpu().numpy()))
+    return torch.from_numpy(logs).requires_grad_().mean()
+"""
+UNKNOWN = LOGS.replace("np.exp(", "np.sinc(")
+TURNS = """\
+own = torch.optim.SGD(net.parameters(), lr=.1)
+for _ in range(4):
+    own.zero_grad()
+    loss = cox(net(x).mean(1), torch.rand(len(x)), torch.ones(len(x)))
+    loss.backward()
+    own.step()"""
+
+
+@pytest.mark.parametrize("code", [COX, LOGS])
+def test_the_way_through_numpy_in_functions_of_torch(code):
+    (finding,) = [one for one in found(code, TURNS) if one.slug == "graph-cut"]
+    lines = code.splitlines()
+    for one in finding.fix.splitlines():
+        text, _, number = one.partition("  # line ")
+        lines[int(number) - 1] = f"    {text}"
+    assert "np." not in "\n".join(lines)
+    assert found("\n".join(lines), TURNS) == []
+
+
+def test_functions_that_torch_may_not_have_are_left_to_the_user():
+    (finding,) = [one for one in found(UNKNOWN, TURNS) if one.slug == "graph-cut"]
+    assert finding.fix.startswith("stay in PyTorch")

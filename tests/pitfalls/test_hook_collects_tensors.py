@@ -216,3 +216,43 @@ def test_the_fix_names_the_handle_where_it_is_kept(kept, fix):
     ((_, finding),) = found(kept, TRAIN)
     assert finding.fix.startswith(fix)
     assert ("where handle is what" in finding.fix) == fix.startswith("handle.")
+
+
+SPY = """\
+class Spy:
+    def __init__(self, model, layers):
+        self.store = {}
+        for name in layers:
+            model.get_submodule(name).register_forward_hook(self.make(name))
+    def make(self, name):
+        def hook(m, i, o):
+            self.store.setdefault(name, []).append(o)
+        return hook
+def look(model):
+    spy = Spy(model, ["0", "1"])
+    with torch.no_grad():
+        for batch in batches: model(batch)
+    return len(spy.store)"""
+
+
+def test_hooks_of_one_function_are_one_finding_and_the_line_that_registers_them_is_given():
+    first, second = found(SPY, "look(net)", "look(net)")
+    assert (first[0], second[0]) == (2, 3)
+    fix = second[1].fix.partition("  # ")[0]
+    assert fix == "handles = [model.get_submodule(name).register_forward_hook(self.make(name)) for name in layers]"
+    loop = "for name in layers:\n            model.get_submodule(name).register_forward_hook(self.make(name))"
+    mended = SPY.replace(loop, f"self.{fix}").replace(
+        "    return len", "    for h in spy.handles: h.remove()\n    return len"
+    )
+    assert found(mended, "look(net)", "look(net)") == []
+
+
+def test_a_single_hook_that_is_registered_in_a_function():
+    code = """\
+def spy(model):
+    store = []
+    model[1].register_forward_hook(lambda m, i, o: store.append(o))
+spy(net)"""
+    ((_, finding),) = found(code, EVALUATE)
+    registered = "model[1].register_forward_hook(lambda m, i, o: store.append(o))"
+    assert finding.fix == f"handle = {registered}  # line 3 of cell 2; when it is done: handle.remove()"

@@ -185,3 +185,45 @@ def test_records_of_losses_are_a_collection(kind, rows):
 )
 def test_records_without_a_history_of_many_steps(cells):
     assert found(*cells) == []
+
+
+EMA = """
+class State: ema, alpha = 0.0, 0.1
+state = State()
+def step(state):
+    loss = net(torch.randn(4, 8)).pow(2).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+    state.ema = state.alpha * loss + 0.9 * state.ema"""
+
+
+def test_one_tensor_is_spoken_of_as_one():
+    setup = "import torch\nnet = torch.nn.Linear(8, 4)\nopt = torch.optim.SGD(net.parameters(), lr=.1)"
+    loop = "for _ in range(30):\n    step(state)"
+    (finding,) = findings_in(setup, EMA, loop, slug="graph-retained-in-list", min_bytes=0)
+    assert finding.fix == "state.ema = state.ema.item()  # at the end of each step"
+    assert findings_in(setup, EMA, f"{loop}\n    {finding.fix}", min_bytes=0, fails=False) == []
+
+
+CAM = """\
+class Cam:
+    def __init__(self, model, layer):
+        self.model, self.activations, self.gradients = model, [], []
+        layer.register_forward_hook(lambda m, i, o: self.activations.append(o))
+        layer.register_full_backward_hook(lambda m, gi, go: self.gradients.append(go[0]))
+    def explain(self, x):
+        self.model(x).sum().backward()
+        return self.activations[-1].sum().item() * self.gradients[-1].sum().item()
+deep = nn.Sequential(nn.Linear(8, 2048), nn.ReLU(), nn.Linear(2048, 1))
+cam = Cam(deep, deep[0])"""
+
+
+def test_the_tensors_themselves_and_all_that_hooks_fill_are_told():
+    (finding,) = found(CAM, "maps = [cam.explain(torch.rand(64, 8)) for _ in range(6)]")
+    assert "graph nodes, and the tensors themselves, 3.0 MB, stay alive" in finding.message
+    assert finding.message.endswith(" Hooks fill `cam.gradients`, 3.0 MB, too.")
+    assert finding.fix == "self.activations.append(o.detach())"
+
+
+def test_losses_are_too_small_to_be_told_of_themselves():
+    (finding,) = found("losses = [step() for _ in range(6)]")
+    assert "graph nodes stay alive" in finding.message

@@ -1,5 +1,7 @@
 """What is said of gradients that are cleared now and then."""
 
+import pytest
+
 from tests.cells import findings_in
 
 SETUP = """\
@@ -23,3 +25,48 @@ def said(first):
 def test_once_in_an_epoch_is_told_apart_from_never():
     assert "since they were last cleared" in said("opt.zero_grad()")
     assert "(all 8 steps): each step followed the sum of all gradients so far" in said("pass")
+
+
+METHOD = """\
+class Fit:
+    def __init__(self):
+        self.opt = torch.optim.LBFGS(net.parameters(), max_iter=3)
+    def closure(self):
+        loss = net(x).square().mean()
+        loss.backward()
+        return loss
+    def fit(self):
+        for _ in range(6):
+            self.opt.step(self.closure)
+fit = Fit()"""
+INNER = """\
+def train(solver):
+    def closure():
+        loss = net(x).square().mean()
+        loss.backward()
+        return loss
+    for _ in range(6):
+        solver.step(closure)"""
+OUTER = """\
+solver = torch.optim.LBFGS(net.parameters(), max_iter=3)
+def closure():
+    loss = net(x).square().mean()
+    loss.backward()
+    return loss"""
+OUTER_LOOP = "for _ in range(6):\n    solver.step(closure)"
+
+
+@pytest.mark.parametrize(
+    ("code", "call", "fix"),
+    [
+        (METHOD, "fit.fit()", "self.opt.zero_grad()  # in closure(), before its backward(), line 6"),
+        (INNER, "train(torch.optim.LBFGS(net.parameters()))", "solver.zero_grad()  # in closure(), before its"),
+        (OUTER, OUTER_LOOP, "solver.zero_grad()  # in closure(), before its backward(), line 4"),
+    ],
+)
+def test_with_a_closure_it_belongs_into_the_closure(code, call, fix):
+    (finding,) = findings_in(SETUP, code, call, slug="missing-zero-grad", fails=False)
+    assert finding.fix.startswith(fix)
+    indent = " " * (8 if code != OUTER else 4)
+    mended = code.replace(f"{indent}loss.backward()", f"{indent}{finding.fix}\n{indent}loss.backward()")
+    assert findings_in(SETUP, mended, call, slug="missing-zero-grad", fails=False) == []

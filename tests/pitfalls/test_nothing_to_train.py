@@ -146,3 +146,32 @@ def test_a_method_in_place_of_parameters():
     assert (finding.subject, finding.line) == ("net.parameters", 1)
     assert finding.fix == "opt = torch.optim.SGD(net.parameters(), lr=0.1)"
     assert not found("for one in net.forward:\n    pass")
+
+
+PROMPTED = """\
+class Prompted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1))
+        self.prompt = nn.Parameter(torch.zeros(4))
+    def forward(self, x):
+        return self.head(self.body(x + self.prompt))
+model = frozen(Prompted())"""
+
+
+@pytest.mark.parametrize(
+    ("held", "fix"),
+    [
+        ("[model.prompt]", ["model.prompt.requires_grad_(True)  # opt holds it"]),
+        ("model.head.parameters()", ["model.head.requires_grad_(True)  # opt holds it"]),
+        ("[model.prompt, *model.head[1].parameters()]", [
+            "model.prompt.requires_grad_(True)  # opt holds it", "model.head[1].requires_grad_(True)  # opt holds it"]),
+        ("model.parameters()", ["model.requires_grad_(True)  # or of the part that is to learn"]),
+    ],
+)  # fmt: skip
+def test_what_the_optimizer_holds_is_to_learn(held, fix):
+    made = f"opt = torch.optim.SGD({held}, lr=.1)"
+    (finding,) = found(PROMPTED, made, TRAIN.format("model(x)"))
+    assert finding.fix.splitlines() == fix
+    thawed = f"{finding.fix}\nassert all(p.requires_grad for g in opt.param_groups for p in g['params'])"
+    assert found(PROMPTED, made, thawed, TRAIN.format("model(x)")) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 from tests.fakes import a_backward, a_graph, a_place, a_run, a_witness
 from torch_inspector.pitfalls.memory.retain_graph_growth import check
 
@@ -91,7 +91,86 @@ def test_a_graph_that_stays_small_and_one_that_its_variable_tells_of():
     (finding,) = check(a_run(*seen))
     assert (finding.line, finding.severity) == (3, "hint")
     assert list(check(a_run(*seen, min_nbytes=8 << 20))) == []
-    state = a_graph(path="state", differentiated=True, newest_nodes=1, scalar=False, saved_nbytes=4 << 20)
+    state = a_graph(
+        path="state", differentiated=True, newest_nodes=1, scalar=False, saved_nbytes=4 << 20, container=False
+    )
     (finding,) = check(a_run(*seen, after=[state._replace(step_count=9, grown_at=a_place())]))
     assert finding.fix.startswith("state = state.detach()")
     assert list(check(a_run(*seen, after=[state._replace(step_count=16)]))) == []
+
+
+LAYER = """
+class Leaky(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 32)
+        self.mem = torch.zeros(1, 32)
+    def forward(self, x):
+        self.mem = 0.9 * self.mem + self.fc(x)
+        return torch.sigmoid(self.mem)
+lif = Leaky()
+"""
+LAYER_LOOP = """
+opt = torch.optim.SGD([*readout.parameters(), *lif.parameters()], lr=.1)
+for _ in range(30):
+    spikes = lif(torch.randn(4, 8))
+    loss = readout(spikes).mean()
+    loss.backward(retain_graph=True)
+"""
+STEPPED = LAYER_LOOP.replace("    loss.b", "    opt.zero_grad(); loss.b").replace("=True)", "=True); opt.step()")
+NAME_LOOP = """
+mem = torch.zeros(4, 32)
+for _ in range(30):
+    mem = cell(torch.randn(4, 8), mem) + 0.9 * mem
+    spikes = torch.sigmoid(mem)
+    loss = readout(spikes).mean()
+    loss.backward(retain_graph=True)
+"""
+
+
+@pytest.mark.parametrize(("layer", "loop"), [(LAYER, LAYER_LOOP), (LAYER, STEPPED), ("", NAME_LOOP)])
+def test_the_state_is_cut_off_and_not_what_is_made_of_it(layer, loop):
+    state = "lif.mem" if layer else "mem"
+    fixes = [one.fix for one in findings_in(SETUP, layer, loop, min_bytes=0)]
+    assert len(fixes) == 1 + (loop is STEPPED)
+    for fix in fixes:
+        assert fix.startswith(f"{state} = {state}.detach()  # at the end of each step")
+        mended = loop.replace("retain_graph=True", "") + f"    {fix}\n"
+        assert findings_in(SETUP, layer, mended, min_bytes=0, fails=False) == []
+
+
+LSTM = """
+rnn, out_of = nn.LSTM(8, 32), nn.Linear(32, 1)
+state = None
+for _ in range(30):
+    out, state = rnn(torch.randn(3, 4, 8), state)
+    loss = out_of(out).mean()
+    loss.backward(retain_graph=True)
+"""
+LAYERS = """
+cells, out_of = nn.ModuleList(nn.GRUCell(8, 8) for _ in range(3)), nn.Linear(8, 1)
+states = [torch.zeros(4, 8)] * 3
+def turn(x, states):
+    new = []
+    for one, h in zip(cells, states):
+        x = one(x, h)
+        new.append(x)
+    return x, new
+for _ in range(30):
+    out, states = turn(torch.randn(4, 8), states)
+    loss = out_of(out).mean()
+    loss.backward(retain_graph=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "fix"),
+    [
+        (LSTM, "state = tuple(h.detach() for h in state)  # at the end of each step"),
+        (LAYERS, "states = [h.detach() for h in states]  # at the end of each step"),
+    ],
+)
+def test_a_state_of_several_tensors_is_detached_as_a_whole(loop, fix):
+    assert fix in [one.fix for one in findings_in(SETUP, loop, min_bytes=0)]
+    mended = loop.replace("retain_graph=True", "") + f"    {fix}\n"
+    assert findings_in(SETUP, mended, min_bytes=0, fails=False) == []

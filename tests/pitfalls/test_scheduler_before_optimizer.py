@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import torch
@@ -120,8 +120,27 @@ def test_the_fix_says_where_the_line_goes():
     (fix,) = fixes("def epoch():\n" + STEPS, "for _ in range(3): epoch()")
     assert fix == "sched.step()  # move this line behind the loop with opt.step() of line 4, at the end of epoch()"
     (fix,) = fixes("for _ in range(3):\n" + STEPS)
-    assert fix == "sched.step()  # move this line behind the loop with opt.step() of line 4, not in it"
+    assert fix.endswith(" of line 4, at the end of each turn of `for _`, line 1")
     (fix,) = fixes("for _ in range(3):\n    sched.step()\n    update()")
     assert fix == "sched.step()  # move this line behind the calls of update(), which makes the steps"
     (fix,) = fixes("for _ in range(3):\n    sched.step()\n    net(torch.ones(4, 3)).sum().backward(); opt.step()")
     assert fix.splitlines()[0] == "opt.step()"
+
+
+EPOCHS = """\
+def fit(epochs):
+    for epoch in range(epochs):
+        sched.step()
+        for _ in range(3):
+            opt.zero_grad()
+            net(torch.ones(4, 3)).pow(2).mean().backward()
+            opt.step()
+"""
+
+
+def test_the_loop_over_epochs_is_named_where_the_line_belongs_to_its_end():
+    (finding,) = findings_in(SETUP, EPOCHS, "fit(4)", slug="scheduler-before-optimizer")
+    end = "line 7, at the end of each turn of `for epoch`, line 2"
+    assert finding.fix == f"sched.step()  # move this line behind the loop with opt.step() of {end}"
+    mended = EPOCHS.replace("        sched.step()\n", "") + "        sched.step()\n"
+    assert findings_in(SETUP, mended, "fit(4)", slug="scheduler-before-optimizer", fails=False) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import copy, io
@@ -235,3 +235,42 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert found(*QUIET[name]) == []
+
+
+PLAIN = SETUP.replace("import copy, io", "import io")
+DECORATED = """
+def fit(model, epochs):
+    best = {"loss": 1e9, "weights": None}
+    for epoch in range(epochs):
+        loss = step()
+        if loss < best["loss"]:
+            best = {"loss": loss, "weights": model.state_dict()}
+    step()
+    return best
+best = fit(net, 5)
+"""
+LISTED = """
+snapshots = []
+for _ in range(4):
+    step()
+    snapshots.append(net.state_dict())
+"""
+
+
+@pytest.mark.parametrize("cell", [BEST, STOPPER, DECORATED, LISTED])
+@pytest.mark.parametrize("first", ["", "import copy", "from copy import deepcopy"])
+def test_the_statement_with_a_copy_takes_the_place_of_its_line(cell, first):
+    (finding,) = findings_in(f"{first}\n{PLAIN}", cell, slug="state-dict-alias", fails=False)
+    *imports, statement = finding.fix.partition("  # line ")[0].splitlines()
+    assert imports == ([] if first else ["import copy"])
+    assert finding.line is not None
+    lines = cell.splitlines()
+    old = lines[finding.line - 1]
+    lines[finding.line - 1] = old[: len(old) - len(old.lstrip())] + statement
+    assert findings_in(f"{first}\n{PLAIN}", "\n".join([*imports, *lines]), slug="state-dict-alias", fails=False) == []
+
+
+def test_a_load_of_itself_names_the_line_that_kept():
+    load = "step();\nnet.load_state_dict(kept)"
+    (finding,) = findings_in(PLAIN, "step()\nkept = net.state_dict()", load, slug="state-dict-alias", fails=False)
+    assert finding.fix == "import copy\nkept = copy.deepcopy(net.state_dict())  # line 2 of cell 2"

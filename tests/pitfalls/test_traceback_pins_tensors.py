@@ -245,3 +245,22 @@ def test_the_fix_for_keys_that_cannot_be_written():
     assert finding.fix.startswith("for error in failed.values():")
     (finding,) = check(a_run(after=[_fact(path="failed[…]['error']")], error=an_error()))
     assert finding.fix.startswith("del failed  #")
+
+
+PASSED_ON = """
+class Passing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.given, self.taken = nn.Linear(256, 64), nn.Linear(64, 64)
+    def forward(self, h, at):
+        out = torch.relu(self.given(torch.cat([h[at], h[at]], 1))).sum(0, keepdim=True)
+        return self.taken(torch.cat([out, out], 1))
+layer, h, at = Passing(), torch.randn(1000, 128), torch.randint(0, 1000, (9000,))
+"""
+
+
+def test_the_graph_is_that_of_the_users_own_variable():
+    ((_, _, _, message),) = found(PASSED_ON, "layer(h, at)")
+    first = message.partition(" holds: ")[2].partition(";")[0]
+    assert first.startswith("`out` in forward")
+    assert first.endswith(", most of it in the graph behind it")

@@ -122,3 +122,12 @@ runner.epoch()
 def test_an_evaluation_in_a_comprehension_is_called_by_its_function():
     (finding,) = found(GENERATED)
     assert finding.fix == "self.net.train()  # at the end of validate()"
+
+
+def test_two_calls_of_one_step_are_one_finding():
+    pair = GENERATED.replace(
+        "nn.functional.cross_entropy(self.net(rows), kinds)",
+        "a = self.net(rows)\n            b = self.net(rows)\n            nn.functional.cross_entropy(a + b, kinds)",
+    )
+    (finding,) = found(pair)
+    assert finding.fix == "self.net.train()  # at the end of validate()"

@@ -189,3 +189,38 @@ def test_a_schedule_that_has_come_to_zero():
     (finding,) = found(SPENT, loop())
     assert "begins" not in finding.message
     assert finding.fix.startswith("opt.param_groups[0]['lr'] = 0.25")
+
+
+WARMUP = "def warmup(step, n=1000):\n    return min(1, step // n)"
+MADE = "sched = torch.optim.lr_scheduler.LambdaLR(opt, {})"
+TURN = loop(turns=9) + "\n    sched.step()"
+BY_HAND = "opt.param_groups[0]['lr'] = 0.1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "made", "old", "new"),
+    [
+        (WARMUP, MADE.format("warmup"), "step // n", "(step + 1) / n"),
+        ("pass", MADE.format("lambda s: s // (2 * 500)"), "s // (2 * 500)", "(s + 1) / (2 * 500)"),
+        ("k = 500", MADE.format("lr_lambda=[lambda it: min(1.0, int(it / k))]"), "int(it / k)", "(it + 1) / k"),
+    ],
+)
+@pytest.mark.parametrize("first", ["", BY_HAND])
+def test_a_schedule_that_whole_numbers_keep_at_zero(before, made, old, new, first):
+    (finding,) = found(before, made, first + TURN)
+    assert finding.message.startswith("8 further steps of `opt`" if first else "9 steps of `opt`")
+    assert "the schedule `sched` (LambdaLR) sets" in finding.message
+    assert finding.fix.startswith(f"{new}  # in place of {old}, line ")
+    assert found(before.replace(old, new), made.replace(old, new), first + TURN) == []
+
+
+def test_a_schedule_that_gives_zero_without_a_division():
+    (finding,) = found(MADE.format("lambda s: 0.0 if s < 1000 else 1.0"), TURN)
+    assert finding.fix == "(step + 1) / warmup  # or the like, in its lambda (line 1 of cell 2): above 0 at once"
+    (finding,) = found("sched = torch.optim.lr_scheduler.LinearLR(opt, 1.0, 0.0, 2)", TURN.replace("9", "3"), TURN)
+    assert "(LinearLR) sets" in finding.message
+    assert finding.fix.startswith("make `sched` anew")
+
+
+def test_a_schedule_that_comes_to_zero_within_the_cell_is_a_schedule():
+    assert found(MADE.format("lambda s: max(0, 1 - s / 4)"), TURN) == []

@@ -7,6 +7,13 @@ from typing import NamedTuple
 from torch_inspector.facts.place import Place, Shape
 from torch_inspector.facts.values import OperationFact
 
+# A state of several tensors without their history.
+_DETACHED = {
+    "tuple": "tuple(h.detach() for h in {})",
+    "list": "[h.detach() for h in {}]",
+    "dict": "{{k: h.detach() for k, h in {}.items()}}",
+}
+
 
 class GraphFact(NamedTuple):
     """The autograd history that one variable, or all tensors of one container, keeps alive."""
@@ -47,6 +54,8 @@ class GraphFact(NamedTuple):
     grown_by: str = ""
     """What that line does: `append`, `hook`, `item`, `named`, `comprehension`, `joined`, `sum`, `carried`, `display`,
     `assigned`; empty if no line was found."""
+    sort: str = ""
+    """Of a container that is no subclass: `tuple`, `list` or `dict`."""
     nested: bool = False
     """True if the tensors sit in elements of the container: `log[3]['loss']`."""
     rows: bool = False
@@ -61,6 +70,13 @@ class GraphFact(NamedTuple):
     """What was found in a graph that was made in this cell."""
     made_at: Place | None = None
     """The line that gave the variable its value, where something was found."""
+
+    @property
+    def detached(self) -> str:
+        """The statement that takes the history from all of it; empty for containers of which the kind is not known."""
+        if not self.container:
+            return f"{self.path} = {self.path}.detach()"
+        return f"{self.path} = {_DETACHED[self.sort].format(self.path)}" if self.sort in _DETACHED else ""
 
 
 class PatternFact(NamedTuple):
@@ -178,3 +194,5 @@ class CutFact(NamedTuple):
     """Path of that part in the module; empty for all of it."""
     keys: frozenset[int] = frozenset()
     """Parameters of that part; none if it is not known."""
+    backwards: tuple[Place, ...] = ()
+    """Lines of the backward calls on losses behind which it stands."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _READS = re.compile(
     r"\.(detach|argmax|numpy|tolist|topk)\(|torch\.(argmax|topk)\(|\.data\b|(\.|torch\.)(max|round)\(|[<>]=? *0?\.\d"
 )
+_LOOPS = (ast.For, ast.While)
 # Somebody has a loss in mind, which may be differentiated in a later cell.
 _LOSSES = re.compile(r"loss|criterion|cross_entropy|nll|objective|backward|autograd", re.IGNORECASE)
 
@@ -61,6 +62,29 @@ def loop_without(run: Run, inside: Place, outside: Place) -> bool:
         return False
     loops = (node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.While)))
     return any(_holds(loop, inside) and not _holds(loop, outside) for loop in loops)
+
+
+def loop_around(run: Run, place: Place) -> str:
+    """The innermost loop that holds a line, in words: `for epoch`, line 3; empty if there is none in its function."""
+    tree = syntax.parse(run.source_of(place.cell))
+    nodes = [node for node in syntax.walk(tree) if isinstance(node, ast.stmt) and _holds(node, place)] if tree else []
+    around = [node for node in nodes if isinstance(node, (*_LOOPS, ast.FunctionDef, ast.AsyncFunctionDef))]
+    inner = max(around, key=lambda node: node.lineno, default=None)
+    if not isinstance(inner, _LOOPS):
+        return ""
+    what = f"for {ast.unparse(inner.target)}" if isinstance(inner, ast.For) else "while"
+    return f"`{what}`, line {inner.lineno}"
+
+
+def seen_from(run: Run, name: str, at: Place, other: Place) -> bool:
+    """True if a name of one place means the same in another: in a function of the function, or method of the class."""
+    tree = syntax.parse(run.source_of(at.cell))
+    if tree is None or at.cell != other.cell or not name:
+        return False
+    kinds: tuple[type[ast.stmt], ...] = (ast.FunctionDef, ast.AsyncFunctionDef)
+    kinds = (*kinds, ast.ClassDef) if name.startswith("self.") else kinds
+    around = (node for node in syntax.walk(tree) if isinstance(node, kinds))
+    return any(_holds(node, at) and _holds(node, other) for node in around)
 
 
 def _holds(node: ast.stmt, place: Place) -> bool:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
+# A longer line is no help as a correction.
+_LONGEST = 110
 _CLOSED = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
 
@@ -39,6 +42,18 @@ def instead(run: Run, place: Place, text: str, new: str, remark: str = "") -> st
         if own and isinstance(node.targets[0], (ast.Name, ast.Attribute)) and ast.unparse(node.value) == text:
             return f"{ast.unparse(node.targets[0])} = {new}{f'  # {remark}' if remark else ''}"
     return f"{new}  # in place of {text}{f': {remark}' if remark else ''}"
+
+
+def in_statement(run: Run, place: Place, text: str, new: str) -> str:
+    """The statement of a line with another expression in the place of one that it has once; else the new one alone."""
+    tree, old = syntax.parse(run.source_of(place.cell)), _expression(text)
+    nodes = [one for one in syntax.walk(tree) if isinstance(one, _SIMPLE)] if tree is not None else []
+    for node in nodes:
+        whole, part = ast.unparse(node), ast.unparse(old) if old is not None else text
+        within = place.line is not None and node.lineno <= place.line <= (node.end_lineno or node.lineno)
+        if within and whole.count(part) == 1 and len(whole) <= _LONGEST:
+            return whole.replace(part, new)
+    return new
 
 
 def restated(error: ErrorFact, expression: str) -> str:

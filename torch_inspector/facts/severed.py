@@ -43,10 +43,12 @@ def cut_parts(run: Run) -> Iterator[tuple[CutFact, list[StepFact]]]:
 
 def _cut_before(run: Run, steps: list[StepFact]) -> list[CutFact]:
     """The last cut before the step of an optimizer that never found a gradient, if it is of all that it holds."""
-    place, own = steps[0].place, steps[0].parameter_keys
+    place, own, order = steps[0].place, steps[0].parameter_keys, steps[0].order
     if not all(step.idle and not step.unreached and step.frozen_count == 0 for step in steps):
         return []
-    before = [one for one in run.trace.cuts if one.place.cell == place.cell and _is_above(one.place, place)]
+    calls = [one.place for one in run.trace.backwards if one.order < order and not one.is_grad_call]
+    cuts = [one for one in run.trace.cuts if calls and calls[-1] in one.backwards] or run.trace.cuts
+    before = [one for one in cuts if one.place.cell == place.cell and _is_above(one.place, place)]
     last = max(before, key=lambda one: one.place.line or 0, default=None)
     return [last] if last is not None and last.keys == own and not last.optional else []
 

@@ -60,11 +60,11 @@ class LostHistories:
 
     def _cuts_behind(self, places: Mapping[Place, None], parts: Parts) -> tuple[CutFact, ...]:
         names, latest = {**parts.kinds(), **self._models}, self._places.latest()
-        found = [
-            cuts_at(place, latest, names.items(), parts.raw(), self._losses).facts
-            for place in list(places)[:_BACKWARD_LINES]
-        ]
-        return tuple(map(parts.kept_by, dict.fromkeys(cut for cuts in found for cut in cuts)))
+        found: dict[CutFact, tuple[Place, ...]] = {}
+        for place in list(places)[:_BACKWARD_LINES]:
+            for cut in cuts_at(place, latest, names.items(), parts.raw(), self._losses).facts:
+                found[cut] = (*found.get(cut, ()), place)
+        return tuple(parts.kept_by(cut)._replace(backwards=lines) for cut, lines in found.items())
 
     def constants(self, backwards: tuple[BackwardFact, ...]) -> tuple[CutFact, ...]:
         """Gradients of inputs that a loss takes as numbers, where a call asked for such."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _GROUPS = 24
 # Fewer tensors, links or steps are no collection: no line is searched for them.
 _SEVERAL = 3
+_SORTS: tuple[tuple[Any, str], ...] = ((tuple, "tuple"), (list, "list"), (dict, "dict"))
 # Behind the last line of any cell.
 _ANY_LINE = 1 << 30
 _NUMBERED = re.compile(r"\[-?\d+\](?=[\[.]|$)")
@@ -40,6 +41,8 @@ class _Kept:
     nested: bool = False
     """True if they sit in elements of the container: `log[3]['loss']`."""
     tensors: list[torch.Tensor] = field(default_factory=list)
+    sort: str = ""
+    """`tuple`, `list` or `dict`, where the tensors are its elements."""
     rows: bool = True
     """True if these elements are dictionaries with nothing but tensors in them."""
 
@@ -63,6 +66,7 @@ def _kept(names: Names) -> list[_Kept]:
                 one = kept.setdefault(path, _Kept(short, container=True, nested=path != short))
                 one.tensors.append(tensor)
                 one.rows = one.rows and row
+                one.sort = _sort(group) if path == short else ""
     for path, tensor in names.tensors:
         if id(tensor) in grouped or tensor.grad_fn is None:
             continue
@@ -73,6 +77,10 @@ def _kept(names: Names) -> list[_Kept]:
         else:
             kept.setdefault(path, _Kept(path, container=False)).tensors.append(tensor)
     return list(kept.values())
+
+
+def _sort(group: Group) -> str:
+    return next((name for kind, name in _SORTS if type(group.container) is kind), "")
 
 
 def _is_row(group: Group) -> bool:
@@ -143,6 +151,7 @@ class RetainedGraphs:
             step_count=steps,
             pass_count=pass_count(walk, chain.parts, chain.links) if chain else pass_count(walk, own),
             nested=kept.nested,
+            sort=kept.sort,
             rows=kept.nested and kept.rows,
             patterns=kept_patterns(walk) if max(own) >= since else (),
         )

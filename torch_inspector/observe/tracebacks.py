@@ -165,9 +165,9 @@ class Tracebacks:
         return found
 
     def _read_graphs(self, found: list[_Local], seen: set[int], deadline: float) -> None:
-        """What the graphs behind the newest tensors hold besides."""
+        """What the graphs behind the newest tensors hold besides, those of the user's own frames first."""
         roots = [(node, local) for local in found for one in local.tensors if (node := node_of(one)) is not None]
-        roots.sort(key=lambda root: private.node_number(root[0]), reverse=True)
+        roots.sort(key=lambda root: (root[1].place.cell is not None, private.node_number(root[0])), reverse=True)
         for node, local in roots[:_GRAPHS]:
             walk = self._reader.walk([node], deadline)
             if walk is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import CutFact, Run, StepFact
+from torch_inspector.facts.halves import kept_apart
 from torch_inspector.facts.severed import cut_parts, part_path
 from torch_inspector.facts.stairs import stair_in
 from torch_inspector.findings import Evidence, Finding
@@ -36,7 +37,7 @@ def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
             f"{'it' if len(cut.keys) == 1 else 'them'}."
         ),
         subject=part,
-        fix=f"{_mended(run, cut)}; if `{part}` is not to learn: {part}.requires_grad_(False)",
+        fix=_fix(run, cut, part),
         line=cut.place.line,
         cell=cut.place.cell,
         # Around a frozen part `no_grad` is a habit: what is left to say is that the optimizer holds it in vain.
@@ -60,6 +61,11 @@ _FIXES = {
     "data": "take `.data` out of this line",
     "no_grad": "call it outside `{}`",
 }
+
+
+def _fix(run: Run, cut: CutFact, part: str) -> str:
+    apart = kept_apart(run.source_of(cut.place.cell), cut.place.line)
+    return apart or f"{_mended(run, cut)}; if `{part}` is not to learn: {part}.requires_grad_(False)"
 
 
 def _mended(run: Run, cut: CutFact) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import BackwardFact, CutFact, ErrorFact, ForwardFact, Place, Run, StepFact
 from torch_inspector.facts.chains import chain
 from torch_inspector.facts.severed import constants, cut_models, cut_parts, ends_at_fresh, part_path
+from torch_inspector.facts.uncut import uncut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -27,21 +28,10 @@ _HOW = {
 }
 # How a gradient gets past what cannot be left out, a choice of the nearest code as a rule.
 _PASSED = dict.fromkeys(("argmax", "whole", "compare"), "let the slope past it: soft + (hard - soft).detach()")
-# `loss` in `loss.item()` and in `float(loss)`.
-_NUMBER = re.compile(r"(?P<method>[^….][^…]*)\.item\(\)|float\((?P<given>[\w.]+)\)")
 # Hooks hand a gradient past such a function, and who writes gradients needs none.
 _OWN_SLOPE = re.compile(r"\bregister_\w*hook\(|\.grad(\.data)?\s*=(?!=)|\.grad(\.data)?\.(copy_|add_|set_)\(")
 _MAKES_A_LEAF = re.compile(r"requires_grad\s*=\s*True|requires_grad_\(\s*(True)?\s*\)|\bVariable\(")
 _DETACHED_LEAF = re.compile(r"\.detach\(\)(\.clone\(\))?\.requires_grad_\(")
-_LEFT = "leave the values as they are between model and loss"
-_FIXES = {
-    "argmax": "compute the loss from the scores or from softmax; keep argmax for measuring",
-    "compare": "compute the loss from the scores or from sigmoid; keep the threshold for measuring",
-    "whole": "compute the loss from the scores; round only for measuring",
-    "no_grad": "compute the training pass outside it",
-    "numpy": "use the function of torch of that name",
-    "tensor": "use the tensor itself, or torch.stack for several",
-}
 
 
 @pitfall(severity="error", yields_to=("grad-disabled-globally", "tensor-copy-constructed"))
@@ -109,7 +99,7 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
     return Finding(
         message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {how}.",
         subject=root,
-        fix=both.mended(source) if both is not None else _mended(cut, place.cell),
+        fix=both.mended(source) if both is not None else uncut(run, cut, place.cell),
         line=where.line,
         cell=where.cell,
         evidence=(
@@ -118,18 +108,6 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
             Evidence("calls of the model", sum(call.count for call in calls), "count"),
         ),
     )
-
-
-def _mended(cut: CutFact | None, cell: int | None) -> str:
-    """What mends a cut, in the words of the line where that can be said."""
-    if cut is None:
-        return _LEFT
-    if cut.text.startswith("@"):
-        return f"take {cut.text} away from the function  # {cut.place.said_in(cell)}"
-    call = _NUMBER.fullmatch(cut.text)
-    if call is not None and cut.kind == "item":
-        return f"{call['method'] or call['given']}  # in place of {cut.text}"
-    return _FIXES.get(cut.kind, _LEFT)
 
 
 def _how(cut: CutFact | None, calls: list[ForwardFact], cell: int | None) -> str:
@@ -194,7 +172,7 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
             f"`{name}.step()` found nothing to follow."
         ),
         subject=root,
-        fix=both.mended(source) if both is not None else _mended(cut, call.place.cell),
+        fix=both.mended(source) if both is not None else uncut(run, cut, call.place.cell),
         line=first.place.line,
         cell=first.place.cell,
         evidence=(
@@ -288,7 +266,7 @@ def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
         ),
         subject=part,
         fix=(
-            f"{_PASSED.get(cut.kind) or _mended(cut, run.cell.number)}; "
+            f"{_PASSED.get(cut.kind) or uncut(run, cut, run.cell.number)}; "
             f"if `{part}` is not to learn: {part}.requires_grad_(False)"
         ),
         line=place.line,

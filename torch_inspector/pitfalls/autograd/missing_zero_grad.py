@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, Run, StepFact
+from torch_inspector.facts import BackwardFact, Run, StepFact, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -152,6 +152,18 @@ def _uncalled(run: Run) -> str:
     return f" Line {found} names `zero_grad` without calling it: add `()`." if found is not None else ""
 
 
+def _clearing(run: Run, key: int, step: StepFact, name: str) -> str:
+    """The call that is missing, and where: a step that is given a closure differentiates several times in it."""
+    made = [one.place for one in run.trace.backwards if not one.is_grad_call and one.order < step.order]
+    if not step.has_closure or not made:
+        return f"{run.optimizer_name_at(key, step.place) or name}.zero_grad()  # once per step, before backward()"
+    function = reading.function_at(run, made[-1])
+    where = f"in {function.rpartition('.')[2]}()" if function else "in the closure"
+    line = f", line {made[-1].line}" if made[-1].line is not None else ""
+    own = step.name if reading.seen_from(run, step.name, step.place, made[-1]) else run.optimizer_path(key)
+    return f"{own or name}.zero_grad()  # {where}, before its backward(){line}"
+
+
 def _finding(run: Run, key: int, row: list[StepFact], steps: list[StepFact]) -> Finding:
     name = run.optimizer_path(key) or "optimizer"
     place = row[-1].place
@@ -167,7 +179,7 @@ def _finding(run: Run, key: int, row: list[StepFact], steps: list[StepFact]) -> 
             f"each step followed the sum of all gradients {since}.{_uncalled(run)}"
         ),
         subject=name,
-        fix=f"{run.optimizer_name_at(key, place) or name}.zero_grad()  # once per step, before backward()",
+        fix=_clearing(run, key, row[-1], name),
         line=place.line,
         cell=place.cell,
         evidence=(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ErrorFact, ForwardFact, Place, Run, StepFact, restated
+from torch_inspector.facts.covering import covering
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -73,9 +74,7 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
     return Finding(
         message=f"there is nothing to train behind `{root}`: {why}.",
         subject=name or root,
-        fix=f"{name}.requires_grad_(True)  # or of the part that is to learn"
-        if name
-        else "# requires_grad_(True) on what is to learn",
+        fix=_thawed(run, name, frozen[0].parameter_keys if frozen else frozenset()),
         line=place.line if place is not None else None,
         cell=place.cell if place is not None else None,
         evidence=(
@@ -84,6 +83,19 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
             Evidence("parameters", count, "count"),
         ),
     )
+
+
+def _thawed(run: Run, name: str, keys: frozenset[int]) -> str:
+    """What makes the frozen part of a module learn that optimizers hold; the whole where that is not known."""
+    if not name:
+        return "# requires_grad_(True) on what is to learn"
+    held = [(one.path, one.parameter_keys) for one in run.after.optimizers if one.parameter_keys < keys]
+    wanted = frozenset[int]().union(*(own for _, own in held))
+    found = next((paths for one in run.after.modules if (paths := covering(one, wanted))), ()) if wanted < keys else ()
+    if not held or not found or len(found) > _NAMED:
+        return f"{name}.requires_grad_(True)  # or of the part that is to learn"
+    holders = " and ".join(path for path, _ in held if path) or "the optimizer"
+    return "\n".join(f"{path}.requires_grad_(True)  # {holders} holds it" for path in found)
 
 
 def _of_tensors(root: str, held: tuple[str, ...], place: Place | None) -> Finding:

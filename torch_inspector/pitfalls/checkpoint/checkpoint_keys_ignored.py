@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import LoadFact, Place, Run
+from torch_inspector.facts.filters import filters_in
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -15,7 +16,6 @@ _MATCHED_RATIO = 0.5
 _KNOWN_RATIO = 0.5
 # What was known is picked out of a checkpoint, and put into the model's own state.
 _PICKED = re.compile(r"\.update\(|\{\s*\*\*|\bif\s+\w+\s+in\b")
-_FILTERED = re.compile(r"\bin\s+([\w.\[\]'\x22]+)\.items\(\)\s+if\s+\w+\s+in\b")
 _PUT_IN = re.compile(r"\.update\((\w+)\)|\*\*(\w+)\s*\}")
 # Fix and further words where nothing was given.
 _EMPTY = (
@@ -51,10 +51,7 @@ def _of_its_own(run: Run, load: LoadFact) -> Finding:
             "the state was taken from it, and no key of the checkpoint is among its keys."
         ),
         subject=name,
-        fix=(
-            f"print({_checkpoint(run, load)}.keys() - {name}.state_dict().keys())"
-            "  # before it is filtered; rename those, then load with strict=True"
-        ),
+        fix=_compared(run, load, load.name or name),
         line=load.place.line,
         cell=load.place.cell,
         evidence=(
@@ -64,10 +61,17 @@ def _of_its_own(run: Run, load: LoadFact) -> Finding:
     )
 
 
-def _checkpoint(run: Run, load: LoadFact) -> str:
-    """What the text calls the state that it picks keys from."""
-    found = _FILTERED.search(run.source_of(load.place.cell)) or _PUT_IN.search(run.source_of(load.place.cell))
-    return found[found.lastindex or 1] if found is not None else "checkpoint"
+def _compared(run: Run, load: LoadFact, model: str) -> str:
+    """What shows the keys that were picked from, as they were asked for, and those of the model."""
+    source = run.source_of(load.place.cell)
+    found = next(iter(filters_in(source)), None)
+    put_in = _PUT_IN.search(source)
+    picked = found.picked_from if found is not None else put_in[put_in.lastindex or 1] if put_in else "checkpoint"
+    rename = "rename those, then load with strict=True"
+    if found is None or found.key == found.variable:
+        return f"print({picked}.keys() - {model}.state_dict().keys())  # before it is filtered; {rename}"
+    became = f"{{{found.variable}: {found.key} for {found.variable} in {picked}}}"
+    return f"print({became}, {model}.state_dict().keys())  # what the keys become, and what they should be; {rename}"
 
 
 def _matched(load: LoadFact) -> int:

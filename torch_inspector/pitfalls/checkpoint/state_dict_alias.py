@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import AliasFact, CallFact, ExpressionFact, LoadFact, Run
+from torch_inspector.facts import AliasFact, CallFact, ExpressionFact, LoadFact, Place, Run
+from torch_inspector.facts.deep_copies import copier, with_copy
+from torch_inspector.facts.sole import called, sole
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -25,7 +27,7 @@ def check(run: Run) -> Iterator[Finding]:
     known = {(one.path, one.key, one.count) for one in run.before.aliases if one.moved}
     for one in run.after.aliases:
         if one.moved and (one.path, one.key, one.count) not in known and _is_kept(run, one):
-            yield _follows(one)
+            yield _follows(run, one)
     for load in run.trace.loads:
         if load.itself:
             yield _is_itself(run, load)
@@ -59,7 +61,16 @@ def _saves(call: CallFact, one: AliasFact) -> bool:
     return abs(call.line - line) <= _SAVE_LINES
 
 
-def _follows(one: AliasFact) -> Finding:
+def _copied(run: Run, place: Place | None, model: str) -> str:
+    """The statement that keeps the state, with a copy; else what is to stand in it."""
+    statement = with_copy(run, place) if place is not None else ""
+    if statement and place is not None:
+        return f"{statement}  # {place.said_in(run.cell.number)}"
+    function, first = copier(run)
+    return f"{first}{function}({model}.state_dict())  # in place of {model}.state_dict(), where it is kept"
+
+
+def _follows(run: Run, one: AliasFact) -> Finding:
     model = one.module or one.kind
     several = one.count >= _SEVERAL
     what = f"All {one.count} state dicts in `{one.path}` are" if several else f"`{one.path}` is"
@@ -69,7 +80,7 @@ def _follows(one: AliasFact) -> Finding:
             "after the steps that followed."
         ),
         subject=one.path,
-        fix=f"copy.deepcopy({model}.state_dict())",
+        fix=_copied(run, one.place, model),
         line=one.place.line,
         cell=one.place.cell,
         severity="error" if several else "",
@@ -109,6 +120,13 @@ def _is_namesake(fact: ExpressionFact) -> Finding:
     )
 
 
+def _kept_at(run: Run, load: LoadFact) -> Place | None:
+    """The line that took the state which is loaded, if it is known."""
+    known = next((one.place for one in run.after.aliases if one.key == load.module), None)
+    written = sole(run, lambda node: called(node) == "state_dict") if known is None else None
+    return written.place if written is not None else known
+
+
 def _is_itself(run: Run, load: LoadFact) -> Finding:
     model = run.module_path(load.module) or run.optimizer_path(load.module) or load.name or load.kind
     nothing = "leaves its moments as they are" if load.of_optimizer else "changes nothing"
@@ -116,7 +134,7 @@ def _is_itself(run: Run, load: LoadFact) -> Finding:
     return Finding(
         message=f"Loading {state} into `{model}` {nothing}: it is no copy and followed the training.",
         subject=load.state or model,
-        fix=f"copy.deepcopy({model}.state_dict())  # when it is kept",
+        fix=_copied(run, _kept_at(run, load), model),
         line=load.place.line,
         cell=load.place.cell,
         severity="warning" if load.of_optimizer else "error",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import PatternFact, Place, Run, Shape
+from torch_inspector.facts.meetings import Meeting, meeting
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -25,7 +26,8 @@ def check(run: Run) -> Iterator[Finding]:
         large = pattern.nbytes >= max(_LEAST_TIMES * run.min_nbytes, 1)
         if large and len(pattern.shapes) == _SHAPES and pattern.shapes not in seen:
             seen.add(pattern.shapes)
-            yield _finding(name, place, pattern)
+            met = meeting(run, pattern.nodes[-1] if pattern.nodes else "")
+            yield _finding(name, met.place if met is not None and met.inside else place, pattern, met)
 
 
 def _named_first(run: Run) -> list[tuple[str, Place | None, PatternFact]]:
@@ -55,7 +57,7 @@ def _is_told(run: Run, pattern: PatternFact) -> bool:
     return any(pattern.shapes == one.shapes for graph in kept for one in graph.patterns)
 
 
-def _finding(name: str, place: Place | None, pattern: PatternFact) -> Finding:
+def _finding(name: str, place: Place | None, pattern: PatternFact, met: Meeting | None) -> Finding:
     table, first, second, result = pattern.shapes
     operands = max(prod(first), prod(second), 1)
     return Finding(
@@ -65,7 +67,7 @@ def _finding(name: str, place: Place | None, pattern: PatternFact) -> Finding:
             f"and then they were reduced to {result}."
         ),
         subject=name,
-        fix=_fix(pattern),
+        fix=_fix(pattern, met),
         line=place.line if place else None,
         cell=place.cell if place else None,
         severity="" if pattern.nbytes >= _LARGE_NBYTES else "hint",
@@ -79,13 +81,21 @@ def _finding(name: str, place: Place | None, pattern: PatternFact) -> Finding:
     )
 
 
-def _fix(pattern: PatternFact) -> str:
+def _fix(pattern: PatternFact, met: Meeting | None) -> str:
     """What gives the same result without the table."""
     how = pattern.operands[0] if pattern.operands else ""
-    meeting = pattern.nodes[-1] if pattern.nodes else ""
-    if meeting.startswith("Mul") and how == "sum" and len(pattern.nodes) == 2:  # noqa: PLR2004  (product, then sum)
-        cosine = "F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T"
-        return f"a product that is summed is a matrix product: a @ b.T, or torch.einsum; for cosines {cosine}"
-    if meeting.startswith("Sub") and how in ("sum", "norm"):
-        return "torch.cdist(a, b) gives distances of all pairs without it (its square, p=1 for absolute differences)"
-    return "go through one operand in parts (for part in a.split(64)) and torch.cat the results"
+    sign = pattern.nodes[-1] if pattern.nodes else ""
+    a, b = (met.first, met.second) if met is not None and met.first and met.second else ("a", "b")
+    if sign.startswith("Mul") and how == "sum" and len(pattern.nodes) == 2:  # noqa: PLR2004  (product, then sum)
+        cosine = f"F.normalize({a}, dim=-1) @ F.normalize({b}, dim=-1).T"
+        return f"a product that is summed is a matrix product: {a} @ {b}.T, or torch.einsum; for cosines {cosine}"
+    if sign.startswith("Sub") and how in ("sum", "norm"):
+        return (
+            f"torch.cdist({a}, {b}) gives distances of all pairs without it (its square, p=1 for absolute differences)"
+        )
+    part = met.left if met is not None else "one operand"
+    parts = f" (for part in {part}.split(64))" if met is not None else ""
+    return (
+        f"go through {part} in parts{parts} and torch.cat the results; where gradients are wanted, "
+        "each part in torch.utils.checkpoint.checkpoint"
+    )

@@ -39,19 +39,20 @@ def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
     large = graph.saved_nbytes >= _LARGE_NBYTES
     if graph.spent:
         if _over_steps(graph):
-            yield _finding(graph, _nodes_only(graph, calls=run.trace.count("backward")), hint=True)
+            said = _nodes_only(graph, calls=run.trace.count("backward"))
+            yield _finding(graph, said + _also(run, graph), hint=True)
     elif graph.saved_nbytes < max(run.min_nbytes, 1) or _is_differentiated(run, graph):
         return
     elif _over_steps(graph):
         yield _finding(
             graph,
-            _activations(graph, calls=run.trace.count("backward")),
+            _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
             hint=not large or not _is_plain_leak(run, graph),
         )
     elif _over_passes(graph):
         yield _finding(
             graph,
-            _activations(graph, calls=run.trace.count("backward")),
+            _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
             hint=not large or not _is_evaluation(run, graph),
         )
 
@@ -114,16 +115,29 @@ def _activations(graph: GraphFact, *, calls: int) -> str:
     at_least = "" if graph.complete else "at least "
     size = size_text(graph.saved_nbytes)
     # Backward calls with `retain_graph` have come by, and left them there.
-    wait = "stay alive" if graph.differentiated and not graph.container else "wait for a backward call"
+    passed_on = not graph.container or graph.grown_by == "carried"
+    wait = "stay alive" if graph.differentiated and passed_on else "wait for a backward call"
     return f"`{graph.path}` keeps {_what(graph, calls=calls)}: {at_least}{size} of activations {wait}."
 
 
 def _nodes_only(graph: GraphFact, *, calls: int) -> str:
     at_least = "" if graph.complete else "at least "
+    themselves = "" if graph.scalar or not graph.nbytes else f", and the tensors themselves, {size_text(graph.nbytes)},"
     return (
-        f"`{graph.path}` keeps {_what(graph, calls=calls)}: {at_least}{graph.node_count} graph nodes stay alive "
-        "(the activations are freed, backward has run)."
+        f"`{graph.path}` keeps {_what(graph, calls=calls)}: {at_least}{graph.node_count} graph nodes{themselves} stay "
+        "alive (what the graph had saved is freed, backward has run)."
     )
+
+
+def _also(run: Run, graph: GraphFact) -> str:
+    """What hooks of the same model fill besides, if a hook fills this."""
+    if graph.grown_by != "hook":
+        return ""
+    known = {one.path for one in run.after.graphs}
+    models = {one.module for one in run.after.hooks if one.path == graph.path}
+    others = [one for one in run.after.hooks if one.module in models and one.named and one.path not in known]
+    told = [f"`{one.path}`, {size_text(one.nbytes)}" for one in others if one.new_count]
+    return f" Hooks fill {' and '.join(told)}, too." if told else ""
 
 
 def _advice(graph: GraphFact) -> str:
@@ -131,9 +145,20 @@ def _advice(graph: GraphFact) -> str:
     if graph.feeds_loss:
         return f"{graph.path}.clear()  # after each update: a loss is made of what it holds"
     read = ".item()" if graph.scalar and graph.as_number else ".detach()"
+    if not graph.container:
+        when = "at the end of each step" if graph.differentiated else "unless a later cell calls backward() on it"
+        return f"{graph.path} = {graph.path}{read}  # {when}"
+    if _is_state(graph):
+        return f"{graph.detached}  # at the end of each step"
     each = "each loss" if graph.scalar and graph.differentiated else "each"
     unless = "" if graph.differentiated else "  # unless a later cell calls backward() on them"
     return f"call {read} on {each} before it goes into {graph.path}{unless}"
+
+
+def _is_state(graph: GraphFact) -> bool:
+    """True for what steps hand on: taken out of its own line, the history of this step would be lost as well."""
+    kinds = ("carried",) if graph.container else ("sum", "carried")
+    return graph.grown_by in kinds and graph.differentiated and not graph.scalar and bool(graph.detached)
 
 
 def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
@@ -141,7 +166,7 @@ def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
     return Finding(
         message=message,
         subject=graph.path,
-        fix=_advice(graph) if graph.feeds_loss else graph.remedy or _advice(graph),
+        fix=_advice(graph) if graph.feeds_loss or _is_state(graph) else graph.remedy or _advice(graph),
         line=place.line if place else None,
         cell=place.cell if place else None,
         severity="hint" if hint else "",

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, HookFact, Run, syntax
+from torch_inspector.facts.sole import called, sole
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
+_REGISTERS = re.compile(r"register_\w*hook")
 _SLUG = "hook-collects-tensors"
 # Passes of one step, such as prediction, target and style, may be compared before what they left is cleared.
 _PASSES = 4
@@ -18,11 +20,36 @@ _PASSES = 4
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds containers that grew with every pass of this cell, through hooks, and that nobody is using."""
-    for hook in run.after.hooks if run.error is None else ():
-        passes = _passes(run, hook)
-        grew = 0 < passes * hook.hook_count <= hook.new_count
-        if grew and hook.entry_count >= _PASSES * hook.hook_count and hook.nbytes >= max(run.min_nbytes, 1):
-            yield from _judge(run, hook, passes)
+    grown = [hook for hook in run.after.hooks if run.error is None and _grew(run, hook)]
+    for hook in _together(grown):
+        yield from _judge(run, hook, _passes(run, hook))
+
+
+def _grew(run: Run, hook: HookFact) -> bool:
+    passes = _passes(run, hook)
+    grew = 0 < passes * hook.hook_count <= hook.new_count
+    return grew and hook.entry_count >= _PASSES * hook.hook_count and hook.nbytes >= max(run.min_nbytes, 1)
+
+
+def _together(hooks: list[HookFact]) -> list[HookFact]:
+    """The containers; those that only the hooks of one function on one layer lead to, from several calls, as one."""
+    found: dict[tuple[object, ...], HookFact] = {}
+    for number, hook in enumerate(hooks):
+        same = (hook.path, hook.function, hook.layer, hook.module) if hook.alone else (number,)
+        known = found.get(same)
+        found[same] = hook if known is None else _sum(known, hook)
+    return list(found.values())
+
+
+def _sum(one: HookFact, other: HookFact) -> HookFact:
+    return one._replace(
+        hook_count=one.hook_count + other.hook_count,
+        entry_count=one.entry_count + other.entry_count,
+        nbytes=one.nbytes + other.nbytes,
+        new_nbytes=one.new_nbytes + other.new_nbytes,
+        new_count=one.new_count + other.new_count,
+        old_kept=one.old_kept and other.old_kept,
+    )
 
 
 def _judge(run: Run, hook: HookFact, passes: int) -> Iterator[Finding]:
@@ -96,7 +123,7 @@ def _finding(run: Run, hook: HookFact, why: str, *, hint: bool) -> Finding:
             f"{hook.new_count} there in this cell, {size_text(hook.nbytes)} are held now, and {why}."
         ),
         subject=hook.path if hook.named else hook.layer,
-        fix=_fix(hook),
+        fix=_fix(run, hook),
         line=call.place.line if call else None,
         cell=call.place.cell if call else None,
         severity="hint" if hint else "",
@@ -115,9 +142,26 @@ def _more(hook: HookFact) -> str:
     return f" and {others} more" if others > 0 else ""
 
 
-def _fix(hook: HookFact) -> str:
+def _fix(run: Run, hook: HookFact) -> str:
     remove = f"{hook.handle or 'handle'}.remove()"
-    given = "" if hook.handle else ", where handle is what registering the hook gave back"
     if hook.mapping and hook.named:
         return f"{remove}  # or keep one per layer: {hook.path}[name] = output.detach()"
-    return f"{remove}  # as soon as it is not needed any more{given}"
+    given = "" if hook.handle else _with_handle(run)
+    return given or f"{remove}  # as soon as it is not needed any more"
+
+
+def _with_handle(run: Run) -> str:
+    """The line that registers the hook, with a name for the handle that it gives."""
+    unnamed = ", where handle is what registering the hook gave back"
+    written = sole(run, lambda node: _REGISTERS.fullmatch(called(node)) is not None)
+    sources = {one.cell.source for one in (run, *run.earlier)}
+    if written is None or sum(len(_REGISTERS.findall(source)) for source in sources) > 1:
+        return f"handle.remove()  # as soon as it is not needed any more{unnamed}"
+    where = written.place.said_in(run.cell.number)
+    tree = syntax.parse(run.source_of(written.place.cell))
+    for node in syntax.walk(tree) if tree is not None else ():
+        body = node.body if isinstance(node, ast.For) else []
+        if isinstance(node, ast.For) and len(body) == 1 and ast.unparse(body[0]) == written.text:
+            made = f"[{written.text} for {ast.unparse(node.target)} in {ast.unparse(node.iter)}]"
+            return f"handles = {made}  # {where}; when it is done: for handle in handles: handle.remove()"
+    return f"handle = {written.text}  # {where}; when it is done: handle.remove()"

@@ -68,9 +68,17 @@ def _is_carried(graph: GraphFact) -> bool:
     return bool(graph.newest_nodes) and graph.differentiated and not graph.scalar and not named
 
 
+def _carriers(run: Run) -> list[GraphFact]:
+    """What hands the graph on, rather than what is made of that in each step; any of these if no line tells."""
+    graphs = [graph for graph in run.after.graphs if _is_carried(graph) and graph.detached]
+    own = [graph for graph in graphs if graph.grown_by in ("sum", "carried")]
+    paths = {graph.path for graph in graphs}
+    return own or [graph for graph in graphs if graph.derived_from not in paths][:1]
+
+
 def _finding(run: Run, place: Place, last: BackwardFact, sizes: list[tuple[int, int, int]]) -> Finding:
     root = last.root or "loss"
-    carrier = next((graph.path for graph in run.after.graphs if _is_carried(graph)), "")
+    carriers = _carriers(run)
     index, nodes, nbytes = sizes[-1]
     return Finding(
         message=(
@@ -79,8 +87,9 @@ def _finding(run: Run, place: Place, last: BackwardFact, sizes: list[tuple[int, 
         ),
         subject=root,
         fix=(
-            f"{carrier} = {carrier}.detach()  # once per step; then {root}.backward() needs no retain_graph"
-            if carrier
+            "\n".join(one.detached for one in carriers)
+            + f"  # at the end of each step; then {root}.backward() needs no retain_graph"
+            if carriers
             else f"call .detach() on what goes on to the next step; then {root}.backward() needs no retain_graph"
         ),
         line=place.line,

@@ -87,9 +87,16 @@ def _article(kind: str) -> str:
 
 
 def _locals(kept: list[LocalFact]) -> str:
-    named = [f"`{local.path}` in {local.function}, {size_text(local.nbytes)}" for local in kept[:_NAMED]]
+    named = [
+        f"`{local.path}` in {local.function}, {size_text(local.nbytes)}{_behind(local)}" for local in kept[:_NAMED]
+    ]
     more = len(kept) - len(named)
     return "; ".join(named) + (f"; {more} more" if more > 0 else "")
+
+
+def _behind(local: LocalFact) -> str:
+    """Where most of it is, if that is not the tensor itself."""
+    return ", most of it in the graph behind it" if local.graph_nbytes > local.nbytes / 2 else ""
 
 
 def _where(local: LocalFact) -> str:

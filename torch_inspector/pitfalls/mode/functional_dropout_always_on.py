@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import DropoutFact, ForwardFact, Place, Run
+from torch_inspector.facts.replaced import in_statement
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -50,7 +51,7 @@ def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
     return Finding(
         message=f"{_what(drop)} drops in every mode: `{name}` {mode}, {seen}.",
         subject=name,
-        fix=_fixed(drop),
+        fix=_fixed(run, drop),
         line=drop.place.line,
         cell=drop.place.cell,
         severity="" if call.drew and not call.training else "warning",
@@ -70,12 +71,12 @@ def _what(drop: DropoutFact) -> str:
     return f"`{drop.text if drop.is_layer else drop.name}` in `{drop.kind}`{made}"
 
 
-def _fixed(drop: DropoutFact) -> str:
-    """The call with the argument that it lacks, where it is written on its own and ends in a bracket."""
+def _fixed(run: Run, drop: DropoutFact) -> str:
+    """The statement with the argument that the call lacks, where that is written on its own and ends in a bracket."""
     if drop.is_layer:
         return f"self.dropout = {drop.text}  # in __init__, where eval() finds it; then call self.dropout"
     if drop.rate:
         return f"dropout_p={drop.rate} if self.training else 0.0"
     if not drop.text.endswith(")") or drop.place.function != "forward":
         return f"hand self.training on to {drop.name}(..., training=...)"
-    return f"{drop.text[:-1]}, training=self.training)"
+    return in_statement(run, drop.place, drop.text, f"{drop.text[:-1]}, training=self.training)")

@@ -20,13 +20,22 @@ _MODES = re.compile(r"\beval\b|\.train\b|\.training\b|\bmode\b")
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds steps of a module whose mode-dependent layers all sleep, since an inference pass or from the start."""
+    told: set[tuple[int, int | None, str]] = set()
     for call in run.trace.forwards:
-        if _trains_asleep(call) and _is_stepped(call, run):
-            inference = _inference_before(call, run)
-            if inference is not None and not _switched_between(run, call, *inference):
-                yield _finding(run, call, *inference)
-            elif inference is None and _came_asleep(run, call):
-                yield _given_asleep(run, call)
+        where = (call.module, call.place.cell, call.place.function)
+        found = None if where in told else _judge(run, call)
+        if found is not None:
+            told.add(where)  # several calls in one step have one cause
+            yield found
+
+
+def _judge(run: Run, call: ForwardFact) -> Finding | None:
+    if not _trains_asleep(call) or not _is_stepped(call, run):
+        return None
+    inference = _inference_before(call, run)
+    if inference is not None and not _switched_between(run, call, *inference):
+        return _finding(run, call, *inference)
+    return _given_asleep(run, call) if inference is None and _came_asleep(run, call) else None
 
 
 def _trains_asleep(call: ForwardFact) -> bool:

@@ -122,12 +122,16 @@ _FIXES = {
     "log_softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
 }
 """What usually helps, by operation."""
+_OTHERWISE = {
+    "log": "or F.log_softmax, F.logsigmoid of the scores themselves",
+    "exp": "or stay with logarithms: torch.logsumexp, torch.logcumsumexp",
+}
+"""The same without the operation."""
 
 
 def _named_fix(fix: str, operation: OperationFact | None) -> str:
-    if fix and operation is not None and operation.name == "log":
-        return f"{fix}{'; ' if '  # ' in fix else '  # '}or F.log_softmax, F.logsigmoid of the scores themselves"
-    return fix
+    other = _OTHERWISE.get(operation.name, "") if operation is not None else ""
+    return f"{fix}{'; ' if '  # ' in fix else '  # '}{other}" if fix and other else fix
 
 
 def _of_eps(run: Run, loss: LossFact) -> str:

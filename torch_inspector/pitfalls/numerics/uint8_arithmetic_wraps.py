@@ -51,7 +51,9 @@ def _finding(fact: ExpressionFact) -> Finding:
 
 def _remark(fact: ExpressionFact) -> str:
     image = "; .clamp(0, 255).byte() of the result is a picture again" if fact.detail == "uint8" else ""
-    return f"or .int(), before the arithmetic{image}"
+    second = fact.names[1] if len(fact.names) == 2 and fact.names[1] != fact.names[0] else ""  # noqa: PLR2004
+    widened = f"; {second} may stay as it is" if re.search("[A-Za-z]", second) else ""
+    return f"or .int(), before the arithmetic{widened}{image}"
 
 
 def _whole(text: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.facts import ExpressionFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
+
+_WRITES = {"fill_": "=", "copy_": "=", "add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}
 
 
 @pitfall(severity="error")
@@ -26,7 +29,7 @@ def _finding(fact: ExpressionFact) -> Finding:
             "and the value goes into the copy, which nobody keeps."
         ),
         subject=name,
-        fix=_fix(name, index, is_call=fact.text.endswith(")")),
+        fix=_fix(fact.text, name, index),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(Evidence("index that copies", index), *(Evidence(name, str(shape)) for shape in fact.shapes[:1])),
@@ -34,8 +37,29 @@ def _finding(fact: ExpressionFact) -> Finding:
     )
 
 
-def _fix(name: str, index: str, *, is_call: bool) -> str:
-    if is_call:
+def _fix(text: str, name: str, index: str) -> str:
+    """The statement that changes the tensor itself, with its own indices and value."""
+    tree = syntax.parse(text)
+    node = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return _of_call(node.value, f"{name}[{index}]")
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    if not isinstance(node, (ast.Assign, ast.AugAssign)) or not isinstance(target, ast.Subscript):
         return f"{name}[{index}] = …  # a single index that is assigned to changes {name} itself"
-    part = "rows" if not re.search(r"\brows\b", f"{name} {index}") else "picked"
-    return f"{part} = {name}[{index}]; {part}[…] = …; {name}[{index}] = {part}  # or one index: {name}[…, …] = …"
+    given = ast.unparse(node).removeprefix(ast.unparse(target)).strip()
+    inner = ast.unparse(target.slice)[1:-1] if isinstance(target.slice, ast.Tuple) else ast.unparse(target.slice)
+    if inner.startswith(":, ") and "," not in index:
+        return f"{name}[{index}, {inner[3:]}] {given}"
+    part = "rows" if not re.search(r"\brows\b", text) else "picked"
+    return f"{part} = {name}[{index}]\n{part}[{inner}] {given}\n{name}[{index}] = {part}"
+
+
+def _of_call(call: ast.Call, picked: str) -> str:
+    """`x[mask] = 0` for `x[mask].zero_()`; for any other change of the copy, the copy is put back."""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    given = [ast.unparse(one) for one in call.args] if not call.keywords else []
+    if method == "zero_":
+        return f"{picked} = 0"
+    if method in _WRITES and len(given) == 1:
+        return f"{picked} {_WRITES[method]} {given[0]}"
+    return f"{picked} = {ast.unparse(call)}"

@@ -56,7 +56,9 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
 def _fix(run: Run, fact: ScheduleFact, step: StepFact | None, name: str, optimizer: str) -> str:
     """Both lines in order, or where the schedule goes, if the optimizer steps in a loop or function of its own."""
     if step is not None and reading.loop_without(run, step.place, fact.place):
-        end = f"at the end of {function}()" if (function := reading.function_at(run, fact.place)) else "not in it"
+        around, function = reading.loop_around(run, fact.place), reading.function_at(run, fact.place)
+        turn = f"each turn of {around}" if around else f"{function}()" if function else ""
+        end = f"at the end of {turn}" if turn else "not in it"
         where = f" of line {step.place.line}" if step.place.line is not None else ""
         return f"{name}.step()  # move this line behind the loop with {optimizer}.step(){where}, {end}"
     if step is not None and (step.place.cell, step.place.function) != (fact.place.cell, fact.place.function):

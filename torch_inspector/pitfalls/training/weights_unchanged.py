@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, ClearFact, MentionFact, OptimizerFact, Run, StepFact, reading
+from torch_inspector.facts import (
+    BackwardFact,
+    ClearFact,
+    MentionFact,
+    OptimizerFact,
+    Place,
+    Run,
+    ScheduleFact,
+    StepFact,
+    reading,
+)
+from torch_inspector.facts.rate_functions import rate_function
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -58,7 +69,7 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
     rate = optimizer.learning_rate if optimizer is not None else None
     if all(step.idle for step in steps):
         return "backward" if _forgets_backward(run, steps) else ""
-    if all(step.rate_is_zero for step in steps):
+    if all(step.rate_is_zero for step in steps) or _is_set_back(run, key, steps):
         return "rate" if rate in (0, None) and not _is_written(run) else ""
     if not all(step.unmoved for step in steps) or run.underflowed() or _is_explained(run):
         return ""
@@ -67,6 +78,20 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
     if all(step.gradients_are_zero for step in steps):
         return "zeros"
     return "tiny" if rate is not None and 0 < rate <= _TINY else ""
+
+
+def _zeroing(run: Run, key: int) -> ScheduleFact | None:
+    """The schedule of an optimizer that has set the rate to 0 at each call that was looked at, if there is one."""
+    mine = [one for one in run.trace.schedules if one.optimizer == key and one.rates]
+    found = [one for one in mine if one.count >= _STEPS and all(rate == 0 for calls, rate in one.rates if calls)]
+    return found[0] if len(mine) == len(found) == 1 else None
+
+
+def _is_set_back(run: Run, key: int, steps: list[StepFact]) -> bool:
+    """True if a rate that was set by hand held for one step, and the schedule made it 0 again."""
+    first, *others = steps
+    zeros = len(others) >= _STEPS and not first.rate_is_zero and all(step.rate_is_zero for step in others)
+    return zeros and _zeroing(run, key) is not None
 
 
 def _is_explained(run: Run) -> bool:
@@ -101,11 +126,12 @@ def _forgets_backward(run: Run, steps: list[StepFact]) -> bool:
 def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     total = run.trace.count("step", step.place)
+    moved = 0 if all(one.idle or one.rate_is_zero or one.unmoved for one in steps) else 1
     reason, fix = _words(run, key, name, why)
     if step.has_closure:
         reason, fix = _of_closure(run, step)
     return Finding(
-        message=f"{total} steps of `{name}` have changed no weight: {reason}.",
+        message=f"{total - moved} {'further ' * moved}steps of `{name}` have changed no weight: {reason}.",
         subject=name,
         fix=fix,
         line=step.place.line,
@@ -113,7 +139,7 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
         severity="error" if why == "backward" else "hint" if why == "zeros" and _is_at_zero(run) else "",
         evidence=(
             Evidence("steps in this cell", total, "count"),
-            Evidence("steps that changed nothing, of those looked at", len(steps), "count"),
+            Evidence("steps that changed nothing, of those looked at", len(steps) - moved, "count"),
             Evidence("parameters", step.parameter_count, "count"),
         ),
     )
@@ -192,7 +218,7 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
             "`backward()` was never called, so there is no gradient",
             f"loss.backward()  # before {name}.step()",
         ),
-        "rate": _of_rate(run, name, optimizer),
+        "rate": _of_schedule(run, key) or _of_rate(run, name, optimizer),
         "zeros": _of_zeros(run),
         "one class": (
             f"CrossEntropyLoss of scores of shape {_one_class(run)} has one class, and is 0 whatever the model gives",
@@ -231,6 +257,31 @@ def _of_rate(run: Run, name: str, optimizer: OptimizerFact | None) -> tuple[str,
     return (
         "its learning rate `lr` is 0",
         f"{name}.param_groups[0]['lr'] = {begun or 1e-3:g}  # and look at what sets it to 0",
+    )
+
+
+def _of_schedule(run: Run, key: int) -> tuple[str, str] | None:
+    """Of a rate that a schedule has set to 0 at each call: another rate would be gone after the next step."""
+    schedule = _zeroing(run, key)
+    if schedule is None:
+        return None
+    name = schedule.path or schedule.name or schedule.kind
+    reason = (
+        f"the schedule `{name}` ({schedule.kind}) sets its learning rate `lr` to 0 at each of {schedule.count} calls"
+    )
+    sources = [(one.cell.number, one.cell.source) for one in (run, *reversed(run.earlier))]
+    function = rate_function(sources) if schedule.kind == "LambdaLR" else None
+    begun = schedule.schedule in {one.schedule for past in run.earlier for one in past.trace.schedules}
+    if function is None or (begun and not function.text):
+        return reason, f"make `{name}` anew so that it lasts longer, or do without it: it has come to its end"
+    called = f"`{function.name}()`" if function.name else "its lambda"
+    where = Place(function.cell, function.line).said_in(run.cell.number)
+    if function.text:
+        reason = f"{reason}, for `{function.text}` ({where}) gives whole numbers, 0 at first"
+        return reason, f"{function.mended}  # in place of {function.text}, {where}"
+    return (
+        f"{reason}, for {called} gives 0",
+        f"(step + 1) / warmup  # or the like, in {called} ({where}): above 0 at once",
     )
 
 

@@ -1,0 +1,63 @@
+"""A statement that keeps a state dict, as it reads where it keeps a copy."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from torch_inspector.facts import syntax
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.place import Place
+    from torch_inspector.facts.run import Run
+
+# A longer line is no help as a correction.
+_LONGEST = 110
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+_MODULE = re.compile(r"^\s*import\s+(?:[\w., ]+,\s*)?copy\s*(?:,|$|#|;)", re.MULTILINE)
+_FUNCTION = re.compile(r"^\s*from\s+copy\s+import\s+(?:\w+\s*,\s*)*deepcopy\b", re.MULTILINE)
+
+
+def with_copy(run: Run, place: Place) -> str:
+    """The statement of a line with a deep copy of each `state_dict()`, after the import where it is missing.
+
+    Empty where the line has no such statement, or one that is too long.
+    """
+    tree = syntax.parse(run.source_of(place.cell))
+    nodes = syntax.walk(tree) if tree is not None and place.line is not None else ()
+    found = [node for node in nodes if isinstance(node, _SIMPLE) and _holds(node, place.line or 0)]
+    text = ast.unparse(found[-1]) if found else ""
+    fresh = ast.parse(f"def f():\n    {text}").body[0].body[0] if text else None  # type: ignore[attr-defined]
+    copied = ast.unparse(_Copying(copier(run)[0]).visit(fresh)) if fresh is not None else ""
+    fits = copied not in ("", text) and len(copied) <= _LONGEST
+    return f"{copier(run)[1]}{copied}" if fits else ""
+
+
+def copier(run: Run) -> tuple[str, str]:
+    """What the cells call the function that copies, and the import that comes before it; empty if it is there."""
+    sources = [one.cell.source for one in (run, *run.earlier)]
+    if any(map(_MODULE.search, sources)):
+        return "copy.deepcopy", ""
+    if any(map(_FUNCTION.search, sources)):
+        return "deepcopy", ""
+    return "copy.deepcopy", "import copy\n"
+
+
+def _holds(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+class _Copying(ast.NodeTransformer):
+    """Puts a deep copy around each `x.state_dict()` that has none."""
+
+    def __init__(self, function: str) -> None:
+        self._function = ast.parse(function, mode="eval").body
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """The call in a copy; what is copied already stays as it is."""
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name == "deepcopy":
+            return node
+        inner = self.generic_visit(node)
+        return ast.Call(self._function, [node], []) if name == "state_dict" else inner

@@ -1,0 +1,73 @@
+"""The expression in which two tensors are stretched against each other: `h[:, None] + h[None]`."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch_inspector.facts import syntax
+from torch_inspector.facts.sole import sole
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.place import Place
+    from torch_inspector.facts.run import Run
+
+_SIGNS: dict[str, type[ast.operator]] = {"Add": ast.Add, "Sub": ast.Sub, "Mul": ast.Mult, "Div": ast.Div}
+
+
+class Meeting(NamedTuple):
+    """Both sides, as they are written and before they were stretched."""
+
+    place: Place
+    inside: bool
+    """True if it stands in a function or class."""
+    left: str
+    first: str
+    """Empty where the text does not tell."""
+    second: str
+
+
+def meeting(run: Run, node: str) -> Meeting | None:
+    """The only such expression of the texts; None if there are several or none.
+
+    Args:
+        run: The run whose cell and earlier functions are searched.
+        node: Name of the autograd node: `AddBackward0`.
+    """
+    sign = next((one for name, one in _SIGNS.items() if node.startswith(name)), None)
+    written = sole(run, lambda one: _meets(one, sign)) if sign is not None else None
+    both = syntax.expression(written.text) if written is not None else None
+    if written is None or not isinstance(both, ast.BinOp):
+        return None
+    first, second = (_whole(side) for side in (both.left, both.right))
+    return Meeting(written.place, written.inside, ast.unparse(both.left), first, second)
+
+
+def _meets(node: ast.AST, sign: type[ast.operator] | None) -> bool:
+    signed = isinstance(node, ast.BinOp) and sign is not None and isinstance(node.op, sign)
+    return isinstance(node, ast.BinOp) and signed and _is_stretched(node.left)
+
+
+def _is_stretched(node: ast.expr) -> bool:
+    """True for `x[:, None]` and `x.unsqueeze(1)`, whose first axis is that of the table."""
+    if isinstance(node, ast.Call):
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        at = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else 0
+        return called == "unsqueeze" and at != 0
+    parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
+    return any(map(_is_new, parts)) and not _is_new(parts[0])
+
+
+def _is_new(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _whole(side: ast.expr) -> str:
+    """`h` of `h[:, None]`, `h[None]`, `h.unsqueeze(0)` and `h`."""
+    if isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr == "unsqueeze":
+        side = side.func.value
+    elif isinstance(side, ast.Subscript):
+        parts = side.slice.elts if isinstance(side.slice, ast.Tuple) else [side.slice]
+        plain = all(_is_new(one) or ast.unparse(one) in (":", "...") for one in parts)
+        return ast.unparse(side.value) if plain else ""
+    return ast.unparse(side) if isinstance(side, (ast.Name, ast.Attribute)) else ""
