@@ -178,3 +178,5 @@ class CutFact(NamedTuple):
     """Path of that part in the module; empty for all of it."""
     keys: frozenset[int] = frozenset()
     """Parameters of that part; none if it is not known."""
+    path: str = ""
+    """What the user can type to get that part; empty where `module` and `part` say it."""
