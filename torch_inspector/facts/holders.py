@@ -78,6 +78,10 @@ class ElderFact(NamedTuple):
     count: int = 1
     """How many there are, where a loop of the cell made one after the other; `nbytes` is the sum."""
     in_loop: bool = False
+    attribute: str = ""
+    """The attribute of a plain object that is the only way to it, as `evaluation.net`; `holder` is that object."""
+    successor: int = 0
+    """Key of the module that the variable names now."""
 
 
 class HookFact(NamedTuple):
