@@ -156,3 +156,5 @@ class CircleFact(NamedTuple):
     count: int = 1
     ring: tuple[str, ...] = ()
     """Attributes through which the first leads back to itself, each with its class; empty if that is not known."""
+    made_at: int | None = None
+    """The line of the cell that led to them, of objects that no variable has ever named."""
