@@ -35,6 +35,8 @@ FOUND = {
     "cosines": "nn.functional.cosine_similarity(a[:, None], b[None], dim=2).exp().mean().backward()",
     "a function of torch, no gradients": "with torch.no_grad():\n    d = torch.mul(a[:, None], b[None]).sum(2)",
     "a method, no gradients": "with torch.no_grad():\n    d = a[:, None].sub(b[None]).abs().sum(2)",
+    "weighted, no gradients": "w = torch.randn(64)\nk = (torch.tanh(a.detach()[:, None] + b.detach()) * w).sum(-1)",
+    "scaled, no gradients": "with torch.no_grad():\n    k = (((a[:, None] - b) / 3) ** 2).sum(-1)",
     "with a constant factor": "w = torch.randn(1, 300, 64)\nd = (a[:, None] * w).sum(-1)",
 }
 SILENT = {
@@ -55,6 +57,8 @@ SILENT = {
     ),
     "no history, one side is large already": "t = torch.randn(300, 200, 64)\nd = (t - t[0]).pow(2).sum(-1)",
     "no history, all terms": "with torch.no_grad():\n    d = ((a[:, None] - b) ** 2).mean()",
+    "weighted, one side is large already": "t = torch.randn(300, 200, 64)\nd = ((t - t[0]).tanh() * t[0, 0]).sum(-1)",
+    "small, weighted": "with torch.no_grad():\n    d = ((a[:4, None] - b) * 3).sum(-1)",
     "a bias": "t = torch.randn(300, 200, 64, requires_grad=True)\n(t + a[0]).relu().sum(-1).mean().backward()",
 }
 
@@ -129,3 +133,18 @@ def test_it_speaks_of_the_line_in_the_function_in_its_own_names(function, call, 
     (finding,) = findings_in(SETUP, function, call, slug="broadcast-blowup", min_bytes=0)
     assert (finding.cell, finding.line) == (2, line)
     assert fix in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("(a[:, None] * b[None]).sum(-1)", "a @ b.T"),
+        ("torch.tanh(a[:, None] * b[None]).sum(-1)", "in parts"),
+        ("((a[:, None] - b[None]) ** 2).sum(-1)", "cdist"),
+        ("((a[:, None] - b[None]).tanh() * w).sum(-1)", "in parts"),
+    ],
+)
+def test_what_is_said_instead_is_the_same(text, wanted):
+    cell = f"w = torch.randn(64)\nwith torch.no_grad():\n    d = {text}"
+    (finding,) = findings_in(SETUP, cell, slug="broadcast-blowup", min_bytes=0)
+    assert wanted in finding.fix

@@ -144,3 +144,35 @@ def test_the_loop_over_epochs_is_named_where_the_line_belongs_to_its_end():
     assert finding.fix == f"sched.step()  # move this line behind the loop with opt.step() of {end}"
     mended = EPOCHS.replace("        sched.step()\n", "") + "        sched.step()\n"
     assert findings_in(SETUP, mended, "fit(4)", slug="scheduler-before-optimizer", fails=False) == []
+
+
+OTHERS = {
+    "warm restarts": "lr.CosineAnnealingWarmRestarts(opt, T_0=10)",
+    "sequential": "lr.SequentialLR(opt, [lr.LinearLR(opt, 0.5), lr.ExponentialLR(opt, 0.9)], milestones=[5])",
+    "chained": "lr.ChainedScheduler([lr.LinearLR(opt, 0.5), lr.ExponentialLR(opt, 0.9)], opt)",
+}
+LOOP = """
+lr = torch.optim.lr_scheduler
+sched = MADE
+for _ in range(4):
+    FIRST
+    update()
+    LAST
+"""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.filterwarnings("ignore")
+def test_schedules_that_do_not_count_their_calls(name):
+    source = LOOP.replace("MADE", OTHERS[name])
+    (finding,) = findings_in(SETUP, source.replace("FIRST", "sched.step()").replace("LAST", "pass"), fails=False)
+    assert (finding.slug, finding.subject) == ("scheduler-before-optimizer", "sched")
+    assert findings_in(SETUP, source.replace("FIRST", "pass").replace("LAST", "sched.step()"), fails=False) == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_restart_that_is_told_the_epoch_or_goes_on_is_silent():
+    source = LOOP.replace("MADE", OTHERS["warm restarts"]).replace("LAST", "pass")
+    assert findings_in(SETUP, source.replace("FIRST", "sched.step(_)"), fails=False) == []
+    resumed = source.replace("\nfor _", "\nsched.load_state_dict({**sched.state_dict(), 'last_epoch': 5})\nfor _")
+    assert findings_in(SETUP, resumed.replace("FIRST", "sched.step()"), fails=False) == []

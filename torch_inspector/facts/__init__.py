@@ -28,6 +28,7 @@ from torch_inspector.facts.forwards import (
     LoadFact,
     ModeFact,
     NormsFact,
+    TeacherFact,
 )
 from torch_inspector.facts.graphs import BackwardFact, CutFact, GraphFact, PatternFact, TableFact, WitnessFact
 from torch_inspector.facts.holders import (
@@ -139,6 +140,7 @@ __all__ = [
     "SpoiledFact",
     "StepFact",
     "TableFact",
+    "TeacherFact",
     "TensorFact",
     "Trace",
     "TracebackFact",

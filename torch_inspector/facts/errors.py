@@ -92,6 +92,8 @@ class NamedFact(NamedTuple):
     """The line that gives it its value."""
     cached: str = ""
     """The statement that computes it from parameters once and for all, if there is one."""
+    detached: str = ""
+    """Of a container: the statement that takes its tensors out of the graph, where one can be said."""
 
 
 class ChangeFact(NamedTuple):

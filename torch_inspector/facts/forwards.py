@@ -71,6 +71,14 @@ class NormsFact(NamedTuple):
     """True if these had changed when the module was called again: it follows another model, or they train in turns."""
 
 
+class TeacherFact(NamedTuple):
+    """A frozen part of a called module that is named as a teacher is, and layers in it that are in train mode."""
+
+    path: str
+    """Dotted name in the module."""
+    awake: LayerCounts
+
+
 class ForwardFact(NamedTuple):
     """All top-level calls of one module from one line in one mode."""
 
@@ -124,6 +132,8 @@ class ForwardFact(NamedTuple):
     """True for `model.forward(x)`, of which only the layers are seen: the count is that of the first one."""
     recut: tuple[Shape, ...] = ()
     """Sizes before and after, of an argument that a view has brought from its own sizes into another order."""
+    teachers: tuple[TeacherFact, ...] = ()
+    """Frozen parts that are named as a teacher is, in train mode."""
 
 
 class ModeFact(NamedTuple):

@@ -196,3 +196,5 @@ class CutFact(NamedTuple):
     """Parameters of that part; none if it is not known."""
     backwards: tuple[Place, ...] = ()
     """Lines of the backward calls on losses behind which it stands."""
+    path: str = ""
+    """What the user can type to get that part; empty where `module` and `part` say it."""

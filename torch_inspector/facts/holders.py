@@ -78,6 +78,10 @@ class ElderFact(NamedTuple):
     count: int = 1
     """How many there are, where a loop of the cell made one after the other; `nbytes` is the sum."""
     in_loop: bool = False
+    attribute: str = ""
+    """The attribute of a plain object that is the only way to it, as `evaluation.net`; `holder` is that object."""
+    successor: int = 0
+    """Key of the module that the variable names now."""
 
 
 class HookFact(NamedTuple):
@@ -152,3 +156,5 @@ class CircleFact(NamedTuple):
     count: int = 1
     ring: tuple[str, ...] = ()
     """Attributes through which the first leads back to itself, each with its class; empty if that is not known."""
+    made_at: int | None = None
+    """The line of the cell that led to them, of objects that no variable has ever named."""

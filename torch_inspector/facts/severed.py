@@ -22,7 +22,8 @@ def cut_parts(run: Run) -> Iterator[tuple[CutFact, list[StepFact]]]:
     With each the steps of that optimizer. Only where every graph was seen whole, and the optimizer moves others, or
     has never found a gradient though a cut stands before its step.
     """
-    if not run.trace.cuts:
+    known = (*run.trace.cuts, *run.after.severed)
+    if not known:
         return
     witnesses = [one.witness for one in run.trace.backwards if one.witness is not None]
     if not all(witness.complete for witness in witnesses):
@@ -36,8 +37,8 @@ def cut_parts(run: Run) -> Iterator[tuple[CutFact, list[StepFact]]]:
             yield from ((cut, steps) for cut in _cut_before(run, steps))
             continue
         # What a branch cuts off may be let through later, and then other cuts of it are meant as well.
-        switched = frozenset[int]().union(*(cut.keys for cut in run.trace.cuts if cut.optional))
-        cuts = [cut for cut in run.trace.cuts if cut.keys and cut.keys <= own - reached - switched]
+        switched = frozenset[int]().union(*(cut.keys for cut in known if cut.optional))
+        cuts = [cut for cut in known if cut.keys and cut.keys <= own - reached - switched]
         yield from ((cut, steps) for cut in cuts[:1])
 
 
@@ -92,6 +93,8 @@ def constants(run: Run) -> Iterator[tuple[CutFact, frozenset[int]]]:
 
 def part_path(run: Run, cut: CutFact) -> str:
     """What the user can type to get the part that a cut keeps from learning: `net.blocks[0]`."""
+    if cut.path:
+        return cut.path
     steps = (f"[{one}]" if one.isdigit() else f".{one}" for one in cut.part.split(".") if one)
     return (run.module_path(cut.module) or "model") + "".join(steps)
 

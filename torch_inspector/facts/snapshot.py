@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch_inspector.facts.graphs import GraphFact
+from torch_inspector.facts.graphs import CutFact, GraphFact
 from torch_inspector.facts.holders import CircleFact, DeletionFact, ElderFact, HolderFact, HookFact, TracebackFact
 from torch_inspector.facts.modules import (
     AliasFact,
@@ -55,6 +55,8 @@ class Snapshot:
     """Of modules that are new, or may have been moved or got an optimizer in the cell."""
     discards: tuple[DiscardFact, ...] = ()
     """What the text of the latest cell throws away."""
+    severed: tuple[CutFact, ...] = ()
+    """Cuts that keep parts of named modules, or named parameters, from the losses of the latest cell."""
     aliases: tuple[AliasFact, ...] = ()
     hook_counts: tuple[HookCountFact, ...] = ()
     anomaly: bool = False

@@ -52,7 +52,8 @@ def _guarded(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 def _names(node: ast.AST) -> set[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", node)]
     parts = (part for target in targets for part in syntax.walk(target))
-    return {dotted(part) for part in parts if isinstance(getattr(part, "ctx", None), ast.Store)} - {""}
+    stored = (part for part in parts if isinstance(getattr(part, "ctx", None), ast.Store))
+    return {dotted(part.value if isinstance(part, ast.Subscript) else part) for part in stored} - {""}
 
 
 def _is_constant(name: str, node: ast.AST) -> bool:
@@ -61,4 +62,15 @@ def _is_constant(name: str, node: ast.AST) -> bool:
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
         pairs = zip(node.targets[0].elts, value.elts, strict=False)
         value = next((given for target, given in pairs if dotted(target) == name), value)
-    return isinstance(value, ast.Constant)
+    return isinstance(value, ast.Constant) or _is_empty(value)
+
+
+def _is_empty(value: ast.AST | None) -> bool:
+    """True for `{}`, `[]`, `dict()` and `[None] * n`."""
+    if isinstance(value, ast.BinOp):
+        value = value.left
+    if isinstance(value, ast.Call):
+        return dotted(value.func).rpartition(".")[2] in ("dict", "list", "OrderedDict") and not value.args
+    if isinstance(value, ast.Dict):
+        return not value.keys
+    return isinstance(value, ast.List) and all(isinstance(one, ast.Constant) for one in value.elts)

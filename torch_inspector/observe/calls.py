@@ -8,12 +8,13 @@ from weakref import ref
 
 import torch
 
-from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, NormsFact, Place, Shape
+from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, NormsFact, Place, Shape, TeacherFact
 from torch_inspector.observe import dropping, kinds, layers, norms, private
 from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.callsite import CallSite
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.recut import sizes_before
+from torch_inspector.observe.teachers import teachers_in
 
 if TYPE_CHECKING:
     from torch_inspector.observe.recorder import Recorder
@@ -54,6 +55,7 @@ class Calls(CallSite):
         "quiet",
         "reached",
         "recut",
+        "teachers",
         "traced",
         "trainable_count",
         "trained",
@@ -104,6 +106,7 @@ class Calls(CallSite):
         self.first = 0
         """Number of the first autograd node that it makes."""
         self.norms: NormsFact | None = None
+        self.teachers: tuple[TeacherFact, ...] = ()
 
     def describe(self, module: Any, args: tuple[Any, ...], frame: FrameType, recorder: Recorder) -> None:
         """Notes all that the first call shows before it runs."""
@@ -118,6 +121,7 @@ class Calls(CallSite):
         self.parameter_keys = frozenset(map(id, parameters))
         self.trainable_count = sum(p.requires_grad for p in parameters)
         self.norms = norms.norms_in(module)
+        self.teachers = teachers_in(module)
         if not self.training or not self.grad_enabled:
             self.dropouts = dropping.dropouts_in(module, recorder.places)
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
@@ -174,7 +178,7 @@ class Calls(CallSite):
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
             told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
             differentiated > self.differentiated, self.hooked, self.trainable_count, self.dropouts, self.drew,
-            self.norms, self.layer is not None, self.recut,
+            self.norms, self.layer is not None, self.recut, self.teachers,
         )  # fmt: skip
 
 

@@ -14,10 +14,16 @@ _GROWS = frozenset(("append", "extend", "update", "appendleft", "add", "insert")
 
 
 @lru_cache(maxsize=64)
-def carried_at(tree: ast.Module, line: int) -> frozenset[str]:
+def carried_at(tree: ast.Module, line: int, others: tuple[ast.Module, ...] = ()) -> frozenset[str]:
     """Names that a loop around a line reads before it gives them a value; at the top level of a cell, the cell too.
 
     `out, state = cell(x, state)` carries `state`; `x = f(x)` after `x = batch` in the same loop carries nothing.
+    Of a function it is what comes from outside and has entries that it reads and stores.
+
+    Args:
+        tree: The cell.
+        line: Of `tree`.
+        others: Cells that may hold the functions which it calls.
     """
     scope = _scope_at(tree, line)
     loops: list[ast.AST] = [
@@ -25,7 +31,9 @@ def carried_at(tree: ast.Module, line: int) -> frozenset[str]:
     ]
     found: set[str] = set()
     for loop in loops or ([tree] if scope is tree else []):
-        found |= (_carried_in(loop) | _changed_by_calls(loop, tree)) - _let_go_in(loop)
+        found |= (_carried_in(loop) | _changed_by_calls(loop, (tree, *others))) - _let_go_in(loop)
+    if isinstance(scope, ast.FunctionDef):
+        found |= _kept_from_outside(scope)
     return frozenset(found)
 
 
@@ -44,25 +52,56 @@ def _let_go_in(loop: ast.AST) -> set[str]:
     return found - {""}
 
 
-def _changed_by_calls(loop: ast.AST, tree: ast.Module) -> set[str]:
-    """Containers that a loop hands to functions of the cell which read an entry and give it its next value."""
-    functions = {n.name: n for n in syntax.walk(tree) if isinstance(n, ast.FunctionDef)}
+def _changed_by_calls(loop: ast.AST, trees: tuple[ast.Module, ...]) -> set[str]:
+    """What a loop hands to functions, or what they find outside, if they read it and give it its next value."""
+    functions = {n.name: n for tree in reversed(trees) for n in syntax.walk(tree) if isinstance(n, ast.FunctionDef)}
     found: set[str] = set()
     for call in (n for n in syntax.walk(loop) if isinstance(n, ast.Call)):
         function = functions.get(dotted(call.func).rpartition(".")[2])
         if function is not None:
             names = [one.arg for one in function.args.args if one.arg != "self"]
-            given = dict(zip(names, call.args, strict=False))
+            given: dict[str, ast.AST] = dict(zip(names, call.args, strict=False))
             given.update((one.arg, one.value) for one in call.keywords if one.arg)
-            found |= {dotted(given[name]) for name in _entries_kept(function) if name in given}
+            kept = _kept_from_outside(function)
+            found |= {
+                dotted(given[name]) if name in given else name for name in kept if name in given or name not in names
+            }
     return found - {""}
 
 
-def _entries_kept(function: ast.FunctionDef) -> set[str]:
-    """Names whose entries a function both reads and stores: `state["h"] = f(state["h"])`."""
-    entries = [n for n in syntax.walk(function) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
-    read = {ast.unparse(n) for n in entries if isinstance(n.ctx, ast.Load)}
-    return {dotted(n.value) for n in entries if isinstance(n.ctx, ast.Store) and ast.unparse(n) in read}
+def _kept_from_outside(function: ast.FunctionDef) -> set[str]:
+    """Names that a function does not make, and whose entries it both reads and stores: `state["h"] = f(state["h"])`."""
+    own = {dotted(n) for n in syntax.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    shared = {name for n in syntax.walk(function) if isinstance(n, (ast.Global, ast.Nonlocal)) for name in n.names}
+    read, stored = _used_in(function)
+    entries = {name for name in read & stored if "." not in name}
+    return (entries - own) | (entries & shared)
+
+
+def _changes_inside(node: ast.Subscript | ast.Attribute) -> bool:
+    """True for `states[k]` where it gets a value, and for `states.append`."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Store)
+    return isinstance(node.value, (ast.Name, ast.Attribute)) and node.attr in _GROWS
+
+
+def _used_in(scope: ast.AST) -> tuple[set[str], set[str]]:
+    """Dotted names that are read, and those that get a value or an entry; to store an entry is not to read."""
+    read, stored, bases = set[str](), set[str](), set[int]()
+    for node in syntax.walk(scope):
+        if isinstance(node, (ast.Subscript, ast.Attribute)) and _changes_inside(node):
+            stored.add(dotted(node.value))
+            bases.add(id(node.value))
+        elif isinstance(node, ast.AugAssign):
+            target = node.target.value if isinstance(node.target, ast.Subscript) else node.target
+            read.add(dotted(target))
+            stored.add(dotted(target))
+        elif isinstance(node, (ast.Name, ast.Attribute)):
+            if isinstance(node.ctx, ast.Store):
+                stored.add(dotted(node))
+            elif id(node) not in bases:
+                read.add(dotted(node))
+    return read - {""}, stored - {""}
 
 
 def line_of(tree: ast.Module, name: str, line: int) -> int | None:
@@ -121,11 +160,10 @@ def _stored(statement: ast.stmt) -> set[str]:
 
 @lru_cache(maxsize=64)
 def kept_attributes(tree: ast.AST) -> frozenset[str]:
-    """Attributes of `self` that one method both reads and gives a value: the state of a model between calls."""
+    """Attributes that one function both reads and gives a value or an entry: the state of an object between calls."""
     found: set[str] = set()
     for function in syntax.walk(tree):
         if isinstance(function, ast.FunctionDef) and function.name != "__init__":
-            own = [n for n in syntax.walk(function) if isinstance(n, ast.Attribute) and dotted(n).startswith("self.")]
-            read = {n.attr for n in own if isinstance(n.ctx, ast.Load)}
-            found |= read & {n.attr for n in own if isinstance(n.ctx, ast.Store)}
+            read, stored = _used_in(function)
+            found |= {name.rpartition(".")[2] for name in read & stored if "." in name}
     return frozenset(found)

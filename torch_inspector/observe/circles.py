@@ -6,23 +6,29 @@ variable names them. That each of their references comes from what they refer to
 
 from __future__ import annotations
 
+import ast
 import gc
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from time import thread_time
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from torch_inspector.facts import CircleFact
+import torch
+
+from torch_inspector.facts import CircleFact, syntax
 from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.history import storages_of
 from torch_inspector.observe.keys import Keys
+from torch_inspector.observe.linked import made_in
 from torch_inspector.observe.namespace import Names, walk_paths
 from torch_inspector.observe.rings import ring
 
 # Objects that are counted, time for it, and modules that are asked for after one cell.
 _MOST, _LOOK_S, _CANDIDATES = 60_000, 0.030, 64
 _SMALL_NBYTES = 64 << 10
+# Objects of the user's classes that are asked for after one cell.
+_INSTANCES = 2_000
 _CHUNK = 64
 # What a list and the call of `getrefcount` refer to themselves.
 _OURS = 2
@@ -57,6 +63,28 @@ class Circles:
         self._held |= set(asked) - set(waiting)
         return tuple(self._facts(waiting, paths, user, garbage)) if waiting else ()
 
+    def unnamed(
+        self, user: Names, variables: Mapping[str, Any], code: str, cells: list[ast.Module], offset: int
+    ) -> tuple[CircleFact, ...]:
+        """The same for objects that functions of the user made and left, of classes that tell others of themselves."""
+        tree = syntax.parse(code)
+        lines = made_in(tree, [tree, *cells]) if tree is not None and user.complete else {}
+        own = {id(kind): name for name in lines if kinds.is_a(kind := variables.get(name), type)}
+        things = _instances(own) if own else []
+        garbage = frozenset(_unreferenced(things)) if things else frozenset[int]()
+        waiting = [one for one in (_instances(own) if garbage else ()) if id(one) in garbage]
+        held = set(storages_of(user)) if waiting else set[int]()
+        found = []
+        for name, line in lines.items():
+            same = [(str(place), one) for place, one in enumerate(waiting) if kinds.class_name(one) == name]
+            inside = storages_of(walk_paths(same, thread_time() + _LOOK_S))
+            nbytes = sum(n for storage, n in inside.items() if storage not in held)
+            held |= inside.keys()
+            if nbytes >= _SMALL_NBYTES:
+                way = ring(same[0][1], garbage)
+                found.append(CircleFact("", name, nbytes, -1, len(same), way, line + offset))
+        return tuple(found)
+
     def _waiting(self, alive: list[int]) -> tuple[list[int], frozenset[int]]:
         """Those that only circles refer to, and addresses of all such; none if that could not be found out."""
         things = [self._keys.live(key) for key in alive]
@@ -81,6 +109,12 @@ class Circles:
                 one = one if old is not None else one._replace(ring=ring(thing, garbage))
                 found[kind] = one if old is None else old._replace(nbytes=old.nbytes + nbytes, count=old.count + 1)
         return list(found.values())
+
+
+def _instances(classes: Mapping[int, str]) -> list[Any]:
+    """Objects of some classes by their address; of modules, those that the cell called are asked for elsewhere."""
+    found = [one for one in gc.get_objects() if id(type(one)) in classes and not kinds.is_a(one, torch.nn.Module)]
+    return found[-_INSTANCES:]
 
 
 def _without_parts(keys: Keys, asked: list[int], user: Names) -> list[int]:

@@ -69,7 +69,7 @@ class Spot(NamedTuple):
 
 def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) -> tuple[CutFact, ...]:
     """What cuts a loss off from the models that it comes from, the nearest to the loss first."""
-    found: dict[tuple[Place, str], CutFact] = {}
+    found: dict[tuple[Place, str, str], CutFact] = {}
     for spot in _behind(Spot(root, scope, file, 0), texts):
         for node, operand, kind in cuts_in(spot.node, spot.scope):
             origins = sources(spot._replace(node=operand), texts)
@@ -78,7 +78,7 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
                 text = ast.unparse(node) if len(ast.unparse(node)) < 100 else dotted_or(node)  # noqa: PLR2004
                 text = f"@{text}" if node in getattr(spot.scope, "decorator_list", ()) else text
                 optional = _is_optional(node, spot.scope)
-                found.setdefault((place, kind), CutFact(place, text, kind, origins, optional=optional))
+                found.setdefault((place, kind, text), CutFact(place, text, kind, origins, optional=optional))
     return tuple(found.values())
 
 
@@ -229,7 +229,7 @@ def sources(operand: Spot, texts: Texts) -> tuple[str, ...]:
                 found[name] = None
             elif isinstance(node, ast.Call) and (one := _layer_in(node.func, spot.scope)).startswith("self."):
                 found[one] = None
-            elif isinstance(node, ast.Attribute) and dotted(node) in texts.parameters:
+            elif isinstance(node, (ast.Attribute, ast.Name)) and dotted(node) in texts.parameters:
                 found[dotted(node)] = None
         parameters = _parameters(spot.scope) if spot.depth else ()
         if any(name in parameters for name in _names_in(spot.node)):

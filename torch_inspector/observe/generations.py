@@ -25,6 +25,7 @@ _PROOF_S = 0.020
 # Less is not worth it.
 _SMALL_NBYTES = 64 << 10
 _LOOP = re.compile(r"^[ \t]*(async +)?(for|while)\b", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"\w+(\.\w+)+")
 _INDENTED = r"^[ \t]+{}[ \t]*=(?!=)"
 
 
@@ -52,8 +53,25 @@ class Generations:
         if not elders or not user.complete:
             return ()
         held = storages_of(user).keys()
+        kept = (self._kept(path, things, user) for path, things in elders.items())
         found = (_fact(path, things, held, variables, history) for path, things in elders.items())
-        return tuple(fact for fact in found if fact is not None)
+        facts = [fact for fact in (*kept, *found) if fact is not None]
+        return tuple(fact._replace(successor=self._named[fact.path][0]) for fact in facts)
+
+    def _kept(self, path: str, elders: dict[int, Any], user: Names) -> ElderFact | None:
+        """The one elder of a variable, where an attribute of a plain object, `ev.net`, is the only way to it."""
+        if len(elders) != 1 or min(elders) < 0:
+            return None
+        ((key, elder),) = elders.items()
+        paths = [known for known, module in user.modules if module is elder]
+        now = next(module for known, module in user.modules if known == path)
+        holder = paths[0].partition(".")[0] if len(paths) == 1 and _ATTRIBUTE.fullmatch(paths[0]) else ""
+        if not holder or any(known == holder for known, _ in user.modules):
+            return None
+        shared = {private.storage_of(one) for one in module_tensors(now)}
+        own = dict(s for one in module_tensors(elder) if (s := private.storage_of(one)) is not None and s not in shared)
+        nbytes = sum(own.values())
+        return ElderFact(path, kinds.class_name(elder), nbytes, holder, key, attribute=paths[0]) if nbytes else None
 
     def _now(self, user: Names) -> dict[str, tuple[int, str]]:
         """Number of the module and name of its class, for each plain variable: a class may be made anew as well."""

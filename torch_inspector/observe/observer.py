@@ -226,6 +226,7 @@ class TorchObserver:
             grad_enabled=torch.is_grad_enabled(),
             anomaly=torch.is_anomaly_enabled(),
             discards=discards,
+            severed=self._lost.severed(names),
             expressions=self._expressions(names, cell, taken),
             **self._built(taken, cell),
         )

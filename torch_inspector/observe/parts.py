@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from torch_inspector.facts import CutFact, ForwardFact
 from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.groups import parameters_of
+from torch_inspector.observe.owned import Whole
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 
 
 class Parts:
     """The parameters of some called modules that optimizers step and that no backward call reached."""
 
-    def __init__(self, called: list[tuple[ForwardFact, Any]], missing: frozenset[int]) -> None:
+    def __init__(
+        self,
+        called: Sequence[tuple[ForwardFact | Whole, Any]],
+        missing: frozenset[int],
+        tensors: Mapping[str, tuple[str, int]] = MappingProxyType({}),
+    ) -> None:
+        """Tensors are parameters outside of modules: by their name in the code, path and address."""
+        self._tensors = tensors
         self._called = [(call, module) for call, module in called if module is not None]
         self._missing = missing
         self._names = {
@@ -35,7 +44,8 @@ class Parts:
         return found
 
     def raw(self) -> Iterator[str]:
-        """What the code of modules calls parameters of their own: `self.scale`."""
+        """What the code calls parameters outside of layers: `self.scale` in a module, `codebook` for a variable."""
+        yield from self._tensors
         for _, module in self._called:
             for _, one in layers.walk_modules(module):
                 if kinds.module_of(type(one)) == "__main__":
@@ -45,13 +55,20 @@ class Parts:
     def kept_by(self, cut: CutFact) -> CutFact:
         """The cut, with the part that it keeps from learning if there is one."""
         for source in cut.sources:
+            if source in self._tensors:
+                path, key = self._tensors[source]
+                return cut._replace(path=path, keys=frozenset((key,)))
             for call, _ in self._called:
                 found = self._part(call, source)
+                if found is not None and isinstance(call, Whole):
+                    return cut._replace(
+                        module=call.module, part=found[0], keys=found[1], path=typed(call.name, found[0])
+                    )
                 if found is not None:
                     return cut._replace(module=call.module, part=found[0], keys=found[1])
         return cut
 
-    def _part(self, call: ForwardFact, source: str) -> tuple[str, frozenset[int]] | None:
+    def _part(self, call: ForwardFact | Whole, source: str) -> tuple[str, frozenset[int]] | None:
         names = self._names[call.module]
         if source and source == call.name:
             keys = frozenset(key for _, key in names)
@@ -70,6 +87,11 @@ class Parts:
                 groups.setdefault(path, set()).add(key)
         whole = ((path, frozenset(keys)) for path, keys in groups.items() if keys <= self._missing)
         return next(whole, None)
+
+
+def typed(root: str, part: str) -> str:
+    """What the user can type to get a part: `net.blocks[0]`."""
+    return root + "".join(f"[{one}]" if one.isdigit() else f".{one}" for one in part.split(".") if one)
 
 
 def learning(optimizers: Iterable[Any]) -> frozenset[int]:

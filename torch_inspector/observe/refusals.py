@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, RefusalFact
-from torch_inspector.observe import caching, carrying, failing, kinds, lines, mutations, private
+from torch_inspector.observe import caching, carrying, detaching, failing, kinds, lines, mutations, private
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
 from torch_inspector.observe.scenes import Scene, Seen, held_in, scenes_of, tensors_of
@@ -167,20 +167,22 @@ class _Look:
         crossed = _crossed(walk, border)
         if not crossed:
             return
-        kept = self._kept_attributes()
+        kept, cells = self._kept_attributes(), tuple(f.tree for f in self.places.latest() if f.tree is not None)
         told, told_tensors = set[str](), set[int]()
         for scene, one in seen:
             tree = scene.file.tree
             if tree is None or one.owner in told or id(one.tensor) in told_tensors:
                 told.add(one.owner)  # another name for the same
                 continue
-            in_loop = one.owner in carrying.carried_at(tree, scene.line)
+            in_loop = one.owner in carrying.carried_at(tree, scene.line, cells)
             kept_by_object = one.owner.count(".") and one.owner.rpartition(".")[2] in kept
             if (in_loop or kept_by_object) and (_is_inside(one, walk) or self._reaches(one.tensor, crossed)):
                 told.add(one.owner)
                 told_tensors.add(id(one.tensor))
                 line = carrying.line_of(tree, one.owner, scene.line) if in_loop else None
                 named = NamedFact(one.owner, one.kind, tuple(one.tensor.shape), self._place(scene, line))
+                if one.container is not None:
+                    named = named._replace(detached=detaching.statement_for(one.owner, one.container))
                 yield self._cached(scene, one, named)
 
     def _cached(self, scene: Scene, one: Seen, named: NamedFact) -> NamedFact:
@@ -207,7 +209,7 @@ class _Look:
         return walk is not None and not crossed.isdisjoint(walk.numbers)
 
     def _kept_attributes(self) -> frozenset[str]:
-        trees = [file.tree for file in self.places.latest() if "self" in file.code and file.tree is not None]
+        trees = [file.tree for file in self.places.latest() if file.tree is not None]
         return frozenset[str]().union(*map(carrying.kept_attributes, trees))
 
     def _named(self, scene: Scene, one: Seen) -> NamedFact:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FRAMES, _ENTRIES, _TENSORS = 8, 16, 400
 _LISTS = (list, tuple, deque)
 _DICTS = (dict, OrderedDict, defaultdict)
-_MODULE_PARTS = frozenset(("_parameters", "_modules"))
+_MODULE_PARTS = frozenset(("_parameters", "_modules", "_buffers"))
 
 
 class Scene(NamedTuple):
@@ -44,6 +44,7 @@ class Seen(NamedTuple):
     """Path of the container that holds it, or its own."""
     kind: str
     """`tensor`, the class of that container, or `attribute`."""
+    container: Any = None
 
 
 def scenes_of(error: BaseException, places: Places) -> list[Scene]:
@@ -105,7 +106,7 @@ def _entries(path: str, value: Any, kind: str) -> Iterator[Seen]:
         inner = list(_pairs(part)) if type(part) in _LISTS else []
         for name, one in ((f"{path}[{key}]", part), *((f"{path}[{key}][{i}]", one) for i, one in inner)):
             if kinds.is_a(one, torch.Tensor):
-                yield Seen(name, one, path, kind)
+                yield Seen(name, one, path, kind, value)
 
 
 def _pairs(value: Any) -> list[tuple[str, Any]]:
@@ -127,6 +128,6 @@ def _attributes_of_layers(path: str, module: Any) -> Iterator[Seen]:
         for name, part in parts:
             if name in _MODULE_PARTS or name.endswith("_hooks"):
                 continue
-            if kinds.is_a(part, torch.Tensor) or type(part) in _LISTS:
+            if kinds.is_a(part, torch.Tensor) or type(part) in _LISTS or type(part) in _DICTS:
                 for seen in _inside(f"{owner}.{name}", part, 1):
                     yield seen._replace(owner=f"{owner}.{name}")

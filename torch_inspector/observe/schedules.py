@@ -94,7 +94,7 @@ class Schedules:
             path=from_outside(user, name),
             optimizer=recorder.keys.of(optimizer) if optimizer is not None else 0,
             optimizer_name=name_in(user, optimizer) if optimizer is not None else "",
-            first_ever=fields.get("_step_count") == 1 and kinds.fields_of(optimizer).get("_opt_called") is not True,
+            first_ever=_is_new(fields) and kinds.fields_of(optimizer).get("_opt_called") is not True,
             told=bool(given),
             turns=planned_turns(frame, recorder.places),
             settings=_settings(fields),
@@ -112,6 +112,15 @@ class Schedules:
 
     def _siblings(self, record: _Record) -> int:
         return sum(other.site.place == record.site.place for other in self._all)
+
+
+def _is_new(fields: dict[str, Any]) -> bool:
+    """True for a schedule that nobody has stepped: not all of torch's count their calls."""
+    parts = fields.get("_schedulers")
+    if type(parts) is list and "last_epoch" not in fields:
+        return any(kinds.fields_of(one).get("_step_count") == 1 for one in parts)
+    count = fields.get("_step_count")
+    return count == 1 or (count in (0, None) and fields.get("last_epoch") == 0)
 
 
 def _finished(record: _Record, recorder: Recorder, siblings: int) -> ScheduleFact:

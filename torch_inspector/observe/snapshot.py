@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import Cell, ModuleFact, OptimizerFact, RepeatedFact, Snapshot, TensorFact, UnlistedFact
+from torch_inspector.facts import (
+    Cell,
+    CircleFact,
+    ModuleFact,
+    OptimizerFact,
+    RepeatedFact,
+    Snapshot,
+    TensorFact,
+    UnlistedFact,
+)
 from torch_inspector.observe import layers, namespace, pinned, private, unlisted
 from torch_inspector.observe.attributes import Attributes
 from torch_inspector.observe.circles import Circles
@@ -110,6 +119,7 @@ class Snapshots:
         self._hooks = Hooks(keys, places)
         self._letting_go = LettingGo(keys, reader)
         self._circles = Circles(keys)
+        self._places = places
         self._listing: set[int] = set()
         """Numbers of modules that keep layers in plain containers."""
         self._numbers: set[int] = set()
@@ -153,7 +163,7 @@ class Snapshots:
             ("tracebacks", lambda: self._traceback_facts(names, look, cell)),
             ("elders", lambda: self._generations.facts(names, look.names, look.history, look.code)),
             ("hooks", lambda: self._hooks.facts(names, look.names, look.history, look.called)),
-            ("circles", lambda: self._circles.facts(names, look.called, self._letting_go.deleted())),
+            ("circles", lambda: self._circles_now(names, look)),
             ("deleted", lambda: self._letting_go.facts(names, look.names, look.history, look.line_offset)),
             ("spoiled_weights", lambda: self.values.spoiled_weights(names, look.called, self._keys.of)),
             ("extremes", lambda: self.values.halves(names)),
@@ -229,6 +239,13 @@ class Snapshots:
                 with self._failures.guard("optimizer"):
                     facts.append(optimizer_fact(path, optimizer, self._keys.of(optimizer), full=full))
         return tuple(facts)
+
+    def _circles_now(self, names: namespace.Names, look: Look) -> tuple[CircleFact, ...]:
+        found = self._circles.facts(names, look.called, self._letting_go.deleted())
+        if found or self._places is None:  # the same tensors would be told twice
+            return found
+        cells = [file.tree for file in self._places.latest() if file.tree is not None]
+        return self._circles.unnamed(names, look.names, look.code, cells, look.line_offset)
 
     def _graph_facts(self, names: namespace.Names, look: Look) -> tuple[Any, ...]:
         usable = _with_sound_graphs(names)

@@ -25,9 +25,18 @@ _WAY = 12
 def tabled(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """`((a[:, None] - b[None]) ** 2).sum(-1)`, if the shapes of its operands are known."""
     how, operand, axis = _reduction(node)
-    meeting, where = _meeting(scope, operand, node) if operand is not None else (None, scope)
-    if meeting is None or axis is None:
-        return
+    meetings = _meetings(scope, operand, node) if operand is not None and axis is not None else ()
+    facts = ((meeting, plain, _table(where, meeting, axis or 0)) for meeting, where, plain in meetings)
+    found = next(((meeting, plain, table) for meeting, plain, table in facts if table is not None), None)
+    if found is not None:
+        meeting, plain, (shapes, nbytes) = found
+        # Between the meeting of two factors and their sum nothing may stand that is to be called a product.
+        names = (how, ("" if plain else "…") + _MEETS[type(meeting.op)])
+        yield scope.fact("blown-up", node, statement, names=names, shapes=shapes, nbytes=nbytes)
+
+
+def _table(where: Scope, meeting: ast.BinOp, axis: int) -> tuple[tuple[Shape, ...], int] | None:
+    """Shapes and bytes of the table that two operands make, if it is large."""
     values = [where.names.value(side) for side in (meeting.left, meeting.right)]
     sides = [shape for value in values if tensor_or_shape(value) and (shape := shape_of(value))]
     if len(sides) == 2 and not any(-1 in side for side in sides):  # noqa: PLR2004  (the two operands)
@@ -35,8 +44,8 @@ def tabled(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
         each = max([value.element_size() for value in values if is_tensor(value)], default=_FLOAT_NBYTES)
         nbytes = prod(shapes[0]) * each if shapes else 0
         if nbytes >= _LEAST_NBYTES:
-            kind = _MEETS[type(meeting.op)]
-            yield scope.fact("blown-up", node, statement, names=(how, kind), shapes=shapes, nbytes=nbytes)
+            return shapes, nbytes
+    return None
 
 
 def _shapes(sides: list[Shape], axis: int) -> tuple[Shape, ...]:
@@ -68,18 +77,32 @@ def _number(node: ast.expr) -> int | None:
     return sign * value if type(value) is int else None
 
 
-def _meeting(scope: Scope, node: ast.expr, whole: ast.AST) -> tuple[ast.BinOp | None, Scope]:
-    """The operation of two operands below operations on each element, and the scope that it stands in."""
+def _meetings(scope: Scope, node: ast.expr, whole: ast.AST) -> Iterator[tuple[ast.BinOp, Scope, bool]]:
+    """Operations of two operands below operations on each element, the outer first, with the scope of each.
+
+    And whether it stands there alone: a product by itself, a difference without weights.
+    """
+    touched = weighted = False
     for _ in range(_WAY):
         inner = _below(node)
+        touched = touched or inner is not None
+        if inner is None and isinstance(meeting := _as_operation(node), ast.BinOp) and type(meeting.op) in _MEETS:
+            yield meeting, scope, not weighted and not (touched and isinstance(meeting.op, ast.Mult))
+            inner, weighted = _weighted(meeting), True
         if inner is None and isinstance(node, ast.Name):
             given = scope.given(node.id) if _is_read_there(scope, node.id, whole) else []
             inner, scope = given[0] if len(given) == 1 else (None, scope)
         if inner is None:
-            break
+            return
         node = inner
-    node = _as_operation(node)
-    return (node, scope) if isinstance(node, ast.BinOp) and type(node.op) in _MEETS else (None, scope)
+
+
+def _weighted(node: ast.BinOp) -> ast.expr | None:
+    """`tanh(a + b)` in `tanh(a + b) * w`: what each element is multiplied with may be no part of the table."""
+    for side, other in ((node.left, node.right), (node.right, node.left)):
+        if isinstance(other, (ast.Name, ast.Constant)) and (_below(side) or isinstance(_as_operation(side), ast.BinOp)):
+            return side
+    return None
 
 
 def _as_operation(node: ast.expr) -> ast.expr:

@@ -8,6 +8,7 @@ from torch_inspector.facts import CutFact, Run, StepFact
 from torch_inspector.facts.halves import kept_apart
 from torch_inspector.facts.severed import cut_parts, part_path
 from torch_inspector.facts.stairs import stair_in
+from torch_inspector.facts.straight import Straight, straight_at
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -32,7 +33,8 @@ def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
     part, name = part_path(run, cut), run.optimizer_path(steps[0].optimizer) or "optimizer"
     return Finding(
         message=(
-            f"no gradient reaches `{part}`: {_HOW[cut.kind].format(cut.text, cut.place.said_in(run.cell.number))}. "
+            f"no gradient reaches `{part}`: {_HOW[cut.kind].format(cut.text, cut.place.said_in(run.cell.number))}"
+            f"{_passes(run, cut)}. "
             f"`{name}` holds {_held(len(cut.keys))}, and none of the {len(steps)} steps looked at had a gradient for "
             f"{'it' if len(cut.keys) == 1 else 'them'}."
         ),
@@ -71,10 +73,33 @@ def _fix(run: Run, cut: CutFact, part: str) -> str:
 def _mended(run: Run, cut: CutFact) -> str:
     if cut.text.startswith("@"):
         return f"take {cut.text} away from the function"
+    straight = _straight(run, cut)
+    if straight is not None:
+        return _trained(run, cut, straight)
     stair = stair_in(cut.text, run.source_of(cut.place.cell), cut.place.line) if cut.kind != "no_grad" else None
     if stair is not None:
         return f"{stair.passed}  # in place of {cut.text}"
     return _FIXES[cut.kind].format(cut.text)
+
+
+def _straight(run: Run, cut: CutFact) -> Straight | None:
+    return (
+        straight_at(cut.text, run.source_of(cut.place.cell), cut.place.line) if cut.kind in ("detach", "data") else None
+    )
+
+
+def _passes(run: Run, cut: CutFact) -> str:
+    straight = _straight(run, cut)
+    return f", and the sum hands the gradient on to `{straight.slope}` alone" if straight is not None else ""
+
+
+def _trained(run: Run, cut: CutFact, straight: Straight) -> str:
+    """A loss of the value itself, as of a codebook: its gradient goes past it, and is to."""
+    loss = f"nn.functional.mse_loss({straight.value}, {straight.slope}.detach())"
+    root = next((one.root for one in run.trace.backwards if one.root.isidentifier() and not one.is_grad_call), "loss")
+    if any(one.place.cell == cut.place.cell and one.place.function == straight.function for one in run.trace.backwards):
+        return f"{root} = {root} + {loss}  # before backward()"
+    return f"codebook_loss = {loss}  # return it too, and add it to {root}"
 
 
 def _held(count: int) -> str:

@@ -77,9 +77,8 @@ def _of_cache(error: ErrorFact, state: NamedFact) -> Finding:
 
 def _fix(state: NamedFact) -> str:
     name = state.path
-    if state.kind in ("tuple", "list", "deque"):
-        made = "tuple(h.detach() for h in {})" if state.kind == "tuple" else "[h.detach() for h in {}]"
-        return f"{name} = {made.format(name)}  # at the end of each step"
+    if state.detached:
+        return f"{state.detached}  # at the end of each step"
     if state.kind in ("tensor", "attribute"):
         return f"{name} = {name}.detach()  # at the end of each step"
     return f"call .detach() on the tensors of {name} at the end of each step"

@@ -2,21 +2,76 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import DiscardFact, Run
+from torch_inspector.facts import DiscardFact, OperandFact, Place, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
+
+_KINDS = ("RuntimeError", "TypeError", "ValueError", "IndexError")
+# Errors about the kind of numbers or the place of a tensor.
+_MEANT = re.compile(
+    r"type|\bbool|\b(Float|Half|Double|Long|Int|Byte)\b|device|\b(cuda|cpu|mps)\b|tensors used as indices",
+    re.IGNORECASE,
+)
 
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds statements that convert or move a tensor and keep nothing; modules are changed in place and are right."""
+    blamed = {one.place: (one, operand) for one, operand in _blamed(run)}
+    for one, operand in blamed.values():
+        yield _of_error(run, one, operand)
     modules = {call.name for call in run.trace.forwards} | {module.path for module in run.after.modules}
     for one in run.after.discards:
         looked_at = (one.shown and not _is_move(one)) or (_is_as_wanted(one) and (one.shown or not _is_move(one)))
+        if one.place in blamed:
+            continue
         if (one.is_tensor and not looked_at) or (one.fed and one.path not in modules):
             yield _finding(one)
+
+
+def _blamed(run: Run) -> Iterator[tuple[DiscardFact, OperandFact]]:
+    """What a line threw away that failed later in its function, because the variable was still what it had been."""
+    error = run.error
+    if error is None or error.kind not in _KINDS or not _MEANT.search(error.message):
+        return
+    here = (error.place.cell, error.place.function.rpartition(".")[2])
+    for one in (found for past in (run, *reversed(run.earlier)) for found in past.after.discards):
+        if (one.place.cell, one.place.function.rpartition(".")[2]) == here and _is_above(one.place, error.place):
+            for operand in error.operands:
+                made = operand.made_at
+                anew = made is not None and made.cell == one.place.cell and not _is_above(made, one.place)
+                if operand.path == one.path and operand.dtype and not anew and one.wanted and _differs(operand, one):
+                    yield one, operand
+
+
+def _is_above(one: Place, other: Place) -> bool:
+    return one.line is not None and other.line is not None and one.line < other.line
+
+
+def _differs(operand: OperandFact, one: DiscardFact) -> bool:
+    """True if the tensor is not what the call whose result was thrown away would have made of it."""
+    devices = tuple(device.partition(":")[0] for device in operand.devices)
+    return one.wanted.partition(":")[0] not in devices if _is_move(one) else operand.dtype != one.wanted
+
+
+def _of_error(run: Run, one: DiscardFact, operand: OperandFact) -> Finding:
+    line = run.error.place.line if run.error is not None else None
+    now = f"on {', '.join(operand.devices)}" if _is_move(one) else operand.dtype
+    return Finding(
+        message=f"The result of `{one.text}` is thrown away: `{one.path}` is still {now} where line {line} needs it.",
+        subject=one.path,
+        fix=f"{one.path} = {one.text}",
+        line=one.place.line,
+        cell=one.place.cell,
+        evidence=(
+            Evidence("statement", one.text),
+            Evidence("asked for", one.wanted),
+            Evidence("failed at line", line or 0),
+        ),
+    )
 
 
 def _is_as_wanted(one: DiscardFact) -> bool:

@@ -62,6 +62,8 @@ def _broken(circle: CircleFact) -> str:
 
 def _place(run: Run, circle: CircleFact) -> tuple[int | None, int | None]:
     """Line and cell that let go of it, or that called it where it had no global name."""
+    if circle.made_at is not None:
+        return circle.made_at, None
     call = next((call for call in run.trace.forwards if call.module == circle.key), None)
     if not circle.path and call is not None:
         return call.place.line, call.place.cell

@@ -10,6 +10,14 @@ from torch_inspector.facts import ElderFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
+# What works with one model, named by nothing but that.
+_ROLE = re.compile(
+    r"(my_?)?(predict(or|ion|ions)?|infer(ence|er)?|eval(uat(or|ion|e))?|ev|scor(e|er|ing)|trainer|metrics?|monitor|logger"
+    r"|call_?backs?|test(er)?|tracker|engine|agent|learner|solver|runner|explainer|visuali[sz]er|plotter|report(er)?"
+    r"|sampler|generat(e|or)|pipe(line)?|early_?stop(per|ping)|saver|checkpoint(er)?|forward|fn|func|run|classify"
+    r"|classifier|(train_?|eval_?|val_?)?(step|loop)(_fn)?|loss_fn|closure|encode|embed|decode|translate|detect|segment)",
+    re.IGNORECASE,
+)
 _COMMENT = re.compile(r"#.*")
 
 
@@ -21,8 +29,27 @@ def check(run: Run) -> Iterator[Finding]:
         return
     again = any(_code(past) == _code(run) or _is_same_cell(past, run) for past in run.earlier)
     for elder in elders:
-        if again or elder.in_loop:
+        if ((again or elder.in_loop) and not elder.attribute) or _is_left_behind(run, elder):
             yield _finding(run, elder)
+
+
+def _is_left_behind(run: Run, elder: ElderFact) -> bool:
+    """True if what is to work with the model of now, by its name, was made from the one before.
+
+    What has more in its name, as `predict_small`, is another thing on purpose.
+    """
+    line = _line(run, elder.path)
+    if line is None or _ROLE.fullmatch(elder.holder) is None:
+        return False
+    now = next((one.parameter_keys for one in run.after.modules if one.key == elder.successor), frozenset[int]())
+    trained = any(step.parameter_keys & now for step in run.trace.steps)
+    return trained or elder.holder in _read_after(run, line)
+
+
+def _read_after(run: Run, line: int) -> set[str]:
+    tree = syntax.parse(run.cell.code)
+    names = (node for node in (syntax.walk(tree) if tree is not None else ()) if isinstance(node, ast.Name))
+    return {n.id for n in names if isinstance(n.ctx, ast.Load) and n.lineno + run.cell.line_offset > line}
 
 
 def _is_same_cell(past: Run, run: Run) -> bool:
@@ -36,7 +63,8 @@ def _code(run: Run) -> str:
 
 def _finding(run: Run, elder: ElderFact) -> Finding:
     them = "it" if elder.count == 1 else "them"
-    by = f"`{elder.holder}` leads to {them}" if elder.holder else f"no variable leads to {them}"
+    holder = elder.attribute or elder.holder
+    by = f"`{holder}` leads to {them}" if elder.holder else f"no variable leads to {them}"
     return Finding(
         message=f"`{elder.path}` was made anew, {_who(elder)} still alive: {size_text(elder.nbytes)}, and {by}.",
         subject=elder.path,
@@ -46,7 +74,7 @@ def _finding(run: Run, elder: ElderFact) -> Finding:
             Evidence("class", elder.kind),
             Evidence("earlier instances", elder.count, "count"),
             Evidence("held by them alone", elder.nbytes, "bytes"),
-            Evidence("led to by", elder.holder or "no variable"),
+            Evidence("led to by", elder.attribute or elder.holder or "no variable"),
         ),
     )
 
@@ -58,6 +86,8 @@ def _who(elder: ElderFact) -> str:
 
 
 def _fix(elder: ElderFact) -> str:
+    if elder.attribute:
+        return f"{elder.attribute} = {elder.path}  # the one of now"
     if elder.holder:
         return f"del {elder.holder}  # or make it anew too, from the `{elder.path}` of now"
     return (

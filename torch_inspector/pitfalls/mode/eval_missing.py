@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, ModeFact, Place, Run, only_reads_outputs
+from torch_inspector.facts import ForwardFact, LayerCounts, ModeFact, Place, Run, only_reads_outputs
+from torch_inspector.facts.teachers import counted, is_awake_teacher, stays
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -23,10 +24,11 @@ _MEASURES = re.compile(
 _SAMPLES = 5
 
 
-@pitfall(severity="warning")
+@pitfall(severity="warning", yields_to=("frozen-batchnorm-drifts",))
 def check(run: Run) -> Iterator[Finding]:
     """Finds predictions of a trained module whose dropout or batch statistics are on."""
     said: set[Place] = set()
+    yield from _of_teachers(run)
     for call in run.trace.forwards:
         # A line that asks several models in turn is one mistake.
         if call.place in said or not _is_asked_in_train_mode(call, run):
@@ -36,6 +38,43 @@ def check(run: Run) -> Iterator[Finding]:
         ):
             said.add(call.place)
             yield _finding(run, call)
+
+
+def _of_teachers(run: Run) -> Iterator[Finding]:
+    """Of models that others learn from: called by themselves, or as a part of the model that learns."""
+    told: set[str] = set()
+    for call in run.trace.forwards:
+        name = run.module_path(call.module) or call.name or call.kind
+        if is_awake_teacher(call, run) and not _is_chosen(call, run) and name not in told:
+            told.add(name)
+            yield _of_teacher(call, name, call.awake)
+        learns = any(one.order > call.order and one.parameter_keys & call.parameter_keys for one in run.trace.steps)
+        for part in call.teachers if learns and call.training and stays(run) else ():
+            if f"{name}.{part.path}" not in told:
+                told.add(f"{name}.{part.path}")
+                yield _of_teacher(call, f"{name}.{part.path}", part.awake)
+
+
+def _is_chosen(call: ForwardFact, run: Run) -> bool:
+    """True if this cell has put the model into train mode, or the noise of some layers only is on."""
+    here = [m for m in run.trace.modes if m.module == call.module and m.order < call.order]
+    return bool(here and here[-1].training) or _was_meant(call, run)
+
+
+def _of_teacher(call: ForwardFact, name: str, awake: LayerCounts) -> Finding:
+    outer = name.rpartition(".")[0]
+    are = "is" if sum(count for _, count in awake) == 1 else "are"
+    return Finding(
+        message=(
+            f"`{name}` answers in train mode, and others learn from it: {counted(awake)} {are} active, so what it "
+            "teaches depends on chance or on the rest of the batch."
+        ),
+        subject=name,
+        fix=f"{name}.eval()  # {f'after each {outer}.train()' if outer else 'before the loop'}",
+        line=call.place.line,
+        cell=call.place.cell,
+        evidence=(Evidence("layers in train mode", counted(awake)), Evidence("steps of an optimizer that holds it", 0)),
+    )
 
 
 def _is_asked_in_train_mode(call: ForwardFact, run: Run) -> bool:

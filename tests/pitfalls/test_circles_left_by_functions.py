@@ -1,0 +1,94 @@
+"""Trees and lists both ways that a function made and left, and those that something holds or that are no circle."""
+
+import gc
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """
+import gc, weakref
+import torch
+"""
+SEGMENTS = """
+class Segment:
+    def __init__(self, frames, prev=None):
+        self.frames, self.prev, self.next = frames, prev, None
+        if prev is not None:
+            prev.next = self
+def play(n):
+    last = None
+    for _ in range(n):
+        last = Segment(torch.zeros(300_000), last)
+    return n
+"""
+TREE = """
+class Node:
+    def __init__(self, points, parent=None):
+        self.points, self.parent, self.children = points, parent, []
+    def split(self):
+        for part in self.points.chunk(2):
+            self.children.append(Node(part.clone(), parent=self))
+def build():
+    root = Node(torch.zeros(300_000, 2))
+    root.split()
+    return len(root.children)
+def rounds(n):
+    return [build() for _ in range(n)]
+"""
+LISTENER = """
+class Bus:
+    def __init__(self):
+        self.listeners = []
+class Recorder:
+    def __init__(self, bus):
+        self.bus, self.log = bus, torch.zeros(600_000)
+        bus.listeners.append(self)
+def record():
+    return Recorder(Bus()).log.mean().item()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _no_collection_by_chance():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("code", "use", "kind", "line"),
+    [
+        (SEGMENTS, "scores = [play(4) for _ in range(2)]", "Segment", 1),
+        (TREE, "n = 3\nprint(rounds(n))", "Node", 2),
+        (LISTENER, "record()", "Recorder", 1),
+    ],
+    ids=["both ways", "tree", "listener"],
+)
+def test_the_class_is_named(code, use, kind, line):
+    (finding,) = findings_in(SETUP, code, use, fails=False)
+    assert (finding.slug, finding.subject, finding.line) == ("cycle-holds-tensors", kind, line)
+    assert f"{kind}." in finding.fix
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [SEGMENTS, "play(4)\ngc.collect()"],
+        [SEGMENTS.replace("prev.next = self", "prev.next = weakref.ref(self)"), "play(4)"],
+        [SEGMENTS.replace("return n", "return last"), "last = play(4)"],
+        [SEGMENTS.replace("return n", "kept.append(last)"), "kept = []\nplay(4)"],
+        [TREE.replace("parent=self", "parent=None"), "build()"],
+        [TREE.replace("return len(root.children)", "return lambda: root"), "get = build()"],
+        [SEGMENTS.replace("300_000", "30"), "play(4)"],
+    ],
+    ids=["collected", "weak", "returned", "kept", "no parent", "closure", "small"],
+)
+def test_silent(cells):
+    assert findings_in(SETUP, *cells, fails=False) == []
+
+
+def test_it_is_told_once():
+    found = findings_in(SETUP, SEGMENTS, "play(4)", "x = torch.zeros(3).sum()", fails=False)
+    assert len(found) == 1

@@ -1,0 +1,60 @@
+"""Values that take the slope of another one past themselves, in the text: `x + (z - x).detach()`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch_inspector.facts import syntax
+
+
+class Straight(NamedTuple):
+    """The value that comes out, and the one that gets its gradient."""
+
+    value: str
+    slope: str
+    function: str
+    """The function around it; empty at the top level."""
+
+
+def straight_at(text: str, source: str, line: int | None) -> Straight | None:
+    """The one of which a line cuts off this text; None where the line does something else."""
+    tree = syntax.parse(source)
+    if tree is None or line is None:
+        return None
+    sums = (n for n in syntax.walk(tree) if isinstance(n, ast.BinOp) and n.lineno <= line <= (n.end_lineno or n.lineno))
+    pairs = (pair for one in sums for pair in _pairs(one, text))
+    value, slope = next(pairs, ("", ""))
+    return Straight(value, slope, function_at(tree, line)) if value else None
+
+
+def function_at(tree: ast.AST, line: int) -> str:
+    """Name of the innermost function around a line; empty at the top level."""
+    functions = [n for n in syntax.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    around = [n for n in functions if n.lineno <= line <= (n.end_lineno or n.lineno)]
+    return max(around, key=lambda n: n.lineno).name if around else ""
+
+
+def _pairs(node: ast.BinOp, text: str) -> Iterator[tuple[str, str]]:
+    """`z` and `x` of `x + (z - x).detach()` and of `x + z.detach() - x.detach()`."""
+    if isinstance(node.op, ast.Add):
+        for cut, other in ((node.left, node.right), (node.right, node.left)):
+            inner = _detached(cut)
+            minus = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) and ast.unparse(cut) == text
+            if minus and isinstance(inner, ast.BinOp) and ast.unparse(inner.right) == ast.unparse(other):
+                yield ast.unparse(inner.left), ast.unparse(other)
+    elif isinstance(node.op, ast.Sub) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Add):
+        less, parts = _detached(node.right), (node.left.left, node.left.right)
+        for cut, other in (parts, parts[::-1]):
+            inner = _detached(cut)
+            same = inner is not None and less is not None and ast.unparse(less) == ast.unparse(other)
+            if same and inner is not None and ast.unparse(cut) == text:
+                yield ast.unparse(inner), ast.unparse(other)
+
+
+def _detached(node: ast.expr) -> ast.expr | None:
+    """`x` of `x.detach()` and `x.data`."""
+    method = node.func if isinstance(node, ast.Call) else node
+    named = isinstance(method, ast.Attribute) and method.attr == ("detach" if isinstance(node, ast.Call) else "data")
+    return method.value if named and isinstance(method, ast.Attribute) else None

@@ -1,0 +1,78 @@
+"""Classes whose objects tell others of themselves, found in the text: nodes that know their parent, lists both ways."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from torch_inspector.facts import syntax
+from torch_inspector.observe.source import dotted
+
+_TAKES = frozenset(("append", "add", "insert", "appendleft", "setdefault"))
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@lru_cache(maxsize=64)
+def linked_classes(tree: ast.Module) -> frozenset[str]:
+    """Names of the classes of a cell of which a method hands on `self` to be kept, or keeps a method of its own."""
+    classes = [node for node in syntax.walk(tree) if isinstance(node, ast.ClassDef)]
+    return frozenset(name for one in classes for method in _methods(one) for name in _handed(one.name, method))
+
+
+def _methods(kind: ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    return (node for node in kind.body if isinstance(node, ast.FunctionDef) and node.args.args)
+
+
+def _handed(kind: str, method: ast.FunctionDef) -> Iterator[str]:
+    """The class, once for each way in which its method gives away the object."""
+    own = method.args.args[0].arg
+    for node in syntax.walk(method):
+        if isinstance(node, ast.Assign) and _is(node.value, own):
+            outside = (one for one in node.targets if isinstance(one, (ast.Attribute, ast.Subscript)))
+            yield from (kind for one in outside if dotted(one).partition(".")[0] != own)
+        elif isinstance(node, ast.Call) and any(_is(one, own) for one in (*node.args, *_values(node))):
+            last = dotted(node.func).rpartition(".")[2]
+            if last in _TAKES or last[:1].isupper() or last == "__class__":
+                yield kind
+
+
+def _values(call: ast.Call) -> Iterator[ast.expr]:
+    return (one.value for one in call.keywords)
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def leads(trees: Iterable[ast.Module]) -> dict[str, frozenset[str]]:
+    """For each function and class of some cells the names that it mentions, itself included, as far as they lead."""
+    known: dict[str, set[str]] = {}
+    for tree in trees:
+        for node in syntax.walk(tree):
+            if isinstance(node, (*_Function, ast.ClassDef)):
+                known.setdefault(node.name, {node.name}).update(_names(node))
+    for _ in range(3):  # a function that calls a function that calls one
+        for names in known.values():
+            names.update(*[known[one] for one in names & known.keys()])
+    return {name: frozenset(names & known.keys()) for name, names in known.items()}
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {one.id if isinstance(one, ast.Name) else one.attr for one in syntax.walk(node) if _is_name(one)}  # type: ignore[attr-defined]
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute))
+
+
+def made_in(code: ast.Module, trees: list[ast.Module]) -> dict[str, int]:
+    """Linked classes whose objects a cell may make, with the first line that leads there."""
+    linked = frozenset[str]().union(*map(linked_classes, trees))
+    found: dict[str, int] = {}
+    ways = leads(trees) if linked else {}
+    for node in syntax.walk(code) if linked else ():
+        if isinstance(node, ast.Call):
+            for name in ways.get(dotted(node.func).rpartition(".")[2], frozenset()) & linked:
+                found[name] = min(found.get(name, node.lineno), node.lineno)
+    return found
