@@ -69,7 +69,7 @@ class Circles:
         """The same for objects that functions of the user made and left, of classes that tell others of themselves."""
         tree = syntax.parse(code)
         lines = made_in(tree, [tree, *cells]) if tree is not None and user.complete else {}
-        own = {id(kind): name for name in lines if kinds.is_a(kind := variables.get(name), type)}
+        own = [kind for name in lines if kinds.is_a(kind := variables.get(name), type)]
         things = _instances(own) if own else []
         garbage = frozenset(_unreferenced(things)) if things else frozenset[int]()
         waiting = [one for one in (_instances(own) if garbage else ()) if id(one) in garbage]
@@ -111,10 +111,11 @@ class Circles:
         return list(found.values())
 
 
-def _instances(classes: Mapping[int, str]) -> list[Any]:
-    """Objects of some classes by their address; of modules, those that the cell called are asked for elsewhere."""
-    found = [one for one in gc.get_objects() if id(type(one)) in classes and not kinds.is_a(one, torch.nn.Module)]
-    return found[-_INSTANCES:]
+def _instances(classes: list[Any]) -> list[Any]:
+    """Objects of some classes, which they refer to; of modules, those that the cell called are asked for elsewhere."""
+    some = [kind for kind in classes if not issubclass(kind, torch.nn.Module)]
+    wanted = set(map(id, some))
+    return [one for one in (gc.get_referrers(*some) if some else ()) if id(type(one)) in wanted][-_INSTANCES:]
 
 
 def _without_parts(keys: Keys, asked: list[int], user: Names) -> list[int]:
