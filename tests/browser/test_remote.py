@@ -1,5 +1,9 @@
-"""A kernel on another server than the one that the page and its notebooks come from."""
+"""A kernel on another server than the one that the page and its notebooks come from.
 
+Only where it is asked for: with a kernel of version 7, JupyterLab itself may wait for ever for such a one.
+"""
+
+import os
 import time
 
 import pytest
@@ -9,6 +13,8 @@ from tests.browser.server import Server
 from tests.browser.test_panel import Panel
 from tests.browser.test_sidebar import SLOW, a_live_notebook
 from tests.notebook.samples import LOOP, SETUP, SLUG
+
+pytestmark = pytest.mark.skipif("TORCH_INSPECTOR_REMOTE" not in os.environ, reason="TORCH_INSPECTOR_REMOTE is not set")
 
 
 @pytest.fixture
