@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import importlib.util
 
 import pytest
@@ -11,6 +12,15 @@ settings.load_profile("same")
 
 
 _LONG = ("test_shared_cases", "test_traps", "test_guarantees", "test_pages", "test_quiet")
+
+
+@pytest.fixture
+def no_collection_by_chance():
+    """The collector of cycles at rest: what is let go of in a circle stays until a test says otherwise."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items):

@@ -11,7 +11,7 @@ import pytest
 from tests.browser.lab import Lab
 from tests.browser.server import Server
 from tests.browser.test_panel import Panel
-from tests.browser.test_sidebar import SLOW, a_live_notebook
+from tests.browser.test_sidebar import SLOW, a_live_notebook, reloaded
 from tests.notebook.samples import LOOP, SETUP, SLUG
 
 pytestmark = pytest.mark.skipif("TORCH_INSPECTOR_REMOTE" not in os.environ, reason="TORCH_INSPECTOR_REMOTE is not set")
@@ -49,11 +49,7 @@ def test_reload_and_restart(far):
     a_live_notebook(far, "far_reload.ipynb", SETUP + LOOP)
     far.run(1)
     far.find(f"[data-ti-slug={SLUG}]").wait_for()
-    far.save()
-    far.goto("far_reload.ipynb")
-    far.wait_for_kernel()
-    far.command("torch-inspector:open")
-    far.wait_state("live")
+    reloaded(far, "far_reload.ipynb")
     far.find(f"[data-ti-slug={SLUG}]").wait_for()
     # The other server does not say that a kernel has started again: that shows with its next answer.
     far.restart()

@@ -30,6 +30,15 @@ def a_live_notebook(lab, name, *sources):
     lab.wait_state("live")
 
 
+def reloaded(lab, name):
+    """The same notebook in a page that is loaded anew, its kernel still there."""
+    lab.save()
+    lab.goto(name)
+    lab.wait_for_kernel()
+    lab.command("torch-inspector:open")
+    lab.wait_state("live")
+
+
 def test_numbers_cells_and_a_finding(lab, screenshot):
     a_live_notebook(lab, "first.ipynb", SETUP + LOOP, GOOD_LOOP)
     lab.run(1, 2)
@@ -99,11 +108,7 @@ def test_reload_brings_the_history(lab):
     a_live_notebook(lab, "reload.ipynb", SETUP + LOOP)
     lab.run(1)
     lab.find(f"[data-ti-slug={SLUG}]").wait_for()
-    lab.save()
-    lab.goto("reload.ipynb")
-    lab.wait_for_kernel()
-    lab.command("torch-inspector:open")
-    lab.wait_state("live")
+    reloaded(lab, "reload.ipynb")
     lab.find(f"[data-ti-slug={SLUG}]").wait_for()
     assert lab.find(".ti-Cell[data-ti-cell='2']").count() == 1
     assert lab.find(".ti-Chart canvas").count() == 1

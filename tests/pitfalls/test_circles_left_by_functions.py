@@ -1,7 +1,5 @@
 """Trees and lists both ways that a function made and left, and those that something holds or that are no circle."""
 
-import gc
-
 import pytest
 
 from tests.cells import findings_in
@@ -48,13 +46,7 @@ def record():
     return Recorder(Bus()).log.mean().item()
 """
 
-
-@pytest.fixture(autouse=True)
-def _no_collection_by_chance():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("no_collection_by_chance")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Objects in circles that were let go of, and objects that something holds."""
 
 import builtins
-import gc
 
 import pytest
 
@@ -38,13 +37,7 @@ def use(make):
     return model(torch.ones(1, 1000)).sum().item()
 """
 
-
-@pytest.fixture(autouse=True)
-def _no_collection_by_chance():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("no_collection_by_chance")
 
 
 def found(*cells):

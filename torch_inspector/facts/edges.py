@@ -18,7 +18,7 @@ _INSIDE = "{}.clamp(-1 + 1e-6, 1 - 1e-6).{}()"
 _ADDED = "({} + 1e-12).{}()"
 _KEPT = {
     **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt"), _CLAMPED),
-    "exp": "{}.clamp_max(50).{}()",
+    "exp": "{}.clamp_max(10).{}()",
     "log1p": "{}.clamp_min(-0.999).{}()",
     **dict.fromkeys(("acos", "asin", "atanh"), _INSIDE),
 }

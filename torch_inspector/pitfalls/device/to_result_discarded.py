@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from torch_inspector.facts import DiscardFact, OperandFact, Place, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, Severity
 from torch_inspector.pitfall import pitfall
 
 _KINDS = ("RuntimeError", "TypeError", "ValueError", "IndexError")
@@ -60,18 +61,8 @@ def _differs(operand: OperandFact, one: DiscardFact) -> bool:
 def _of_error(run: Run, one: DiscardFact, operand: OperandFact) -> Finding:
     line = run.error.place.line if run.error is not None else None
     now = f"on {', '.join(operand.devices)}" if _is_move(one) else operand.dtype
-    return Finding(
-        message=f"The result of `{one.text}` is thrown away: `{one.path}` is still {now} where line {line} needs it.",
-        subject=one.path,
-        fix=f"{one.path} = {one.text}",
-        line=one.place.line,
-        cell=one.place.cell,
-        evidence=(
-            Evidence("statement", one.text),
-            Evidence("asked for", one.wanted),
-            Evidence("failed at line", line or 0),
-        ),
-    )
+    effect = f"`{one.path}` is still {now} where line {line} needs it"
+    return _told(one, effect, Evidence("failed at line", line or 0))
 
 
 def _is_as_wanted(one: DiscardFact) -> bool:
@@ -94,16 +85,17 @@ def _finding(one: DiscardFact) -> Finding:
         effect = f"`{one.path}` stays as it is"
     else:
         effect = f"if `{one.path}` is a tensor, it stays as it is"
+    found = f"{one.dtype} on {one.device}" if one.is_tensor else "not known"
+    return _told(one, effect, Evidence("after the cell", found), severity="" if wrong else "hint")
+
+
+def _told(one: DiscardFact, effect: str, seen: Evidence, severity: Severity | Literal[""] = "") -> Finding:
     return Finding(
         message=f"The result of `{one.text}` is thrown away: {effect}.",
         subject=one.path,
         fix=f"{one.path} = {one.text}",
         line=one.place.line,
         cell=one.place.cell,
-        severity="" if wrong else "hint",
-        evidence=(
-            Evidence("statement", one.text),
-            Evidence("asked for", one.wanted or "not known"),
-            Evidence("after the cell", f"{one.dtype} on {one.device}" if one.is_tensor else "not known"),
-        ),
+        severity=severity,
+        evidence=(Evidence("statement", one.text), Evidence("asked for", one.wanted or "not known"), seen),
     )
