@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import gc
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from time import thread_time
 from types import CodeType, FunctionType, ModuleType
@@ -27,8 +28,8 @@ from torch_inspector.observe.rings import ring
 # Objects that are counted, time for it, and modules that are asked for after one cell.
 _MOST, _LOOK_S, _CANDIDATES = 60_000, 0.030, 64
 _SMALL_NBYTES = 64 << 10
-# Objects of the user's classes that are asked for after one cell.
-_INSTANCES = 2_000
+# Objects of the user's classes that are asked for after one cell, and looks for a class that may outlast the budget.
+_INSTANCES, _LONG_LOOKS = 2_000, 3
 _CHUNK = 64
 # What a list and the call of `getrefcount` refer to themselves.
 _OURS = 2
@@ -42,6 +43,8 @@ class Circles:
         self._keys = keys
         self._named: dict[int, str] = {}
         self._held: set[int] = set()
+        self._long_looks = Counter[str]()
+        """Looks for objects of a class that a big heap made too long."""
 
     def facts(self, user: Names, called: frozenset[int], deleted: Iterable[tuple[int, str]]) -> tuple[CircleFact, ...]:
         """One fact per class of which instances wait for the collector, with what they alone hold.
@@ -64,11 +67,18 @@ class Circles:
         return tuple(self._facts(waiting, paths, user, garbage)) if waiting else ()
 
     def unnamed(
-        self, user: Names, variables: Mapping[str, Any], code: str, cells: list[ast.Module], offset: int
+        self, user: Names, variables: Mapping[str, Any], code: str, cells: list[ast.Module], deadline: float
     ) -> tuple[CircleFact, ...]:
         """The same for objects that functions of the user made and left, of classes that tell others of themselves."""
         tree = syntax.parse(code)
         lines = made_in(tree, [tree, *cells]) if tree is not None and user.complete else {}
+        lines = {name: line for name, line in lines.items() if self._long_looks[name] < _LONG_LOOKS}
+        found = self._left(user, variables, lines)
+        if thread_time() > deadline:
+            self._long_looks.update(lines.keys())
+        return found
+
+    def _left(self, user: Names, variables: Mapping[str, Any], lines: Mapping[str, int]) -> tuple[CircleFact, ...]:
         own = [kind for name in lines if kinds.is_a(kind := variables.get(name), type)]
         things = _instances(own) if own else []
         garbage = frozenset(_unreferenced(things)) if things else frozenset[int]()
@@ -82,7 +92,7 @@ class Circles:
             held |= inside.keys()
             if nbytes >= _SMALL_NBYTES:
                 way = ring(same[0][1], garbage)
-                found.append(CircleFact("", name, nbytes, -1, len(same), way, line + offset))
+                found.append(CircleFact("", name, nbytes, -1, len(same), way, line))
         return tuple(found)
 
     def _waiting(self, alive: list[int]) -> tuple[list[int], frozenset[int]]:

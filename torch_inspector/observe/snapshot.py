@@ -245,7 +245,8 @@ class Snapshots:
         if found or self._places is None:  # the same tensors would be told twice
             return found
         cells = [file.tree for file in self._places.latest() if file.tree is not None]
-        return self._circles.unnamed(names, look.names, look.code, cells, look.line_offset)
+        found = self._circles.unnamed(names, look.names, look.code, cells, look.deadline)
+        return tuple(one._replace(made_at=(one.made_at or 0) + look.line_offset) for one in found)
 
     def _graph_facts(self, names: namespace.Names, look: Look) -> tuple[Any, ...]:
         usable = _with_sound_graphs(names)
