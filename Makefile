@@ -28,10 +28,10 @@ export OMP_NUM_THREADS ?= 1
 .SILENT:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test sidebar sidebar-test browser-test bench format clean
+.PHONY: help demo test lint sidebar sidebar-test browser-test bench format clean
 
 help: ## Show this list
-	sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
 demo: $(READY) ## Run the tour in the terminal; with a screen, also open it in JupyterLab
 	$(COMPILE)
@@ -44,12 +44,15 @@ demo: $(READY) ## Run the tour in the terminal; with a screen, also open it in J
 
 # pytest comes last and alone: its closing line is what people and CI read.
 test: $(READY) ## Check format, lint and types, then run all tests
+	$(COMPILE)
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint sidebar-test
+	$(MAKE) --no-print-directory browser-test
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+lint: $(READY) ## Check format, lint and types of the Python code
 	$(BIN)/ruff format --check --quiet --output-format concise .
 	$(BIN)/ruff check --quiet --output-format concise .
 	$(BIN)/mypy --no-error-summary
-	$(COMPILE)
-	$(MAKE) --no-print-directory sidebar-test browser-test
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 sidebar: $(BUILT) ## Build the JupyterLab sidebar into the package
 
