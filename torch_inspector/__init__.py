@@ -8,7 +8,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from torch_inspector.recent import last_run, runs
+from torch_inspector import own_builtins
+
+own_builtins.keep(__path__[0])
+
+from torch_inspector.recent import last_run, runs  # noqa: E402  (the modules from here on have them)
 
 if TYPE_CHECKING:
     from torch_inspector.account import HoldersReport, MemoryReport

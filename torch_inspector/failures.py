@@ -39,9 +39,9 @@ class Failures:
         Tracebacks are kept as text, because their frames would keep the user's objects alive.
         """
         self.counts[part] = self.counts.get(part, 0) + 1
-        lines = traceback.format_tb(_TRACEBACK.__get__(error))
-        self.recent.append(f"{part}: {type.__dict__['__name__'].__get__(type(error))}\n{''.join(lines)}")
-        _log.debug("%s failed: %s\n%s", part, type.__dict__["__name__"].__get__(type(error)), "".join(lines))
+        name, trace = type.__dict__["__name__"].__get__(type(error)), _written(error)
+        self.recent.append(f"{part}: {name}\n{trace}")
+        _log.debug("%s failed: %s\n%s", part, name, trace)
 
     def swallow(self, part: str, error: BaseException, *, interrupts: bool = False) -> bool:
         """Notes what failed in a part; True if it ends there, False if it is to be raised again: see `guard`."""
@@ -70,6 +70,14 @@ class Guard:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         return error is not None and self._failures.swallow(self._part, error, interrupts=self._interrupts)
+
+
+def _written(error: BaseException) -> str:
+    """The traceback; empty where a cell has broken what it takes to write one, such as `getattr`."""
+    try:
+        return "".join(traceback.format_tb(_TRACEBACK.__get__(error)))
+    except Exception:  # noqa: BLE001
+        return ""
 
 
 def _from_signal(error: BaseException) -> bool:
