@@ -28,8 +28,8 @@ from torch_inspector.observe.rings import ring
 # Objects that are counted, time for it, and modules that are asked for after one cell.
 _MOST, _LOOK_S, _CANDIDATES = 60_000, 0.030, 64
 _SMALL_NBYTES = 64 << 10
-# Objects of the user's classes that are asked for after one cell, and looks for a class that may outlast the budget.
-_INSTANCES, _LONG_LOOKS = 2_000, 3
+# Objects of the user's classes that are asked for after one cell; how long a look for a class is, and how many such.
+_INSTANCES, _LONG_S, _LONG_LOOKS = 2_000, 0.010, 3
 _CHUNK = 64
 # What a list and the call of `getrefcount` refer to themselves.
 _OURS = 2
@@ -73,8 +73,9 @@ class Circles:
         tree = syntax.parse(code)
         lines = made_in(tree, [tree, *cells]) if tree is not None and user.complete else {}
         lines = {name: line for name, line in lines.items() if self._long_looks[name] < _LONG_LOOKS}
+        begun = thread_time()
         found = self._left(user, variables, lines)
-        if thread_time() > deadline:
+        if thread_time() > max(deadline, begun + _LONG_S):
             self._long_looks.update(lines.keys())
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from torch_inspector.facts import syntax
@@ -11,6 +11,8 @@ from torch_inspector.observe.source import dotted
 
 _TAKES = frozenset(("append", "add", "insert", "appendleft", "setdefault"))
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+# A function that calls a function that calls one: so far it is followed.
+_CALLS = 8
 
 
 @lru_cache(maxsize=64)
@@ -45,17 +47,14 @@ def _is(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def leads(trees: Iterable[ast.Module]) -> dict[str, frozenset[str]]:
-    """For each function and class of some cells the names that it mentions, itself included, as far as they lead."""
+@lru_cache(maxsize=64)
+def _mentions(tree: ast.Module) -> dict[str, frozenset[str]]:
+    """For each function and class of a cell the names that it mentions."""
     known: dict[str, set[str]] = {}
-    for tree in trees:
-        for node in syntax.walk(tree):
-            if isinstance(node, (*_Function, ast.ClassDef)):
-                known.setdefault(node.name, {node.name}).update(_names(node))
-    for _ in range(3):  # a function that calls a function that calls one
-        for names in known.values():
-            names.update(*[known[one] for one in names & known.keys()])
-    return {name: frozenset(names & known.keys()) for name, names in known.items()}
+    for node in syntax.walk(tree):
+        if isinstance(node, (*_Function, ast.ClassDef)):
+            known.setdefault(node.name, set()).update(_names(node))
+    return {name: frozenset(names) for name, names in known.items()}
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -66,13 +65,23 @@ def _is_name(node: ast.AST) -> bool:
     return isinstance(node, (ast.Name, ast.Attribute))
 
 
+def _lead_to(name: str, known: list[dict[str, frozenset[str]]]) -> set[str]:
+    """Functions and classes of some cells that one of them mentions, or that these mention, itself included."""
+    found, new = set[str](), {name}
+    for _ in range(_CALLS):
+        new = {one for one in new - found if any(one in names for names in known)}
+        found |= new
+        new = {inner for one in new for names in known for inner in names.get(one, ())}
+    return found
+
+
 def made_in(code: ast.Module, trees: list[ast.Module]) -> dict[str, int]:
     """Linked classes whose objects a cell may make, with the first line that leads there."""
     linked = frozenset[str]().union(*map(linked_classes, trees))
     found: dict[str, int] = {}
-    ways = leads(trees) if linked else {}
+    known = [_mentions(tree) for tree in trees] if linked else []
     for node in syntax.walk(code) if linked else ():
         if isinstance(node, ast.Call):
-            for name in ways.get(dotted(node.func).rpartition(".")[2], frozenset()) & linked:
+            for name in _lead_to(dotted(node.func).rpartition(".")[2], known) & linked:
                 found[name] = min(found.get(name, node.lineno), node.lineno)
     return found
