@@ -15,8 +15,7 @@ from torch_inspector.observe.reach import gradients_readable, is_leaf
 
 def module_fact(path: str, module: Any, key: int, *, full: bool, trained: bool) -> ModuleFact:
     """A module; with `full` its layers and parameters too."""
-    fields = kinds.fields_of(module)
-    training = fields.get("training") is True
+    training = layers.is_training(module)
     if not full:
         return ModuleFact(key, path, kinds.class_name(module), training, trained=trained)
     inside = layers.look_inside(module)

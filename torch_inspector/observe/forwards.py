@@ -125,7 +125,7 @@ class ForwardWatch:
         looked = None
         with recorder.failures.guard("forward"), private.unseen():
             grad_enabled = torch.is_grad_enabled()
-            training = kinds.fields_of(module).get("training") is True
+            training = layers.is_training(module)
             inside = self._inside(module, recorder.keys.of(module))
             key = (recorder.keys.of(module), id(frame.f_code), frame.f_lasti, training, grad_enabled, inside)
             calls = state.calls.get(key)
@@ -164,7 +164,7 @@ class ForwardWatch:
         if found is None:
             return
         owner, outer = found
-        training = kinds.fields_of(owner).get("training") is True
+        training = layers.is_training(owner)
         key = (recorder.keys.of(owner), id(outer.f_code), outer.f_lasti, training, "forward")
         if key not in self._state.calls:
             calls = self._state.calls[key] = Calls(owner, outer, training=training, grad_enabled=False)

@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from torch_inspector.facts import LayerCounts
-from torch_inspector.observe import kinds, selftrained
+from torch_inspector.observe import kinds, private, selftrained
 
 # Submodules looked at in one module; larger trees are cut.
 LAYER_LIMIT = 5_000
@@ -58,6 +58,13 @@ def walk_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
                 yield f"{prefix}.{key}" if prefix else str(key), parameter
 
 
+def is_training(module: Any) -> bool:
+    """True for a module in train mode."""
+    fields = kinds.fields_of(module)
+    mode = fields.get("training")
+    return private.scripted_mode(fields["_c"]) if mode is None and "_c" in fields else mode is True
+
+
 def look_inside(module: Any) -> Inside:
     """Counts the layers that behave differently in train and eval mode."""
     awake: Counter[str] = Counter()
@@ -65,7 +72,7 @@ def look_inside(module: Any) -> Inside:
     sleeping: list[str] = []
     for name, layer in walk_modules(module):
         kind = depends_on_mode(layer)
-        if kind and kinds.fields_of(layer).get("training") is True:
+        if kind and is_training(layer):
             awake[kind] += 1
         elif kind:
             asleep[kind] += 1

@@ -43,6 +43,11 @@ sequence_number: Callable[[], int] = getattr(torch._C._autograd, "_get_sequence_
 """How many autograd nodes this thread has made so far; always 0 where torch does not tell."""
 
 
+def scripted_mode(script: Any) -> bool:
+    """True for a module that was scripted, which keeps its mode in C++, and is in train mode."""
+    return type(script) is torch._C.ScriptModule and script.getattr("training") is True  # type: ignore[attr-defined]
+
+
 def node_number(node: Node) -> int:
     """Position of a node among those its thread made; very large for leaves, -1 if unknown."""
     try:
