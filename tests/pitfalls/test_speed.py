@@ -109,7 +109,7 @@ def growths(*cells):
         (f"{PADDED.replace('[n + i][n + j]', '[1 + i, 1 + j]')}p = pad(m, 1)", 3, "a", None),
         (f"{COUNTED}c = counted(torch.randint(0, 2, (60, 60)), torch.ones(60, 60), torch.zeros(2))", 5, "p", None),
         ("c = torch.zeros(5, 5)\nfor t, p in zip(k.view(-1), k.view(-1)):\n    c[t, p] += 1", 2, "k", None),
-        (f"{COUNTS}c = counts(k, k)", 3, "true", None),
+        (f"{COUNTS}c = counts(k, k)", 3, "c", "c += torch.bincount(true * 5 + pred, minlength=25).view(5, 5)"),
     ],
 )  # fmt: skip
 def test_loops_over_elements(cell, line, subject, fix):
@@ -444,3 +444,69 @@ def test_what_stands_in_branches_is_counted_once(cell, times):
 def test_what_a_function_visits_is_told_for_one_call():
     (message,) = said_of(f"{IN_A_FUNCTION}z = f(y, x)")
     assert "6,000 times in one call" in message
+
+
+LOOPS = """\
+import torch
+torch.manual_seed(0)
+a, b = torch.rand(1500, 3, 4), torch.rand(1500, 4, 2)
+u, v = torch.rand(1500, 6), torch.rand(1500, 6)
+points, others = torch.randn(60, 3), torch.randn(50, 3)
+labels, preds = torch.randint(0, 5, (3000,)), torch.randint(0, 4, (3000,))"""
+PAIRS = "d = torch.zeros(60, 50)\nfor i in range(60):\n    for j in range(50):\n        d[i, j] = {}"
+TABLE = "t = torch.zeros(5, 4)\n{}"
+
+
+@pytest.mark.parametrize(
+    ("cell", "fix"),
+    [
+        ("d = torch.zeros(1500, 3, 2)\nfor i in range(len(a)):\n    d[i] = a[i] @ b[i]", "d = a @ b"),
+        ("d = torch.zeros(1500, 3, 2)\nfor i in range(a.shape[0]):\n    d[i] = torch.mm(a[i], b[i])", "d = a @ b"),
+        ("d = torch.zeros(1500)\nfor i in range(1500):\n    d[i] = u[i] @ v[i]", "d = (u * v).sum(1)"),
+        ("d = torch.zeros(1500)\nfor i in range(1500):\n    d[i] = (u[i] * v[i]).sum()", "d = (u * v).sum(1)"),
+        (PAIRS.format("((points[i] - others[j]) ** 2).sum()"), "d = torch.cdist(points, others) ** 2"),
+        (
+            PAIRS.format("torch.norm(points[i] - others[j])").replace("[i, j]", "[i][j]"),
+            "d = torch.cdist(points, others)",
+        ),
+        (PAIRS.format("(points[i] - others[j]).pow(2).sum().sqrt()"), "d = torch.cdist(points, others)"),
+        (PAIRS.format("(points[i] - others[j]).abs().sum().item()"), "d = torch.cdist(points, others, p=1)"),
+        (
+            TABLE.format("for p, q in zip(labels.view(-1), preds):\n    t[p.long(), q.long()] += 1"),
+            "t += torch.bincount(labels * 4 + preds, minlength=20).view(5, 4)",
+        ),
+        (
+            TABLE.format("for i in range(len(labels)):\n    t[labels[i], preds[i]] += 1"),
+            "t += torch.bincount(labels * 4 + preds, minlength=20).view(5, 4)",
+        ),
+    ],
+)
+def test_a_loop_that_is_one_call(cell, fix):
+    made = "d" if cell.startswith("d") else "t"
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(LOOPS)
+        (finding,) = (one for one in notebook.run(cell).findings if one.slug == "python-loop-over-tensor")
+        assert finding.fix == f"{fix}  # one call"
+        assert f"`{made}`" in finding.message
+        notebook.run(
+            f"before = {made}\n{cell.splitlines()[0]}\n{finding.fix}\nsame = torch.allclose({made}, before, atol=1e-3)"
+        )
+        assert notebook.shell.user_ns["same"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "d = torch.zeros(1500, 3, 2)\nfor i in range(1400):\n    d[i] = a[i] @ b[i]",
+        "d = torch.zeros(1500, 3, 2)\nfor i in range(1500):\n    d[i] = a[i] @ b[i] + 1",
+        PAIRS.format("((points[i] - others[j]) ** 3).sum()"),
+        PAIRS.format("torch.norm(points[j] - others[i])").replace("60", "50"),
+        TABLE.format("for p, q in zip(labels, preds):\n    t[p, q] += 2"),
+        TABLE.format("for p, q in zip(labels[1:], preds):\n    t[p, q] += 1"),
+    ],
+)
+def test_a_loop_that_is_nearly_one_call(cell):
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(LOOPS)
+        for finding in notebook.run(cell).findings:
+            assert not finding.fix.startswith(("d =", "t +="))
