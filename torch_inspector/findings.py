@@ -54,3 +54,17 @@ def size_text(nbytes: int) -> str:
         if nbytes >= step:
             return f"{nbytes / step:,.1f} {unit}"
     return f"{nbytes} B"
+
+
+def one_for_each_fix(findings: list[Finding]) -> list[Finding]:
+    """Of several above a hint that say one fix at one line, the gravest; all of what has no fix."""
+    best: dict[tuple[int | None, int | None, str], Finding] = {}
+    for one in (*(f for f in findings if f.severity == "error"), *(f for f in findings if f.severity == "warning")):
+        best.setdefault((one.cell, one.line, one.fix), one)
+
+    def stays(one: Finding) -> bool:
+        other = best.get((one.cell, one.line, one.fix), one)
+        apart = other.slug == one.slug and other.subject != one.subject
+        return one.severity == "hint" or other is one or apart or not one.fix
+
+    return [one for one in findings if stays(one)]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from torch_inspector.account import MemoryReport
 from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Run, Snapshot, Trace
 from torch_inspector.failures import Failures
-from torch_inspector.findings import Finding
+from torch_inspector.findings import Finding, one_for_each_fix
 from torch_inspector.pitfall import Pitfall
 
 _KEPT = 50
@@ -241,14 +241,15 @@ class Session:
         return not self.settings.meant.isdisjoint(places)
 
     def _without_repeats(self, findings: list[Finding]) -> list[Finding]:
-        """The findings less those that another one of the same line says better."""
+        """The findings less those that another one of the same line says better, or mends in the same way."""
         yielding = {pitfall.slug: pitfall.yields_to for pitfall in self.pitfalls() if pitfall.yields_to}
         told = {(one.slug, one.cell, one.line) for one in findings}
-        return [
+        better = (
             one
             for one in findings
             if not any((slug, one.cell, one.line) in told for slug in yielding.get(one.slug, ()))
-        ]
+        )
+        return one_for_each_fix(list(better))
 
 
 def cell_key(cell: Cell) -> str:

@@ -139,7 +139,8 @@ def test_a_function_that_is_no_mistake_and_is_called_one(code):
 
 def test_a_late_function_in_full():
     (fact,) = functions("x = 1\nfor name, scale in items:\n    hooks.append(lambda g: g * scale)", offset=2)
-    assert fact == (5, ("scale",), "lambda", "append", "hooks.append(lambda g: g * scale)", True)
+    assert fact == (5, ("scale",), "lambda", "append", "hooks.append(lambda g: g * scale)", True, fact.bound)
+    assert fact.bound == "lambda g, scale=scale: g * scale"
 
 
 def test_one_fact_per_function():

@@ -52,6 +52,9 @@ FOUND = {
     "a prefix too few": ("net = nn.Sequential(net)\nnet.load_state_dict(source, strict=False);", 2, "error"),
     "nothing given": ("net.load_state_dict({}, strict=False);", 1, "error"),
     "one of four": (SOME, 3, "warning"),
+    "named, not read": (PREFIXED + "missing, unexpected = net.load_state_dict(state, strict=False)", 2, "error"),
+    "named in one, not read": (PREFIXED + "res = net.load_state_dict(state, strict=False)", 2, "error"),
+    "named in a function": (RESTORE.replace("    model.load", "    _ = model.load"), 3, "error"),
 }
 QUIET = {
     "picked, all known": PICKED.format("own.update(known); model.load_state_dict(own)", "source"),
@@ -70,7 +73,18 @@ QUIET = {
     "all": "net.load_state_dict(source)",
     "all, not strict": "net.load_state_dict(source, strict=False);",
     "a new head": NEW_HEAD,
-    "looked at": PREFIXED + "missing, unexpected = net.load_state_dict(state, strict=False)",
+    "looked at": PREFIXED + "missing, unexpected = net.load_state_dict(state, strict=False)\nprint(missing)",
+    "asserted": PREFIXED + "res = net.load_state_dict(state, strict=False)\nassert res.unexpected_keys",
+    "shown": PREFIXED + "res = net.load_state_dict(state, strict=False)\nres",
+    "counted": PREFIXED + "_, more = net.load_state_dict(state, strict=False)\nn = len(more)",
+    "given back": (
+        PREFIXED + "def load(model, state):\n    r = model.load_state_dict(state, strict=False)\n"
+        "    return model, r\nload(net, state);"
+    ),
+    "kept": PREFIXED + "class A: pass\na = A()\na.res = net.load_state_dict(state, strict=False)",
+    "for all": (
+        PREFIXED + "def load(state):\n    global res\n    res = net.load_state_dict(state, strict=False)\nload(state)"
+    ),
     "more than needed": "net.load_state_dict({**source, 'head.weight': torch.ones(1)}, strict=False);",
     "an adapter": "net.load_state_dict({'2.bias': torch.zeros(2)}, strict=False);",
     "refused": REFUSED,
@@ -93,7 +107,7 @@ def test_found(name):
 
 def test_the_prefix_is_named():
     (finding,) = findings(RESTORE)
-    assert finding.fix == '{k.removeprefix("module."): v for k, v in state.items()}'
+    assert finding.fix == 'model.load_state_dict({k.removeprefix("module."): v for k, v in state.items()})'
     assert "`net`" in finding.message
     assert "strict" in finding.message
 
@@ -107,7 +121,7 @@ def test_silent(name):
     ("given", "named"),
     [
         ("checkpoint['model']", "in checkpoint['model'].items()"),
-        ("dict(checkpoint['model'])", "in state.items()"),
+        ("dict(checkpoint['model'])", "in dict(checkpoint['model']).items()"),
     ],
 )
 def test_the_fix_names_the_state_as_the_code_does(given, named):
@@ -157,3 +171,60 @@ def test_keys_that_are_changed_on_the_way_are_shown_as_they_become():
 def test_what_a_loop_picks_from_is_named():
     (finding,) = findings(TURNS)
     assert finding.fix.startswith("print(state.keys() - net.state_dict().keys())  #")
+
+
+PARTS = """
+class Net(nn.Module):
+    def __init__(self, **parts):
+        super().__init__()
+        for name, part in parts.items():
+            setattr(self, name, part)
+def body(n=4): return nn.Sequential(nn.Linear(n, 8), nn.BatchNorm1d(8), nn.Linear(8, n))
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "said", "named"),
+    [
+        ("encoder=body()", "backbone=body()", "`encoder.`", 'k.replace("encoder.", "backbone.")'),
+        ("encoder=body(), head=nn.Linear(2, 2)", "backbone=body(), head=nn.Linear(2, 2)", "`backbone.`", "replace("),
+        ("tail=body(6), encoder=body()", "backbone=body(), head=nn.Linear(2, 3)", "`encoder.`", "strict=False)"),
+        ("enc1=body(), enc2=body()", "block1=body(), block2=body()", "`enc`", 'k.replace("enc", "block")'),
+        ("net=Net(enc=body())", "net=Net(dec=body())", "`enc.`", 'k.replace("enc.", "dec.")'),
+        ("net=body()", "deep=Net(net=body())", "lack `deep.`", 'f"deep.{k}"'),
+        ("module=Net(net=body())", "net=body()", "`module.` stands", 'removeprefix("module.")'),
+    ],
+)
+def test_the_load_runs_with_keys_renamed(given, own, said, named):
+    make = PARTS + f"ready = Net({own})\nparcel = {{'w': Net({given}).state_dict()}}"
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        notebook.run(make)
+        run = notebook.run("ready.load_state_dict(parcel['w'], strict=False);")
+        (finding,) = (one for one in run.findings if one.slug == "checkpoint-keys-ignored")
+        assert said in finding.message
+        assert named in finding.fix
+        assert ".`." not in finding.message
+        again = notebook.run(f"result = {finding.fix}")
+        assert notebook.errors[-1] is None
+        assert not [one for one in again.findings if one.slug == "checkpoint-keys-ignored"]
+        assert len(notebook.shell.user_ns["result"].missing_keys) <= 2
+
+
+def test_keys_that_differ_in_no_one_way():
+    cell = "ready = Net(a=body())\nready.load_state_dict(Net(x=nn.Linear(4, 4)).state_dict(), strict=False);"
+    with a_notebook() as notebook:
+        notebook.run(SETUP + PARTS)
+        run = notebook.run(cell)
+        (finding,) = (one for one in run.findings if one.slug == "checkpoint-keys-ignored")
+        assert finding.fix.startswith("print(ready.load_state_dict(Net(x=nn.Linear(4, 4)).state_dict(), strict=False))")
+
+
+def test_the_counters_of_batchnorm_are_counted():
+    cell = (
+        "net = body()\nnet.load_state_dict({'module.' + k: v for k, v in body().state_dict().items()}, strict=False);"
+    )
+    with a_notebook() as notebook:
+        notebook.run(SETUP + PARTS)
+        (finding,) = (one for one in notebook.run(cell).findings if one.slug == "checkpoint-keys-ignored")
+        assert "none of the 9 keys" in finding.message

@@ -29,3 +29,45 @@ def test_probabilities_that_a_dice_loss_needs_stay(given):
 def test_probabilities_of_one_loss_only(other):
     assert "nn.Identity()" in fix_of("net(x)", other)
     assert "raw scores" in fix_of("torch.sigmoid(net[0](x))", other)
+
+
+MODEL = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(5, 1)
+    def forward(self, x):
+        h = self.fc(x)
+        {}
+model = Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "new"),
+    [
+        ("return torch.sigmoid(h)", "return h"),
+        ("return h.sigmoid()", "return h"),
+        ("return nn.functional.sigmoid(h * 2)", "return (h * 2)"),
+        ("h = torch.sigmoid(h); return h", "h = h"),
+    ],
+)
+@pytest.mark.parametrize(
+    "loss", ["crit(model(x), mask)", "nn.functional.binary_cross_entropy_with_logits(model(x), mask)"]
+)
+def test_the_sigmoid_of_a_forward_is_named(last, new, loss):
+    model, cell = MODEL.format(last), f"loss = {loss}\nloss.backward()"
+    (finding,) = findings_in(SETUP, model, cell, slug="sigmoid-before-bce-logits", fails=False)
+    assert "line 7 of cell 2" in finding.message
+    statement = finding.fix.partition("  # ")[0]
+    assert statement == new
+    mended = MODEL.format(statement if statement.startswith("return") else f"{statement}; return h")
+    assert findings_in(SETUP, mended, cell, slug="sigmoid-before-bce-logits", fails=False) == []
+
+
+def test_a_sigmoid_that_may_be_another_is_not_named():
+    model = MODEL.format("return torch.sigmoid(h)") + "def gate(v):\n    return torch.sigmoid(v)"
+    (finding,) = findings_in(
+        SETUP, model, "loss = crit(model(x), mask)\nloss.backward()", slug="sigmoid-before-bce-logits", fails=False
+    )
+    assert finding.fix.startswith("# give the loss raw scores")

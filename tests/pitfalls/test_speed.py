@@ -109,7 +109,7 @@ def growths(*cells):
         (f"{PADDED.replace('[n + i][n + j]', '[1 + i, 1 + j]')}p = pad(m, 1)", 3, "a", None),
         (f"{COUNTED}c = counted(torch.randint(0, 2, (60, 60)), torch.ones(60, 60), torch.zeros(2))", 5, "p", None),
         ("c = torch.zeros(5, 5)\nfor t, p in zip(k.view(-1), k.view(-1)):\n    c[t, p] += 1", 2, "k", None),
-        (f"{COUNTS}c = counts(k, k)", 3, "true", None),
+        (f"{COUNTS}c = counts(k, k)", 3, "c", "c += torch.bincount(true * 5 + pred, minlength=25).view(5, 5)"),
     ],
 )  # fmt: skip
 def test_loops_over_elements(cell, line, subject, fix):
@@ -256,7 +256,7 @@ def test_an_entry_of_a_dictionary_joined_in_a_loop():
     loop = "for i in range(400):\n    bank['a'] = torch.vstack((bank['a'], m[:2]))\n    bank['n'] = i"
     ((line, subject, fix),) = growths(f"bank = {{'a': torch.zeros(0, 60), 'n': 0}}\n{loop}")
     assert (line, subject) == (3, "bank['a']")
-    assert fix.startswith("parts = []")
+    assert fix.startswith("parts = [bank['a']]")
 
 
 def test_an_attribute_joined_in_a_method_that_a_loop_calls():
@@ -281,6 +281,91 @@ def test_an_attribute_joined_in_a_method_that_a_loop_calls():
 )
 def test_joins_that_somebody_needs(cell):
     assert growths(cell) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "turns"),
+    [
+        ("m.repeat(10, 1).split(3)", 0),
+        ("big.split(3)", 200),
+        ("big.split(3, dim=0)", 200),
+        ("torch.split(big, 3)", 200),
+        ("big.chunk(120)", 120),
+        ("torch.chunk(big, chunks=120)", 120),
+        ("big.unbind(0)", 600),
+        ("list(big.split(3))", 200),
+        ("big.view(300, 2, 8)", 300),
+    ],
+)
+def test_a_loop_over_the_parts_of_a_tensor(source, turns):
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP + "\nbig = torch.ones(600, 8)")
+        for loop in (f"for b in {source}", f"for i, b in enumerate({source})", f"for b, c in zip({source}, {source})"):
+            run = notebook.run(f"kept = torch.empty(0, 8)\n{loop}:\n    kept = torch.cat((kept, b.reshape(-1, 8)))")
+            found = [one for one in run.findings if one.slug == "cat-grows-in-loop"]
+            assert [f" {turns} turns" in one.message for one in found] == [True] * bool(turns)
+        run = notebook.run(
+            "def joined(batches):\n    kept = None\n    for b in batches:\n"
+            "        kept = b if kept is None else torch.vstack((kept, b))\n    return kept\n"
+            f"all_of_it = joined({source})"
+        )
+        assert [one.line for one in run.findings if one.slug == "cat-grows-in-loop"] == [4] * bool(turns)
+
+
+FIRST = "kept = None\nfor i in range(400):\n    b = torch.ones(1, 8) * i\n    {}"
+
+
+@pytest.mark.parametrize(
+    "joins",
+    [
+        "kept = b if kept is None else torch.cat((kept, b))",
+        "kept = torch.cat((kept, b)) if kept is not None else b",
+        "if i == 0:\n        kept = b\n    else:\n        kept = torch.vstack((kept, b))",
+        "if kept is None:\n        kept = b\n    else:\n        kept = torch.concat([kept, b], dim=0)",
+        "if i:\n        kept = torch.cat((b, kept))\n    else:\n        kept = b",
+        "if i > 0:\n        kept = torch.cat((kept.view(-1, 8), b))\n    else:\n        kept = b",
+        "kept = torch.cat((torch.zeros(2, 8) if kept is None else kept, b))",
+        "kept = torch.ones(2, 8) if i == 0 else torch.cat((kept, b, b + 1))",
+    ],
+)
+def test_the_first_piece_as_it_is(joins):
+    told = "zeros(2" not in joins and "ones(2" not in joins
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(FIRST.format(joins))
+        found = [one for one in run.findings if one.slug == "cat-grows-in-loop"]
+        assert [one.subject for one in found] == ["kept"] * told
+        if told:
+            begin, turn, end = found[0].fix.splitlines()
+            notebook.run(f"before = kept\n{begin}\n{FIRST.format(turn).partition(chr(10))[2]}\n{end}")
+            assert notebook.shell.user_ns["kept"].equal(notebook.shell.user_ns["before"])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        FIRST.format("kept = b if i % 50 == 0 else torch.cat((kept, b))"),
+        FIRST.format("kept = b if x[i] > 9 or kept is None else torch.cat((kept, b))"),
+        FIRST.format("kept = b if kept is None else torch.cat((kept, b))") + "\n    kept.sum()",
+        FIRST.format("if i % 9 == 0:\n        kept = b\n    else:\n        kept = torch.cat((kept, b))"),
+        FIRST.format("kept = b if kept is None else torch.cat((kept, b))").replace("400", "9"),
+    ],
+    ids=["begun again", "at times", "read", "begun again, as a statement", "few"],
+)
+def test_a_tensor_that_is_begun_again(cell):
+    assert growths(cell) == []
+
+
+@pytest.mark.parametrize("joined", ["(kept, p)", "(p, kept)", "(kept, p, -p)", "(p, -p, kept)"])
+@pytest.mark.parametrize("begin", ["torch.zeros(0, 8)", "torch.ones(2, 8)", "torch.empty((0, 8))"])
+def test_the_fix_keeps_the_order(joined, begin):
+    loop = "for i in range(100):\n    p = torch.full((1, 8), float(i))\n    "
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(f"kept = {begin}\n{loop}kept = torch.cat({joined})")
+        start, turn, end = run.findings[0].fix.splitlines()
+        notebook.run(f"before = kept\nkept = {begin}\n{start}\n{loop}{turn}\n{end}")
+        assert notebook.shell.user_ns["kept"].equal(notebook.shell.user_ns["before"])
 
 
 def test_the_fix_runs():
@@ -359,3 +444,69 @@ def test_what_stands_in_branches_is_counted_once(cell, times):
 def test_what_a_function_visits_is_told_for_one_call():
     (message,) = said_of(f"{IN_A_FUNCTION}z = f(y, x)")
     assert "6,000 times in one call" in message
+
+
+LOOPS = """\
+import torch
+torch.manual_seed(0)
+a, b = torch.rand(1500, 3, 4), torch.rand(1500, 4, 2)
+u, v = torch.rand(1500, 6), torch.rand(1500, 6)
+points, others = torch.randn(60, 3), torch.randn(50, 3)
+labels, preds = torch.randint(0, 5, (3000,)), torch.randint(0, 4, (3000,))"""
+PAIRS = "d = torch.zeros(60, 50)\nfor i in range(60):\n    for j in range(50):\n        d[i, j] = {}"
+TABLE = "t = torch.zeros(5, 4)\n{}"
+
+
+@pytest.mark.parametrize(
+    ("cell", "fix"),
+    [
+        ("d = torch.zeros(1500, 3, 2)\nfor i in range(len(a)):\n    d[i] = a[i] @ b[i]", "d = a @ b"),
+        ("d = torch.zeros(1500, 3, 2)\nfor i in range(a.shape[0]):\n    d[i] = torch.mm(a[i], b[i])", "d = a @ b"),
+        ("d = torch.zeros(1500)\nfor i in range(1500):\n    d[i] = u[i] @ v[i]", "d = (u * v).sum(1)"),
+        ("d = torch.zeros(1500)\nfor i in range(1500):\n    d[i] = (u[i] * v[i]).sum()", "d = (u * v).sum(1)"),
+        (PAIRS.format("((points[i] - others[j]) ** 2).sum()"), "d = torch.cdist(points, others) ** 2"),
+        (
+            PAIRS.format("torch.norm(points[i] - others[j])").replace("[i, j]", "[i][j]"),
+            "d = torch.cdist(points, others)",
+        ),
+        (PAIRS.format("(points[i] - others[j]).pow(2).sum().sqrt()"), "d = torch.cdist(points, others)"),
+        (PAIRS.format("(points[i] - others[j]).abs().sum().item()"), "d = torch.cdist(points, others, p=1)"),
+        (
+            TABLE.format("for p, q in zip(labels.view(-1), preds):\n    t[p.long(), q.long()] += 1"),
+            "t += torch.bincount(labels * 4 + preds, minlength=20).view(5, 4)",
+        ),
+        (
+            TABLE.format("for i in range(len(labels)):\n    t[labels[i], preds[i]] += 1"),
+            "t += torch.bincount(labels * 4 + preds, minlength=20).view(5, 4)",
+        ),
+    ],
+)
+def test_a_loop_that_is_one_call(cell, fix):
+    made = "d" if cell.startswith("d") else "t"
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(LOOPS)
+        (finding,) = (one for one in notebook.run(cell).findings if one.slug == "python-loop-over-tensor")
+        assert finding.fix == f"{fix}  # one call"
+        assert f"`{made}`" in finding.message
+        notebook.run(
+            f"before = {made}\n{cell.splitlines()[0]}\n{finding.fix}\nsame = torch.allclose({made}, before, atol=1e-3)"
+        )
+        assert notebook.shell.user_ns["same"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "d = torch.zeros(1500, 3, 2)\nfor i in range(1400):\n    d[i] = a[i] @ b[i]",
+        "d = torch.zeros(1500, 3, 2)\nfor i in range(1500):\n    d[i] = a[i] @ b[i] + 1",
+        PAIRS.format("((points[i] - others[j]) ** 3).sum()"),
+        PAIRS.format("torch.norm(points[j] - others[i])").replace("60", "50"),
+        TABLE.format("for p, q in zip(labels, preds):\n    t[p, q] += 2"),
+        TABLE.format("for p, q in zip(labels[1:], preds):\n    t[p, q] += 1"),
+    ],
+)
+def test_a_loop_that_is_nearly_one_call(cell):
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(LOOPS)
+        for finding in notebook.run(cell).findings:
+            assert not finding.fix.startswith(("d =", "t +="))

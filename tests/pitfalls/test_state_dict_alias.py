@@ -274,3 +274,24 @@ def test_a_load_of_itself_names_the_line_that_kept():
     load = "step();\nnet.load_state_dict(kept)"
     (finding,) = findings_in(PLAIN, "step()\nkept = net.state_dict()", load, slug="state-dict-alias", fails=False)
     assert finding.fix == "import copy\nkept = copy.deepcopy(net.state_dict())  # line 2 of cell 2"
+
+
+FOLDS = "for fold in range(3):\n    net.load_state_dict(initial)\n    step()"
+BACK = "\n\n\nnet.load_state_dict(state)"
+
+
+@pytest.mark.parametrize(
+    ("cells", "line", "loaded"),
+    [
+        (["initial = net.state_dict()", FOLDS], 1, 2),
+        ([BEST + BACK], 6, 11),
+        ([BEST.replace("net.state_dict()", "{k: v for k, v in net.state_dict().items()}") + BACK], 6, 11),
+    ],
+)
+def test_one_finding_for_a_state_that_is_kept_and_loaded_again(cells, line, loaded):
+    (finding,) = findings_in(SETUP, *cells, slug="state-dict-alias", fails=False)
+    assert (finding.line, finding.severity) == (line, "error")
+    assert "changes nothing" in finding.message
+    assert ("loaded in line", loaded) in [(one.label, one.value) for one in finding.evidence]
+    copied = [cell.replace("net.state_dict()", "copy.deepcopy(net.state_dict())") for cell in cells]
+    assert findings_in(SETUP, *copied, slug="state-dict-alias", fails=False) == []

@@ -171,3 +171,9 @@ class LoadFact(NamedTuple):
     """Keys whose tensors are the module's own, unchanged: for these nothing was loaded."""
     of_optimizer: bool = False
     """True for the state of an optimizer; `module` is its key then."""
+    given: str = ""
+    """What was given as written, of whatever kind, where keys are missing; empty for more than a line."""
+    given_keys: tuple[tuple[str, Shape], ...] = ()
+    """What the state dict holds, with shapes; as the next, only where keys are missing."""
+    own_keys: tuple[tuple[str, Shape], ...] = ()
+    """What the module would save."""

@@ -21,6 +21,8 @@ class LoopFunctionFact(NamedTuple):
     """The function's own source, first line."""
     sure: bool = True
     """False if it may be that nothing is kept, or that every turn gives the names an equal value."""
+    bound: str = ""
+    """The lambda, or the first line of the `def`, with the names as default arguments; empty if it is long."""
 
 
 class CallFact(NamedTuple):

@@ -47,7 +47,34 @@ def _fact(function: Function, late: dict[str, bool], kept: Kept, lines: list[str
         kept.by,
         lines[function.lineno - 1].strip()[:_TEXT_LIMIT] if function.lineno <= len(lines) else "",
         sure=kept.sure and bool(sure),
+        bound=_bound(function, tuple(sorted(sure or late))),
     )
+
+
+def _bound(function: Function, names: tuple[str, ...]) -> str:
+    """The function with the names as default arguments, `lambda x, f=f: f(x)`; the first line of a `def`."""
+    given = function.args
+    names = tuple(
+        name for name in names if name not in {one.arg for one in syntax.walk(given) if isinstance(one, ast.arg)}
+    )
+    by_name = given.vararg is not None or bool(given.kwonlyargs)
+    more = [ast.arg(name) for name in names]
+    values: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names]
+    arguments = ast.arguments(
+        given.posonlyargs,
+        [*given.args, *(() if by_name else more)],
+        given.vararg,
+        [*given.kwonlyargs, *(more if by_name else ())],
+        [*given.kw_defaults, *(values if by_name else ())],
+        given.kwarg,
+        [*given.defaults, *(() if by_name else values)],
+    )
+    if isinstance(function, ast.Lambda):
+        text = ast.unparse(ast.Lambda(arguments, function.body))
+        return text if len(text) <= _TEXT_LIMIT else ""
+    returns = f" -> {ast.unparse(function.returns)}" if function.returns is not None else ""
+    kind = "async def" if isinstance(function, ast.AsyncFunctionDef) else "def"
+    return f"{kind} {function.name}({ast.unparse(arguments)}){returns}:"
 
 
 def _merged(one: LoopFunctionFact, other: LoopFunctionFact) -> LoopFunctionFact:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import LoadFact
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import kinds, loaded, private
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -92,8 +92,6 @@ class OptimizerStates:
         given = list(_tensors(dict.get(state, "state") if kinds.is_a(state, dict) else None))
         if not given or not all(id(one) in own for one in given) or self._steps() <= self._taken.get(key, sys.maxsize):
             return
-        from torch_inspector.observe.states import given_text
-
         user = recorder.places.user_frame(frame)
         file = recorder.places.file_of(user) if user is not None else None
         if file is not None and "param_groups" in file.code:
@@ -105,7 +103,7 @@ class OptimizerStates:
                 module=key,
                 kind=kinds.class_name(optimizer),
                 name=name_in(user, optimizer),
-                state=name_in(user, state) or (given_text(recorder, user) if user is not None else ""),
+                state=name_in(user, state) or (loaded.given_text(recorder, user) if user is not None else ""),
                 strict=True,
                 state_count=len(given),
                 missing=(),

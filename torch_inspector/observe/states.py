@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import threading
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from torch_inspector.facts import AliasFact, LoadFact, Place, syntax
-from torch_inspector.observe import kinds, layers, private
+from torch_inspector.facts import AliasFact, LoadFact, Place
+from torch_inspector.observe import kinds, layers, loaded, private
 from torch_inspector.observe.history import module_tensors
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.optimizer_states import OptimizerStates
@@ -184,14 +183,17 @@ class StateWatch:
                 module=recorder.keys.of(module),
                 kind=kinds.class_name(module),
                 name=name_in(user, module),
-                state=name_in(user, state) or (given_text(recorder, user) if user is not None else ""),
+                state=name_in(user, state) or (loaded.given_text(recorder, user) if user is not None else ""),
                 strict=strict,
                 state_count=dict.__len__(state),
                 missing=tuple(missing),
                 unexpected=tuple(unexpected),
-                used=user is not None and not _is_alone(recorder, user),
+                used=user is not None and not loaded.is_unread(recorder, user),
                 itself=itself,
                 own_count=own_count,
+                given=loaded.whole_text(recorder, user) if user is not None and missing else "",
+                given_keys=loaded.keyed(state) if missing else (),
+                own_keys=loaded.own_keyed(module) if missing else (),
             )
         )
 
@@ -260,34 +262,3 @@ def _keys_of(result: Any) -> Iterator[list[str]]:
 def _standing(recorder: Recorder, frame: FrameType) -> Standing | None:
     file = recorder.places.file_of(frame)
     return standing(file.tree, frame.f_lineno) if file is not None and file.tree is not None else None
-
-
-def given_text(recorder: Recorder, frame: FrameType) -> str:
-    """What a load was given, as written: `checkpoint["model"]`; empty for anything that is computed."""
-    file = recorder.places.file_of(frame)
-    loads = [
-        node
-        for node in (syntax.walk(file.tree) if file is not None and file.tree is not None else ())
-        if isinstance(node, ast.Call)
-        and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "load_state_dict"
-    ]
-    # Of several in one line nobody knows which one runs.
-    given = loads[0].args[0] if len(loads) == 1 and loads[0].args else None
-    plain = isinstance(given, (ast.Subscript, ast.Attribute)) and not _computes(given)
-    return ast.unparse(given) if given is not None and plain else ""
-
-
-def _computes(expression: ast.expr) -> bool:
-    return any(isinstance(node, (ast.Call, ast.Await, ast.NamedExpr)) for node in syntax.walk(expression))
-
-
-def _is_alone(recorder: Recorder, frame: FrameType) -> bool:
-    """True if the load is a statement of its own, so that nobody gets to see what it returns."""
-    file = recorder.places.file_of(frame)
-    for node in syntax.walk(file.tree) if file is not None and file.tree is not None else ():
-        if isinstance(node, ast.Expr) and node.lineno <= frame.f_lineno <= (node.end_lineno or node.lineno):
-            func = node.value.func if isinstance(node.value, ast.Call) else None
-            return isinstance(func, ast.Attribute) and func.attr == "load_state_dict"
-    return False

@@ -16,6 +16,7 @@ from torch_inspector.observe.all_places import all_places
 from torch_inspector.observe.certain import certain
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.known_loops import known_loop
 from torch_inspector.observe.lengths import is_range, range_length
 from torch_inspector.observe.shapes import UNKNOWN, shape_of
 from torch_inspector.observe.source import dotted
@@ -61,8 +62,10 @@ def visits(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
     elif isinstance(node, Loop) and not any(_visited(scope, outer) for outer in _around(scope, node)):
         found = _visited(scope, node)
         if found:
+            known = known_loop(scope, node)
             names = tuple(dict.fromkeys(one.name for one in found))
-            said = _at_once(node, found[0]) or all_places(scope, node)
+            names = names if known is None or known.written in names else (known.written, *names)
+            said = known.text if known is not None else _at_once(node, found[0]) or all_places(scope, node)
             yield scope.fact("visits", node, statement, names=names, shapes=_counts(node, found), detail=said)
 
 

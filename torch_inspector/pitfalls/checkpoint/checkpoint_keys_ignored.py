@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import LoadFact, Place, Run
 from torch_inspector.facts.filters import filters_in
+from torch_inspector.facts.renames import is_all, rename_for
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -87,10 +88,11 @@ def _is_missed(load: LoadFact) -> bool:
 
 def _finding(run: Run, load: LoadFact) -> Finding:
     name = run.module_path(load.module) or load.name or load.kind
-    matched, own = _matched(load), _matched(load) + len(load.missing)
+    # A BatchNorm that gets no counter makes one, and does not miss it.
+    matched, own = _matched(load), max(_matched(load) + len(load.missing), len(load.own_keys))
     some = f"{matched} of {own} keys" if matched else f"none of the {own} keys"
     stays = "it stays as it was" if not matched else "the rest stays as it was"
-    renamed, how = _renamed(load) if load.state_count else _EMPTY
+    renamed, how = _renamed(load, load.name or name) if load.state_count else _EMPTY
     return Finding(
         message=f"`load_state_dict(strict=False)` matched {some} of `{name}`: {stays}{how}.",
         subject=name,
@@ -108,18 +110,10 @@ def _finding(run: Run, load: LoadFact) -> Finding:
     )
 
 
-def _renamed(load: LoadFact) -> tuple[str, str]:
-    """How to change the keys so that they match, and what is different about them."""
-    state, missing, unexpected = load.state or "state", set(load.missing), set(load.unexpected)
-    for given in load.unexpected[:1]:
-        for own in load.missing:
-            if given.endswith(f".{own}"):
-                prefix = given.removesuffix(own)
-                if {f"{prefix}{one}" for one in missing} & unexpected:
-                    text = f'{{k.removeprefix("{prefix}"): v for k, v in {state}.items()}}'
-                    return text, f"; the keys given begin with `{prefix}`"
-            if own.endswith(f".{given}"):
-                prefix = own.removesuffix(given)
-                text = f'{{f"{prefix}{{k}}": v for k, v in {state}.items()}}'
-                return text, f"; the keys given lack `{prefix}`"
-    return "load with strict=True to see which keys differ", ""
+def _renamed(load: LoadFact, model: str) -> tuple[str, str]:
+    """The load with keys that match, and what is different about them."""
+    state, rename = load.state or load.given or "state", rename_for(load)
+    if rename is None:
+        return f"print({model}.load_state_dict({state}, strict=False))  # which keys differ", ""
+    more = "" if is_all(load, rename) else ", strict=False"
+    return f"{model}.load_state_dict({{{rename.text}: v for k, v in {state}.items()}}{more})", f"; {rename.said}"

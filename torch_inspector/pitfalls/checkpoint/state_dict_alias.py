@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torch_inspector.facts import AliasFact, CallFact, ExpressionFact, LoadFact, Place, Run
 from torch_inspector.facts.deep_copies import copier, with_copy
@@ -24,19 +25,32 @@ _SEVERAL = 2
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds kept state dicts, or models, that later steps have changed, and loads that give a model its own weights."""
+    # Each turn of a loop may load the same.
+    given_back = [_is_itself(run, load) for load in {(one.place, one.state): one for one in _loads(run)}.values()]
     known = {(one.path, one.key, one.count) for one in run.before.aliases if one.moved}
-    for one in run.after.aliases:
-        if one.moved and (one.path, one.key, one.count) not in known and _is_kept(run, one):
-            yield _follows(run, one)
-    for load in run.trace.loads:
-        if load.itself:
-            yield _is_itself(run, load)
+    kept = [one for one in run.after.aliases if one.moved and (one.path, one.key, one.count) not in known]
+    follow = [_follows(run, one) for one in kept if _is_kept(run, one)]
+    yield from (_with_its_loads(one, given_back) for one in follow)
+    yield from (one for one in given_back if one.fix not in {other.fix for other in follow})
     for fact in run.expressions("second-name"):
         if run.trace.count("step") >= _SEVERAL:
             yield _is_second_name(fact)
     for fact in run.expressions("namesake"):
         if run.trace.count("step") >= _SEVERAL:
             yield _is_namesake(fact)
+
+
+def _loads(run: Run) -> list[LoadFact]:
+    return [one for one in run.trace.loads if one.itself]
+
+
+def _with_its_loads(follows: Finding, given_back: list[Finding]) -> Finding:
+    """One finding for a state that is kept and loaded again: what the load does not do, where it was kept."""
+    load = next((one for one in given_back if one.fix == follows.fix), None)
+    if load is None:
+        return follows
+    line = (Evidence("loaded in line", load.line),) if load.line is not None else ()
+    return replace(load, line=follows.line, cell=follows.cell, severity="error", evidence=(*load.evidence, *line))
 
 
 def _is_kept(run: Run, one: AliasFact) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import PatternFact, Place, Run, called, instead, sole
+from torch_inspector.facts import PatternFact, Place, Run, Written, called, instead, operand, sole
+from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _BINARY = "binary_cross_entropy_with_logits"
+_LONGEST = 60
 _STAYS = "{} stays, for more is computed of its probabilities"
 _LAYERS = {"SigmoidBackward0": "Sigmoid", "SoftmaxBackward0": "Softmax"}
 
@@ -46,7 +48,9 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place, also: str 
     name = layer or run.operand_of(pattern)
     squashed = _LAYERS.get(kind, "").lower()
     inside = None if name else handed_on(run, squashed, loss)
+    first = None if name or inside or pattern.rivals != 1 else _only(run, squashed)
     given = f" (`{name}`)" if name else f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else ""
+    given = f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first is not None else given
     evidence = [Evidence("loss function", loss), Evidence("input made by", squashed)]
     if loss != "soft_margin_loss":
         # log(1 + 1/e) for a positive whose probability is 1, log(2) for a negative whose probability is 0.
@@ -58,7 +62,9 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place, also: str 
             f"so no prediction can come out as sure.{also}"
         ),
         subject=name or root,
-        fix=_fix(layer, squashed) if not _stays(pattern) else _other_loss(run, _STAYS.format(layer or "the sigmoid")),
+        fix=_fix(run, layer, squashed, first)
+        if not _stays(pattern)
+        else _other_loss(run, _STAYS.format(layer or "the sigmoid")),
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
@@ -79,7 +85,20 @@ def _other_loss(run: Run, remark: str) -> str:
     return instead(run, written.place, written.text, new, remark)
 
 
-def _fix(layer: str, squashed: str) -> str:
+def _only(run: Run, squashed: str) -> Written | None:
+    """The only call of that kind in the texts, where a function has it: `torch.sigmoid(x)` of a `forward`."""
+    if run.squashing_layers(squashed.capitalize()):
+        return None
+    written = sole(run, lambda node: called(node) in (squashed, squashed.capitalize()))
+    fits = written is not None and written.inside and f"{squashed}(" in written.text and len(written.text) <= _LONGEST
+    return written if fits else None
+
+
+def _fix(run: Run, layer: str, squashed: str, first: Written | None) -> str:
     if layer:
         return f"{layer} = nn.Identity()  # the loss wants raw scores; or keep the layer and use nn.BCELoss"
-    return f"# give the loss raw scores, without {squashed}; apply sigmoid only to show probabilities"
+    scores = operand(first.text) if first is not None else ""
+    if first is None or not scores:
+        return f"# give the loss raw scores, without {squashed}; apply sigmoid only to show probabilities"
+    new = in_statement(run, first.place, first.text, scores)
+    return f"{new}  # {first.place.said_in(run.cell.number)}, in place of {first.text}: the loss wants raw scores"

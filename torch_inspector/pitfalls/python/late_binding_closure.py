@@ -28,7 +28,7 @@ def _finding(fact: LoopFunctionFact) -> Finding:
             f"after the loop every one of them sees the last {first}."
         ),
         subject=first,
-        fix=f"{fix}  # a default argument is bound now",
+        fix=f"{fact.bound or fix}  # a default argument is bound now",
         line=fact.line,
         severity="" if fact.sure else "hint",
         evidence=(

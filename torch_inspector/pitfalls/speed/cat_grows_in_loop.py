@@ -29,12 +29,12 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _finding(fact: ExpressionFact, turns: int, copied: int, *, warned: bool) -> Finding:
-    name, piece = fact.names[0], fact.names[1] if len(fact.names) > 1 else "…"
+    name = fact.names[0]
     end = f": about {size_text(copied)} copied for the {size_text(fact.nbytes)} at the end" if copied else ""
     return Finding(
         message=f"Line {fact.place.line} copies all of `{name}` in each of {turns} turns of the loop{end}.",
         subject=name,
-        fix=_fix(fact, name, piece),
+        fix=_fix(fact, name),
         line=fact.place.line,
         cell=fact.place.cell,
         severity="warning" if warned else "",
@@ -45,8 +45,7 @@ def _finding(fact: ExpressionFact, turns: int, copied: int, *, warned: bool) -> 
     )
 
 
-def _fix(fact: ExpressionFact, name: str, piece: str) -> str:
-    if fact.place.function and name.startswith("self."):
-        joined = fact.detail.replace("(parts", f"({name}", 1)
-        return f"{name} = []  # at first\n{name}.append({piece})  # here\n{joined}  # where all of it is read"
-    return f"parts = []  # before the loop\nparts.append({piece})  # in it\n{name} = {fact.detail}  # after it"
+def _fix(fact: ExpressionFact, name: str) -> str:
+    in_method = fact.place.function and name.startswith("self.")
+    when = ("at first", "here", "where all of it is read") if in_method else ("before the loop", "in it", "after it")
+    return "\n".join(f"{line}  # {one}" for line, one in zip(fact.detail.splitlines(), when, strict=False))
