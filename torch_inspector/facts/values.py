@@ -70,7 +70,8 @@ class OperationFact(NamedTuple):
         reach = f" for operands up to {self.extreme:.4g}" if self.extreme is not None else ""
         if self.layer:
             return f"{inside}`{self.name}` gives {self.bad_count} {self.result}{among}{reach}"
-        return f"{self.bad_count} {self.result}{among} are first seen in what `{self.name}` gives"
+        seen = "is" if self.bad_count == 1 else "are"
+        return f"{self.bad_count} {self.result}{among} {seen} first seen in what `{self.name}` gives"
 
 
 class LossFact(NamedTuple):
