@@ -31,9 +31,11 @@ def check(run: Run) -> Iterator[Finding]:
     listed = run.bad_series()
     # A loss that was looked at late is spoiled by weights that were spoiled before: the list knows when.
     late = loss is None or bool(loss.spoiled_weights)
+    if loss is not None and _is_of_lost_eps(run, loss):
+        return
     if listed is not None and late:
         yield _of_series(run, listed)
-    elif loss is not None and not _is_of_lost_eps(run, loss):
+    elif loss is not None:
         yield _of_loss(run, loss)
 
 
