@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts.by_name import probabilities_kept, softmax_kept
 from torch_inspector.facts.replaced import instead
 from torch_inspector.facts.sole import called, operand, sole
 
@@ -28,6 +29,10 @@ def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, st
     """The line of an operation and what it should be there, if the texts have one such operation only."""
     if operation is None or operation.name not in _KEPT:
         return None
+    by_name = probabilities_kept(run) if operation.name == "log" else None
+    by_name = by_name or (softmax_kept(run) if operation.name in ("exp", "log") else None)
+    if by_name is not None:
+        return by_name
     written = sole(run, lambda node: called(node) == operation.name)
     given = operand(written.text) if written is not None else ""
     if written is None or not given:

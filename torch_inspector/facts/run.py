@@ -39,6 +39,11 @@ def _growth(first: float | None, last: float | None, *, index: int, ended: bool)
     return (first, last) if enough or (ended and ratio >= _GREW_RATIO) else None
 
 
+# Weights that grew so much, and to so much, within the first steps; operations that size alone makes not finite.
+_GREW, _LARGE, _HUGE = 20, 5.0, 1e3
+_GROWN = frozenset(["**", "*", "@", "+", "-", "sum", "mean", "a linear layer", "a convolution"])
+
+
 @dataclass(frozen=True)
 class Run:
     """One cell with everything that was seen of it."""
@@ -197,9 +202,25 @@ class Run:
             return "weights"
         if self.divergence() is not None:
             return "rate" if bad or self.after.spoiled_weights or self.bad_series() else ""
+        if self.burst() is not None:
+            return "rate"
         if bad is not None or self.bad_series() is not None:
             return "loss"
         return "weights" if self.after.spoiled_weights else ""
+
+    def burst(self) -> tuple[LossFact, LossFact] | None:
+        """The last finite loss and the next one, which is not, where the steps between made the weights huge."""
+        bad, finite = self.first_nonfinite_loss(), None
+        for loss in self.trace.losses:
+            finite = loss if bad is not None and loss.place == bad.place and loss.order < bad.order else finite
+        if bad is None or finite is None or bad.spoiled_weights:
+            return None
+        if bad.largest_weight < max(_GREW * (self.trace.losses[0].largest_weight or _HUGE), _LARGE):
+            return None
+        grown = bad.operation is None or (not bad.operation.cause and bad.operation.name in _GROWN)
+        given = any(not one.computed for one in bad.origins)
+        stepped = any(finite.order < step.order < bad.order and not step.maximizes for step in self.trace.steps)
+        return (finite, bad) if grown and stepped and not given and not self.graph_in_half(bad) else None
 
     def bad_series(self) -> SeriesFact | None:
         """A list of losses that ends in NaN or infinity; other lists may, where weights and losses are finite."""

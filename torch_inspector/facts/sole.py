@@ -27,6 +27,12 @@ class Written(NamedTuple):
 
 def sole(run: Run, fits: Callable[[ast.AST], bool]) -> Written | None:
     """The expression that fits, if the texts have exactly one; what ran at the top of earlier cells is not asked."""
+    found = written(run, fits)
+    return found[0] if len(found) == 1 else None
+
+
+def written(run: Run, fits: Callable[[ast.AST], bool]) -> list[Written]:
+    """All of them, in the order of the texts."""
     cells = {past.cell.source: past.cell for past in (*run.earlier, run)}
     found: list[Written] = []
     for source, cell in cells.items():
@@ -36,7 +42,7 @@ def sole(run: Run, fits: Callable[[ast.AST], bool]) -> Written | None:
             nodes = syntax.walk(statement) if inside or source == run.cell.source else ()
             fitting = (node for node in nodes if isinstance(node, ast.expr) and fits(node))
             found += [Written(ast.unparse(node), Place(cell.number, node.lineno), inside) for node in fitting]
-    return found[0] if len(found) == 1 else None
+    return found
 
 
 def called(node: ast.AST) -> str:

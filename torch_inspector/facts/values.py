@@ -70,7 +70,8 @@ class OperationFact(NamedTuple):
         reach = f" for operands up to {self.extreme:.4g}" if self.extreme is not None else ""
         if self.layer:
             return f"{inside}`{self.name}` gives {self.bad_count} {self.result}{among}{reach}"
-        return f"{self.bad_count} {self.result}{among} are first seen in what `{self.name}` gives"
+        seen = "is" if self.bad_count == 1 else "are"
+        return f"{self.bad_count} {self.result}{among} {seen} first seen in what `{self.name}` gives"
 
 
 class LossFact(NamedTuple):
@@ -92,6 +93,9 @@ class LossFact(NamedTuple):
     gradient_count: int = 0
     operation: OperationFact | None = None
     """The first operation in the graph of a loss that is not finite which gave such values to finite operands."""
+    largest_weight: float = 0.0
+    """Of the weights that were read at the first loss, and at the first that is not finite, the number farthest from
+    zero."""
 
 
 class SeriesFact(NamedTuple):

@@ -10,7 +10,10 @@ from torch.nn import functional
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.shapes import Unknown, shape_of
+from torch_inspector.observe.source import dotted
 
 _WITHOUT = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}
 
@@ -44,13 +47,17 @@ def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     if shape is None or len(shape) != 2 or min(shape) < 2 or node.func.attr not in {"argmax", "max", "topk"}:  # noqa: PLR2004
         return
     texts = [source] if isinstance(source, ast.Call) else [v for v, _ in scope.given(getattr(source, "id", ""))]
-    if texts and _is_softmax(texts[-1]) and _axis(texts[-1]) == 0 and _from_module(scope, texts[-1]):
+    if texts and _softmax_axis(texts[-1]) == 0 and _from_module(scope, texts[-1]):
         yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,))
 
 
-def _is_softmax(node: ast.expr) -> bool:
-    name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-    return name in {"softmax", "log_softmax"}
+def _softmax_axis(node: ast.expr) -> int | None:
+    """The axis of `softmax(x, 0)`, `x.softmax(0)` and `nn.Softmax(0)(x)`; None for anything else."""
+    func = node.func if isinstance(node, ast.Call) else None
+    if isinstance(func, ast.Call):
+        return _axis(func) if dotted(func.func).rpartition(".")[2] in {"Softmax", "LogSoftmax"} else None
+    name = func.attr if isinstance(func, ast.Attribute) else ""
+    return _axis(node) if name in {"softmax", "log_softmax"} else None
 
 
 def _axis(node: ast.expr) -> int | None:
@@ -74,4 +81,14 @@ def _from_module(scope: Scope, softmax: ast.expr) -> bool:
         given = [v for v, _ in scope.given(node.id)] if isinstance(node, ast.Name) else []
         if any(isinstance(v, ast.Call) and ast.unparse(v.func) in names for v in given):
             return True
+        if any(_is_of_layers(scope, v) for v in given):
+            return True
     return False
+
+
+def _is_of_layers(scope: Scope, value: ast.expr) -> bool:
+    """True for what a module with weights gave back, in an earlier cell too: `net(x)`, `net(x).detach()`."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.args:
+        value = value.func.value
+    module = scope.names.value(value.func) if isinstance(value, ast.Call) else None
+    return is_a(module, nn.Module) and next(walk_parameters(module), None) is not None

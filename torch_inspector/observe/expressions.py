@@ -216,7 +216,7 @@ def _turns_of(scope: Scope) -> Iterator[tuple[ast.Call, Mapping[str, Any]]]:
     """The calls of a scope, with the variables of the loop around each in its first turns."""
     for call in calls_in(scope.node):
         yield from ((call, turn) for turn in turns(scope.node, scope.names, call))
-    yield from fetches(scope.node, scope.names)
+    yield from fetches(scope.node, scope.names, scope.reading.tree_of)
 
 
 def _arguments(call: ast.Call, function: Any) -> dict[str, ast.expr]:

@@ -11,8 +11,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset, RandomSampler, SequentialSampler
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import fields_of, is_a, module_of
 from torch_inspector.observe.operands import Names
+from torch_inspector.observe.pairs import TreeOf, built_by
 from torch_inspector.observe.shapes import UNKNOWN
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import stores_in
@@ -41,13 +42,18 @@ def turns(scope: ast.AST, names: Names, call: ast.Call) -> list[dict[str, Any]]:
     return [dict(_bound(head.target, item)) for item in items[:_TURNS]] or [{}]
 
 
-def fetches(scope: ast.AST, names: Names) -> Iterator[tuple[ast.Call, dict[str, Any]]]:
+def fetches(scope: ast.AST, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.Call, dict[str, Any]]]:
     """Calls of `__getitem__` that loops over a loader and `dataset[0]` bring about; what a name in them stands for."""
     for item in _items_asked(scope):
-        if is_a(names.value(item.value), Dataset):
-            yield ast.Call(ast.Attribute(item.value, "__getitem__", ast.Load()), [item.slice], []), {}
+        owner = names.value(item.value)
+        built = built_by(item.value, names, tree_of) if owner is UNKNOWN else None
+        if built is not None or is_a(owner, Dataset) or module_of(type(owner)) == "__main__":
+            func = ast.Attribute(
+                item.value if built is None else ast.Name(_DATASET, ast.Load()), "__getitem__", ast.Load()
+            )
+            yield ast.Call(func, [item.slice], []), {} if built is None else {_DATASET: built}
     for source in _sources_in(scope):
-        dataset = _dataset_in(names, source)
+        dataset = _dataset_in(names, source, tree_of)
         if dataset is not UNKNOWN:
             for index in range(_TURNS - 1):
                 owner = ast.Name(_DATASET, ast.Load())
@@ -62,12 +68,15 @@ def _items_asked(scope: ast.AST) -> tuple[ast.Subscript, ...]:
     return tuple(one for one in read if isinstance(one.ctx, ast.Load) and type(getattr(one.slice, "value", "")) is int)
 
 
-def _dataset_in(names: Names, source: ast.expr) -> Any:
+def _dataset_in(names: Names, source: ast.expr, tree_of: TreeOf) -> Any:
     """That of a loader, or of `DataLoader(dataset, …)` in the loop itself."""
     made = isinstance(source, ast.Call) and names.value(source.func) is DataLoader
     if isinstance(source, ast.Call) and made and source.args:
         special = any(one.arg is None or "sampler" in one.arg for one in source.keywords)
-        return UNKNOWN if special else names.value(source.args[0])
+        if special:
+            return UNKNOWN
+        dataset = names.value(source.args[0])
+        return dataset if dataset is not UNKNOWN else built_by(source.args[0], names, tree_of) or UNKNOWN
     return _dataset(names.value(source))
 
 

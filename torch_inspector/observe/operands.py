@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -31,6 +31,13 @@ _COPIES = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
 _REDUCES, _PAIRS = frozenset(["max", "min", "amax", "amin", "sum", "mean", "logsumexp"]), ("max", "min")
 # Expressions inside expressions, and names that stand for expressions.
 _DEPTH = 12
+
+
+class Built(NamedTuple):
+    """An object that is gone, as far as its constructor tells what it was."""
+
+    kind: type[Any]
+    fields: Mapping[str, Any]
 
 
 @dataclass
@@ -67,6 +74,8 @@ class Names:
 
 def attribute(owner: Any, name: str) -> Any:
     """A field of an object, past its `__getattr__`; of a module also its parameters, buffers and layers."""
+    if type(owner) is Built:
+        return owner.fields.get(name, UNKNOWN)
     fields = fields_of(owner)
     if name in fields:
         return fields[name]

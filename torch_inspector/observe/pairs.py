@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.kinds import class_fields, is_a, mro_of
-from torch_inspector.observe.operands import Names
+from torch_inspector.observe.operands import Built, Names
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor
 
@@ -123,6 +123,36 @@ def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.
         )
 
 
+def built_by(call: ast.expr, names: Names, tree_of: TreeOf) -> Built | None:
+    """The object that a call of a class of the user's made: attributes that `__init__` gives its arguments as they are.
+
+    None where it gives none, or any statement of the class gives one of them a value again.
+    """
+    kind: Any = names.value(call.func) if isinstance(call, ast.Call) else UNKNOWN
+    init = class_fields(kind).get("__init__") if is_a(kind, type) else None
+    tree = tree_of(init.__code__) if type(init) is FunctionType else None
+    if not isinstance(call, ast.Call) or not isinstance(init, FunctionType) or tree is None:
+        return None
+    values = _parameters(call, names, init, None)
+    fields = {field: values[name] for field, name in _kept_by(tree, init.__code__) if name in values}
+    return Built(kind, fields) if fields else None
+
+
+def _kept_by(tree: ast.Module, init: CodeType) -> Iterator[tuple[str, str]]:
+    """Attributes that a class gives a value only once, a parameter of its constructor as it is."""
+    found = definition(tree, init)
+    owner = next((one for one in syntax.walk(tree) if type(one) is ast.ClassDef and found in one.body), None)
+    if not isinstance(found, ast.FunctionDef) or owner is None:
+        return
+    stored = [one.attr for one in syntax.walk(owner) if type(one) is ast.Attribute and type(one.ctx) is ast.Store]
+    anew = {one.id for one in syntax.walk(found) if type(one) is ast.Name and type(one.ctx) is ast.Store}
+    for one in found.body:
+        target, value = (one.targets[0], one.value) if type(one) is ast.Assign else (None, None)
+        plain = type(target) is ast.Attribute and type(value) is ast.Name and value.id not in anew
+        if plain and stored.count(target.attr) == 1:  # type: ignore[union-attr]
+            yield target.attr, value.id  # type: ignore[union-attr]
+
+
 def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
     """The function behind a callee, and what it is bound to (`UNKNOWN` if to nothing, None if that is not known)."""
     value = names.value(callee)
@@ -148,7 +178,7 @@ def _method(callee: ast.Attribute, names: Names) -> tuple[Any, Any]:
     if owner is UNKNOWN:  # `Step().loss(batch)`
         made = names.value(callee.value.func) if type(callee.value) is ast.Call else UNKNOWN
         return _of_class(made, callee.attr), None
-    method = _of_class(type(owner), callee.attr)
+    method = _of_class(owner.kind if type(owner) is Built else type(owner), callee.attr)
     return (method.__func__, UNKNOWN) if type(method) is staticmethod else (method, owner)
 
 

@@ -67,8 +67,12 @@ class ValueWatch:
         if value is None or len(self.losses) >= _LOSSES:
             return
         fact = LossFact(recorder.next_order(), place, index, value)
+        if not self.losses:
+            fact = fact._replace(largest_weight=_largest(self._parameters()))
         if not math.isfinite(value) and all(math.isfinite(one.value) for one in self.losses):
             fact = fact._replace(origins=_origins(recorder, frame), spoiled_weights=tuple(spoiled(self._parameters())))
+            if not fact.spoiled_weights:
+                fact = fact._replace(largest_weight=_largest(self._parameters()))
             if not fact.spoiled_weights and all(one.computed or _is_mask(one) for one in fact.origins):
                 fact = fact._replace(operation=self._operation(root))
         self.losses.append(fact)
@@ -157,6 +161,11 @@ def spoiled(tensors: _Tensors) -> Iterator[SpoiledFact]:
             nan, inf = int(tensor.isnan().sum()), int(tensor.isinf().sum())
             if nan or inf:
                 yield SpoiledFact(key, nan, inf, tensor.numel())
+
+
+def _largest(tensors: _Tensors) -> float:
+    """The number farthest from zero in some tensors."""
+    return max((float(tensor.abs().max()) for _, tensor in _readable(tensors)), default=0.0)
 
 
 def _readable(tensors: _Tensors) -> list[tuple[int, torch.Tensor]]:

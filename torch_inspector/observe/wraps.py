@@ -11,9 +11,10 @@ import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe import private
+from torch_inspector.observe.arrays import copied, is_small, part_of, taken_over
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.reached import is_reached
-from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
+from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor, shape_of
 
 _SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
 # About half a millisecond on a laptop.
@@ -23,6 +24,8 @@ _VIEWS = frozenset(
     ["unfold", "view", "reshape", "flatten", "ravel", "squeeze", "unsqueeze", "transpose", "permute", "t", "narrow",
      "select", "detach", "contiguous"]
 )  # fmt: skip
+# Those that show the same numbers at another place.
+_SAME = frozenset(["copy", "clone"])
 _DEPTH = 4
 _dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
 # A checksum or a wheel of 256 steps says so.
@@ -113,14 +116,26 @@ def _writes(node: ast.AST, name: str) -> bool:
 
 
 def _live(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
-    """What an operand is now; a part of a plain tensor is looked at through a view of its own."""
+    """What an operand is now; a part of a plain tensor or array is looked at through a view of its own."""
     value = scope.names.value(side)
-    if is_tensor(value) or depth > _DEPTH:
+    if is_tensor(value) or is_array(value) or depth > _DEPTH:
         return UNKNOWN if _is_given_anew(scope, side) else value
     if isinstance(side, ast.Name):
         given = scope.names.given.get(side.id) or scope.names.given_before(side.id)
-        return _live(scope, given, depth + 1) if given is not None else value
+        if given is None or _is_written(scope.node, side.id):
+            return value
+        return _live(scope, given, depth + 1)
+    array = copied(scope.names, side)
+    if array is not None:
+        return taken_over(scope.names, side, _live(scope, array, depth + 1), value)
+    return _part(scope, side, value, depth)
+
+
+def _part(scope: Scope, side: ast.expr, value: Any, depth: int) -> Any:
+    """A part, or other sizes, of a live tensor or array; what is known already where there is none."""
     func = side.func if isinstance(side, ast.Call) else None
+    if isinstance(side, ast.Call) and isinstance(func, ast.Attribute) and func.attr in _SAME:
+        return value if side.args or side.keywords else _live(scope, func.value, depth + 1)
     if isinstance(side, ast.Subscript):
         owner, parts = side.value, side.slice.elts if isinstance(side.slice, ast.Tuple) else [side.slice]
     elif isinstance(side, ast.Call) and isinstance(func, ast.Attribute) and func.attr in _VIEWS and not side.keywords:
@@ -128,6 +143,8 @@ def _live(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
     else:
         return value
     of, index = _live(scope, owner, depth + 1), tuple(_index(scope, part) for part in parts)
+    if is_small(of) and None not in index and isinstance(side, ast.Subscript):
+        return part_of(of, index, value)
     if (
         type(of) is not torch.Tensor
         or not of.is_cpu
@@ -140,6 +157,20 @@ def _live(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
         return getattr(of, func.attr)(*index) if isinstance(func, ast.Attribute) else of[index]
     except Exception:  # noqa: BLE001  (the tensor may be another one by now)
         return value
+
+
+def _is_written(scope: ast.AST, name: str) -> bool:
+    """True if a scope changes elements of a variable, by an index or by a method like `clamp_`."""
+    for node in syntax.own_expressions(scope):
+        owner = node.value if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) else None
+        func = node.func if isinstance(node, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr.endswith("_"):
+            owner = func.value
+        while isinstance(owner, ast.Subscript):
+            owner = owner.value
+        if isinstance(owner, ast.Name) and owner.id == name:
+            return True
+    return False
 
 
 def _is_given_anew(scope: Scope, side: ast.expr) -> bool:

@@ -30,7 +30,7 @@ def _finding(run: Run, fact: ExpressionFact) -> Finding:
     return Finding(
         message=f"`{fact.text}` names no dim: {what}.",
         subject=fact.target or (fact.names[0] if fact.names else ""),
-        fix=instead(run, fact.place, fact.text, _named(fact), "the axis of the classes"),
+        fix=instead(run, fact.place, fact.text, _named(fact), "the last axis, or the one that is meant"),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(Evidence("function", fact.detail), *((Evidence("shape", str(shape)),) if shape else ())),

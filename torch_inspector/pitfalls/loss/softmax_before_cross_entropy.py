@@ -25,14 +25,20 @@ def check(run: Run) -> Iterator[Finding]:
         if backward.made_at in seen or (pattern is None and twice is None):
             continue
         seen.add(backward.made_at)
-        yield _finding(run, backward, pattern) if pattern is not None else _log_twice(backward)
+        yield _finding(run, backward, pattern) if pattern is not None else _log_twice(run, backward)
 
 
-def _log_twice(backward: BackwardFact) -> Finding:
+def _log_twice(run: Run, backward: BackwardFact) -> Finding:
     """Harmless, as long as nobody puts a softmax in the place of the log-softmax."""
     loss = f"`{backward.root}`" if backward.root else "the loss"
+    first = sole(run, lambda node: called(node) in ("log_softmax", "LogSoftmax"))
+    where = (
+        f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first and len(first.text) <= _LONGEST else ""
+    )
     return Finding(
-        message=f"{loss} applies log-softmax twice: cross-entropy does it itself, and the second changes nothing.",
+        message=(
+            f"{loss} applies `log_softmax` twice{where}: cross-entropy does it itself, and the second changes nothing."
+        ),
         subject=backward.root,
         fix="nn.NLLLoss() for outputs of a log-softmax, or the raw scores for cross-entropy",
         line=backward.made_at.line,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run
+from torch_inspector.facts import BackwardFact, Run
 from torch_inspector.facts.vanished import Vanished, vanished
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -31,7 +31,7 @@ def check(run: Run) -> Iterator[Finding]:
             "`backward()`: what is below 6e-08 becomes zero in float16."
         ),
         subject=name,
-        fix=f"scaler.scale({name}).backward()  # with a torch.amp.GradScaler, or compute in bfloat16",
+        fix=_fix(name, owner, full=backward is not None and _is_full(backward)),
         line=loss.place.line,
         cell=loss.place.cell,
         evidence=(
@@ -41,6 +41,20 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence("smallest number of float16", _SMALLEST),
         ),
     )
+
+
+def _is_full(backward: BackwardFact) -> bool:
+    """True if the weights are in float16 themselves: a scaler refuses their gradients."""
+    return backward.witness is not None and bool(backward.witness.float16_leaf_count)
+
+
+def _fix(name: str, owner: str, *, full: bool) -> str:
+    if not full:
+        return f"scaler.scale({name}).backward()  # with a torch.amp.GradScaler, or compute in bfloat16"
+    scaled = "compute under torch.autocast with a GradScaler"
+    if not owner:
+        return f"# keep the weights in float32 and {scaled}, or weights and inputs in bfloat16"
+    return f"{owner}.float()  # and {scaled}; or {owner}.bfloat16(), with inputs in bfloat16"
 
 
 def _of_guard(one: Vanished) -> Finding:

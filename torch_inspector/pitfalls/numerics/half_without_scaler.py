@@ -44,10 +44,12 @@ def _finding(run: Run, backward: BackwardFact) -> Finding:
     what = f"the weights of {owner} are float16" if halves else f"{owner} computes in float16"
     optimizer = run.lost_eps(backward) if halves else None
     lost = f" `eps={optimizer.eps:g}` of `{optimizer.path}` is 0 there, and 0 / 0 is nan." if optimizer else ""
+    since = _spoiled_since(run, backward) if optimizer else 0
+    spoiled = f" The weights are nan since step {since}." if since else ""
     return Finding(
         message=(
             f"{what} and `{name}` is not scaled: gradients below 6e-08 become zero, and those below 6e-05 lose digits."
-            f"{lost}"
+            f"{lost}{spoiled}"
         ),
         subject=name,
         fix=_fix(run, backward, name, full=bool(halves)),
@@ -59,7 +61,15 @@ def _finding(run: Run, backward: BackwardFact) -> Finding:
             Evidence("backward calls from this line", run.trace.count("backward", backward.place), "count"),
             Evidence("calls of a loss scaler", 0, "count"),
         ),
+        severity="error" if since else "",
     )
+
+
+def _spoiled_since(run: Run, backward: BackwardFact) -> int:
+    """The step after which weights were not finite any more, from 1; 0 if they were not finite before, or still are."""
+    mine = (loss for loss in run.trace.losses if loss.place == backward.place)
+    bad = next((loss for loss in mine if loss.spoiled_weights), None)
+    return bad.index - 1 if bad is not None else 0
 
 
 def _owner(run: Run, backward: BackwardFact) -> str:

@@ -14,11 +14,11 @@ _STEEP = re.compile(
     r"\b(sqrt|rsqrt|log|log2|log10|norm|acos|asin|arccos|arcsin|atan2|cdist|std)\(|\bpow\([^()]*(0?\.\d|-\d)|\*\*\s*\(?(0?\.\d|-)"
 )
 _NAMES_SHOWN = 3
-_FIX = "keep the operand away from the edge before the operation: (x + 1e-12).sqrt(), x.clamp_min(1e-12).log()"
-_INSIDE = "keep the operand inside of -1 to 1 before the operation: x.clamp(-1 + 1e-6, 1 - 1e-6)"
+_FIX = "keep the operand away from the edge before the operation: (… + 1e-12).sqrt(), ….clamp_min(1e-12).log()"
+_INSIDE = "keep the operand inside of -1 to 1 before the operation: ….clamp(-1 + 1e-6, 1 - 1e-6)"
 _FIXES = {
-    "log1p": "keep the operand above -1 by what its type of number can tell: x.clamp_min(-0.999).log1p()",
-    "**": "keep the base above zero, where the exponent is below 1: x.clamp_min(1e-6) ** p",
+    "log1p": "keep the operand above -1 by what its type of number can tell: ….clamp_min(-0.999).log1p()",
+    "**": "keep the base above zero, where the exponent is below 1: ….clamp_min(1e-6) ** p",
     "/": "keep the divisor away from zero: total / count.clamp_min(1)",
     "/ norm": "F.normalize(v, dim=-1), which leaves a row of zeros as it is; or v / v.norm(…).clamp_min(1e-8)",
     "eigh": "make the eigenvalues differ: torch.linalg.eigh(A + torch.diag(torch.arange(len(A)) * 1e-3))",
@@ -66,7 +66,7 @@ def _finding(run: Run, loss: LossFact) -> Finding:
 
 def _general_fix(edge: OperationFact | None) -> str:
     if edge is not None and edge.name == "sqrt" and edge.cause.startswith("negative"):
-        return "keep the operand above zero before the operation: x.clamp_min(1e-12).sqrt()"
+        return "keep the operand above zero before the operation: ….clamp_min(1e-12).sqrt()"
     return _FIXES.get(edge.name if edge is not None else "", _FIX)
 
 

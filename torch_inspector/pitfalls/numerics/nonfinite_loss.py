@@ -13,8 +13,11 @@ from torch_inspector.facts import (
     Place,
     Run,
     SeriesFact,
+    called,
     kept_from_edge,
+    sole,
 )
+from torch_inspector.facts.replaced import in_statement
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -28,9 +31,11 @@ def check(run: Run) -> Iterator[Finding]:
     listed = run.bad_series()
     # A loss that was looked at late is spoiled by weights that were spoiled before: the list knows when.
     late = loss is None or bool(loss.spoiled_weights)
+    if loss is not None and _is_of_lost_eps(run, loss):
+        return
     if listed is not None and late:
         yield _of_series(run, listed)
-    elif loss is not None and not _is_of_lost_eps(run, loss):
+    elif loss is not None:
         yield _of_loss(run, loss)
 
 
@@ -48,15 +53,22 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
     origin = _origin(name, loss)
     alone = _is_alone(run, loss, origin)
     told = loss.operation if origin is None or origin.computed else None
+    lone = told is not None and _is_lone(run, told, loss)
     place, fix = kept_from_edge(run, None if loss.spoiled_weights else told) or (place, "")
     return Finding(
         message=(
             f"`{name}` was {loss.value} at call {loss.index} of `backward()`{_because(run, loss, origin)}"
-            f"{_SPREAD if alone else ''}."
+            f"{_SPREAD if alone or lone else ''}."
         ),
         subject=name,
         fix=_of_eps(run, loss)
-        or (_spread_fix(origin) if alone else _named_fix(fix, told) or _fix(origin, name, loss.operation)),
+        or (
+            _lone_fix(run)
+            if lone
+            else _spread_fix(origin)
+            if alone
+            else _named_fix(fix, told) or _fix(origin, name, loss.operation)
+        ),
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -104,20 +116,20 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
 _UNBIASED = re.compile(r"unbiased *= *False|correction *= *0")
 _SPREAD = "; one value has no spread, so its `std` is nan"
 _FIXES = {
-    "log": "x.clamp_min(1e-12).log(), or F.log_softmax and F.logsigmoid of the scores themselves",
-    "log2": "x.clamp_min(1e-12).log2()",
-    "log10": "x.clamp_min(1e-12).log10()",
-    "log1p": "keep the operand above -1: x.clamp_min(0).log1p() of what cannot be negative, as a count or a price",
+    "log": "….clamp_min(1e-12).log(), or F.log_softmax and F.logsigmoid of the scores themselves",
+    "log2": "….clamp_min(1e-12).log2()",
+    "log10": "….clamp_min(1e-12).log10()",
+    "log1p": "keep the operand above -1: ….clamp_min(0).log1p() of what cannot be negative, as a count or a price",
     "/": "keep the divisor away from zero: total / count.clamp_min(1)",
     "/ norm": "F.normalize(v, dim=-1), which leaves a row of zeros as it is; or v / v.norm(…).clamp_min(1e-8)",
-    "1 /": "keep the divisor away from zero: 1 / x.clamp_min(1e-12)",
-    "rsqrt": "keep the operand above zero: (x + 1e-12).rsqrt()",
-    "**": "keep the base above zero, where the exponent is a fraction or negative: x.clamp_min(1e-6) ** p",
-    "acos": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).acos()",
-    "asin": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).asin()",
-    "atanh": "keep the operand inside of -1 to 1: x.clamp(-1 + 1e-6, 1 - 1e-6).atanh()",
-    "sqrt": "keep the operand above zero: x.clamp_min(1e-12).sqrt()",
-    "exp": "limit the exponent: x.clamp_max(10).exp(), or x.tanh().exp() where many of them are multiplied",
+    "1 /": "keep the divisor away from zero: 1 / ….clamp_min(1e-12)",
+    "rsqrt": "keep the operand above zero: (… + 1e-12).rsqrt()",
+    "**": "keep the base above zero, where the exponent is a fraction or negative: ….clamp_min(1e-6) ** p",
+    "acos": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).acos()",
+    "asin": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).asin()",
+    "atanh": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).atanh()",
+    "sqrt": "keep the operand above zero: ….clamp_min(1e-12).sqrt()",
+    "exp": "limit the exponent: ….clamp_max(10).exp(), or ….tanh().exp() where many of them are multiplied",
     "softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
     "log_softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
 }
@@ -130,7 +142,8 @@ _OTHERWISE = {
 
 
 def _named_fix(fix: str, operation: OperationFact | None) -> str:
-    other = _OTHERWISE.get(operation.name, "") if operation is not None else ""
+    told = "softmax" in fix or "binary_cross_entropy" in fix
+    other = _OTHERWISE.get(operation.name, "") if operation is not None and not told else ""
     return f"{fix}{'; ' if '  # ' in fix else '  # '}{other}" if fix and other else fix
 
 
@@ -166,6 +179,23 @@ def _is_alone(run: Run, loss: LossFact, origin: ExtremeFact | None) -> bool:
     name, source = re.escape(origin.path), run.source_of(loss.place.cell)
     asked = re.search(rf"(\b{name}\.(std|var)\(|torch\.(std|var)\({name}\b)(.*)", source)
     return asked is not None and _UNBIASED.search(asked[4]) is None
+
+
+def _is_lone(run: Run, operation: OperationFact, loss: LossFact) -> bool:
+    """The same where the text puts it into a longer expression: each spread in it is nan, of finite numbers."""
+    whole = operation.name == "std" and operation.result == "nan" and operation.bad_count == operation.count
+    return whole and not loss.spoiled_weights and _UNBIASED.search(run.source_of(loss.place.cell)) is None
+
+
+def _lone_fix(run: Run) -> str:
+    """The statement with the spread that one value has, too."""
+    written = sole(run, lambda node: called(node) == "std")
+    if written is None or not written.text.endswith(")"):
+        return "# std(correction=0): a number for one value too; or skip what has one value only"
+    head = written.text[:-1]
+    new = f"{head}{'' if head.endswith('(') else ', '}correction=0)"
+    stated = in_statement(run, written.place, written.text, new)
+    return f"{stated}  # a number for one value too; or skip what has one value only"
 
 
 def _counts(origin: ExtremeFact) -> Iterator[Evidence]:

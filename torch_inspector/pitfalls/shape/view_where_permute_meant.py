@@ -39,7 +39,14 @@ def check(run: Run) -> Iterator[Finding]:
     for pattern, root, place in behind:
         yield _in_graph(run, pattern, root, place)
     if not facts and not behind:
-        yield from (_given(run, call) for call in run.trace.forwards if len(call.recut) > 1)
+        calls = (call for call in run.trace.forwards if len(call.recut) > 1)
+        yield from (_given(run, call) for call in calls if not _was_told(run, call))
+
+
+def _was_told(run: Run, call: ForwardFact) -> bool:
+    """True if the view itself was found where an earlier cell made it."""
+    facts = (fact for past in run.earlier for fact in past.expressions("shuffled"))
+    return any(fact.shapes[:2] == call.recut[:2] for fact in facts)
 
 
 def _in_graphs(run: Run) -> list[tuple[PatternFact, str, Place]]:
@@ -110,7 +117,22 @@ def _fix(run: Run, fact: ExpressionFact, name: str) -> str:
         return instead(run, fact.place, fact.text, f"{name}.{fact.detail}")
     if len(fact.shapes) > 1 and len(fact.shapes[0]) != len(fact.shapes[1]):
         return instead(run, fact.place, fact.text, name + _instead(*fact.shapes[:2]))
-    return f"{name}.permute(…)  # the axes in the order that is wanted"
+    order = _order(*fact.shapes[:2])
+    if order:
+        return instead(run, fact.place, fact.text, f"{name}.permute({order})")
+    return instead(run, fact.place, fact.text, f"{name}.permute(…)", "the axes in the order that is wanted")
+
+
+def _order(before: Shape = (), after: Shape = ()) -> str:
+    """Where each axis was before, as arguments of `permute`; sizes that are equal stay in their order."""
+    left, order = list(enumerate(before)), []
+    for size in after:
+        axis = next((axis for axis, one in left if one == size), None)
+        if axis is None:
+            return ""
+        left.remove((axis, size))
+        order.append(str(axis))
+    return "" if left else ", ".join(order)
 
 
 def _instead(before: Shape, after: Shape) -> str:
@@ -190,8 +212,7 @@ def _fix_in_graph(before: Shape, after: Shape) -> str:
     apart = [axis for axis, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
     if len(apart) == 2:  # noqa: PLR2004
         return f"# .transpose({apart[0]}, {apart[1]}) in place of the view"
-    told = len(set(before)) == len(before)
-    return f"# .permute({', '.join(str(before.index(n)) for n in after) if told else '…'}) in place of the view"
+    return f"# .permute({_order(before, after) or '…'}) in place of the view"
 
 
 def _taken(again: list[Viewed], maker: str) -> str:
@@ -216,15 +237,13 @@ def _given(run: Run, call: ForwardFact) -> Finding:
     before, after = call.recut[:2]
     name = call.name or run.module_path(call.module) or call.kind
     line, cell = _only_view(run) or (call.place.line, call.place.cell)
-    told = len(set(before)) == len(before) and sorted(before) == sorted(after)
-    order = ", ".join(str(before.index(size)) for size in after) if told else "…"
     return Finding(
         message=(
             f"`{name}` is given a tensor that a `view` took from {before} to {after} without moving a number, so rows "
             "and channels are mixed; swapping axes takes `permute` or `transpose`."
         ),
         subject=name,
-        fix=f"# .permute({order}) in place of .view(…)",
+        fix=f"# .permute({_order(before, after) or '…'}) in place of .view(…)",
         line=line,
         cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),

@@ -1,0 +1,46 @@
+"""A learning rate so high that the loss is not finite after the first step."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(64, 13) * 400, torch.rand(64, 1) * 50000
+net = nn.Sequential(nn.Linear(13, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
+opt = torch.optim.SGD(net.parameters(), lr={rate})"""
+LOOP = """\
+for _ in range(6):
+    opt.zero_grad()
+    {loss}
+    loss.backward()
+    opt.step()"""
+LOSS = "loss = nn.functional.mse_loss(net(x), y)"
+
+
+def slugs(rate, loss):
+    found = findings_in(SETUP.format(rate=rate), LOOP.format(loss=loss), fails=False)
+    return {one.slug: one for one in found}
+
+
+def test_the_first_step_makes_the_weights_huge():
+    found = slugs(0.1, LOSS)
+    assert "nonfinite-loss" not in found
+    one = found["learning-rate-divergence"]
+    assert "at step 1 and inf at step 2, with weights up to" in one.message
+    assert one.fix.startswith("opt with lr=0.01 or less; scale inputs and targets")
+
+
+@pytest.mark.parametrize(
+    "loss",
+    ["loss = (net(x / 400) - 1e4).log().mean()", "loss = net(x / 400).mean() / (y < 0).sum()"],
+)
+def test_an_operation_that_cannot_take_its_numbers_is_told_itself(loss):
+    found = slugs(0.001, loss)
+    assert "learning-rate-divergence" not in found
+
+
+def test_a_rate_that_fits():
+    assert slugs(1e-3, "loss = nn.functional.mse_loss(net(x / 400), y / 50000)") == {}

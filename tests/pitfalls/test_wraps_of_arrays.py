@@ -1,0 +1,106 @@
+"""Small whole numbers that wrap in tensors which functions make of arrays."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """\
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+arr = np.random.default_rng(0).integers(0, 256, size=(12, 4, 4), dtype=np.uint8)
+class Digits(Dataset):
+    def __init__(self, arr):
+        {init}
+    def __len__(self):
+        return len(self.arr)
+    def __getitem__(self, i):
+        {item}
+class Plain:
+    def __init__(self, arr):
+        self.arr = arr
+    def __getitem__(self, i):
+        {item}
+def prep(a):
+    t = torch.from_numpy(a)
+    return (t - 128) / 128
+digits, plain = Digits(arr), Plain(arr)"""
+ITEM = "img = torch.from_numpy(self.arr[i])\n        img = (img - 128) / 128\n        return img.flatten()"
+
+
+def found(cell, item=ITEM, init="self.arr = arr", before=""):
+    setup = SETUP.replace("{item}", item).replace("{init}", init) + before
+    return findings_in(setup, cell, slug="uint8-arithmetic-wraps", fails=False)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "x = digits[0]",
+        "x = plain[0]",
+        "for x in DataLoader(digits, batch_size=4):\n    pass",
+        "for x in DataLoader(Digits(arr), batch_size=4):\n    pass",
+        "for x in DataLoader(Digits(arr=arr), batch_size=4):\n    pass",
+        "x = Digits(arr)[0]",
+    ],
+)
+def test_an_item_made_of_an_array(cell):
+    (finding,) = found(cell)
+    assert "`img - 128` is worked out in uint8" in finding.message
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "img = torch.as_tensor(self.arr[i])\n        img = img - 128\n        return img.float()",
+        "img = torch.tensor(self.arr[i], dtype=torch.uint8)\n        return img + 60",
+        "img = torch.from_numpy(self.arr[i].copy())\n        out = (img - 128) / 128\n        return out",
+        "img = torch.from_numpy(np.asarray(self.arr[i])).unsqueeze(0)\n        return img * 2",
+        "return (torch.from_numpy(self.arr)[i] - 128) / 128",
+    ],
+)
+def test_other_ways_to_make_it(item):
+    assert len(found("x = digits[0]", item)) == 1
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        ITEM.replace("(self.arr[i])", "(self.arr[i]).float()"),
+        ITEM.replace("self.arr[i]", "self.arr[i].astype(np.int16)"),
+        ITEM.replace("self.arr[i]", "self.arr[i] / 255"),
+        ITEM.replace("from_numpy(self.arr[i])", "tensor(self.arr[i], dtype=torch.float32)"),
+        ITEM.replace("from_numpy(self.arr[i])", "tensor(self.arr[i], dtype=torch.int16)"),
+        "img = torch.from_numpy(self.arr[i])\n        img = img & 127\n        img = img + 128\n        return img",
+        "img = torch.from_numpy(self.arr[i])\n        mask = img > 128\n        return mask * 255",
+        "img = torch.tensor(self.arr[i])\n        img[img > 100] = 100\n        return img + 60",
+        "img = torch.tensor(self.arr[i])\n        img.clamp_(max=100)\n        return img + 60",
+        "img = torch.from_numpy(self.arr[i])\n        return img // 2",
+    ],
+)
+def test_an_item_that_fits(item):
+    assert found("x = digits[0]", item) == []
+
+
+def test_a_function_that_is_given_an_array():
+    assert len(found("x = prep(arr)")) == 1
+    assert found("x = prep(arr.astype(np.int16))") == []
+    assert found("x = prep(arr // 100 + 128)") == []
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        "self.arr = arr.astype(np.float32)",
+        "arr = arr.astype(np.int16)\n        self.arr = arr",
+        "self.arr = arr // 100 + 128",
+    ],
+)
+def test_what_a_constructor_changes(init):
+    for cell in ("for x in DataLoader(Digits(arr), batch_size=4):\n    pass", "x = Digits(arr)[0]", "x = digits[0]"):
+        assert found(cell, init=init) == []
+
+
+def test_large_arrays_are_cut_into_first():
+    (finding,) = found("x = Digits(big)[0]", before="\nbig = np.tile(arr, (6000, 4, 4))")
+    assert finding.fix.startswith("img = img.float()")
