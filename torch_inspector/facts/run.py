@@ -8,6 +8,7 @@ from itertools import takewhile
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts import part_names
 from torch_inspector.facts.errors import ErrorFact
 from torch_inspector.facts.graphs import BackwardFact, PatternFact
 from torch_inspector.facts.optimizers import OptimizerFact, StepFact
@@ -141,11 +142,7 @@ class Run:
 
     def parameter_path(self, key: int) -> str:
         """What the user can type to get this parameter; empty if no variable leads there."""
-        for module in self.after.modules:
-            name = dict(module.parameter_names).get(key)
-            if name is not None and module.path:
-                return f"{module.path}.{name}"
-        return next((tensor.path for tensor in self.after.tensors if tensor.key == key), "")
+        return part_names.parameter_path(self, key)
 
     def owner_path(self, keys: frozenset[int]) -> str:
         """The first named module that has some of these parameters, or the variable that is one; empty if unknown."""
