@@ -26,8 +26,9 @@ def words(run: Run, key: int, rate: float) -> tuple[str, str]:
     """Why, and what helps."""
     step = next(one for one in run.trace.steps if one.optimizer == key)
     kind, owner = step.coarse_type or "bfloat16", run.owner_path(step.parameter_keys) or "model"
+    apart = f"{kind} (they are {_APART[kind]:.2g} apart from 1 on)"
+    reason = f"gradients arrive, but at a learning rate of {rate:g} each change is less than half the way to the next"
     return (
-        f"gradients arrive, but at a learning rate of {rate:g} each change is less than half the way to the next number "
-        f"of {kind} (they are {_APART[kind]:.2g} apart from 1 on), so the weights round back to what they were",
+        f"{reason} number of {apart}, so the weights round back to what they were",
         f"{owner}.float()  # weights in float32; to compute in {kind}: with torch.autocast('cpu', torch.{kind}):",
     )
