@@ -263,4 +263,8 @@ class Run:
         """What the code at a place calls it: `self.optimizer` in the method that steps it; else its path."""
         own = (step for step in self.trace.steps if step.optimizer == key and step.name and place.function)
         here = (step.name for step in own if (step.place.cell, step.place.function) == (place.cell, place.function))
-        return next(here, "") or self.optimizer_path(key)
+        lines = self.source_of(place.cell).splitlines()
+        text = lines[place.line - 1] if place.function and place.line and place.line <= len(lines) else ""
+        written = (step.name for step in self.trace.steps if step.optimizer == key and step.place.cell == place.cell)
+        said = next((name for name in written if name.startswith("self.") and f"{name}." in text), "")
+        return next(here, "") or said or self.optimizer_path(key)
