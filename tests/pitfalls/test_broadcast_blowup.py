@@ -63,6 +63,14 @@ SILENT = {
 }
 
 
+COSINES = """\
+def contrast(z):
+    n = len(z)
+    sim = nn.functional.cosine_similarity(z.unsqueeze(1), z.unsqueeze(0), dim=-1) / 0.5
+    return sim.logsumexp(1).mean()
+"""
+
+
 def found(*cells):
     with a_notebook(min_bytes=0) as notebook:
         for source in (SETUP, *cells):
@@ -148,3 +156,11 @@ def test_what_is_said_instead_is_the_same(text, wanted):
     cell = f"w = torch.randn(64)\nwith torch.no_grad():\n    d = {text}"
     (finding,) = findings_in(SETUP, cell, slug="broadcast-blowup", min_bytes=0)
     assert wanted in finding.fix
+
+
+def test_similarities_of_all_pairs_are_named_where_they_are_made():
+    cell = "loss = contrast(a)\nloss.backward()"
+    (one,) = findings_in(SETUP, COSINES, cell, slug="broadcast-blowup", min_bytes=0)
+    assert (one.cell, one.line) == (2, 3)
+    assert one.message.startswith("`sim` in `contrast` went through")
+    assert "F.normalize(z, dim=-1) @ F.normalize(z, dim=-1).T" in one.fix

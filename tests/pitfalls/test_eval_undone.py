@@ -63,3 +63,38 @@ for _ in range(3):
     nn.functional.cross_entropy(net(x), y).backward()
     sgd.step()"""
     assert bool(findings_in(setup, train, f"print({name}(net))", slug="eval-missing", fails=False)) == told
+
+
+LEFT_OFF = """\
+def evaluate():
+    torch.set_grad_enabled(False)
+    {mode}
+    score = F.cross_entropy(mlp(x), y).item()
+    mlp.train()
+    return score
+def fit():
+    for epoch in range(2):
+        for _ in range(4):
+            loss = F.cross_entropy(mlp(x), y)
+            optim.zero_grad(); loss.backward(); optim.step()
+        evaluate()"""
+MLP = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+x, y = torch.randn(20, 4), torch.randint(0, 2, (20,))
+mlp = nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 2))
+optim = torch.optim.Adam(mlp.parameters())
+"""
+
+
+@pytest.mark.parametrize("cells", [("fit()",), ("try:\n    fit()\nexcept RuntimeError:\n    pass", "fit()")])
+def test_a_training_pass_after_gradients_were_left_off_is_no_evaluation(cells):
+    code = MLP + LEFT_OFF.format(mode="mlp.eval()")
+    assert findings_in(code, *cells, "torch.set_grad_enabled(True)", slug="eval-missing", fails=True) == []
+
+
+def test_an_evaluation_in_train_mode_that_leaves_gradients_off_is_told():
+    code = MLP + LEFT_OFF.format(mode="pass")
+    (one,) = findings_in(code, "fit()", "torch.set_grad_enabled(True)", slug="eval-missing", fails=True)
+    assert one.line == 10

@@ -60,9 +60,40 @@ for epoch in range(4):
     net(x).sum().backward()
 """
 OBJECTS = RECORDER.replace("recorder = Recorder(net)", "")
+HEATMAP = """
+def heatmap(model, layer, batch):
+    store = {}
+    def save(module, inputs, output):
+        store["out"] = output.detach()
+    layer.register_forward_hook(save)
+    model(batch)
+    return store["out"]
+"""
+REMOVED = HEATMAP.replace("    layer.reg", "    handle = layer.reg").replace(
+    "    return", "    handle.remove()\n    return"
+)
+EXTRACTOR = """
+class Extractor:
+    def __init__(self, model, layer):
+        self.model = model
+        layer.register_forward_hook(self.save)
+    def save(self, module, inputs, output):
+        self.out = output.detach()
+    def __call__(self, batch):
+        self.model(batch)
+        return self.out
+"""
 FOUND = {
+    "by a function in a loop": (
+        [HEATMAP, "maps = []\nfor k in range(5):\n    maps.append(heatmap(net, net[0], x))"],
+        3,
+    ),
+    "by a function in a comprehension": ([HEATMAP, "maps = [heatmap(net, net[0], x) for _ in range(3)]"], 1),
+    "by a function, line after line": ([HEATMAP, "a = heatmap(net, net[0], x)\nb = heatmap(net, net[0], x)"], 1),
+    "by a function, cell after cell": ([HEATMAP, "a = heatmap(net, net[0], x)", "b = heatmap(net, net[0], x * 2)"], 1),
+    "by objects in a loop": ([EXTRACTOR, "for _ in range(4):\n    made = Extractor(net, net[0])\n    made(x)"], 2),
     "in each epoch": ([EACH_EPOCH], 6),
-    "in each epoch by a class": ([OBJECTS, "for epoch in range(4):\n    recorder = Recorder(net)\n    net(x);"], None),
+    "in each epoch by a class": ([OBJECTS, "for epoch in range(4):\n    recorder = Recorder(net)\n    net(x);"], 2),
     "run again": ([ATTACH, ATTACH], 5),
     "run again with objects": ([RECORDER, RECORDER], 6),
     "run again with a factory": ([FACTORY, FACTORY], 5),
@@ -74,6 +105,8 @@ FOUND = {
     ),
 }
 QUIET = {
+    "by a function that removes": [REMOVED, "for _ in range(4):\n    heatmap(net, net[0], x)"],
+    "by a function on a layer each": [HEATMAP, "for k in range(3):\n    heatmap(net, net[k], x)"],
     "in each epoch, removed": [
         EACH_EPOCH.replace("    net[0]", "    h = net[0]").replace("backward()", "backward()\n    h.remove()")
     ],
@@ -110,3 +143,13 @@ def test_silent(name):
 
 def test_each_run_that_adds_one_is_told():
     assert len(found(ATTACH, ATTACH, "net(x)", ATTACH)) == 2
+
+
+def test_what_a_function_adds_is_told_with_its_line_and_the_layer():
+    cell = "for _ in range(5):\n    heatmap(net, net[0], x)"
+    (one,) = findings_in(SETUP, HEATMAP, cell, slug="hooks-registered-twice", fails=False)
+    assert one.message.startswith("`net[0]` has the hook `save` 5 times: each call of `heatmap` adds it once more")
+    assert "line 6 of cell 2" in one.message
+    assert one.fix.startswith("net[0]._forward_hooks.clear()")
+    assert "handle = layer.register_forward_hook(save)" in one.fix
+    assert findings_in(SETUP, HEATMAP, cell, one.fix, slug="hooks-registered-twice", fails=False) == [one]

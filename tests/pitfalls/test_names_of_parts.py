@@ -37,3 +37,21 @@ def test_the_part_is_named(call):
 @pytest.mark.parametrize("call", ["ae.encode(x)", "ae.encoder(x)"])
 def test_a_part_in_eval_mode_is_left_alone(call):
     assert findings_in(SETUP, f"ae.eval()\nwith torch.no_grad():\n    z = {call}", fails=False) == []
+
+
+PAIR = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+words, context = nn.Embedding(100_000, 50), nn.Embedding(100_000, 50)
+params = [*words.parameters(), *context.parameters()]
+optimizer = torch.optim.Adam(params)
+def step():
+    picked = torch.randint(0, 100_000, (64,))
+    loss = (words(picked) * context(picked)).sum()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()"""
+
+
+def test_a_parameter_has_the_name_of_its_module_and_not_its_place_in_a_list():
+    found = findings_in(PAIR, "for _ in range(3):\n    step()", slug="dense-embedding-gradient", min_bytes=1000)
+    assert {one.subject for one in found} == {"words.weight", "context.weight"}

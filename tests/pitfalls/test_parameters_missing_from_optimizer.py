@@ -296,3 +296,20 @@ def test_parameters_in_a_list_of_the_notebook_are_told_once():
             run = notebook.run(source)
         (finding,) = [one for one in run.findings if one.slug == SLUG]
         assert finding.fix == 'opt.add_param_group({"params": [shifts[0], shifts[1], shifts[2]]})'
+
+
+GROUPS = 'opt = torch.optim.Adam([{"params": own}, {"params": decoder.parameters()}])'
+
+
+@pytest.mark.parametrize("use", ["count = sum(p.numel() for p in own)", "for p in own:\n    pass", "names = list(own)"])
+def test_a_generator_that_was_used_up(use):
+    made = f"own = encoder.parameters()\n{use}"
+    (one,) = found(made, GROUPS, loop("decoder(encoder(x))"))
+    assert "`own` is a generator, and line 2 of cell 2 had used it up" in one.message
+    assert one.fix.startswith("own = list(encoder.parameters())")
+    assert found(one.fix, GROUPS, loop("decoder(encoder(x))")) == []
+
+
+def test_a_generator_that_is_made_anew_is_not_used_up():
+    made = "own = encoder.parameters()\ncount = sum(p.numel() for p in own)\nown = encoder.parameters()"
+    assert found(made, GROUPS, loop("decoder(encoder(x))")) == []

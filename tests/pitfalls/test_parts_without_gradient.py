@@ -146,3 +146,59 @@ opt = torch.optim.Adam(model.parameters())
 )
 def test_silent(cells):
     assert findings_in(SETUP, *cells, fails=False) == []
+
+
+ACTOR = """\
+import numpy as np
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Env:
+    def reset(self):
+        return torch.zeros(4)
+    def step(self, action):
+        seen = torch.randn(4)
+        return seen, float(action == (seen[0] > 0).long()), False
+class Agent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk, self.pi, self.v = nn.Linear(4, 8), nn.Linear(8, 2), nn.Linear(8, 1)
+    def forward(self, seen):
+        z = self.trunk(seen).tanh()
+        return torch.distributions.Categorical(logits=self.pi(z)), self.v(z)
+env, agent = Env(), Agent()
+opt = torch.optim.Adam(agent.parameters(), lr=1e-3)"""
+EPISODES = """\
+for episode in range(6):
+    seen, picked, rewards, values = env.reset(), [], [], []
+    for _ in range(5):
+        dist, value = agent(seen)
+        action = dist.sample()
+        picked.append(dist.log_prob(action))
+        seen, reward, done = env.step(action)
+        rewards.append(reward)
+        values.append(value)
+    returns = {returns}
+    loss = -(torch.stack(picked) * returns).sum()
+    opt.zero_grad(); loss.backward(); opt.step()"""
+
+
+@pytest.mark.parametrize(
+    "returns",
+    [
+        "torch.tensor(rewards).flip(0).cumsum(0)",
+        "torch.from_numpy(np.array(rewards, dtype=np.float32).cumsum())",
+        "torch.tensor([float(one) for one in rewards])",
+        "sum(rewards) / len(rewards)",
+    ],
+)
+def test_rewards_of_an_environment_cut_nothing_off(returns):
+    assert findings_in(ACTOR, EPISODES.format(returns=returns), slug="graph-cut", fails=False) == []
+
+
+@pytest.mark.parametrize(
+    "returns", ["torch.tensor([v.item() for v in values])", "torch.tensor(np.array([v.item() for v in values]))"]
+)
+def test_values_that_are_made_anew_are_a_cut(returns):
+    (one,) = findings_in(ACTOR, EPISODES.format(returns=returns), slug="graph-cut", fails=False)
+    assert one.subject == "agent.v"

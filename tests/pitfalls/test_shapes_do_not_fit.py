@@ -15,7 +15,7 @@ FOUND = {
     "of batches": ("q, k = torch.rand(2, 5, 8), torch.rand(2, 7, 8)", "s = q @ k", "8 and 7", "s = q @ k.transpose(-2, -1)"),
     "no way": ("a, b = torch.rand(3, 4), torch.rand(5, 6)", "c = a @ b", "`a` is (3, 4)", ""),
     "vector": ("m, v = torch.rand(3, 4), torch.rand(3)", "c = m @ v", "4 and 3", "c = m.T @ v"),
-    "mean of rows": ("x = torch.rand(8, 3)\nm = x.mean(1)", "y = x - m", "axes -1 are 3 and 8", "y = x - m[:, None]"),
+    "mean of rows": ("x = torch.rand(8, 3)\nm = x.mean(1)", "y = x - m", "along axis -1 they are 3 and 8", "y = x - m[:, None]"),
     "channels": ("x, m = torch.rand(2, 3, 5, 6), torch.rand(3)", "y = (x - m) / 2", "`m` (3,)", "y = (x - m[:, None, None]) / 2"),
     "names in names": ("xa, a = torch.rand(8, 3), torch.rand(8)", "y = xa * a", "3 and 8", "y = xa * a[:, None]"),
     "shorter first": ("x, w = torch.rand(8, 3), torch.rand(8)", "y = w * x", "8 and 3", "y = w[:, None] * x"),

@@ -224,3 +224,34 @@ def test_a_schedule_that_gives_zero_without_a_division():
 
 def test_a_schedule_that_comes_to_zero_within_the_cell_is_a_schedule():
     assert found(MADE.format("lambda s: max(0, 1 - s / 4)"), TURN) == []
+
+
+COARSE = """\
+net = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 1)).to(torch.{kind})
+with torch.no_grad():
+    net[1].weight.fill_(0.5); net[1].bias.fill_(0.5); net[0].bias.fill_(1)
+x = x.to(torch.{kind})
+opt = torch.optim.{optimizer}(net.parameters(), lr={lr})"""
+WIDE = "F.mse_loss(net(x).float(), y)"
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_a_step_that_weights_of_16_bits_round_away(kind):
+    (one,) = found(COARSE.format(kind=kind, optimizer="SGD", lr="1e-6"), loop(12, WIDE))
+    assert one.message.startswith("4 of the 12 steps of `opt` have changed no weight: gradients arrive")
+    assert kind in one.message
+    mended = f"{one.fix}\nx = x.float()"
+    assert found(COARSE.format(kind=kind, optimizer="SGD", lr="1e-6"), mended, loop(12, WIDE)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "optimizer", "lr", "turns"),
+    [("bfloat16", "SGD", "0.1", 12), ("bfloat16", "Adam", "1e-2", 12), ("bfloat16", "SGD", "1e-6", 4)],
+)
+def test_weights_of_16_bits_that_move_or_have_hardly_begun(kind, optimizer, lr, turns):
+    assert found(COARSE.format(kind=kind, optimizer=optimizer, lr=lr), loop(turns, WIDE)) == []
+
+
+def test_one_number_of_16_bits_that_moves_is_enough():
+    small = "with torch.no_grad(): net[1].weight[0, 3] = 0.0"
+    assert found(COARSE.format(kind="bfloat16", optimizer="Adam", lr="1e-4"), small, loop(12, WIDE)) == []

@@ -6,13 +6,16 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
-from torch_inspector.facts.sole import sole
+from torch_inspector.facts.sole import called, sole
 
 if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
 _SIGNS: dict[str, type[ast.operator]] = {"Add": ast.Add, "Sub": ast.Sub, "Mul": ast.Mult, "Div": ast.Div}
+
+# Multiplies what it is given, stretched against each other, and adds up.
+_COSINES = "cosine_similarity"
 
 
 class Meeting(NamedTuple):
@@ -25,6 +28,9 @@ class Meeting(NamedTuple):
     first: str
     """Empty where the text does not tell."""
     second: str
+    result: str = ""
+    """The variable of the statement around it."""
+    function: str = ""
 
 
 def meeting(run: Run, node: str) -> Meeting | None:
@@ -37,13 +43,35 @@ def meeting(run: Run, node: str) -> Meeting | None:
     sign = next((one for name, one in _SIGNS.items() if node.startswith(name)), None)
     written = sole(run, lambda one: _meets(one, sign)) if sign is not None else None
     both = syntax.expression(written.text) if written is not None else None
-    if written is None or not isinstance(both, ast.BinOp):
+    sides = _sides(both) if both is not None else []
+    if written is None or not sides:
         return None
-    first, second = (_whole(side) for side in (both.left, both.right))
-    return Meeting(written.place, written.inside, ast.unparse(both.left), first, second)
+    first, second = (_whole(side) for side in sides)
+    result, function = _around(run, written.place)
+    return Meeting(written.place, written.inside, ast.unparse(sides[0]), first, second, result, function)
+
+
+def _sides(node: ast.AST) -> list[ast.expr]:
+    """The two operands, of a sign or of `cosine_similarity`."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    return node.args[:2] if isinstance(node, ast.Call) and called(node) == _COSINES and len(node.args) > 1 else []
+
+
+def _around(run: Run, place: Place) -> tuple[str, str]:
+    """The variable that the statement in a line gives a value, and the innermost function around it."""
+    tree, line = syntax.parse(run.source_of(place.cell)), place.line or 0
+    nodes = [one for one in syntax.walk(tree) if isinstance(one, (ast.Assign, ast.FunctionDef))] if tree else []
+    around = [one for one in nodes if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    functions = [one.name for one in around if isinstance(one, ast.FunctionDef)]
+    targets = [one.targets[0] for one in around if isinstance(one, ast.Assign) and len(one.targets) == 1]
+    results = [one.id for one in targets if isinstance(one, ast.Name)]
+    return (results[-1] if results else ""), (functions[-1] if functions else "")
 
 
 def _meets(node: ast.AST, sign: type[ast.operator] | None) -> bool:
+    if sign is ast.Mult and isinstance(node, ast.Call) and called(node) == _COSINES:
+        return any(map(_is_stretched, node.args[:2]))
     signed = isinstance(node, ast.BinOp) and sign is not None and isinstance(node.op, sign)
     return isinstance(node, ast.BinOp) and signed and _is_stretched(node.left)
 
@@ -51,9 +79,9 @@ def _meets(node: ast.AST, sign: type[ast.operator] | None) -> bool:
 def _is_stretched(node: ast.expr) -> bool:
     """True for `x[:, None]` and `x.unsqueeze(1)`, whose first axis is that of the table."""
     if isinstance(node, ast.Call):
-        called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         at = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else 0
-        return called == "unsqueeze" and at != 0
+        return method == "unsqueeze" and at != 0
     parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
     return any(map(_is_new, parts)) and not _is_new(parts[0])
 

@@ -78,6 +78,8 @@ class StepFact(NamedTuple):
     """True if the learning rate of every group is 0."""
     gradients_are_zero: bool = False
     """True if every gradient is 0 in all its numbers; looked at where a step has not moved what was compared."""
+    coarse_type: str = ""
+    """`bfloat16` or `float16` if all its parameters are of that type, and it has moved no number in any of them."""
 
 
 class UnheldFact(NamedTuple):

@@ -8,6 +8,7 @@ from itertools import takewhile
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts import part_names
 from torch_inspector.facts.errors import ErrorFact
 from torch_inspector.facts.graphs import BackwardFact, PatternFact
 from torch_inspector.facts.optimizers import OptimizerFact, StepFact
@@ -146,11 +147,7 @@ class Run:
 
     def parameter_path(self, key: int) -> str:
         """What the user can type to get this parameter; empty if no variable leads there."""
-        for module in self.after.modules:
-            name = dict(module.parameter_names).get(key)
-            if name is not None and module.path:
-                return f"{module.path}.{name}"
-        return next((tensor.path for tensor in self.after.tensors if tensor.key == key), "")
+        return part_names.parameter_path(self, key)
 
     def owner_path(self, keys: frozenset[int]) -> str:
         """The first named module that has some of these parameters, or the variable that is one; empty if unknown."""
@@ -287,4 +284,8 @@ class Run:
         """What the code at a place calls it: `self.optimizer` in the method that steps it; else its path."""
         own = (step for step in self.trace.steps if step.optimizer == key and step.name and place.function)
         here = (step.name for step in own if (step.place.cell, step.place.function) == (place.cell, place.function))
-        return next(here, "") or self.optimizer_path(key)
+        lines = self.source_of(place.cell).splitlines()
+        text = lines[place.line - 1] if place.function and place.line and place.line <= len(lines) else ""
+        written = (step.name for step in self.trace.steps if step.optimizer == key and step.place.cell == place.cell)
+        said = next((name for name in written if name.startswith("self.") and f"{name}." in text), "")
+        return next(here, "") or said or self.optimizer_path(key)

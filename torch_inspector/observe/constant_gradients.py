@@ -53,12 +53,12 @@ def _asked_at(tree: ast.Module, line: int) -> ast.expr | None:
 
 
 def _behind(first: Spot, texts: Texts, plain: set[tuple[int | None, int | None]]) -> Iterator[CutFact]:
-    waiting, seen, count = [first], set[int](), 0
+    waiting, seen, count = [first], set[tuple[int, int | None]](), 0
     while waiting and count < _SPOTS:
         spot, count = waiting.pop(0), count + 1
-        if id(spot.node) in seen:
+        if (id(spot.node), spot.at) in seen:
             continue
-        seen.add(id(spot.node))
+        seen.add((id(spot.node), spot.at))
         call = _plain_grad(spot.node)
         if call is None:
             waiting.extend(_parts(spot, texts))

@@ -16,6 +16,7 @@ from torch_inspector.facts import CutFact, Place, syntax
 from torch_inspector.observe.cutting import cuts_in
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.unpacked import indexed, is_drawn, part, position
 
 # Functions that are gone into, one inside the other, and expressions that are looked at in all.
 _DEPTH, _EXPRESSIONS = 4, 300
@@ -65,6 +66,8 @@ class Spot(NamedTuple):
     """The call that led into the function around it."""
     outer: Spot | None = None
     """Where that call stands."""
+    at: int | None = None
+    """Which element of what a call gives back is meant; None for all of it."""
 
 
 def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) -> tuple[CutFact, ...]:
@@ -118,18 +121,20 @@ def _unscaled(node: ast.expr) -> ast.expr:
 
 def _behind(first: Spot, texts: Texts) -> Iterator[Spot]:
     """The expression, and those that give values to the names in it, nearest first."""
-    waiting, seen, count = [first], set[tuple[int, str]](), 0
+    waiting, seen, count = [first], set[tuple[int, str] | tuple[str, int | None]](), 0
     while waiting and count < _EXPRESSIONS:
         spot, count = waiting.pop(0), count + 1
         yield spot
+        if is_drawn(spot.node) and spot is not first:
+            continue
         for name in _names_in(spot.node):
             if (id(spot.scope), name) not in seen:
                 seen.add((id(spot.scope), name))
                 waiting.extend(given(name, spot, texts))
         for call in (n for n in syntax.walk(spot.node) if isinstance(n, ast.Call)):
-            name = _callee(call, spot)
-            if (0, name) not in seen and (values := returned(call, spot, texts)):
-                seen.add((0, name))
+            name, at = _callee(call, spot), spot.at if call is spot.node else indexed(spot.node).get(call)
+            if (name, at) not in seen and (values := returned(call, spot._replace(at=at), texts)):
+                seen.add((name, at))
                 waiting.extend(values)
 
 
@@ -140,7 +145,8 @@ def returned(call: ast.Call, spot: Spot, texts: Texts) -> list[Spot]:
     if known is None:
         return []
     returns = (n.value for n in syntax.walk(known[1]) if isinstance(n, ast.Return) and n.value is not None)
-    return [Spot(value, known[1], known[0], spot.depth + 1, call, spot) for value in returns]
+    values = (part(value, spot.at) for value in returns)
+    return [Spot(value, known[1], known[0], spot.depth + 1, call, spot, at) for value, at in values]
 
 
 def _callee(call: ast.Call, spot: Spot) -> str:
@@ -156,14 +162,14 @@ def given(name: str, spot: Spot, texts: Texts) -> Iterator[Spot]:
     """The values that a name is given in its scope, else in the latest cell that has it."""
     own = list(_values(name, spot.scope))
     if own or isinstance(spot.scope, _Function):
-        yield from (spot._replace(node=value) for value in own)
+        yield from (spot._replace(node=value, at=at) for value, at in own)
         yield from _argument(name, spot)
         return
     for file in texts.files:
         if file.tree is not None and file is not spot.file:
             values = list(_values(name, file.tree))
             if values:
-                yield from (Spot(value, file.tree, file, spot.depth) for value in values)
+                yield from (Spot(value, file.tree, file, spot.depth, at=at) for value, at in values)
                 return
 
 
@@ -175,7 +181,7 @@ def _argument(name: str, spot: Spot) -> Iterator[Spot]:
     given = dict(zip(names, spot.call.args, strict=False))
     given.update((one.arg, one.value) for one in spot.call.keywords if one.arg)
     if name in given:
-        yield spot.outer._replace(node=given[name])
+        yield spot.outer._replace(node=given[name], at=None)
 
 
 def _layer_in(node: ast.expr, scope: ast.AST) -> str:
@@ -197,15 +203,15 @@ def _members_in(scope: ast.AST) -> dict[str, str]:
     return found
 
 
-def _values(name: str, scope: ast.AST) -> Iterator[ast.expr]:
+def _values(name: str, scope: ast.AST) -> Iterator[tuple[ast.expr, int | None]]:
     for node in _own(scope):
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            targets: list[ast.expr] = list(node.targets) if isinstance(node, ast.Assign) else [node.target]
             stored = {dotted(part) for target in targets for part in syntax.walk(target)}
             if name in stored and node.value is not None:
-                yield node.value
+                yield part(node.value, position(name, targets))
         elif isinstance(node, ast.Call) and dotted(node.func) == f"{name}.append":
-            yield from node.args
+            yield from ((value, None) for value in node.args)
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:
@@ -221,7 +227,7 @@ def _own(scope: ast.AST) -> Iterator[ast.AST]:
 def sources(operand: Spot, texts: Texts) -> tuple[str, ...]:
     """The models that an expression comes from: those of the run by name, or layers that a method calls."""
     found: dict[str, None] = {}
-    for spot in _behind(operand, texts):
+    for spot in _behind(operand._replace(at=None), texts):
         for node in syntax.walk(spot.node):
             name = dotted(node.func) if isinstance(node, ast.Call) else ""
             layer = name.startswith("self.") and name.count(".") == 1 and texts.function(name) is None

@@ -16,7 +16,7 @@ import torch
 from torch_inspector.facts import Place
 from torch_inspector.observe import kinds
 from torch_inspector.observe.groups import groups_of, parameters_of
-from torch_inspector.observe.sampled import Values, some_values
+from torch_inspector.observe.sampled import Values, coarse_type, some_values, sums_of_bits
 
 Mark = tuple[int, int] | None
 """Address and version of one gradient; None if there is none."""
@@ -83,9 +83,17 @@ class OptimizerRecord:
         return [p._version for group in self._groups() for p in group[:_SEARCHED]]
 
     def values(self) -> list[Values]:
-        """Some values of the first parameters with a gradient."""
+        """Some values of the first parameters with a gradient; of coarse types something of all their numbers."""
         own = (p for group in self._groups() for p in group[:_SEARCHED] if p.is_leaf and p.grad is not None)
-        return [some_values(p) for p in islice(own, _COMPARED)]
+        some = [some_values(p) for p in islice(own, _COMPARED)]
+        return [*some, sums_of_bits(self._learning())] if some and None not in some and self.coarse_type() else some
+
+    def coarse_type(self) -> str:
+        """The one type of 16 bits of all that has a gradient; empty for others."""
+        return coarse_type(self._learning())
+
+    def _learning(self) -> list[torch.Tensor]:
+        return [p for group in self._groups() for p in group if p.is_leaf and p.grad is not None]
 
     def frozen_count(self) -> int:
         """Parameters that want no gradient."""

@@ -13,6 +13,25 @@ Values = tuple[float, ...] | None
 """Some values of a tensor; None where they are not read."""
 
 
+# Numbers of 16 bits that are added up, of all parameters of an optimizer.
+_SUMMED = 1 << 20
+_COARSE = (torch.bfloat16, torch.float16)
+
+
+def coarse_type(tensors: list[torch.Tensor]) -> str:
+    """`bfloat16` or `float16` if plain tensors on the CPU, not too many, are all of that type; else empty."""
+    types = {one.dtype for one in tensors}
+    plain = all(one.is_cpu and one.layout == torch.strided and one.is_contiguous() for one in tensors)
+    few = sum(one.numel() for one in tensors) <= _SUMMED
+    return str(types.pop()).removeprefix("torch.") if len(types) == 1 and types <= {*_COARSE} and plain and few else ""
+
+
+def sums_of_bits(tensors: list[torch.Tensor]) -> Values:
+    """The bits of each tensor of a coarse type as whole numbers, added up: another sum is another tensor."""
+    with torch.no_grad():
+        return tuple(float(one.detach().view(torch.int16).sum()) for one in tensors)
+
+
 def some_values(tensor: torch.Tensor) -> Values:
     """A few values of a tensor on the CPU, the same ones each time; None for other tensors. About 8 µs."""
     if not tensor.is_cpu or tensor.layout != torch.strided or not tensor.is_contiguous() or not tensor.numel():

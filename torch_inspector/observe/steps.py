@@ -314,7 +314,9 @@ class StepWatch:
         if values and None not in values and not last.has_closure:
             if record.values() == values:
                 zero = record.gradients_are_zero()
-                self.facts[-1] = last = last._replace(unmoved=True, gradients_are_zero=zero)
+                self.facts[-1] = last = last._replace(
+                    unmoved=True, gradients_are_zero=zero, coarse_type=record.coarse_type()
+                )
             else:
                 self._moved.add(record.key)
         if (last.cleared_at or last.unreached) and last.empty_gradients and record.weights() != record.before_step[1]:

@@ -62,7 +62,7 @@ def _finding(name: str, place: Place | None, pattern: PatternFact, met: Meeting 
     operands = max(prod(first), prod(second), 1)
     return Finding(
         message=(
-            f"`{name or 'the loss'}` went through a tensor of shape {table}, {size_text(pattern.nbytes)}: "
+            f"{_who(name, met)} went through a tensor of shape {table}, {size_text(pattern.nbytes)}: "
             f"{first} met {second}, which made {prod(table) // operands} times more elements, "
             f"and then they were reduced to {result}."
         ),
@@ -79,6 +79,13 @@ def _finding(name: str, place: Place | None, pattern: PatternFact, met: Meeting 
             Evidence("graph", " <- ".join(pattern.nodes)),
         ),
     )
+
+
+def _who(name: str, met: Meeting | None) -> str:
+    """The variable in the function that makes the table, if there is one; else what came of it."""
+    if met is not None and met.inside and met.result:
+        return f"`{met.result}`" + (f" in `{met.function}`" if met.function else "")
+    return f"`{name or 'the loss'}`"
 
 
 def _fix(pattern: PatternFact, met: Meeting | None) -> str:

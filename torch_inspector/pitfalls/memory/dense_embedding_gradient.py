@@ -47,7 +47,7 @@ def _calls_per_step(run: Run) -> int:
 
 
 def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
-    name = _name(run, table.key)
+    name = run.parameter_path(table.key)
     rows = max(table.shape[:1], default=1)
     used_rows = used * rows // max(table.element_count, 1)
     return Finding(
@@ -70,15 +70,3 @@ def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
             Evidence("bytes of the gradient", table.nbytes, "bytes"),
         ),
     )
-
-
-def _name(run: Run, key: int) -> str:
-    """What the user calls a parameter; empty if no variable leads to it."""
-    tensor = (fact.path for fact in run.after.tensors if fact.key == key)
-    named = (
-        f"{module.path}.{name}"
-        for module in run.after.modules
-        for each, name in module.parameter_names
-        if each == key and module.path
-    )
-    return next(tensor, "") or next(named, "")

@@ -38,7 +38,7 @@ def _tables(run: Run) -> dict[int, list[TableFact]]:
 
 
 def _finding(run: Run, step: StepFact, table: TableFact, used: int) -> Finding:
-    name = _name(run, table.key)
+    name = run.parameter_path(table.key) or "a table"
     rows = max(table.shape[:1], default=1)
     used_rows = used * rows // max(table.element_count, 1)
     return Finding(
@@ -57,15 +57,3 @@ def _finding(run: Run, step: StepFact, table: TableFact, used: int) -> Finding:
             Evidence("table", table.nbytes, "bytes"),
         ),
     )
-
-
-def _name(run: Run, key: int) -> str:
-    """What the user calls a parameter; says so if no variable leads to it."""
-    tensor = (fact.path for fact in run.after.tensors if fact.key == key)
-    named = (
-        f"{module.path}.{name}"
-        for module in run.after.modules
-        for parameter, name in module.parameter_names
-        if parameter == key
-    )
-    return next((name for source in (tensor, named) for name in source), "") or "a table"

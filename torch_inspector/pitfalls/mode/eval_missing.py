@@ -16,6 +16,8 @@ _ON_PURPOSE = ("torch.optim.swa_utils", "torch.utils.checkpoint")
 # Who writes this makes fresh batch statistics, and the calls of the model are there for that.
 _FRESH_STATISTICS = re.compile(r"\breset_running_stats\b|\.momentum\s*=[^=]")
 
+# What torch says when a loss has no history.
+_NO_HISTORY = "does not require grad and does not have a grad_fn"
 # Functions that measure. Those that sample with dropout say so in their names.
 _MEASURES = re.compile(
     r"^_?(run_)?(eval|evaluate|evaluation|validate|validation|valid|val|test)(_(one_)?(epoch|model|step|loop|net))?$"
@@ -33,7 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
         # A line that asks several models in turn is one mistake.
         if call.place in said or not _is_asked_in_train_mode(call, run):
             continue
-        if (not call.grad_enabled and not _is_part_of_step(call, run)) or (
+        if (not call.grad_enabled and not _is_part_of_step(call, run) and not _was_to_train(call, run)) or (
             call.grad_enabled and _result_is_gone(call, run)
         ):
             said.add(call.place)
@@ -179,6 +181,14 @@ def _is_part_of_step(call: ForwardFact, run: Run) -> bool:
     if call.order < steps[0].order and (between == 1 or call.count == 1):
         return True
     return run.trace.feeds_training(call) and not _line_trains_too(call, run)
+
+
+def _was_to_train(call: ForwardFact, run: Run) -> bool:
+    """True for a training pass that found gradients left off: there is a loss behind it, and `eval()` would do harm."""
+    failed = run.error is not None and _NO_HISTORY in run.error.message
+    if failed and (not run.before.grad_enabled or call.last_order == max(one.last_order for one in run.trace.forwards)):
+        return True
+    return not run.after.grad_enabled and _line_trains_too(call, run)
 
 
 def _line_trains_too(call: ForwardFact, run: Run) -> bool:

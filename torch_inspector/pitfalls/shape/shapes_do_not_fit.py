@@ -22,6 +22,8 @@ _JOIN = re.compile(
 )
 # Axes of a matrix.
 _MATRIX = 2
+# Axes of a batch of pictures; what layers that halve and double leave over.
+_PICTURES, _NEAR = 4, 8
 _Told = tuple[str, str] | None
 _LIBRARIES = ("torch", "F", "nn.functional", "torch.nn.functional")
 
@@ -115,8 +117,19 @@ def _sum(error: ErrorFact, left: OperandFact, right: OperandFact) -> _Told:
     if not apart:
         return None
     n, x, y = apart[0]
-    message = f"{_both(left, right)}: axes are lined up from the last one, and axes -{n} are {x} and {y} long."
-    return message, _lined_up(error, left, right)
+    lengths = f"along axis -{n} they are {x} and {y} long"
+    message = f"{_both(left, right)}: axes are lined up from the last one, and {lengths}."
+    return message, _lined_up(error, left, right) or _resized(left, right, [one for one, _, _ in apart])
+
+
+def _resized(left: OperandFact, right: OperandFact, apart: list[int]) -> str:
+    """Of two batches of pictures that differ in height and width only, by a few: one made as large as the other."""
+    a, b = left.shape or (), right.shape or ()
+    near = all(abs(x - y) <= _NEAR < min(x, y) for x, y in zip(a[2:], b[2:], strict=False))
+    if not len(a) == len(b) == _PICTURES or max(apart) > _MATRIX or not near or not left.path.isidentifier():
+        return ""
+    size = f"size={right.path}.shape[-2:]"
+    return f"{left.path} = torch.nn.functional.interpolate({left.path}, {size})  # or output_padding in its last layer"
 
 
 def _lined_up(error: ErrorFact, left: OperandFact, right: OperandFact) -> str:

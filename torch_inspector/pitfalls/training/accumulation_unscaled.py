@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run, WindowFact, reading
+from torch_inspector.facts.own_numbers import counted_by
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -52,7 +53,7 @@ def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
             f"{size}: the gradient is {size} times that of one large batch."
         ),
         subject=name,
-        fix=f"({name} / {size}).backward()",
+        fix=f"({name} / {counted_by(run, window.backward_at.cell, size)}).backward()",
         line=window.backward_at.line,
         cell=window.backward_at.cell,
         severity="hint" if adaptive else "warning",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run, UnheldFact
+from torch_inspector.facts.used_up import used_up
 from torch_inspector.findings import Evidence, Finding, Severity
 from torch_inspector.pitfall import pitfall
 
@@ -121,6 +122,9 @@ def _why(run: Run, fact: UnheldFact, name: str) -> str:
     if attribute := _attribute(run, fact):
         owner, _, last = attribute.rpartition(".")
         return f"; `{last}` is a plain Python container, which `{owner}.parameters()` leaves out"
+    if one := used_up(run, fact.module, name):
+        by = one.by.said_in(fact.place.cell)
+        return f"; `{one.name}` is a generator, and {by} had used it up before `{name}` was made with it"
     if fact.late == "unfrozen":
         return f"; when `{name}` was made, gradients were still off for them"
     if fact.late == "added":
@@ -140,6 +144,8 @@ def _fix(run: Run, fact: UnheldFact, name: str) -> str:
             f"{attribute} = nn.{kind}({attribute})  # in __init__, or before the optimizer is made; now also:\n"
             f'{name}.add_param_group({{"params": {attribute}.parameters()}})'
         )
+    if one := used_up(run, fact.module, name):
+        return f"{one.name} = list({one.made})  # {one.at.said_in(fact.place.cell)}; then make {name} anew"
     if not fact.module:
         return f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
     if fact.late or fact.held_count:

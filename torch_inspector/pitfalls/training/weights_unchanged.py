@@ -15,6 +15,7 @@ from torch_inspector.facts import (
     ScheduleFact,
     StepFact,
     reading,
+    rounding,
 )
 from torch_inspector.facts.rate_functions import rate_function
 from torch_inspector.findings import Evidence, Finding
@@ -77,7 +78,8 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
         return "one class"
     if all(step.gradients_are_zero for step in steps):
         return "zeros"
-    return "tiny" if rate is not None and 0 < rate <= _TINY else ""
+    tiny = rate is not None and 0 < rate <= _TINY
+    return "coarse" if rate and rounding.is_sure(run, key, steps) else "tiny" if tiny else ""
 
 
 def _zeroing(run: Run, key: int) -> ScheduleFact | None:
@@ -130,8 +132,9 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
     reason, fix = _words(run, key, name, why)
     if step.has_closure:
         reason, fix = _of_closure(run, step)
+    some = f"{len(steps)} of the " if why == "coarse" else ""
     return Finding(
-        message=f"{total - moved} {'further ' * moved}steps of `{name}` have changed no weight: {reason}.",
+        message=f"{some}{total - moved} {'further ' * moved}steps of `{name}` have changed no weight: {reason}.",
         subject=name,
         fix=fix,
         line=step.place.line,
@@ -224,6 +227,7 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
             f"CrossEntropyLoss of scores of shape {_one_class(run)} has one class, and is 0 whatever the model gives",
             "# as many outputs as classes; or, for one output, nn.BCEWithLogitsLoss() and float targets",
         ),
+        "coarse": rounding.words(run, key, rate),
         "tiny": (
             f"its learning rate of {rate:g} is below what float32 can add",
             f"{name}.param_groups[0]['lr'] = 1e-3",

@@ -1,0 +1,46 @@
+"""A number by the name that the user gave it: `accum_steps` for 8."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torch_inspector.facts import syntax
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.run import Run
+
+
+def counted_by(run: Run, cell: int | None, number: int) -> str:
+    """The one variable of this value that a cell counts with, in `% name` or `range(name)`; else the number itself."""
+    tree = syntax.parse(run.source_of(cell))
+    used = {name for node in (syntax.walk(tree) if tree is not None else ()) if (name := _counts(node))}
+    values: dict[str, set[object]] = {}
+    for one in (*run.earlier, run):
+        for name, value in _given(syntax.parse(one.cell.source)):
+            values.setdefault(name, set()).add(value)
+    found = sorted(name for name in used if values.get(name) == {number})
+    return found[0] if len(found) == 1 else str(number)
+
+
+def _counts(node: ast.AST) -> str:
+    by: ast.expr | None = None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        by = node.right
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
+        by = node.args[0] if len(node.args) == 1 else None
+    return by.id if isinstance(by, ast.Name) else ""
+
+
+def _given(tree: ast.Module | None) -> Iterator[tuple[str, object]]:
+    """Variables at the top of a cell and what they are given, None where that is no number; also of tuples."""
+    for node in syntax.own_statements(tree) if tree is not None else ():
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        value = node.value if isinstance(node, ast.Assign) else None
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            pairs = list(zip(target.elts, value.elts, strict=True))
+        yield from (
+            (a.id, b.value if isinstance(b, ast.Constant) else None) for a, b in pairs if isinstance(a, ast.Name)
+        )
