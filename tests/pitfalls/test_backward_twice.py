@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 START = """
 import torch
@@ -112,3 +112,41 @@ def test_two_losses_of_one_pass_are_added():
     assert (
         "`two` shares a part of its graph with `one`, and `one.backward()` in line 4 had freed it." in finding.message
     )
+
+
+SHARED = """
+import torch
+body, heads = torch.nn.Linear(3, 4), {name: torch.nn.Linear(4, 1) for name in "ab"}
+for _ in range(2):
+    hidden = body(torch.randn(5, 3)).tanh()
+    losses = %s
+    for %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "loop", "fix"),
+    [
+        (
+            "{n: h(hidden).mean() for n, h in heads.items()}",
+            "n in losses: losses[n].backward()",
+            "sum(losses.values())",
+        ),
+        (
+            "{n: h(hidden).mean() for n, h in heads.items()}",
+            "n, l in losses.items(): l.backward()",
+            "sum(losses.values())",
+        ),
+        ("[h(hidden).mean() for h in heads.values()]", "l in losses: l.backward()", "sum(losses)"),
+    ],
+)
+def test_a_loop_over_losses_becomes_their_sum(made, loop, fix):
+    (finding,) = findings_in(SHARED % (made, loop), slug="backward-twice", fails=True)
+    assert finding.fix == f"{fix}.backward()  # once, in place of the loop"
+
+
+def test_losses_that_stay_from_turn_to_turn_are_made_anew():
+    code = "import torch\nw = torch.ones(3, requires_grad=True)\nlosses = [w.exp().sum(), w.exp().mean()]\n"
+    code += "for _ in range(2):\n    for l in losses:\n        l.backward()\n"
+    (finding,) = findings_in(code, slug="backward-twice", fails=True)
+    assert not finding.fix.startswith("sum(")

@@ -52,7 +52,7 @@ for _ in range(5):
         ("loss = dice(net(x), labels)\nloss.backward()", 2, "pred.argmax(1)"),
         ("loss = F.cross_entropy(net(x), labels).detach()\nloss.backward()", 1, "without their history"),
         ("out = net(x)\nout = out.data\nloss = out.pow(2).mean()\nloss.backward()", 2, "out.data"),
-        ("scores = np.abs(net(x).detach().numpy())\nloss = torch.tensor(scores).mean()\nloss.backward()", 2, "`loss`"),
+        ("scores = np.abs(net(x).detach().numpy())\nloss = torch.tensor(scores).mean()\nloss.backward()", 1, "NumPy"),
         ("with torch.no_grad():\n    out = net(x)\nloss = F.cross_entropy(out, labels)\nloss.backward()", 1, "no_grad"),
         (("losses = []\nfor a in x.split(4):\n    losses.append(net(a).sum().item())\n"
          "torch.tensor(losses).mean().backward()"), 3, "torch.tensor"),

@@ -198,3 +198,5 @@ class CutFact(NamedTuple):
     """Lines of the backward calls on losses behind which it stands."""
     path: str = ""
     """What the user can type to get that part; empty where `module` and `part` say it."""
+    term: str = ""
+    """The term of a sum that it makes a number: `0.5 * variation(out).item()`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from torch_inspector.facts import syntax
@@ -31,7 +32,7 @@ def in_torch(source: str, line: int | None) -> str:
     tree = syntax.parse(source)
     if tree is None or line is None:
         return ""
-    made = [(one.lineno, *_restated(one)) for one in _statements(tree, line)]
+    made = list(_restated_all(_statements(tree, line)))
     changed = [(number, new) for number, old, new in made if old != new]
     if not any(number == line for number, _ in changed) or len(changed) > _MOST or any(_stays(new) for *_, new in made):
         return ""
@@ -48,10 +49,18 @@ def _statements(tree: ast.Module, line: int) -> list[ast.stmt]:
     return sorted(found, key=lambda one: one.lineno)
 
 
-def _restated(statement: ast.stmt) -> tuple[str, str]:
-    text = ast.unparse(statement)
-    fresh = ast.parse(f"def f():\n    {text}").body[0].body[0]  # type: ignore[attr-defined]
-    return text, ast.unparse(_Staying().visit(fresh))
+def _restated_all(statements: list[ast.stmt]) -> Iterator[tuple[int, str, str]]:
+    """Line, old and new text of each; what is made of what is a tensor now is no number either."""
+    tensors = set[str]()
+    for one in statements:
+        text = ast.unparse(one)
+        fresh = ast.parse(f"def f():\n    {text}").body[0].body[0]  # type: ignore[attr-defined]
+        read = {node.id for node in syntax.walk(one) if isinstance(node, ast.Name)}
+        shown = isinstance(one, ast.Expr)
+        new = ast.unparse(_Staying(numbers=shown or not read & tensors).visit(fresh))
+        if new != text and isinstance(one, ast.Assign):
+            tensors |= {target.id for target in one.targets if isinstance(target, ast.Name)}
+        yield one.lineno, text, new
 
 
 def _stays(text: str) -> bool:
@@ -62,9 +71,16 @@ def _stays(text: str) -> bool:
 class _Staying(ast.NodeTransformer):
     """Leaves out the ways to NumPy and back, and takes functions of torch for its own."""
 
+    def __init__(self, *, numbers: bool) -> None:
+        self._numbers = numbers
+        """True if `float(x)` and `x.item()` may stay as they are."""
+
     def visit_Call(self, node: ast.Call) -> Any:
         """A call without NumPy."""
         function = node.func
+        inner = None if self._numbers else _made_plain(node)
+        if inner is not None:
+            return self.visit(inner)
         if not isinstance(function, ast.Attribute):
             return self.generic_visit(node)
         if function.attr == "numpy" and not node.args:
@@ -77,6 +93,14 @@ class _Staying(ast.NodeTransformer):
         if isinstance(function.value, ast.Name) and function.value.id in _NUMPY and name in (*_SAME, *_OTHER.values()):
             function = ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load())
         return self.generic_visit(ast.Call(function, node.args, node.keywords))
+
+
+def _made_plain(node: ast.Call) -> ast.expr | None:
+    """`x` of `float(x)`, `x.item()` and `torch.tensor(x)`."""
+    name = ast.unparse(node.func)
+    if name in ("float", "torch.tensor", "np.float32", "torch.FloatTensor") and len(node.args) == 1:
+        return node.args[0]
+    return node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr == "item" else None
 
 
 def _attached(node: ast.expr) -> ast.expr:

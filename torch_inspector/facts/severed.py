@@ -91,6 +91,27 @@ def constants(run: Run) -> Iterator[tuple[CutFact, frozenset[int]]]:
             yield cut, reached & stepped
 
 
+def added(run: Run) -> Iterator[tuple[CutFact, str]]:
+    """Terms that a loss adds up as numbers, each with the model that they come from and that this loss trains."""
+    for cut in run.trace.added:
+        stepped = frozenset[int]().union(*(_stepped_after(run, place) for place in cut.backwards))
+        calls = [one for one in run.trace.forwards if one.name in cut.sources and one.parameter_keys & stepped]
+        if calls:
+            yield cut, calls[0].name
+
+
+def _stepped_after(run: Run, place: Place) -> frozenset[int]:
+    """Parameters that backward calls of a line reached and that were stepped before the next of another line."""
+    found = frozenset[int]()
+    calls = [one for one in run.trace.backwards if not one.is_grad_call]
+    for index, call in enumerate(calls):
+        if call.place == place and call.witness is not None:
+            last = calls[index + 1].order if index + 1 < len(calls) else float("inf")
+            steps = (one.parameter_keys for one in run.trace.steps if call.order < one.order < last)
+            found |= frozenset[int]().union(*steps) & call.witness.leaf_keys
+    return found
+
+
 def part_path(run: Run, cut: CutFact) -> str:
     """What the user can type to get the part that a cut keeps from learning: `net.blocks[0]`."""
     if cut.path:

@@ -29,6 +29,43 @@ def straight_at(text: str, source: str, line: int | None) -> Straight | None:
     return Straight(value, slope, function_at(tree, line)) if value else None
 
 
+def straightened(source: str, line: int | None, function: str) -> str:
+    """The statement of a line whose `round` or the like lets the slope past; else a pattern for it."""
+    tree = syntax.parse(source)
+    statements = (n for n in syntax.walk(tree) if isinstance(n, (ast.Assign, ast.Return))) if tree is not None else ()
+    for one in statements:
+        call = next((n for n in syntax.walk(one) if _is_call_of(n, function)), None)
+        if one.lineno == line and isinstance(call, ast.Call) and ast.unparse(one).count(ast.unparse(call)) == 1:
+            return _past(one, call, function, source)
+    return f"soft + (soft.{function}() - soft).detach()  # soft: what {function} is given; its slope is let past"
+
+
+def _past(statement: ast.stmt, call: ast.Call, function: str, source: str) -> str:
+    given, text = _operand(call), ast.unparse(statement)
+    operand, first = ast.unparse(given), ""
+    if not isinstance(given, (ast.Name, ast.Attribute)):
+        name = next(one for one in ("soft", "before_" + function, "_soft") if one not in source or one == "_soft")
+        operand, first = name, f"{name} = {operand}\n"
+    new = f"{operand} + ({operand}.{function}() - {operand}).detach()"
+    whole = isinstance(statement, (ast.Assign, ast.Return)) and statement.value is call
+    return first + text.replace(ast.unparse(call), new if whole else f"({new})") + f"  # the slope of {operand}"
+
+
+def _is_call_of(node: ast.AST, function: str) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    named = isinstance(called, ast.Attribute) and called.attr in (function, f"{function}_")
+    return named and isinstance(node, ast.Call) and (_is_torch(node) or not node.args) and not node.keywords
+
+
+def _is_torch(node: ast.Call) -> bool:
+    return len(node.args) == 1 and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "torch"
+
+
+def _operand(node: ast.Call) -> ast.expr:
+    """`x` of `torch.round(x)` and `x.round()`."""
+    return node.args[0] if _is_torch(node) else node.func.value  # type: ignore[attr-defined]
+
+
 def function_at(tree: ast.AST, line: int) -> str:
     """Name of the innermost function around a line; empty at the top level."""
     functions = [n for n in syntax.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]

@@ -67,6 +67,8 @@ class Trace:
     """Where the text loses the history of a loss; looked for only where a backward call did not reach a model."""
     constants: tuple[CutFact, ...] = ()
     """Gradients of inputs, taken without `create_graph`, that a loss adds up; the text is the call as it has to be."""
+    added: tuple[CutFact, ...] = ()
+    """Where the text makes a number of what comes from a model, and adds it to a loss that has a history."""
 
     def steps_come_first(self, optimizer: int) -> bool:
         """True if an optimizer's steps come between the forward pass and the backward call that it is made for."""

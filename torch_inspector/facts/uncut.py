@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts.from_scores import from_chances, from_scores
 from torch_inspector.facts.in_torch import in_torch
+from torch_inspector.facts.replaced import in_statement
 
 if TYPE_CHECKING:
     from torch_inspector.facts.graphs import CutFact
@@ -13,6 +15,24 @@ if TYPE_CHECKING:
 
 # `loss` in `loss.item()` and in `float(loss)`.
 _NUMBER = re.compile(r"(?P<method>[^….][^…]*)\.item\(\)|float\((?P<given>[\w.]+)\)")
+# The same for what leaves the values as they are.
+_VALUES = re.compile(
+    r"(?P<method>[^….][^…]*?)(?P<cut>\.item\(\)|\.detach\(\)|\.data)"
+    r"|float\((?P<given>[\w.]+(\([^()…]*\))?)\)"
+)
+# What each kind of cut does, with its text.
+HOW = {
+    "detach": "`{}` gives the values without their history",
+    "data": "`{}` gives the values without their history",
+    "item": "`{}` gives a plain number",
+    "numpy": "`{}` leaves PyTorch, and NumPy keeps no history",
+    "tensor": "`{}` makes a new tensor from the values",
+    "argmax": "`{}` gives positions, which have no gradient",
+    "whole": "`{}` gives whole numbers, which have no gradient",
+    "compare": "`{}` gives true or false, which has no gradient",
+    "drawn": "`{}` draws numbers, which have no gradient",
+    "no_grad": "`{}` is around it",
+}
 _LEFT = "leave the values as they are between model and loss"
 _FIXES = {
     "argmax": "compute the loss from the scores or from softmax; keep argmax for measuring",
@@ -24,8 +44,8 @@ _FIXES = {
 }
 
 
-def uncut(run: Run, cut: CutFact | None, cell: int | None) -> str:
-    """The mended line, or words for it; `cell` is the one that is spoken of."""
+def uncut(run: Run, cut: CutFact | None, cell: int | None, root: str = "") -> str:
+    """The mended line, or words for it; `cell` is the one that is spoken of, `root` the loss."""
     if cut is None:
         return _LEFT
     if cut.text.startswith("@"):
@@ -33,6 +53,34 @@ def uncut(run: Run, cut: CutFact | None, cell: int | None) -> str:
     call = _NUMBER.fullmatch(cut.text)
     if call is not None and cut.kind == "item":
         return f"{call['method'] or call['given']}  # in place of {cut.text}"
+    if cut.kind in ("detach", "data") and attached(cut):
+        return f"{in_statement(run, cut.place, cut.text, attached(cut))}  # without {_cut_in(cut)}"
     kind = "numpy" if cut.text.startswith("torch.from_numpy(") else cut.kind
-    stays = in_torch(run.source_of(cut.place.cell), cut.place.line) if kind == "numpy" else ""
-    return stays or _FIXES.get(kind, _LEFT)
+    return _rewritten(run, cut, kind, root) or _FIXES.get(kind, _LEFT)
+
+
+def _rewritten(run: Run, cut: CutFact, kind: str, root: str) -> str:
+    """The lines of the user with another way in the place of the cut; empty where that cannot be said."""
+    if kind == "drawn":
+        return from_chances(run, cut, root)
+    if kind == "argmax":
+        return from_scores(run, cut)
+    return in_torch(run.source_of(cut.place.cell), cut.place.line) if kind == "numpy" else ""
+
+
+def attached(cut: CutFact) -> str:
+    """`loss` of `loss.item()`, `loss.detach()`, `loss.data` and `float(loss)`; empty for other texts."""
+    found = _VALUES.fullmatch(cut.text)
+    return (found["method"] or found["given"]) if found is not None else ""
+
+
+def _cut_in(cut: CutFact) -> str:
+    found = _VALUES.fullmatch(cut.text)
+    return (found["cut"] or "float()") if found is not None else cut.text
+
+
+def term_kept(run: Run, cut: CutFact) -> str:
+    """The line of a term that a loss takes as a number, as it keeps the history; else words for it."""
+    if cut.kind in ("item", "detach", "data") and attached(cut):
+        return f"{in_statement(run, cut.place, cut.text, attached(cut))}  # without {_cut_in(cut)}"
+    return uncut(run, cut, cut.place.cell)

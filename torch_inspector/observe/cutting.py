@@ -1,8 +1,9 @@
-"""What loses the history of a tensor, as the text says it: `detach()`, `item()`, NumPy, `argmax`, `no_grad`."""
+"""What loses the history of a tensor, as the text says it: `detach()`, `item()`, NumPy, `argmax`, draws, `no_grad`."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import syntax
@@ -21,43 +22,69 @@ _FUNCTIONS = {
     **dict.fromkeys(("float", "int", "bool"), "item"),
     **dict.fromkeys(("np.array", "np.asarray", "numpy.array", "numpy.asarray"), "numpy"),
 }
+_DISTRIBUTION = re.compile(r"dist|Categorical|Bernoulli|Normal\(")
 _WITHOUT = ("no_grad", "inference_mode")
 
 
 def cuts_in(expression: ast.expr, scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str]]:
     """Parts of an expression that lose the history of something: the part, the something, and how."""
     for node in syntax.walk(expression):
-        if isinstance(node, ast.Call):
-            yield from _cuts_of_call(node)
-        elif isinstance(node, ast.Attribute) and node.attr == "data":
-            yield node, node.value, "data"
-        elif isinstance(node, ast.Compare):
-            yield node, node, "compare"
-        elif isinstance(node, ast.Subscript) and _is_index_of_max(node):
-            yield node, node.value, "argmax"
-    block = _without_grad(expression, scope)
+        found = cut_of(node)
+        if found is not None and isinstance(node, ast.expr):
+            yield node, *found
+    block = without_grad(expression, scope)
     if block is not None:
         yield block, expression, "no_grad"
 
 
-def _cuts_of_call(node: ast.Call) -> Iterator[tuple[ast.expr, ast.expr, str]]:
+def cut_of(node: ast.AST) -> tuple[ast.expr, str] | None:
+    """What a node loses the history of, and how; None if it keeps that."""
+    if isinstance(node, ast.Call):
+        return _cut_of_call(node)
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        return node.value, "data"
+    if isinstance(node, ast.Compare):
+        return node, "compare"
+    if isinstance(node, ast.Subscript) and is_sorting(node.value) and _is_one(node.slice):
+        return node.value, "argmax"
+    if isinstance(node, ast.Attribute) and node.attr == "indices" and is_sorting(node.value):
+        return node.value, "argmax"
+    return None
+
+
+def _cut_of_call(node: ast.Call) -> tuple[ast.expr, str] | None:
     name = dotted(node.func)
     if name in _FUNCTIONS and node.args:
-        yield node, node.args[0], _FUNCTIONS[name]
-    elif name.startswith(("np.", "numpy.")) and node.args:
-        yield node, node.args[0], "numpy"
-    elif isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
-        yield node, node.func.value, _METHODS[node.func.attr]
+        return node.args[0], _FUNCTIONS[name]
+    if name in ("torch.multinomial", "torch.bernoulli") and node.args:
+        return node.args[0], "drawn"
+    if isinstance(node.func, ast.Attribute) and _draws(node, node.func):
+        return node.func.value, "drawn"
+    if name.startswith(("np.", "numpy.")) and node.args:
+        return node.args[0], "numpy"
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+        return node.func.value, _METHODS[node.func.attr]
+    return None
 
 
-def _is_index_of_max(node: ast.Subscript) -> bool:
-    """True for `scores.max(1)[1]`."""
-    called = node.value.func if isinstance(node.value, ast.Call) else None
-    second = isinstance(node.slice, ast.Constant) and node.slice.value == 1
-    return second and isinstance(called, ast.Attribute) and called.attr in ("max", "min", "topk", "sort")
+def _draws(node: ast.Call, method: ast.Attribute) -> bool:
+    """True for `chances.multinomial(1)` and for `dist.sample()` of what is called a distribution."""
+    if method.attr == "sample" and not node.args and not node.keywords:
+        return _DISTRIBUTION.search(ast.unparse(method.value)) is not None
+    return method.attr == "multinomial" and bool(node.args)
 
 
-def _without_grad(expression: ast.expr, scope: ast.AST) -> ast.expr | None:
+def is_sorting(node: ast.AST) -> bool:
+    """True for a call that gives values, and positions as its second result: `scores.max(1)`."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in ("max", "min", "topk", "sort")
+
+
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1
+
+
+def without_grad(expression: ast.expr, scope: ast.AST) -> ast.expr | None:
     """What switches gradients off around an expression: a `with` block or a decorator."""
     for node in syntax.walk(scope):
         if isinstance(node, ast.With) and node.lineno <= expression.lineno <= (node.end_lineno or 0):

@@ -10,6 +10,7 @@ from typing import Any
 from torch_inspector.facts import BackwardFact, CutFact, ErrorFact, ForwardFact, Place, StepFact
 from torch_inspector.failures import Failures
 from torch_inspector.observe import private
+from torch_inspector.observe.added_numbers import added_numbers
 from torch_inspector.observe.by_hand import moves_by_hand
 from torch_inspector.observe.constant_gradients import constant_gradients
 from torch_inspector.observe.cuts import Texts, cuts_at
@@ -112,6 +113,20 @@ class LostHistories:
             texts = Texts(self._places.latest(), self._models, losses=self._losses)
             found = [one for place in list(places)[:_BACKWARD_LINES] for one in constant_gradients(place, texts, plain)]
             return tuple(dict.fromkeys(found))
+        return ()
+
+    def added(self, backwards: tuple[BackwardFact, ...]) -> tuple[CutFact, ...]:
+        """Terms without history of losses that have one."""
+        places = dict.fromkeys(one.place for one in backwards if not one.is_grad_call and not one.from_leaf)
+        if not places or not self._models:
+            return ()
+        with self._failures.guard("added"):
+            texts = Texts(self._places.latest(), self._models, losses=self._losses)
+            found: dict[CutFact, tuple[Place, ...]] = {}
+            for place in list(places)[:_BACKWARD_LINES]:
+                for cut in added_numbers(place, texts):
+                    found[cut] = (*found.get(cut, ()), place)
+            return tuple(cut._replace(backwards=lines) for cut, lines in found.items())
         return ()
 
     def explained(self, fact: ErrorFact, backwards: tuple[BackwardFact, ...]) -> ErrorFact:

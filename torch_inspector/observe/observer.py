@@ -182,6 +182,7 @@ class TorchObserver:
             unheld=self._unheld_facts(cell),
             cuts=self._lost.cuts(forwards, backwards, steps),
             constants=self._lost.constants(backwards),
+            added=self._lost.added(backwards),
             built=self._layers_built(cell, forwards),
             graph_nodes_made=private.sequence_number() - self._nodes_before,
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from math import prod
 
-from torch_inspector.facts import BackwardFact, ErrorFact, NamedFact, Place, RefusalFact, Run
+from torch_inspector.facts import BackwardFact, ErrorFact, NamedFact, Place, RefusalFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -27,6 +28,7 @@ def check(run: Run) -> Iterator[Finding]:
     if before is not None and refusal.olds and before.root and any(s.order > before.order for s in run.trace.steps):
         # Each loss has an optimizer of its own, as generator and discriminator have: no sum of the two is meant.
         fix = _apart(fix, refusal, before)
+    fix = _summed(run, error) or fix
     yield Finding(
         message=message,
         subject=subject,
@@ -35,6 +37,40 @@ def check(run: Run) -> Iterator[Finding]:
         cell=error.place.cell,
         evidence=tuple(_evidence(refusal, run.backward_before(), error.place)),
     )
+
+
+def _summed(run: Run, error: ErrorFact) -> str:
+    """One call in the place of a loop that does nothing but go back through each of some losses."""
+    tree = syntax.parse(run.source_of(error.place.cell))
+    for outer in syntax.walk(tree) if tree is not None else ():
+        if not isinstance(outer, (ast.For, ast.While)):
+            continue
+        loop = next((one for one in outer.body if isinstance(one, ast.For) and _is_at(one, error.place)), None)
+        if loop is not None and (text := _sum_of(loop)):
+            made = {ast.unparse(part) for one in outer.body if isinstance(one, ast.Assign) for part in one.targets}
+            name = text.partition(".")[0]
+            return f"sum({text}).backward()  # once, in place of the loop" if name in made else ""
+    return ""
+
+
+def _is_at(loop: ast.For, place: Place) -> bool:
+    return len(loop.body) == 1 and loop.body[0].lineno == place.line
+
+
+def _sum_of(loop: ast.For) -> str:
+    """`losses` of `for one in losses: one.backward()`, `losses.values()` where it is a dictionary."""
+    text, target, over = ast.unparse(loop.body[0]), ast.unparse(loop.target), ast.unparse(loop.iter)
+    if isinstance(loop.iter, ast.Name) and text == f"{target}.backward()":
+        return over
+    if text == f"{target}.backward()" and over.endswith(".values()"):
+        return over
+    name = over.removesuffix(".items()").removesuffix(".keys()")
+    last = ast.unparse(loop.target.elts[-1]) if isinstance(loop.target, ast.Tuple) else ""
+    if name.isidentifier() and (
+        text == f"{name}[{target}].backward()" or (over.endswith(".items()") and text == f"{last}.backward()")
+    ):
+        return f"{name}.values()"
+    return ""
 
 
 def _is_state(one: NamedFact, refusal: RefusalFact) -> bool:

@@ -7,25 +7,15 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, CutFact, ErrorFact, ForwardFact, Place, Run, StepFact
 from torch_inspector.facts.chains import chain
-from torch_inspector.facts.severed import constants, cut_models, cut_parts, ends_at_fresh, part_path
-from torch_inspector.facts.uncut import uncut
+from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, part_path
+from torch_inspector.facts.straight import straightened
+from torch_inspector.facts.uncut import HOW, term_kept, uncut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _WITHOUT_HISTORY = "element 0 of tensors does not require grad"
 # Ways to cut a part off that `accidental-detach` tells.
 _SAID_ELSEWHERE = ("detach", "data", "no_grad")
-_HOW = {
-    "detach": "`{}` gives the values without their history",
-    "data": "`{}` gives the values without their history",
-    "item": "`{}` gives a plain number",
-    "numpy": "`{}` leaves PyTorch, and NumPy keeps no history",
-    "tensor": "`{}` makes a new tensor from the values",
-    "argmax": "`{}` gives positions, which have no gradient",
-    "whole": "`{}` gives whole numbers, which have no gradient",
-    "compare": "`{}` gives true or false, which has no gradient",
-    "no_grad": "`{}` is around it",
-}
 # How a gradient gets past what cannot be left out, a choice of the nearest code as a rule.
 _PASSED = dict.fromkeys(("argmax", "whole", "compare"), "let the slope past it: soft + (hard - soft).detach()")
 # Hooks hand a gradient past such a function, and who writes gradients needs none.
@@ -49,6 +39,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _ends_at_copies(run) or _ends_anew(run) or _cut_parts(run)
         yield from _flat(run)
         yield from _constant(run)
+        yield from _added(run)
 
 
 def _called(run: Run) -> list[ForwardFact]:
@@ -91,7 +82,8 @@ def _is_cut_off(run: Run, made: BackwardFact) -> bool:
 
 def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], place: Place) -> Finding:
     both = chain(cuts)
-    cut = both.number if both is not None else cuts[0] if cuts else None
+    drawn = next((one for one in cuts if one.kind == "drawn"), cuts[0] if cuts else None)
+    cut = both.number if both is not None else drawn
     model = next((call.name or call.kind for call in calls), "the model")
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
     source = run.source_of(cuts[0].place.cell) if cuts else ""
@@ -99,7 +91,7 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
     return Finding(
         message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {how}.",
         subject=root,
-        fix=both.mended(source) if both is not None else uncut(run, cut, place.cell),
+        fix=both.mended(source) if both is not None else uncut(run, cut, place.cell, root),
         line=where.line,
         cell=where.cell,
         evidence=(
@@ -112,7 +104,7 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
 
 def _how(cut: CutFact | None, calls: list[ForwardFact], cell: int | None) -> str:
     if cut is not None:
-        return _HOW.get(cut.kind, "`{}`").format(cut.text) + (f" ({cut.place.said_in(cell)})" if cut.place.line else "")
+        return HOW.get(cut.kind, "`{}`").format(cut.text) + (f" ({cut.place.said_in(cell)})" if cut.place.line else "")
     without = next((call for call in calls if not call.grad_enabled), None)
     if without is not None:
         return f"the model was called in {without.place.said_in(cell)} with gradients switched off"
@@ -165,7 +157,7 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
     name, model, root = run.optimizer_path(step.optimizer) or "optimizer", part_path(run, cut), call.root or "the loss"
     both = chain((cut, *(one for one in run.trace.cuts if one != cut)))
     first, source = both.number if both is not None else cut, run.source_of(cut.place.cell)
-    how = both.said(source, cut.place.cell) if both is not None else _HOW[cut.kind].format(cut.text)
+    how = both.said(source, cut.place.cell) if both is not None else HOW[cut.kind].format(cut.text)
     return Finding(
         message=(
             f"`backward()` on `{root}` reaches no parameter of `{model}`: {how}. "
@@ -202,7 +194,7 @@ def _flat(run: Run) -> Iterator[Finding]:
                 f"`{name}`{f', those of `{owner}`,' if owner else ''} get zeros as gradients and never move."
             ),
             subject=root or owner,
-            fix=f"x + (x.{pattern.nodes[0]}() - x).detach()  # in place of x.{pattern.nodes[0]}(): the slope of x",
+            fix=straightened(run.source_of(cell), line, pattern.nodes[0]),
             line=line,
             cell=cell,
             evidence=(
@@ -248,6 +240,25 @@ def _constant(run: Run) -> Iterator[Finding]:
         )
 
 
+def _added(run: Run) -> Iterator[Finding]:
+    """Terms that a loss adds up as plain numbers, of a model that it trains."""
+    for cut, model in added(run):
+        call = run.trace.backwards_at(cut.backwards[0])
+        root = next((one.root for one in call if one.root), "the loss")
+        yield Finding(
+            message=(
+                f"`{cut.term}` is a term of `{root}` without history: {HOW[cut.kind].format(cut.text)}. "
+                f"It changes the value of `{root}` and teaches `{model}` nothing."
+            ),
+            subject=root,
+            fix=term_kept(run, cut),
+            line=cut.place.line,
+            cell=cut.place.cell,
+            severity="warning",
+            evidence=(Evidence("term", cut.term), Evidence("history lost", cut.text)),
+        )
+
+
 def _cut_parts(run: Run) -> Iterator[Finding]:
     """Parts that are called and stepped, and that the text cuts off by more than a word such as `detach`."""
     for cut, steps in cut_parts(run):
@@ -261,7 +272,7 @@ def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
     part = part_path(run, cut)
     return Finding(
         message=(
-            f"no gradient reaches `{part}`: {_HOW.get(cut.kind, '`{}`').format(cut.text)}. "
+            f"no gradient reaches `{part}`: {HOW.get(cut.kind, '`{}`').format(cut.text)}. "
             f"`{name}` holds its parameters, and none of the {len(steps)} steps looked at has moved them."
         ),
         subject=part,

@@ -1,0 +1,114 @@
+"""Terms that a loss adds up as numbers, and fixes of losses that are computed from choices, draws and NumPy."""
+
+import pytest
+
+from tests.cells import findings_in
+
+# ruff: noqa: E501, ISC004
+START = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net, judge = nn.Linear(5, 3), nn.Linear(3, 1)
+opt = torch.optim.SGD([*net.parameters(), *judge.parameters()], lr=0.1)
+x, y = torch.randn(12, 5), torch.randint(0, 3, (12,))
+def variation(out):
+    return (out[1:] - out[:-1]).square().mean()
+"""
+LOOP = "for _ in range(3):\n    opt.zero_grad()\n{}\n    loss.backward()\n    opt.step()\n"
+
+
+def found(body):
+    lines = "\n".join(f"    {line}" for line in body.split("\n"))
+    return findings_in(START, LOOP.format(lines), slug="graph-cut")
+
+
+@pytest.mark.parametrize(
+    ("body", "term", "fix"),
+    [
+        ("out = net(x)\nloss = F.cross_entropy(out, y) + 0.5 * variation(out).item()", "0.5 * variation(out).item()",
+         "loss = F.cross_entropy(out, y) + 0.5 * variation(out)"),
+        ("out = net(x)\nloss = F.cross_entropy(out, y)\nloss += 0.1 * float(variation(out))",
+         "0.1 * float(variation(out))", "variation(out)"),
+        ("out = net(x)\nlarge = net.weight.norm().item()\nloss = F.cross_entropy(out, y) + 0.01 * large",
+         "0.01 * large", "large = net.weight.norm()"),
+        ("out = net(x)\nmean = out.softmax(1).detach().numpy().mean(0)\nspread = float(abs(mean).sum())\n"
+         "loss = F.cross_entropy(out, y) + spread", "spread", "spread = abs(mean).sum()"),
+        ("out = net(x)\npred = out.argmax(1)\nwrong = (pred != y).sum() / len(y)\nloss = F.cross_entropy(out, y) + wrong",
+         "wrong", "compute the loss from the scores"),
+        ("out = net(x)\nloss = F.cross_entropy(out, y) - 0.1 * out.softmax(1).std().detach()",
+         "0.1 * out.softmax(1).std().detach()", "loss = F.cross_entropy(out, y) - 0.1 * out.softmax(1).std()"),
+    ],
+)  # fmt: skip
+def test_a_term_without_history(body, term, fix):
+    (finding,) = found(body)
+    assert f"`{term}` is a term of `loss`" in finding.message
+    assert finding.severity == "warning"
+    assert fix in finding.fix
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # A baseline, a weight, a divisor, and a target are factors or stand in a distance.
+        "out = net(x)\nvalue = judge(out)\nscore = out.logsumexp(1)\n"
+        "loss = -((y - value.detach()[:, 0]) * score).mean() + F.mse_loss(value[:, 0], y.float())",
+        "out = net(x)\none, two = F.cross_entropy(out, y), variation(out)\nloss = one + two * (one / two).detach()",
+        "out = net(x)\nsoft = out.softmax(1)\nhard = soft + (soft.round() - soft).detach()\nloss = (hard * out).mean()",
+        "out = net(x)\nnext_value = judge(out).detach()\ngap = 1 + 0.9 * next_value - judge(out)\nloss = gap.pow(2).mean()",
+        # The same term with its history, a normaliser that is taken out again, the entropy of a target.
+        "out = net(x)\ntwo = variation(out)\nloss = F.cross_entropy(out, y) + two - two.detach()",
+        "out = net(x)\nhigh = out.max().item()\nloss = high + (out - high).exp().sum().log() - out[:, 0].sum()",
+        "out = net(x)\np = out.softmax(1).detach()\n"
+        "loss = -(p * net(x + 0.1).log_softmax(1)).sum(1).mean() + 1.0 * (p * p.log()).sum(1).mean()",
+        # A model that the loop names, an estimate that is shown as a loss, a record.
+        "out = net(x)\nfor critic, real in ((judge, out),):\n"
+        "    loss = critic(real).mean() - 0.5 * critic(real.detach() + 1).pow(2).mean()",
+        "out = net(x)\nloss = judge(x[:, :3]).mean().detach() - judge(out).mean()",
+        "out = net(x)\nloss = F.cross_entropy(out, y)\nshown = loss + 0.1 * variation(out).item()",
+        "out = net(x)\nloss = F.cross_entropy(out, y) + 0.1 * out.shape[0] + 0.1 * len(out)",
+    ],
+)
+def test_what_is_no_lost_term(body):
+    assert found(body) == []
+
+
+def fix_of(body):
+    (finding,) = found(body)
+    return finding
+
+
+def test_positions_beside_the_values_are_named():
+    finding = fix_of(
+        "_, guess = torch.max(net(x), 1)\nloss = nn.MSELoss()(guess.float(), y.float())\nloss.requires_grad = True"
+    )
+    assert "`torch.max(net(x), 1)[1]` gives positions" in finding.message
+    assert finding.fix.startswith("loss = nn.CrossEntropyLoss()(net(x), y)")
+
+
+def test_data_is_taken_out_of_the_line():
+    finding = fix_of("loss = F.cross_entropy(net(x).data, y)")
+    assert finding.fix == "loss = F.cross_entropy(net(x), y)  # without .data"
+
+
+def test_draws_are_learned_by_their_chances():
+    finding = fix_of(
+        "p = net(x).softmax(1)\na = torch.multinomial(p, 1).squeeze(1)\nr = (a == 1).float()\nloss = -r.mean()"
+    )
+    assert "draws" in finding.message
+    assert finding.fix == "loss = -(torch.distributions.Categorical(p).log_prob(a) * r).mean()"
+
+
+def test_a_way_through_numpy_is_named_where_it_begins():
+    finding = fix_of(
+        "gap = (net(x).detach().numpy() - x[:, :3].numpy()) ** 2\nloss = torch.tensor(gap.mean(), requires_grad=True)"
+    )
+    assert "`net(x).detach().numpy()` leaves PyTorch" in finding.message
+    assert "gap = (net(x) - x[:, :3]) ** 2" in finding.fix
+    assert "loss = gap.mean()" in finding.fix
+
+
+def test_the_slope_is_let_past_in_the_names_of_the_line():
+    finding = fix_of("out = net(x)\npred = torch.round(out)\nloss = F.mse_loss(pred, x[:, :3])")
+    assert finding.fix == "pred = out + (out.round() - out).detach()  # the slope of out"

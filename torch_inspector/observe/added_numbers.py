@@ -1,0 +1,147 @@
+"""Terms that a loss adds up as numbers without history though a model gave them: `mse + 0.5 * variation(out).item()`.
+
+Goes from the loss down its sums. Products, powers and the functions of torch are not gone into: in them a number
+without history is a factor, a baseline or a target, and meant as a rule.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch_inspector.facts import CutFact, Place, syntax
+from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at, scope_at
+from torch_inspector.observe.standpoints import CUT, LIVE, MEANT, NONE, Standpoint, Standpoints
+
+_SPOTS = 200
+_Names = frozenset[tuple[int, str]]
+
+
+class _Part(NamedTuple):
+    """An expression with a history, whose sums are gone into."""
+
+    spot: Spot
+    beside: _Names
+    """Names that the other terms of the loss use."""
+    weighed: bool = False
+    step: bool = False
+    """True if it is added to what the loss was: `loss += 0.1 * x.item()`."""
+
+
+def added_numbers(place: Place, texts: Texts) -> Iterator[CutFact]:
+    """Terms of the loss behind a backward call that come from models and have no history; the text is the cut.
+
+    Args:
+        place: The line of the call.
+        texts: The code of the cells.
+    """
+    for file in texts.files:
+        if file.cell != place.cell or file.tree is None or place.line is None:
+            continue
+        line = place.line - file.offset
+        root = root_at(file.tree, line)
+        if root is not None:
+            spot = Spot(root, scope_at(file.tree, line), file, 0)
+            yield from _Sums(texts).lost(spot, _elsewhere(file.tree, root, spot))
+        return
+
+
+def _elsewhere(tree: ast.Module, root: ast.expr, spot: Spot) -> list[Spot]:
+    """What other backward calls of the cell are called on."""
+    calls = [n.func for n in syntax.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    values = [one.value for one in calls if one.attr == "backward"]
+    return [spot._replace(node=one) for one in values if ast.unparse(one) != ast.unparse(root)]
+
+
+class _Sums:
+    """The sums behind one loss."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts, self._stand = texts, Standpoints(texts)
+        self._seen: set[int] = set()
+
+    def lost(self, root: Spot, others: list[Spot]) -> Iterator[CutFact]:
+        """The terms without history of a loss that has one."""
+        names = frozenset[tuple[int, str]]().union(*(self._stand.of(one).names for one in others))
+        waiting = [_Part(root, names)]
+        while waiting and len(self._seen) < _SPOTS:
+            part = waiting.pop(0)
+            stand = self._stand.of(part.spot)
+            if id(part.spot.node) in self._seen or part.spot.node.lineno > root.node.lineno + _later(part, root):
+                continue
+            self._seen.add(id(part.spot.node))
+            if stand.level == CUT and part.step:
+                yield from _fact(part, stand)
+            elif stand.level == LIVE:
+                waiting.extend(self._parts(part))
+
+    def _parts(self, part: _Part) -> Iterator[_Part]:
+        node, spot = part.spot.node, part.spot
+        if isinstance(node, ast.Name):
+            yield from self._values(node.id, part)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+            yield from self._beside([node.left, node.right], part)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                if self._is_plain(spot._replace(node=other)):
+                    yield part._replace(spot=spot._replace(node=one), weighed=True)
+        elif isinstance(node, ast.UnaryOp):
+            yield part._replace(spot=spot._replace(node=node.operand))
+        elif isinstance(node, ast.IfExp):
+            yield from (part._replace(spot=spot._replace(node=one)) for one in (node.body, node.orelse))
+        elif isinstance(node, ast.Call):
+            yield from self._called(node, part)
+
+    def _called(self, node: ast.Call, part: _Part) -> Iterator[_Part]:
+        if isinstance(node.func, ast.Name) and node.func.id == "sum" and node.args:
+            listed = node.args[0]
+            yield from self._beside(listed.elts, part) if isinstance(listed, (ast.List, ast.Tuple)) else ()
+        elif not self._stand.is_model(node.func):
+            yield from (part._replace(spot=one) for one in returned(node, part.spot, self._texts))
+
+    def _beside(self, sides: list[ast.expr], part: _Part) -> Iterator[_Part]:
+        """Terms of one sum, each with the names of the others."""
+        spots = [part.spot._replace(node=one) for one in sides]
+        for one in spots:
+            others = (self._stand.of(other).names for other in spots if other is not one)
+            yield part._replace(spot=one, beside=part.beside.union(*others), step=True)
+
+    def _values(self, name: str, part: _Part) -> Iterator[_Part]:
+        """What a name is given, and what is added to it."""
+        values = list(given(name, part.spot, self._texts))
+        added = {id(n.value): n.op for n in syntax.walk(part.spot.scope) if isinstance(n, ast.AugAssign)}
+        for one in values:
+            others = (self._stand.of(other).names for other in values if other is not one)
+            operation = added.get(id(one.node))
+            if operation is None:
+                yield part._replace(spot=one, step=False)
+            elif isinstance(operation, (ast.Add, ast.Sub)):
+                yield part._replace(spot=one, beside=part.beside.union(*others), step=True)
+
+    def _is_plain(self, spot: Spot) -> bool:
+        """True for a number of the text, or a name for one."""
+        stand = self._stand.of(spot)
+        return stand.level == NONE and isinstance(spot.node, (ast.Constant, ast.Name, ast.Attribute))
+
+
+def _later(part: _Part, root: Spot) -> int:
+    """How many lines below the call a value of it may stand: none in its own scope."""
+    return 0 if part.spot.scope is root.scope and part.spot.file is root.file else 1 << 30
+
+
+def _fact(part: _Part, stand: Standpoint) -> Iterator[CutFact]:
+    """The cut behind a term, if the term is in the loss for its gradient as far as the text says."""
+    cut = stand.cuts[0]
+    # An estimate that is shown as a loss may detach one side on purpose, and has no weight on it.
+    weighed = part.weighed or _has_weight(part.spot.node)
+    if stand.recurrent or stand.held & part.beside or (cut.kind in MEANT and not weighed):
+        return
+    place = Place(cut.spot.file.cell, cut.node.lineno + cut.spot.file.offset)
+    term = ast.unparse(part.spot.node)
+    yield CutFact(place, ast.unparse(cut.node), cut.kind, tuple(sorted(stand.models)), term=term)
+
+
+def _has_weight(node: ast.expr) -> bool:
+    """True for `0.1 * x` and `weight * x`."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div))
