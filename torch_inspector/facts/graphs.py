@@ -198,3 +198,5 @@ class CutFact(NamedTuple):
     """Lines of the backward calls on losses behind which it stands."""
     path: str = ""
     """What the user can type to get that part; empty where `module` and `part` say it."""
+    elsewhere: bool = False
+    """True if another method of the class uses that part too, perhaps for a loss of its own."""
