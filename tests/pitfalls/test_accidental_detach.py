@@ -244,3 +244,23 @@ def test_of_two_cuts_the_one_behind_the_loss_of_the_step_is_told():
     (finding,) = found(cell.replace("-D(fake)", "-D(fake.detach())"))
     assert cell.splitlines()[finding.line - 1].startswith("    g_loss = ")
     assert found(cell) == []
+
+
+OWN_CLASS = """\
+seen = []
+class Tracked(nn.Parameter):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        seen.append(func)
+        return super().__torch_function__(func, types, args, kwargs or {})
+w, unused = nn.Parameter(torch.rand(4, 1)), Tracked(torch.rand(3))
+own = torch.optim.SGD([w, unused], 0.1)
+for _ in range(6):
+    own.zero_grad()
+    F.mse_loss(x @ w, y).backward()
+    own.step()
+count = len(seen)"""
+
+
+def test_parameters_of_a_class_of_the_user_are_looked_at_unseen():
+    assert found(OWN_CLASS, "assert len(seen) == count") == []

@@ -64,6 +64,36 @@ def test_the_fix_is_pasted():
     assert not findings_in(SETUP, fixed, slug="loss-broadcast", fails=False)
 
 
+LEVELS = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net, x, y = nn.Linear(3, 1), torch.randn(5, 3), torch.randn(5, 1)
+levels, weights, noise = torch.tensor([0.05, 0.25, 0.5, 0.75, 0.95]), torch.tensor([1.0, 0.5, 2, 4, 3]), torch.rand(5)
+down, pairs = 1 / torch.rand(5).sort().values, torch.randn(5, 5)
+def pinball(error, taus):
+    return torch.maximum(taus * error, (taus - 1) * error).mean()"""
+SAME_LENGTH = [
+    ("pinball(y - net(x), levels)", False),
+    ("pinball(y - net(x), weights)", False),
+    ("pinball(y - net(x), taus=down)", False),
+    ("F.softplus(-net(x) / weights).mean()", False),
+    ("F.softplus(-net(x) / torch.tensor([2.0, 1.0, 4.0, 3.0, 5.0])).mean()", False),
+    ("F.softplus(-net(x) / down).mean()", False),
+    ("F.relu(pairs - net(x) * noise).mean()", False),
+    ("F.relu(net(x) * noise + pairs).mean()", False),
+    ("F.relu(1 - net(x) * noise).mean()", True),
+    ("pinball(y - net(x), noise)", True),
+]
+
+
+@pytest.mark.parametrize(("loss", "is_said"), SAME_LENGTH)
+def test_levels_that_are_as_many_as_the_samples(loss, is_said):
+    code = f"loss = {loss}\nloss.backward()"
+    assert bool(findings_in(LEVELS, code, slug="loss-broadcast", fails=False)) is is_said
+
+
 @pytest.mark.parametrize(
     "loss",
     [

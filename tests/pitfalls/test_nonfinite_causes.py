@@ -43,6 +43,28 @@ def test_other_weights_that_are_not_finite():
     assert not any("eps" in one.message for one in findings_in(setup, spoil, fails=False))
 
 
+TOO_FAST = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 1))
+opt = torch.optim.{}
+for step in range(5):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()"""
+
+
+@pytest.mark.parametrize(
+    "made", ["Adam(net.parameters(), lr=1e20, eps=0)", "RMSprop(net.parameters(), lr=1e30, eps=0)"]
+)
+def test_a_divisor_that_was_never_zero(made):
+    findings = findings_in(TOO_FAST.format(made), fails=False)
+    assert findings
+    assert not any("eps" in one.message + one.fix for one in findings)
+
+
 ROTATED = """\
 import torch
 from torch import nn

@@ -68,9 +68,26 @@ def test_the_holder_is_named_and_the_fix_helps(name):
         [FIRST + "ensemble = nn.ModuleList([model])", AGAIN],
         [FIRST + "evaluator = Evaluation(model)", "other = build(512)\nprint(evaluator(x))"],
         [FIRST + "evaluator = Evaluation(model)", "model = build(512)"],
+        [FIRST + "agent = Trainer(model)", AGAIN + "opponent = Trainer(model)\nprint(agent, opponent)"],
+        [FIRST + "trainer = Trainer(net=model)", AGAIN + "slow_trainer = Trainer(net=model)\nprint(trainer)"],
+        [FIRST + "predict = predictor(model)", AGAIN + "predict_wide = predictor(model)\nprint(predict(x))"],
         [FIRST + "trainers = {'small': Trainer(model)}", AGAIN + "trainers['large'] = Trainer(model)"],
     ],
-    ids=["teacher", "small", "baseline", "list", "best", "anew", "ensemble", "two names", "not used", "dict"],
+    ids=[
+        "teacher",
+        "small",
+        "baseline",
+        "list",
+        "best",
+        "anew",
+        "ensemble",
+        "two names",
+        "not used",
+        "agent",
+        "slow",
+        "wide",
+        "dict",
+    ],
 )
 def test_silent(cells):
     assert findings_in(SETUP, *cells, min_bytes=0, fails=False) == []

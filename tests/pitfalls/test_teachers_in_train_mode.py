@@ -68,6 +68,7 @@ def test_it_is_named(cells, subject):
     (finding,) = findings_in(SETUP, *cells, fails=False)
     assert (finding.slug, finding.subject) == ("eval-missing", subject)
     assert finding.fix.startswith(f"{subject}.eval()")
+    assert finding.severity == "hint"
 
 
 def test_the_fix_helps():
@@ -79,6 +80,31 @@ def test_the_fix_helps():
 FOLLOWS = """    for p, q in zip(student.parameters(), teacher.parameters()):
         q.data.mul_(0.99).add_(p.data, alpha=0.01)
 """
+MIXED = """    t, s = teacher.state_dict(), student.state_dict()
+    mixed = {k: 0.9 * t[k] + 0.1 * s[k] for k in t}
+    teacher.load_state_dict(mixed)
+"""
+ADDED = """    for t, s in zip(teacher.parameters(), student.parameters()):
+        t.data += 0.01 * (s.data - t.data)
+"""
+AVERAGED = "teacher = torch.optim.swa_utils.AveragedModel(student)\n"
+CALIBRATED = """
+teacher = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Linear(16, 3))
+with torch.no_grad():
+    for _ in range(8):
+        teacher(torch.randn(32, 6))
+teacher.eval()
+"""
+MEASURED = """
+with torch.no_grad():
+    chance = teacher(torch.randn(16, 6)).pow(2).mean()
+for _ in range(5):
+    opt.zero_grad()
+    student(torch.randn(16, 6)).pow(2).mean().backward()
+    opt.step()
+"""
+ASLEEP = PART.replace("        with torch", "        self.teacher.eval()\n        with torch")
+EPOCHS = ASLEEP.replace("    own.zero", "    both.train()\n    own.zero")
 BOTH = "both = torch.optim.Adam([*teacher.parameters(), *student.parameters()])\n"
 
 
@@ -86,6 +112,13 @@ BOTH = "both = torch.optim.Adam([*teacher.parameters(), *student.parameters()])\
     "cells",
     [
         [LOOP + FOLLOWS],
+        [LOOP + MIXED],
+        [LOOP + ADDED],
+        [AVERAGED + LOOP + "    teacher.update_parameters(student)\n"],
+        [CALIBRATED + LOOP],
+        [MEASURED],
+        [ASLEEP],
+        [EPOCHS],
         [LOOP.replace("\nfor _", "\nteacher.train()\nfor _", 1)],
         [BOTH + LOOP.replace("opt.", "both.")],
         ["teacher = make(0.0)", LOOP],
@@ -93,7 +126,22 @@ BOTH = "both = torch.optim.Adam([*teacher.parameters(), *student.parameters()])\
         [PART.replace("both = ", "# a noisy teacher\nboth = ")],
         [PART.replace(".requires_grad_(False)", "").replace("both.student.p", "both.p")],
     ],
-    ids=["follows", "chosen", "trained too", "no dropout", "another name", "noisy", "a part that learns"],
+    ids=[
+        "follows",
+        "mixed",
+        "added",
+        "averaged",
+        "calibrated",
+        "measured",
+        "asleep",
+        "epochs",
+        "chosen",
+        "trained too",
+        "no dropout",
+        "another name",
+        "noisy",
+        "a part that learns",
+    ],
 )
 def test_silent(cells):
     assert not [one for one in findings_in(SETUP, *cells, fails=False) if one.slug == "eval-missing"]

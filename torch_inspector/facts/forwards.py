@@ -72,11 +72,16 @@ class NormsFact(NamedTuple):
 
 
 class TeacherFact(NamedTuple):
-    """A frozen part of a called module that is named as a teacher is, and layers in it that are in train mode."""
+    """A called module, or a frozen part of it, that is named as a teacher is; layers in it are in train mode."""
 
     path: str
-    """Dotted name in the module."""
+    """Dotted name in the module; empty for the module itself."""
     awake: LayerCounts
+    """Those after the calls that were looked at."""
+    mark: tuple[tuple[float, ...], ...] = ()
+    """Changes of the first of its parameters so far, and some of their values."""
+    moved: bool = False
+    """True if these had changed when the module was called again: it follows another model."""
 
 
 class ForwardFact(NamedTuple):
@@ -133,7 +138,7 @@ class ForwardFact(NamedTuple):
     recut: tuple[Shape, ...] = ()
     """Sizes before and after, of an argument that a view has brought from its own sizes into another order."""
     teachers: tuple[TeacherFact, ...] = ()
-    """Frozen parts that are named as a teacher is, in train mode."""
+    """What in it is named as a teacher is, in train mode."""
 
 
 class ModeFact(NamedTuple):

@@ -200,3 +200,5 @@ class CutFact(NamedTuple):
     """What the user can type to get that part; empty where `module` and `part` say it."""
     term: str = ""
     """The term of a sum that it makes a number: `0.5 * variation(out).item()`."""
+    elsewhere: bool = False
+    """True if another method of the class uses that part too, perhaps for a loss of its own."""

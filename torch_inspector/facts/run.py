@@ -244,8 +244,8 @@ class Run:
         return next((one for one in mine if one.path and one.eps is not None and 0 < one.eps <= _NOTHING), None)
 
     def without_eps(self, spoiled: tuple[SpoiledFact, ...]) -> OptimizerFact | None:
-        """The optimizer of spoiled weights, if it adds nothing to its divisor: gradients of 0 are then 0 / 0."""
-        keys = frozenset(one.key for one in spoiled)
+        """The optimizer of spoiled weights whose gradients were 0, if it adds nothing to its divisor: that is 0 / 0."""
+        keys = frozenset(one.key for one in spoiled if one.without_gradient)
         return next(
             (one for one in self.after.optimizers if one.eps == 0 and one.path and one.parameter_keys & keys), None
         )

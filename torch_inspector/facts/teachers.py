@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torch_inspector.facts.forwards import ForwardFact
+    from torch_inspector.facts.forwards import ForwardFact, TeacherFact
     from torch_inspector.facts.run import Run
 
 # What such a model is called, as the last part of a name.
@@ -16,8 +16,9 @@ NAMED = re.compile(
 )
 # Who writes this moves its weights: a copy that follows, where noise in both is often meant.
 _FOLLOWS = re.compile(
-    r"\.data\s*=|\.(mul|lerp|copy|add)_\(|_foreach|\bema\b|ema_|_ema\b|moving.?average|mean.?teacher|momentum_|noisy"
-    r"|load_state_dict\(\s*[\w.]+\.state_dict\(\)|monte.?carlo|\bmc_?dropout|uncertain",
+    r"\.data\s*[-+*/]?=|\.(mul|lerp|copy|add)_\(|_foreach|\bema\b|\bema_|_ema\b|moving.?average|mean.?teacher|momentum_"
+    r"|load_state_dict\(\s*[\w.]+\.state_dict\(\)|load_state_dict\(\s*\{|update_parameters\(|AveragedModel|noisy"
+    r"|monte.?carlo|\bmc_?dropout|uncertain",
     re.IGNORECASE,
 )
 
@@ -27,14 +28,14 @@ def stays(run: Run) -> bool:
     return not any(_FOLLOWS.search(one.cell.code) for one in (run, *run.earlier))
 
 
-def is_awake_teacher(call: ForwardFact, run: Run) -> bool:
-    """True for a model of such a name that answers in train mode, while others are trained and it is not."""
-    names = (run.module_path(call.module), call.name)
-    if call.grad_enabled or not (call.training and call.awake) or not any(map(is_named, names)):
-        return False
-    steps = run.trace.steps
-    others = steps and not any(step.parameter_keys & call.parameter_keys for step in steps)
-    return bool(others) and any(step.order > call.order for step in steps) and stays(run)
+def awake_teachers(call: ForwardFact, run: Run) -> tuple[TeacherFact, ...]:
+    """The teachers that answer in train mode and stay as they were, while others make steps between the answers."""
+    if not call.teachers or not call.training:
+        return ()
+    between = [step.parameter_keys for step in run.trace.steps if call.order < step.order < call.last_order]
+    held = any(keys & call.parameter_keys for keys in between)
+    found = (one for one in call.teachers if (held if one.path else between and not held and not call.grad_enabled))
+    return tuple(one for one in found if not one.moved)
 
 
 def is_named(path: str) -> bool:

@@ -19,6 +19,8 @@ class SpoiledFact(NamedTuple):
     inf_count: int
     count: int
     """Elements in all."""
+    without_gradient: bool = False
+    """True for weights, where some that are not finite have had gradients of 0 alone, as their optimizer remembers."""
 
 
 class ExtremeFact(NamedTuple):

@@ -14,7 +14,7 @@ from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.callsite import CallSite
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.recut import sizes_before
-from torch_inspector.observe.teachers import teachers_in
+from torch_inspector.observe.teachers import looked_again, teachers_in
 
 if TYPE_CHECKING:
     from torch_inspector.observe.recorder import Recorder
@@ -24,6 +24,7 @@ class Calls(CallSite):
     """What is known of them. The wrapper of `Module.__call__` reads it on every call: flat, and in slots."""
 
     __slots__ = (
+        "_looked",
         "_random",
         "_ref",
         "anywhere",
@@ -65,6 +66,8 @@ class Calls(CallSite):
     def __init__(self, module: Any, frame: FrameType, *, training: bool, grad_enabled: bool) -> None:
         super().__init__()
         self._ref: ref[Any] | None = None
+        self._looked: ref[Any] | None = None
+        """The module of the call that runs, where teachers are looked at when it has ended."""
         self.kind = kinds.class_name(module)
         self.code: CodeType = frame.f_code
         self.lasti = frame.f_lasti
@@ -121,7 +124,7 @@ class Calls(CallSite):
         self.parameter_keys = frozenset(map(id, parameters))
         self.trainable_count = sum(p.requires_grad for p in parameters)
         self.norms = norms.norms_in(module)
-        self.teachers = teachers_in(module)
+        self.teachers = teachers_in(module, self.name)
         if not self.training or not self.grad_enabled:
             self.dropouts = dropping.dropouts_in(module, recorder.places)
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
@@ -131,8 +134,9 @@ class Calls(CallSite):
         befores = [(before, tuple(t.shape)) for t in tensors if (before := sizes_before(t)) is not None]
         self.recut = befores[0] if befores else ()
 
-    def begin(self) -> None:
+    def begin(self, module: Any) -> None:
         """A call that is looked at is about to run."""
+        self._looked = ref(module) if self.teachers else None
         self._random = dropping.random_state() if self.dropouts else None
         self.first = private.sequence_number()
 
@@ -141,9 +145,14 @@ class Calls(CallSite):
         before, self._random = self._random, None
         if before is not None:
             self.drew = bool(self.drew) or dropping.has_drawn(before)
+        module = self._looked() if self._looked is not None else None
+        if module is not None:  # its own code may put a teacher to sleep
+            self.teachers = looked_again(self.teachers, module)
+        self._looked = None
 
     def look_again(self, module: Any) -> None:
-        """Notes at a later call whether frozen layers have changed since the first."""
+        """Notes at a later call whether frozen layers, and teachers, have changed since the first."""
+        self.teachers = looked_again(self.teachers, module)
         if self.norms is not None and self.norms.frozen_awake:
             latest = norms.norms_in(module)
             moved = latest is None or latest.mark != self.norms.mark

@@ -252,12 +252,20 @@ def sources(operand: Spot, texts: Texts) -> tuple[str, ...]:
                 found[name] = None
             elif isinstance(node, ast.Call) and (one := _layer_in(node.func, spot.scope)).startswith("self."):
                 found[one] = None
-            elif isinstance(node, (ast.Attribute, ast.Name)) and dotted(node) in texts.parameters:
+            elif dotted(node) in texts.parameters and not _is_local(node, spot.scope):
                 found[dotted(node)] = None
         parameters = _parameters(spot.scope) if spot.depth else ()
         if any(name in parameters for name in _names_in(spot.node)):
             found.setdefault("", None)
     return tuple(name for name in found if name) or tuple(found)
+
+
+def _is_local(node: ast.AST, scope: ast.AST) -> bool:
+    """True for a name that the function around it gives a value: it is not the variable of the cell."""
+    if not isinstance(node, ast.Name) or not isinstance(scope, _Function):
+        return False
+    stored = (one for one in _own(scope) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    return node.id in _parameters(scope) or any(one.id == node.id for one in stored)
 
 
 def _parameters(scope: ast.AST) -> frozenset[str]:

@@ -155,7 +155,7 @@ class ForwardWatch:
                 state.latest[id(module)] = calls
             if looked is not None:
                 self._note_again(calls)
-                calls.begin()
+                calls.begin(module)
         return looked
 
     def _note_owner(self, layer: Calls, frame: FrameType, recorder: Recorder) -> None:

@@ -16,6 +16,7 @@ from torch_inspector.observe.constant_gradients import constant_gradients
 from torch_inspector.observe.cuts import Texts, cuts_at
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.ledger import Ledger
+from torch_inspector.observe.other_uses import is_used_apart
 from torch_inspector.observe.owned import owners
 from torch_inspector.observe.parts import Parts, learning
 from torch_inspector.observe.place import Places
@@ -73,7 +74,7 @@ class LostHistories:
         missing, places = self._behind
         if not missing:
             return ()
-        with self._failures.guard("severed"):
+        with self._failures.guard("severed"), private.unseen():
             optimizers = [one for record in self._ledger.live() if (one := record.ref()) is not None]
             missing = missing - learning(optimizers)
             found = owners(names, missing, self._keys) if missing else None
@@ -88,8 +89,9 @@ class LostHistories:
         name = next((one for one in reversed(re.split(r"[.\[\]]+", path)) if one and not one.isdigit()), "")
         latest = self._places.latest()
         trees = (file.tree for file in latest if file.tree is not None)
-        moved = cut.keys and moves_by_hand(trees, (file.code for file in latest), name)
-        return cut._replace(module=0, part="", keys=frozenset(), path="") if moved else cut
+        if cut.keys and moves_by_hand(trees, (file.code for file in latest), name):
+            return cut._replace(module=0, part="", keys=frozenset(), path="")
+        return cut._replace(elsewhere=True) if cut.keys and is_used_apart(cut.place, name, latest) else cut
 
     def _cuts_behind(self, places: Mapping[Place, None], parts: Parts) -> tuple[CutFact, ...]:
         names, latest = {**parts.kinds(), **self._models}, self._places.latest()

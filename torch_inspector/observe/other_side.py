@@ -21,6 +21,7 @@ from torch_inspector.observe.pairs import Pair, Side, node_of, pairs_in, scope_o
 from torch_inspector.observe.place import Places
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.shapes import UNKNOWN, Unknown, is_tensor, shape_of, stretched_to
+from torch_inspector.observe.source import dotted
 from torch_inspector.observe.stretched import Other, Stretch
 from torch_inspector.observe.targets import is_crossed, is_output
 
@@ -63,6 +64,8 @@ class Reader:
             fitting = [side for side in sides if shape_of(side.value) == stretch.wanted]
             unknown = [side for side in sides if type(side.value) is Unknown]
             if any(_makes_grid(side.text) or self._is_grid_of(side) for side in (*fitting, *unknown)):
+                return None
+            if stretch.bent and any(self._is_list(side) for side in sides):
                 return None
             texts = {ast.unparse(side.text) for side in fitting or unknown if fitting or isinstance(side.text, _PLAIN)}
             return texts.pop() if len(texts) == 1 else ""
@@ -158,6 +161,15 @@ class Reader:
         given = (pair for tree in trees for node in syntax.walk(tree) for pair in _given(node))
         return any(name in names and _makes_grid(made) for name, made in given)
 
+    def _is_list(self, side: Side) -> bool:
+        """True if what it is made of is written as a list of numbers, as levels and temperatures are."""
+        words = {dotted(node).rpartition(".")[2] for node in syntax.walk(side.text)} - {""}
+        values = [value for word in words if is_tensor(value := side.names.name(word))]
+        words |= {name for name, one in list(side.names.outer.items()) if any(one is value for value in values)}
+        trees = [file.tree for file in self._places.latest() if file.tree is not None]
+        given = (pair for tree in trees for node in syntax.walk(tree) for pair in _given(node))
+        return _lists_numbers(side.text) or any(name in words and _lists_numbers(made) for name, made in given)
+
     def _warned(self, frames: list[FrameType], stretch: Stretch) -> bool:
         """True if torch itself has warned of exactly these two shapes, and of no others that make the same table."""
         spaces = [frame.f_globals for frame in frames] + [vars(sys.modules[torch.nn.modules.loss.__name__])]
@@ -219,10 +231,24 @@ def _share(one: Any, two: Any) -> bool:
 def _given(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Names that a statement gives a value, `register_buffer("bins", …)` among them."""
     if isinstance(node, ast.Assign):
-        target = node.targets[0]
-        yield getattr(target, "attr", getattr(target, "id", "")), node.value
+        target, value = node.targets[0], node.value
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(target.elts, value.elts, strict=False))
+        yield from ((getattr(one, "attr", getattr(one, "id", "")), made) for one, made in pairs)
     elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "register_buffer" and len(node.args) > 1:
         yield str(getattr(node.args[0], "value", "")), node.args[1]
+
+
+def _lists_numbers(value: ast.expr) -> bool:
+    """True if an expression contains `[0.1, 0.5, 0.9]`."""
+    rows = (node.elts for node in syntax.walk(value) if isinstance(node, (ast.List, ast.Tuple)))
+    return any(len(row) > 1 and all(_is_number(one) for one in row) for row in rows)
+
+
+def _is_number(node: ast.expr) -> bool:
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
 
 
 def _makes_grid(value: ast.expr) -> bool:

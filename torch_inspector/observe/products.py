@@ -8,6 +8,9 @@ the operation itself has kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import torch
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
@@ -39,6 +42,10 @@ _BENT = frozenset(
 # Single numbers that were put in a row, one for each sample or step.
 _JOINS = frozenset(["StackBackward0", "CatBackward0"])
 _TERMS = 40
+# What a table without history may be added to or taken from.
+_SUMS = frozenset(["AddBackward0", "SubBackward0", "RsubBackward0", "RsubBackward1"])
+# Numbers that are asked whether they go up or down all along.
+_NUMBERS = 64
 
 
 def unnamed(_: Stretch) -> str:
@@ -54,6 +61,8 @@ def stretched_products(node: Node, name_of: FactorName) -> Iterator[PatternFact]
         return
     terms = _terms(top, table)
     bent = any(type(term).__name__ in _BENT for term in terms)
+    if bent and any(_adds_unknown(term) for term in terms):
+        return
     for term in terms:
         found = _judged(term, table, name_of, bent=bent)
         if found is not None:
@@ -75,6 +84,11 @@ def _terms(top: Node, table: Shape) -> list[Node]:
         seen[id(node)] = node
         stack.extend(n for n, shape in inputs(node) if n is not None and shape == table)
     return list(seen.values())
+
+
+def _adds_unknown(node: Node) -> bool:
+    """True if something without history is added, of which the graph knows nothing: it may be a table of the pairs."""
+    return type(node).__name__ in _SUMS and len(node.next_functions) > 1 and any(n is None for n, _ in inputs(node))
 
 
 def _keeps(node: Node, table: Shape) -> bool:
@@ -105,9 +119,19 @@ def _judged(term: Node, table: Shape, name_of: FactorName, *, bent: bool) -> tup
     for node, shape, name in known:
         other = shape_of(saved_value(term, name)) if _is_constant(term, name) else None
         if other in partners(shape, table) and other and is_each(node, shape, other) and is_predicted(node):
-            said = name_of(Stretch(operation, shape, other, node, table))
+            if bent and _may_be_levels(saved_value(term, name)):
+                return None
+            said = name_of(Stretch(operation, shape, other, node, table, bent))
             return (said, shape, other) if said is not None else None
     return None
+
+
+def _may_be_levels(value: object) -> bool:
+    """True for numbers that go up or down all along, as quantiles and temperatures do; where they are not read, too."""
+    if not isinstance(value, torch.Tensor) or not value.is_cpu or value.layout != torch.strided:
+        return True
+    numbers = value.detach().reshape(-1)[:_NUMBERS].tolist()
+    return all(a < b for a, b in pairwise(numbers)) or all(a > b for a, b in pairwise(numbers))
 
 
 def is_each(node: Node, shape: Shape, wanted: Shape) -> bool:

@@ -73,6 +73,8 @@ class Stretch(NamedTuple):
     """The node that made the known side."""
     table: Shape
     """What both were stretched to."""
+    bent: bool = False
+    """True if what follows treats small and large numbers differently: the pairs may then be meant."""
 
 
 class _Term(NamedTuple):

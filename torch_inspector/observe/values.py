@@ -18,6 +18,7 @@ import torch
 
 from torch_inspector.facts import ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
 from torch_inspector.observe import kinds, layers, origins, private
+from torch_inspector.observe.divisors import is_zero_where_spoiled
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.reach import gradients_readable, is_leaf
@@ -70,7 +71,7 @@ class ValueWatch:
         if not self.losses:
             fact = fact._replace(largest_weight=_largest(self._parameters()))
         if not math.isfinite(value) and all(math.isfinite(one.value) for one in self.losses):
-            fact = fact._replace(origins=_origins(recorder, frame), spoiled_weights=tuple(spoiled(self._parameters())))
+            fact = fact._replace(origins=_origins(recorder, frame), spoiled_weights=self._spoiled(self._parameters()))
             if not fact.spoiled_weights:
                 fact = fact._replace(largest_weight=_largest(self._parameters()))
             if not fact.spoiled_weights and all(one.computed or _is_mask(one) for one in fact.origins):
@@ -120,6 +121,13 @@ class ValueWatch:
         groups = [group for one in optimizers if one is not None for group in parameters_of(one)]
         return [(id(p), p) for group in groups for p in group]
 
+    def _spoiled(self, tensors: list[tuple[int, Any]]) -> tuple[SpoiledFact, ...]:
+        """Weights that are not finite, and whether their optimizers have divided 0 by something there."""
+        found, by_key = tuple(spoiled(tensors)), dict(tensors)
+        alive = [one for record in self._ledger.live() if found and (one := record.ref()) is not None]
+        zero = {one.key for one in found if any(is_zero_where_spoiled(opt, by_key[one.key]) for opt in alive)}
+        return tuple(one._replace(without_gradient=one.key in zero) for one in found)
+
     # the end of a cell --------------------------------------------------------
 
     def spoiled_weights(self, names: Names, called: frozenset[int], key_of: Any) -> tuple[SpoiledFact, ...]:
@@ -130,7 +138,7 @@ class ValueWatch:
         for _, module in names.modules:
             if key_of(module) in called:
                 found.update((id(p), p) for _, p in layers.walk_parameters(module))
-        return tuple(spoiled(found.items()))
+        return self._spoiled(list(found.items()))
 
     def halves(self, names: Names) -> tuple[ExtremeFact, ...]:
         """Variables in float16 that are new and hold infinities or NaN."""

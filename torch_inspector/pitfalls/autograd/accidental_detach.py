@@ -42,14 +42,22 @@ def _finding(run: Run, cut: CutFact, steps: list[StepFact]) -> Finding:
         fix=_fix(run, cut, part),
         line=cut.place.line,
         cell=cut.place.cell,
-        # Around a frozen part `no_grad` is a habit: what is left to say is that the optimizer holds it in vain.
-        severity="hint" if cut.kind == "no_grad" and not _is_meant(run, cut, steps[0]) else "",
+        severity="hint" if _is_doubtful(run, cut, steps[0]) else "",
         evidence=(
             Evidence("history lost", cut.text),
             Evidence("steps looked at", len(steps), "count"),
             Evidence("parameters without a gradient", len(cut.keys), "count"),
         ),
     )
+
+
+def _is_doubtful(run: Run, cut: CutFact, step: StepFact) -> bool:
+    """True if the part may be meant to rest: another loss trains it, or did, or will.
+
+    Around a frozen part `no_grad` is a habit: what is left to say is that the optimizer holds it in vain. Of an object
+    whose methods are called, others of them may train what this one leaves alone.
+    """
+    return bool(cut.path) or cut.elsewhere or (cut.kind == "no_grad" and not _is_meant(run, cut, step))
 
 
 def _is_meant(run: Run, cut: CutFact, step: StepFact) -> bool:

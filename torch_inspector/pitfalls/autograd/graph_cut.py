@@ -282,7 +282,8 @@ def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
         ),
         line=place.line,
         cell=place.cell,
-        severity="warning",
+        # Of an object whose methods are called, others of them may train what this one leaves alone.
+        severity="hint" if cut.path or cut.elsewhere else "warning",
         evidence=(
             Evidence("history lost", cut.text),
             Evidence("steps looked at", len(steps), "count"),

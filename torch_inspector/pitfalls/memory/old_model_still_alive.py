@@ -39,11 +39,33 @@ def _is_left_behind(run: Run, elder: ElderFact) -> bool:
     What has more in its name, as `predict_small`, is another thing on purpose.
     """
     line = _line(run, elder.path)
-    if line is None or _ROLE.fullmatch(elder.holder) is None:
+    if line is None or _ROLE.fullmatch(elder.holder) is None or _has_a_second(run, elder):
         return False
     now = next((one.parameter_keys for one in run.after.modules if one.key == elder.successor), frozenset[int]())
     trained = any(step.parameter_keys & now for step in run.trace.steps)
     return trained or elder.holder in _read_after(run, line)
+
+
+def _has_a_second(run: Run, elder: ElderFact) -> bool:
+    """True if the model of now has a holder made by the same call: the two are compared, or play against each other."""
+    made = [(name, call) for one in (*run.earlier, run) for name, call in _made(one.cell.code)]
+    makers = {ast.unparse(call.func) for name, call in made if name == elder.holder}
+    return any(
+        name != elder.holder and ast.unparse(call.func) in makers and elder.path in map(ast.unparse, _given(call))
+        for name, call in _made(run.cell.code)
+    )
+
+
+def _made(code: str) -> Iterator[tuple[str, ast.Call]]:
+    """Variables that are given the result of a call."""
+    tree = syntax.parse(code)
+    for node in syntax.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            yield from ((one.id, node.value) for one in node.targets if isinstance(one, ast.Name))
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(one.value for one in call.keywords)]
 
 
 def _read_after(run: Run, line: int) -> set[str]:

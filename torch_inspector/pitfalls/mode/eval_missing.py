@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, LayerCounts, ModeFact, Place, Run, only_reads_outputs
-from torch_inspector.facts.teachers import counted, is_awake_teacher, stays
+from torch_inspector.facts.teachers import awake_teachers, counted, stays
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -44,17 +44,14 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _of_teachers(run: Run) -> Iterator[Finding]:
     """Of models that others learn from: called by themselves, or as a part of the model that learns."""
+    awake = [(call, part) for call in run.trace.forwards if call.teachers for part in awake_teachers(call, run)]
     told: set[str] = set()
-    for call in run.trace.forwards:
-        name = run.module_path(call.module) or call.name or call.kind
-        if is_awake_teacher(call, run) and not _is_chosen(call, run) and name not in told:
+    for call, part in awake if awake and stays(run) else ():
+        outer = run.module_path(call.module) or call.name or call.kind
+        name = f"{outer}.{part.path}" if part.path else outer
+        if name not in told and (part.path or not _is_chosen(call, run)):
             told.add(name)
-            yield _of_teacher(call, name, call.awake)
-        learns = any(one.order > call.order and one.parameter_keys & call.parameter_keys for one in run.trace.steps)
-        for part in call.teachers if learns and call.training and stays(run) else ():
-            if f"{name}.{part.path}" not in told:
-                told.add(f"{name}.{part.path}")
-                yield _of_teacher(call, f"{name}.{part.path}", part.awake)
+            yield _of_teacher(call, name, part.awake)
 
 
 def _is_chosen(call: ForwardFact, run: Run) -> bool:
@@ -75,6 +72,8 @@ def _of_teacher(call: ForwardFact, name: str, awake: LayerCounts) -> Finding:
         fix=f"{name}.eval()  # {f'after each {outer}.train()' if outer else 'before the loop'}",
         line=call.place.line,
         cell=call.place.cell,
+        # Whether the loss is made of its answers no graph tells: it may be there for comparison.
+        severity="hint",
         evidence=(Evidence("layers in train mode", counted(awake)), Evidence("steps of an optimizer that holds it", 0)),
     )
 
