@@ -28,24 +28,33 @@ class Meeting(NamedTuple):
 
 
 def meeting(run: Run, node: str) -> Meeting | None:
-    """The only such expression of the texts; None if there are several or none.
+    """The only such expression of the texts; None if there are several or none, or it is of another sign.
 
     Args:
         run: The run whose cell and earlier functions are searched.
         node: Name of the autograd node: `AddBackward0`.
     """
     sign = next((one for name, one in _SIGNS.items() if node.startswith(name)), None)
-    written = sole(run, lambda one: _meets(one, sign)) if sign is not None else None
+    written = sole(run, _meets) if sign is not None else None
     both = syntax.expression(written.text) if written is not None else None
-    if written is None or not isinstance(both, ast.BinOp):
+    if written is None or sign is None or not isinstance(both, ast.BinOp) or not isinstance(both.op, sign):
+        return None
+    if not _is_stretched(both.left):
         return None
     first, second = (_whole(side) for side in (both.left, both.right))
     return Meeting(written.place, written.inside, ast.unparse(both.left), first, second)
 
 
-def _meets(node: ast.AST, sign: type[ast.operator] | None) -> bool:
-    signed = isinstance(node, ast.BinOp) and sign is not None and isinstance(node.op, sign)
-    return isinstance(node, ast.BinOp) and signed and _is_stretched(node.left)
+def _meets(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and (_is_inserted(node.left) or _is_inserted(node.right))
+
+
+def _is_inserted(node: ast.expr) -> bool:
+    """True for `x[:, None]`, `x[None]` and `x.unsqueeze(0)`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "unsqueeze"
+    parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
+    return any(map(_is_new, parts)) or (isinstance(node, ast.Subscript) and _is_new(node.slice))
 
 
 def _is_stretched(node: ast.expr) -> bool:
