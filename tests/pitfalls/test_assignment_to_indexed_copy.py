@@ -1,5 +1,7 @@
 """Chained indexes in functions: masks that are variables there, and assignments that do change the tensor."""
 
+from typing import Any
+
 import pytest
 
 from tests.cells import findings_in
@@ -105,3 +107,19 @@ def test_the_fix_changes_the_tensor_itself(statement, fix):
     assert finding.fix == fix
     before = f"before = x.clone()\n{fix}\nassert not torch.equal(before, x)"
     assert findings_in(TABLE_OF_NUMBERS, before, slug="assignment-to-indexed-copy", fails=False) == []
+
+
+@pytest.mark.parametrize(
+    "index",
+    [":, [1, 2]", ":, cols", ":, x[0] > 1", ":, 1:3", ":, -1", ":, j", "0", ":, torch.tensor([1, 2])", "::2"],
+)
+def test_the_fix_writes_where_the_statement_meant_to(index):
+    setup = f"{TABLE_OF_NUMBERS}cols, j = torch.tensor([1, 2]), 3\n"
+    (finding,) = findings_in(setup, f"x[rows][{index}] = -1.0", fails=False)
+    names: dict[str, Any] = {}
+    exec(setup, names)  # noqa: S102  (the lines above)
+    wanted, rows = names["x"].clone(), names["x"][names["rows"]]
+    exec(f"rows[{index}] = -1.0", names | {"rows": rows})  # noqa: S102
+    wanted[names["rows"]] = rows
+    exec(finding.fix, names)  # noqa: S102
+    assert names["x"].equal(wanted)

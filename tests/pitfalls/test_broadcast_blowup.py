@@ -164,3 +164,35 @@ def test_similarities_of_all_pairs_are_named_where_they_are_made():
     assert (one.cell, one.line) == (2, 3)
     assert one.message.startswith("`sim` in `contrast` went through")
     assert "F.normalize(z, dim=-1) @ F.normalize(z, dim=-1).T" in one.fix
+
+
+BIAS = "def bias(p):\n    return (p[:, None] - p[None]).abs().mean(-1)"
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("z = b * 1\nd = ((a[None] - z[:, None]) ** 2).sum(-1)", 2),
+        ("d = ((a.unsqueeze(0) - b[:, None]) ** 2).sum(-1)", 1),
+        ("d = ((a[:, None] - b) ** 2).sum(-1)", 1),
+    ],
+)
+def test_another_function_that_is_written_alike_is_not_spoken_of(code, line):
+    cell = f"print(bias(torch.randn(5, 3)).shape)\n{code}"
+    (finding,) = findings_in(SETUP, BIAS, cell, slug="broadcast-blowup", min_bytes=0)
+    assert (finding.cell, finding.line) == (3, line + 1)
+    assert finding.fix.startswith("torch.cdist(a, b)")
+
+
+def test_two_tables_that_are_turned_are_not_named_in_the_wrong_order():
+    function = "def far(x, y):\n    return ((x[None] - y[:, None]) ** 2).sum(-1)"
+    (finding,) = findings_in(SETUP, function, "d = far(a, b)", slug="broadcast-blowup", min_bytes=0)
+    assert "torch.cdist(a, b)" in finding.fix
+
+
+@pytest.mark.parametrize(("way", "severity"), [("(torch.tanh({}) * v)", "hint"), ("({} ** 2)", "warning")])
+def test_weights_without_gradients_leave_no_other_way(way, severity):
+    table = way.format("q[:, None] + q[None]")
+    cell = f"v, q = torch.randn(64), torch.randn(520, 64)\nwith torch.no_grad():\n    s = {table}.sum(-1)"
+    (finding,) = findings_in(SETUP, cell, slug="broadcast-blowup", min_bytes=0)
+    assert finding.severity == severity

@@ -51,6 +51,11 @@ NLL = {
     ),
     "exp of logs": ("p = F.log_softmax(net(x), 1).exp()\nloss = nn.NLLLoss()(p, y)\nloss.backward()", 2, "`p`"),
     "sigmoid": ("p = torch.sigmoid(net(x))\nloss = nn.NLLLoss()(p, y)\nloss.backward()", 2, "`p`"),
+    "scores in another order": (
+        "loss = F.nll_loss(net(x) @ torch.eye(5), y)\nloss.backward()\nopt.step()",
+        1,
+        "raw scores",
+    ),
     "raw": ("out = net(x)\nloss = nn.NLLLoss()(out, y)\nloss.backward()\nopt.step()", 2, "raw scores in `out`"),
     "pixels": ("p = net(x).view(6, 5, 2, 5).softmax(1)\nl = F.nll_loss(p, y.view(6, 2, 5))\nl.backward()", 2, "`p`"),
     "a layer": ("m = nn.Sequential(net, nn.Softmax(1))\nloss = F.nll_loss(m(x), y)\nloss.backward()", 2, "`m[1]`"),
@@ -99,6 +104,19 @@ NLL_SILENT = {
     "a layer of logs": "m = nn.Sequential(net, nn.LogSoftmax(1))\nnn.NLLLoss()(m(x), y).backward()\nopt.step()",
     "a log by hand": "loss = F.nll_loss(torch.log(net(x).softmax(1) + 1e-9), y)\nloss.backward()",
     "an attack": "x.requires_grad_()\nloss = -F.nll_loss(net(x), y)\nloss.backward()\nx.requires_grad_(False)",
+    "logs in another order": (
+        "l = F.nll_loss(F.log_softmax(net(x), 1) @ torch.eye(5)[[4, 0, 1, 2, 3]], y)\nl.backward()\nopt.step()"
+    ),
+    "logs in another order, turned": (
+        "l = F.nll_loss((torch.eye(5) @ F.log_softmax(net(x), 1).T).T, y)\nl.backward()\nopt.step()"
+    ),
+    "own logs in another order": (
+        "s = net(x)\nl = F.nll_loss((s - s.logsumexp(1, True)) @ torch.eye(5), y)\nl.backward()\nopt.step()"
+    ),
+    "letters in another order": (
+        f"{SPELL}out = net(x).view(12, 5, 5).log_softmax(2) @ torch.eye(5)\n"
+        "F.ctc_loss(out, y[:10].view(5, 2) % 4 + 1, n, n // 6).backward()\nopt.step()"
+    ),
     "own normalisation": "s = net(x)\nl = F.nll_loss(s - s.logsumexp(1, keepdim=True), y)\nl.backward()\nopt.step()",
     "policy gradient": "p = F.log_softmax(net(x), 1) * torch.rand(60, 1)\nF.nll_loss(p, y).backward()\nopt.step()",
     "for reading": "s = net(x)\nprobs = s.softmax(1)\nloss = F.cross_entropy(s, y)\nloss.backward()\nopt.step()",

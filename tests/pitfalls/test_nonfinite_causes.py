@@ -90,8 +90,11 @@ def test_vectors_of_values_that_differ(made):
 
 
 def test_the_fix_of_equal_eigenvalues():
-    code = ROTATE.format("values, basis = torch.linalg.eigh(A + torch.diag(torch.arange(len(A)) * 1e-3))")
+    (finding,) = found("nonfinite-gradient", ROTATED.format(""), ROTATE.format(MADE[0]))
+    code = ROTATE.format(f"values, basis = {finding.fix.partition(': ')[2]}")
     assert not found("nonfinite-gradient", ROTATED.format(""), code)
+    several = ROTATED.format("").replace("torch.eye(4)", "torch.eye(4).repeat(5, 1, 1)")
+    assert not found("nonfinite-gradient", several, code.replace(".T", ".mT"))
 
 
 CHAIN = """\

@@ -56,6 +56,48 @@ def test_the_line_is_named(cells, subject, line, cell):
     assert finding.fix.startswith(f"{subject} = {subject}.")
 
 
+CONVERTED = """
+emb = nn.Embedding(5, 2)
+def use(x, w):
+    x.{}()
+    return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "used", "given"),
+    [
+        ("long", "emb(x)", "torch.ones(2)"),
+        ("int", "w[x]", "torch.ones(2)"),
+        ("float", "x.mean()", "torch.arange(4)"),
+        ("float", "w @ x", "torch.ones(6).double()"),
+        ("double", "w.double() @ x", "torch.ones(6)"),
+        ("bool", "~x", "torch.ones(2)"),
+        ("float", "layer(x)", "torch.ones(6).long()"),
+    ],
+)
+def test_the_type_that_the_error_asks_for(method, used, given):
+    error, (finding,) = found(CONVERTED.format(method, used), f"use({given}, scores)")
+    assert error is not None
+    assert f"where line {finding.line + 1} needs it" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("method", "used", "given"),
+    [
+        ("double", "emb(x)", "torch.ones(2)"),
+        ("half", "w[x]", "torch.ones(2)"),
+        ("half", "w.double() @ x", "torch.ones(6)"),
+        ("to('meta'); x.bfloat16", "emb(x)", "torch.ones(2)"),
+        ("double", "~x", "torch.ones(2)"),
+    ],
+)
+def test_another_type_than_the_error_asks_for(method, used, given):
+    error, findings = found(CONVERTED.format(method, used), f"use({given}, scores)")
+    assert error is not None
+    assert not findings
+
+
 @pytest.mark.parametrize(
     "cells",
     [

@@ -174,3 +174,32 @@ def test_a_state_of_several_tensors_is_detached_as_a_whole(loop, fix):
     assert fix in [one.fix for one in findings_in(SETUP, loop, min_bytes=0)]
     mended = loop.replace("retain_graph=True", "") + f"    {fix}\n"
     assert findings_in(SETUP, mended, min_bytes=0, fails=False) == []
+
+
+COUNTED = """
+cell, out_of = nn.GRUCell(8, 8), nn.Linear(8, 1)
+state = {}
+for _ in range(6):
+    x = torch.randn(4, 8)
+    state = {}
+    loss = out_of({}).pow(2).mean()
+    loss.backward(retain_graph=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "turn", "read"),
+    [
+        ("{'h': torch.zeros(4, 8), 't': 0}", "{'h': cell(x, state['h']), 't': state['t'] + 1}", "state['h']"),
+        ("(torch.zeros(4, 8), 0)", "(cell(x, state[0]), state[1] + 1)", "state[0]"),
+        ("[torch.zeros(4, 8), None]", "[cell(x, state[0]), None]", "state[0]"),
+        ("{'h': torch.zeros(4, 8)}", "{'h': cell(x, state['h'])}", "state['h']"),
+    ],
+)
+def test_a_state_with_other_things_is_detached_where_it_holds_tensors(first, turn, read):
+    loop = COUNTED.format(first, turn, read)
+    fixes = {one.fix for one in findings_in(SETUP, loop, min_bytes=0) if "at the end of each step" in one.fix}
+    (fix,) = fixes
+    assert ("is_tensor" in fix) == any(other in first for other in ("'t'", "), 0)", "None"))
+    mended = loop.replace("retain_graph=True", "") + f"    {fix}\n"
+    assert findings_in(SETUP, mended, slug="graph-retained-in-list", min_bytes=0, fails=False) == []

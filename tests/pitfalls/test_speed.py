@@ -1,6 +1,7 @@
 """Loops that do one by one, or again and again, what could be done at once."""
 
 import gc
+from typing import Any
 
 import pytest
 
@@ -175,6 +176,49 @@ def test_places_that_a_tensor_says(loop, turn, fix):
     found = visits(EDGES.format(loop, turn))
     assert len(found) == 1
     assert fix in (None, found[0][2])
+
+
+PLACES = """import torch
+n, k = 600, 4
+torch.manual_seed(0)
+x, y, w = torch.randn(n), torch.randn(n), torch.randn(n, k)
+out, rows, table, turned = torch.zeros(n), torch.zeros(n, k), torch.zeros(n, n), torch.zeros(k, n)
+e = torch.randint(0, n, (2, n))
+"""
+
+
+@pytest.mark.parametrize(
+    ("turn", "fix"),
+    [
+        ("out[i] = x[i]", "out[:] = x[:]"),
+        ("rows[i, :] = w[i, :]", "rows[:, :] = w[:, :]"),
+        ("rows[i] = w[i]; out[i] = y[i]", "rows[:] = w[:]\nout[:] = y[:]"),
+        ("rows[i, 2] = x[i]", "rows[:, 2] = x[:]"),
+        ("rows[i] = w[3]; out[i] = x[i]", "rows[:] = w[3]\nout[:] = x[:]"),
+        ("turned[1, i] = x[i]", "turned[1, :] = x[:]"),
+        ("a, b = e[0, i], e[1, i]; table[a, b] = 1.0", "a, b = (e[0, :], e[1, :])\ntable[a, b] = 1.0"),
+        ("a = e[0, i]; out[i] = x[a]", "a = e[0, :]\nout[:] = x[a]"),
+        ("table[i] = x[i]", ""),
+        ("table[i, :] = x[i]", ""),
+        ("rows[i] = x[i]", ""),
+        ("rows[i, :] = x[i]", ""),
+        ("turned[:, i] = w[i]", ""),
+        ("table[:, i] = x; out[i] = x[i]", ""),
+        ("a = x[i]; table[i] = a", ""),
+        ("a = e[0, i]; table[i, a] = 1.0", ""),
+        ("a, b = e[0, i], e[1, i]; table[a, b] = x[i]", ""),
+        ("rows[i, 1:3] = w[i, 1:3]", ""),
+    ],
+)
+def test_all_places_are_the_same_places(turn, fix):
+    loop = f"{PLACES}for i in range(n):\n    {turn}"
+    found = [said for *_, said in visits(loop)]
+    assert [said for said in found if "[:" in said or ":]" in said] == ([fix] if fix else [])
+    one: dict[str, Any] = {}
+    other: dict[str, Any] = {}
+    exec(loop, one)  # noqa: S102  (the lines above)
+    exec(f"{PLACES}{fix or f'for i in range(n):{chr(10)}    {turn}'}", other)  # noqa: S102
+    assert all(one[name].equal(other[name]) for name in ("out", "rows", "table", "turned"))
 
 
 @pytest.mark.parametrize("edges", ["e.t()", "zip(e[0], e[1])", "zip(e[0].tolist(), e[1].tolist())", "e.t().tolist()"])

@@ -12,6 +12,9 @@ _DETACHED = {
     "tuple": "tuple(h.detach() for h in {})",
     "list": "[h.detach() for h in {}]",
     "dict": "{{k: h.detach() for k, h in {}.items()}}",
+    "mixed tuple": "tuple(h.detach() if torch.is_tensor(h) else h for h in {})",
+    "mixed list": "[h.detach() if torch.is_tensor(h) else h for h in {}]",
+    "mixed dict": "{{k: h.detach() if torch.is_tensor(h) else h for k, h in {}.items()}}",
 }
 
 
@@ -55,7 +58,7 @@ class GraphFact(NamedTuple):
     """What that line does: `append`, `hook`, `item`, `named`, `comprehension`, `joined`, `sum`, `carried`, `display`,
     `assigned`; empty if no line was found."""
     sort: str = ""
-    """Of a container that is no subclass: `tuple`, `list` or `dict`."""
+    """Of a container that is no subclass: `tuple`, `list` or `dict`; `mixed dict` if it holds other things too."""
     nested: bool = False
     """True if the tensors sit in elements of the container: `log[3]['loss']`."""
     rows: bool = False

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator
 from typing import Any
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.arrays import ARRAY, LISTED, NUMBER, NUMPY, kind_of, of_numpy
 
 # Functions that torch has with the same meaning, as far as it takes tensors.
 _SAME = frozenset(
@@ -16,8 +15,16 @@ _SAME = frozenset(
      "sqrt", "square", "stack", "sum", "tan", "tanh", "vstack", "where", "zeros_like", "ones_like"]
 )  # fmt: skip
 _OTHER = {"absolute": "abs", "concatenate": "cat", "power": "pow", "fabs": "abs"}
-_NUMPY = ("np", "numpy")
-_USED = re.compile(r"\b(np|numpy)\.|\.(numpy|astype|tolist)\(")
+# Without an axis, NumPy goes over all numbers in a row; torch wants one.
+_ALONG = ("cumprod", "cumsum")
+_KEYWORDS = ("axis", "keepdims")
+# Methods that tensors have with the same meaning.
+_METHODS = frozenset(
+    ["argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "flatten", "mean", "prod", "ravel", "reshape",
+     "squeeze", "sum"]
+)  # fmt: skip
+_MADE = ("from_numpy", "as_tensor", "tensor")
+_PLAIN = ("float", "np.float32", "torch.FloatTensor")
 # More lines are no help as a correction.
 _MOST = 6
 
@@ -32,9 +39,10 @@ def in_torch(source: str, line: int | None) -> str:
     tree = syntax.parse(source)
     if tree is None or line is None:
         return ""
-    made = list(_restated_all(_statements(tree, line)))
+    staying = _Staying()
+    made = [(one.lineno, *_restated(one, staying)) for one in _statements(tree, line)]
     changed = [(number, new) for number, old, new in made if old != new]
-    if not any(number == line for number, _ in changed) or len(changed) > _MOST or any(_stays(new) for *_, new in made):
+    if not any(number == line for number, _ in changed) or len(changed) > _MOST or staying.refused:
         return ""
     return "\n".join(f"{new}  # line {number}" for number, new in changed)
 
@@ -49,58 +57,112 @@ def _statements(tree: ast.Module, line: int) -> list[ast.stmt]:
     return sorted(found, key=lambda one: one.lineno)
 
 
-def _restated_all(statements: list[ast.stmt]) -> Iterator[tuple[int, str, str]]:
-    """Line, old and new text of each; what is made of what is a tensor now is no number either."""
-    tensors = set[str]()
-    for one in statements:
-        text = ast.unparse(one)
-        fresh = ast.parse(f"def f():\n    {text}").body[0].body[0]  # type: ignore[attr-defined]
-        read = {node.id for node in syntax.walk(one) if isinstance(node, ast.Name)}
-        shown = isinstance(one, ast.Expr)
-        new = ast.unparse(_Staying(numbers=shown or not read & tensors).visit(fresh))
-        if new != text and isinstance(one, ast.Assign):
-            tensors |= {target.id for target in one.targets if isinstance(target, ast.Name)}
-        yield one.lineno, text, new
-
-
-def _stays(text: str) -> bool:
-    """True if a statement uses NumPy still, or a method of its arrays."""
-    return _USED.search(text) is not None
+def _restated(statement: ast.stmt, staying: _Staying) -> tuple[str, str]:
+    """A statement as it is and as it reads then; one that would say `c = c` as a comment."""
+    text, staying.shown = ast.unparse(statement), isinstance(statement, ast.Expr)
+    new = ast.unparse(staying.visit(ast.parse(f"def f():\n    {text}").body[0].body[0]))  # type: ignore[attr-defined]
+    staying.note(statement)
+    target, _, value = new.partition(" = ")
+    return text, f"# {text}" if target == value and text != new else new
 
 
 class _Staying(ast.NodeTransformer):
-    """Leaves out the ways to NumPy and back, and takes functions of torch for its own."""
+    """Leaves out the ways to NumPy and back, and takes functions of torch for its own, from the first line on."""
 
-    def __init__(self, *, numbers: bool) -> None:
-        self._numbers = numbers
-        """True if `float(x)` and `x.item()` may stay as they are."""
+    def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+        self.refused = self.shown = False
+        """`shown` is true in a statement that prints: `float(x)` and `x.item()` stay there as they are."""
+
+    def note(self, statement: ast.stmt) -> None:
+        """Remembers what a name is from here on."""
+        if not isinstance(statement, (ast.Assign, ast.AugAssign)):
+            return
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        plain = self._made_plain(statement.value)
+        kind = ARRAY if plain is not None else kind_of(statement.value, self.known)
+        if isinstance(targets[0], ast.Name) and len(targets) == 1:
+            own = self.known.get(targets[0].id) if isinstance(statement, ast.AugAssign) else ""
+            self.known[targets[0].id] = ARRAY if own == ARRAY else kind
+        elif kind_of(targets[0], self.known) != ARRAY:
+            self.refused = self.refused or self._holds_array(statement.value)
+
+    def visit(self, node: ast.AST) -> Any:
+        """A node without NumPy; what is done with plain numbers stays."""
+        inner = None if self.shown else self._made_plain(node)
+        if inner is not None:
+            return self.visit(inner)
+        return node if kind_of(node, self.known) == NUMBER else super().visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Gives up where NumPy is used in a way that is not known."""
+        self.refused = self.refused or node.id in NUMPY
+        return node
 
     def visit_Call(self, node: ast.Call) -> Any:
         """A call without NumPy."""
         function = node.func
-        inner = None if self._numbers else _made_plain(node)
-        if inner is not None:
-            return self.visit(inner)
         if not isinstance(function, ast.Attribute):
+            self.refused = self.refused or (ast.unparse(function) != "print" and any(map(self._is_array, node.args)))
             return self.generic_visit(node)
-        if function.attr == "numpy" and not node.args:
-            return self.visit(_attached(function.value))
-        if function.attr == "requires_grad_" and _is_from_numpy(function.value):
-            return self.visit(function.value)
-        if _is_from_numpy(node):
-            return self.visit(node.args[0])
-        name = _OTHER.get(function.attr, function.attr)
-        if isinstance(function.value, ast.Name) and function.value.id in _NUMPY and name in (*_SAME, *_OTHER.values()):
-            function = ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load())
-        return self.generic_visit(ast.Call(function, node.args, node.keywords))
+        away = function.attr == "numpy" and not node.args
+        if away or (function.attr == "requires_grad_" and self._is_made(function.value)):
+            return self.visit(_attached(function.value) if away else function.value)
+        if self._is_made(node):
+            return self._as_it_is(node)
+        if of_numpy(function):
+            return self._of_torch(node, function.attr)
+        if self._is_array(function.value):
+            return self._method(node, function)
+        self.refused = self.refused or any(map(self._holds_array, node.args))
+        return self.generic_visit(node)
 
+    def _of_torch(self, node: ast.Call, name: str) -> Any:
+        """The same function of torch, of what was an array before."""
+        given = [one for one in node.args if not isinstance(one, ast.Constant)]
+        given = list(getattr(given[0], "elts", given)) if name in LISTED and given else given
+        plain = all(kind_of(one, self.known) for one in given) and all(k.arg in _KEYWORDS for k in node.keywords)
+        along = name not in _ALONG or len(node.args) > 1 or node.keywords
+        own = _OTHER.get(name, name)
+        fits = own in _SAME or name in _OTHER
+        self.refused = self.refused or not (fits and along and plain and self._is_array(node))
+        function = ast.Attribute(ast.Name("torch", ast.Load()), own, ast.Load())
+        return ast.Call(function, [self.visit(one) for one in node.args], node.keywords)
 
-def _made_plain(node: ast.Call) -> ast.expr | None:
-    """`x` of `float(x)`, `x.item()` and `torch.tensor(x)`."""
-    name = ast.unparse(node.func)
-    if name in ("float", "torch.tensor", "np.float32", "torch.FloatTensor") and len(node.args) == 1:
-        return node.args[0]
-    return node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr == "item" else None
+    def _method(self, node: ast.Call, function: ast.Attribute) -> Any:
+        alone = function.attr in _ALONG and not node.args and not node.keywords
+        whole = function.attr in ("max", "min") and not node.args and not node.keywords
+        copied = function.attr == "copy"
+        self.refused = self.refused or alone or not (function.attr in _METHODS or whole or copied)
+        if copied:
+            return ast.Call(ast.Attribute(self.visit(function.value), "clone", ast.Load()), [], [])
+        return self.generic_visit(node)
+
+    def _as_it_is(self, node: ast.Call) -> Any:
+        """What was made a tensor again: it is one; its type of numbers or device may be another."""
+        value = self.visit(node.args[0])
+        moved = [one for one in node.keywords if one.arg != "requires_grad"]
+        return ast.Call(ast.Attribute(value, "to", ast.Load()), [], moved) if moved else value
+
+    def _made_plain(self, node: ast.AST) -> ast.expr | None:
+        """`x` of `float(x)` and `x.item()`, where that is an array: it is a tensor then."""
+        if not isinstance(node, ast.Call):
+            return None
+        by_name = len(node.args) == 1 and ast.unparse(node.func) in _PLAIN
+        by_method = isinstance(node.func, ast.Attribute) and node.func.attr == "item"
+        inner = node.args[0] if by_name else node.func.value if by_method else None  # type: ignore[attr-defined]
+        return inner if inner is not None and self._holds_array(inner) else None
+
+    def _is_made(self, node: ast.expr) -> bool:
+        called = node.func if isinstance(node, ast.Call) and len(node.args) == 1 else None
+        again = isinstance(called, ast.Attribute) and called.attr in _MADE
+        return again and isinstance(node, ast.Call) and self._is_array(node.args[0])
+
+    def _is_array(self, node: ast.expr) -> bool:
+        return kind_of(node, self.known) == ARRAY
+
+    def _holds_array(self, node: ast.expr) -> bool:
+        return any(kind_of(one, self.known) == ARRAY for one in ast.walk(node))
 
 
 def _attached(node: ast.expr) -> ast.expr:
@@ -108,8 +170,3 @@ def _attached(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("detach", "cpu"):
         node = node.func.value
     return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else node
-
-
-def _is_from_numpy(node: ast.expr) -> bool:
-    called = node.func if isinstance(node, ast.Call) and len(node.args) == 1 else None
-    return isinstance(called, ast.Attribute) and called.attr in ("from_numpy", "as_tensor")

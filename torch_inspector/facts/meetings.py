@@ -34,16 +34,16 @@ class Meeting(NamedTuple):
 
 
 def meeting(run: Run, node: str) -> Meeting | None:
-    """The only such expression of the texts; None if there are several or none.
+    """The only such expression of the texts; None if there are several or none, or it is of another sign.
 
     Args:
         run: The run whose cell and earlier functions are searched.
         node: Name of the autograd node: `AddBackward0`.
     """
     sign = next((one for name, one in _SIGNS.items() if node.startswith(name)), None)
-    written = sole(run, lambda one: _meets(one, sign)) if sign is not None else None
+    written = sole(run, _meets) if sign is not None else None
     both = syntax.expression(written.text) if written is not None else None
-    sides = _sides(both) if both is not None else []
+    sides = _sides(both, sign) if both is not None and sign is not None else []
     if written is None or not sides:
         return None
     first, second = (_whole(side) for side in sides)
@@ -51,11 +51,12 @@ def meeting(run: Run, node: str) -> Meeting | None:
     return Meeting(written.place, written.inside, ast.unparse(sides[0]), first, second, result, function)
 
 
-def _sides(node: ast.AST) -> list[ast.expr]:
-    """The two operands, of a sign or of `cosine_similarity`."""
+def _sides(node: ast.AST, sign: type[ast.operator]) -> list[ast.expr]:
+    """The two operands, of that sign or of `cosine_similarity`, a product; none if no axis is put in for the first."""
     if isinstance(node, ast.BinOp):
-        return [node.left, node.right]
-    return node.args[:2] if isinstance(node, ast.Call) and called(node) == _COSINES and len(node.args) > 1 else []
+        return [node.left, node.right] if isinstance(node.op, sign) and _is_stretched(node.left) else []
+    sides = node.args[:2] if isinstance(node, ast.Call) and sign is ast.Mult else []
+    return sides if len(sides) > 1 and any(map(_is_stretched, sides)) else []
 
 
 def _around(run: Run, place: Place) -> tuple[str, str]:
@@ -69,11 +70,18 @@ def _around(run: Run, place: Place) -> tuple[str, str]:
     return (results[-1] if results else ""), (functions[-1] if functions else "")
 
 
-def _meets(node: ast.AST, sign: type[ast.operator] | None) -> bool:
-    if sign is ast.Mult and isinstance(node, ast.Call) and called(node) == _COSINES:
-        return any(map(_is_stretched, node.args[:2]))
-    signed = isinstance(node, ast.BinOp) and sign is not None and isinstance(node.op, sign)
-    return isinstance(node, ast.BinOp) and signed and _is_stretched(node.left)
+def _meets(node: ast.AST) -> bool:
+    cosines = isinstance(node, ast.Call) and called(node) == _COSINES
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args[:2] if cosines else []  # type: ignore[attr-defined]
+    return any(map(_is_inserted, sides))
+
+
+def _is_inserted(node: ast.expr) -> bool:
+    """True for `x[:, None]`, `x[None]` and `x.unsqueeze(0)`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "unsqueeze"
+    parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
+    return any(map(_is_new, parts)) or (isinstance(node, ast.Subscript) and _is_new(node.slice))
 
 
 def _is_stretched(node: ast.expr) -> bool:

@@ -9,6 +9,7 @@ from torch_inspector.observe import private
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.softmax import parents_of
 
+_ATTENTION = "BmmBackward0"
 _STACKS = frozenset(["StackBackward0", "CudnnRnnBackward0"])
 _SEQUENCES, _CLIPS = 3, 5
 # What gives (batch, channels, …) or (batch, heads, time, size), and what leaves it like that.
@@ -52,15 +53,20 @@ def is_stacked(node: Node) -> bool:
     return kind in _STACKS and (kind != "StackBackward0" or int(node._saved_dim) in (0, 2**64 - _SEQUENCES))
 
 
-def is_layered(node: Node | None, shape: Shape) -> bool:
-    """True if an operation that says what its axes are made a tensor: a convolution, or attention of heads."""
+def maker_of(node: Node | None, shape: Shape) -> str:
+    """The operation that made a tensor, if it says what its axes are: a convolution, or attention of heads."""
     for _ in range(_FAR):
         name = type(node).__name__
         if node is None or len(private.output_shape(node) or ()) != len(shape) or name.startswith(_TELLS):
-            return name.startswith(_TELLS)
+            return name if name.startswith(_TELLS) else ""
         if name == "UnsafeViewBackward0":  # of `weights @ values`: (batch * heads, time, size), before the view
-            return type(parents_of(node)[0]).__name__ == "BmmBackward0"
+            return _ATTENTION if type(parents_of(node)[0]).__name__ == _ATTENTION else ""
         if not name.startswith(_LEAVES):
-            return False
+            return ""
         node = next((one for one in parents_of(node) if one is not None), None)
-    return False
+    return ""
+
+
+def is_convolution(maker: str) -> bool:
+    """True for one whose maps may be cut into groups or capsules, which come to the same sizes by chance."""
+    return "Convolution" in maker

@@ -9,8 +9,9 @@ from typing import Any
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_merged, is_recut, syntax
 from torch_inspector.observe import private
-from torch_inspector.observe.apart import is_classes, is_frames, is_layered, is_stacked, is_state
+from torch_inspector.observe.apart import is_classes, is_convolution, is_frames, is_stacked, is_state, maker_of
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.features import read_as_features
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.recut import AXES, array_sizes_before, is_shuffled, sizes_before
@@ -204,7 +205,8 @@ def _is_apart(walk: Walk, node: Node, before: Shape, after: Shape) -> bool:
     """True for a state of layers, or the scores of a convolution that a loss reads: both say what their axes are."""
     made = parents_of(node)[0]
     if is_merged(before, after):
-        return is_layered(made, before)
+        maker = maker_of(made, before)
+        return bool(maker) and (not is_convolution(maker) or read_as_features(walk, node, after))
     if is_state(before, after):
         return is_stacked(made)
     made = parents_of(made)[0] if type(made).__name__ == _LOGARITHM and made is not None else made

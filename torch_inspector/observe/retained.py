@@ -42,7 +42,7 @@ class _Kept:
     """True if they sit in elements of the container: `log[3]['loss']`."""
     tensors: list[torch.Tensor] = field(default_factory=list)
     sort: str = ""
-    """`tuple`, `list` or `dict`, where the tensors are its elements."""
+    """`tuple`, `list` or `dict`, where the tensors are its elements; `mixed dict`, where others are too."""
     rows: bool = True
     """True if these elements are dictionaries with nothing but tensors in them."""
 
@@ -80,7 +80,8 @@ def _kept(names: Names) -> list[_Kept]:
 
 
 def _sort(group: Group) -> str:
-    return next((name for kind, name in _SORTS if type(group.container) is kind), "")
+    sort = next((name for kind, name in _SORTS if type(group.container) is kind), "")
+    return f"mixed {sort}" if sort and len(group.container) != len(group.tensors) else sort
 
 
 def _is_row(group: Group) -> bool:

@@ -38,6 +38,7 @@ _SOFTMAXES = frozenset(["SoftmaxBackward0", "LogSoftmaxBackward0"])
 # Operations that mix features with parameters: a row of what they make belongs to one sample.
 _LINEAR = frozenset(["AddmmBackward0", "MmBackward0", "LinearBackward0", "MkldnnLinearBackward0"])
 _LAYERS = _LINEAR | {"ConvolutionBackward0"}
+_LOGS = frozenset(["LogSoftmaxBackward0", "LogBackward0", "LogSigmoidBackward0"])
 # A sum or a mean of sigmoids is a count of votes, which may well be a score.
 _SUMS = frozenset(["SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1"])
 _PASSES = (IN_PLACE | MOVES | {"SqueezeBackward3", "DropoutBackward0"}) - {"CopySlices"}
@@ -107,10 +108,25 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
     end = type(path[-1]).__name__ if path else ""
     parents = parents_of(path[-1]) if path else []
     exp = end == "ExpBackward0" and type(parents[0]).__name__ == "LogSoftmaxBackward0"
-    if end in {"SoftmaxBackward0", "SigmoidBackward0"} or exp or end in _LAYERS:
+    raw = end in _LAYERS and not any(map(_is_logarithm, parents))
+    if end in {"SoftmaxBackward0", "SigmoidBackward0"} or exp or raw:
         shape, axis = private.output_shape(path[0]) or (), axis_of(path[-1]) if end == "SoftmaxBackward0" else None
         shapes = (shape,) if axis is None else (shape, (axis,))
         yield PatternFact(PROBABILITIES, (loss, end), shapes, _named(name_of, path), rivals=len(kinds[end]))
+
+
+def _is_logarithm(node: Node | None) -> bool:
+    """True for logarithms of probabilities, moved or not: a product may put the classes into another order."""
+    for _ in range(_FAR):
+        name = type(node).__name__
+        if node is None or name in _LOGS or not (name in _PASSES or name in _JOINS):
+            break
+        node = parents_of(node)[0]
+    return name in _LOGS or (name == "SubBackward0" and any(_is_total(one) for one in parents_of(node)))
+
+
+def _is_total(node: Node | None) -> bool:
+    return type(node).__name__ == "LogsumexpBackward0"
 
 
 def _logits(

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from torch_inspector.facts import DiscardFact, OperandFact, Place, Run
+from torch_inspector.facts import DiscardFact, ErrorFact, OperandFact, Place, Run
+from torch_inspector.facts.wanted import asks_for_device, asks_for_dtype
 from torch_inspector.findings import Evidence, Finding, Severity
 from torch_inspector.pitfall import pitfall
 
@@ -44,7 +45,7 @@ def _blamed(run: Run) -> Iterator[tuple[DiscardFact, OperandFact]]:
             for operand in error.operands:
                 made = operand.made_at
                 anew = made is not None and made.cell == one.place.cell and not _is_above(made, one.place)
-                if operand.path == one.path and operand.dtype and not anew and one.wanted and _differs(operand, one):
+                if operand.path == one.path and operand.dtype and not anew and _is_missed(error, operand, one):
                     yield one, operand
 
 
@@ -52,10 +53,14 @@ def _is_above(one: Place, other: Place) -> bool:
     return one.line is not None and other.line is not None and one.line < other.line
 
 
-def _differs(operand: OperandFact, one: DiscardFact) -> bool:
-    """True if the tensor is not what the call whose result was thrown away would have made of it."""
+def _is_missed(error: ErrorFact, operand: OperandFact, one: DiscardFact) -> bool:
+    """True if the error asks for what the call would have made of the tensor, and the tensor is not."""
+    if not one.wanted:
+        return False
+    if not _is_move(one):
+        return operand.dtype != one.wanted and asks_for_dtype(error.message, one.wanted, operand.dtype)
     devices = tuple(device.partition(":")[0] for device in operand.devices)
-    return one.wanted.partition(":")[0] not in devices if _is_move(one) else operand.dtype != one.wanted
+    return one.wanted.partition(":")[0] not in devices and asks_for_device(error.message, one.wanted)
 
 
 def _of_error(run: Run, one: DiscardFact, operand: OperandFact) -> Finding:

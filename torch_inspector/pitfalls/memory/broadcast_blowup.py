@@ -70,7 +70,7 @@ def _finding(name: str, place: Place | None, pattern: PatternFact, met: Meeting 
         fix=_fix(pattern, met),
         line=place.line if place else None,
         cell=place.cell if place else None,
-        severity="" if pattern.nbytes >= _LARGE_NBYTES else "hint",
+        severity="" if pattern.nbytes >= _LARGE_NBYTES and not _is_weighted(pattern) else "hint",
         evidence=(
             Evidence("operands", f"{first} and {second}"),
             Evidence("stretched to", str(table)),
@@ -86,6 +86,11 @@ def _who(name: str, met: Meeting | None) -> str:
     if met is not None and met.inside and met.result:
         return f"`{met.result}`" + (f" in `{met.function}`" if met.function else "")
     return f"`{name or 'the loss'}`"
+
+
+def _is_weighted(pattern: PatternFact) -> bool:
+    """True for a table of the text that is weighted before it is added up: without gradients, it costs its moment."""
+    return bool(pattern.nodes) and pattern.nodes[-1].startswith("…")
 
 
 def _fix(pattern: PatternFact, met: Meeting | None) -> str:

@@ -21,7 +21,7 @@ _FIXES = {
     "**": "keep the base above zero, where the exponent is below 1: ….clamp_min(1e-6) ** p",
     "/": "keep the divisor away from zero: total / count.clamp_min(1)",
     "/ norm": "F.normalize(v, dim=-1), which leaves a row of zeros as it is; or v / v.norm(…).clamp_min(1e-8)",
-    "eigh": "make the eigenvalues differ: torch.linalg.eigh(A + torch.diag(torch.arange(len(A)) * 1e-3))",
+    "eigh": "make the eigenvalues differ: torch.linalg.eigh(A + torch.diag(torch.arange(A.shape[-1]) * 1e-3))",
     "svd": "make the singular values differ: start from a random matrix, or add a little noise to it",
     **dict.fromkeys(("acos", "asin", "atanh"), _INSIDE),
 }

@@ -48,10 +48,16 @@ def _fix(text: str, name: str, index: str) -> str:
         return f"{name}[{index}] = …  # a single index that is assigned to changes {name} itself"
     given = ast.unparse(node).removeprefix(ast.unparse(target)).strip()
     inner = ast.unparse(target.slice)[1:-1] if isinstance(target.slice, ast.Tuple) else ast.unparse(target.slice)
-    if inner.startswith(":, ") and "," not in index:
+    if inner.startswith(":, ") and "," not in index and all(map(_keeps_grid, getattr(target.slice, "elts", [])[1:])):
         return f"{name}[{index}, {inner[3:]}] {given}"
     part = "rows" if not re.search(r"\brows\b", text) else "picked"
     return f"{part} = {name}[{index}]\n{part}[{inner}] {given}\n{name}[{index}] = {part}"
+
+
+def _keeps_grid(index: ast.expr) -> bool:
+    """True for a slice and a plain number: lists and masks would be taken in pairs with the rows."""
+    number = index.operand if isinstance(index, ast.UnaryOp) else index
+    return isinstance(index, ast.Slice) or (isinstance(number, ast.Constant) and type(number.value) is int)
 
 
 def _of_call(call: ast.Call, picked: str) -> str:

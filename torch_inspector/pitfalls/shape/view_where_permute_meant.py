@@ -195,12 +195,20 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
         line=line,
         cell=cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
-        severity="hint" if is_recut(before, after) or _is_stacked_by_hand(run, before, after) else "",
+        severity="hint" if is_recut(before, after) or _may_be_groups(pattern) or _is_stacked(run, pattern) else "",
     )
 
 
-def _is_stacked_by_hand(run: Run, before: Shape, after: Shape) -> bool:
-    """True where the layers in front may be rows that were put there to be paired."""
+def _may_be_groups(pattern: PatternFact) -> bool:
+    """True for maps of which groups of channels, as many as rows, come to the same sizes."""
+    before, after = pattern.shapes[:2]
+    of_heads = any("Bmm" in name or "DotProduct" in name for name in pattern.nodes)
+    return is_merged(before, after) and before[1] % before[2] == 0 and not of_heads
+
+
+def _is_stacked(run: Run, pattern: PatternFact) -> bool:
+    """True where the layers in front may be rows that were put there by hand, to be paired."""
+    before, after = pattern.shapes[:2]
     sources = (past.cell.source for past in (run, *run.earlier))
     return len(before) > len(after) and any("torch.stack(" in source for source in sources)
 

@@ -1,0 +1,61 @@
+"""Layers that read the last axis of a tensor as features: the text calls them so, whatever the sizes are."""
+
+from __future__ import annotations
+
+from torch_inspector.facts import Shape
+from torch_inspector.observe import private
+from torch_inspector.observe.consumers import Consumers
+from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.private import Node
+
+# Layers with features, and which of their inputs has them.
+_INPUTS = {
+    "AddmmBackward0": 1, "MmBackward0": 0, "LinearBackward0": 0, "MkldnnLinearBackward0": 0,
+    "CudnnRnnBackward0": 0, "MiopenRnnBackward0": 0, "MkldnnRnnLayerBackward0": 0,
+}  # fmt: skip
+_CONVOLUTION = "ConvolutionBackward0"
+# What hands features on, as long as the last axis stays: an addition of positions, a dropout, one step of many.
+_PASSES = (
+    "View", "UnsafeView", "ReshapeAlias", "Clone", "ToCopy", "Add", "Mul", "Relu", "LeakyRelu", "Elu", "Gelu", "Silu",
+    "Tanh", "Sigmoid", "NativeDropout", "NativeLayerNorm", "Select", "Unbind", "Slice", "Index", "Cat", "Mean", "Sum",
+)  # fmt: skip
+_TURNS = ("Transpose", "Permute", "T")
+_MOST = 64
+
+
+def read_as_features(walk: Walk, node: Node, shape: Shape) -> bool:
+    """True if a linear or recurrent layer, or a convolution along the steps, takes the last axis for its features.
+
+    Args:
+        walk: The graph.
+        node: What made the tensor.
+        shape: Of that tensor.
+    """
+    width, consumers, todo, seen = shape[-1], Consumers(walk), [node], set[int]()
+    while todo and len(seen) < _MOST:
+        here = todo.pop()
+        for user in consumers.of(here):
+            if _reads(user, here, width):
+                return True
+            if id(user) not in seen and _hands_on(user, width):
+                seen.add(id(user))
+                todo.append(user)
+    return False
+
+
+def _reads(user: Node, given: Node, width: int) -> bool:
+    name, shape = type(user).__name__, _shape(given)
+    if name == _CONVOLUTION:
+        return len(shape) == 3 and shape[1] == width and user.next_functions[0][0] is given  # noqa: PLR2004
+    edges, at = user.next_functions, _INPUTS.get(name)
+    return at is not None and shape[-1:] == (width,) and at < len(edges) and edges[at][0] is given
+
+
+def _hands_on(user: Node, width: int) -> bool:
+    name, shape = type(user).__name__, _shape(user)
+    turned = any(name.startswith(f"{one}Backward") for one in _TURNS) and width in shape
+    return turned or (shape[-1:] == (width,) and any(name.startswith(f"{one}Backward") for one in _PASSES))
+
+
+def _shape(node: Node) -> Shape:
+    return private.output_shape(node) or ()
