@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes import a_cell, a_memory, a_snapshot, an_error
 from torch_inspector.facts import CallFact, Run, Trace
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, one_for_each_fix
 from torch_inspector.pitfall import Pitfall
 from torch_inspector.session import Session, Settings
 
@@ -413,3 +413,17 @@ def test_contract_of_names():
         "some-mistake", "warning", 1, 1, "s", "m", "f", (Evidence("l", 3, "count"),)
     ]  # fmt: skip
     assert [getattr(finding.evidence[0], name) for name in ("label", "value", "unit")] == ["l", 3, "count"]
+
+
+def test_one_card_for_one_fix_at_one_line():
+    first = Finding("1", subject="a", fix="f", line=2, severity="warning", slug="one")
+    graver = Finding("2", subject="b", fix="f", line=2, severity="error", slug="two")
+    others = [
+        Finding("3", subject="c", fix="f", line=2, severity="error", slug="two"),  # of another variable
+        Finding("4", subject="a", fix="f", line=3, severity="warning", slug="one"),
+        Finding("5", subject="a", fix="f", line=2, severity="hint", slug="one"),
+        Finding("6", subject="a", line=2, severity="warning", slug="one"),
+        Finding("7", subject="b", line=2, severity="error", slug="two"),
+    ]
+    assert one_for_each_fix([first, graver, *others]) == [graver, *others]
+    assert one_for_each_fix([graver, replace(graver, message="8")]) == [graver]
