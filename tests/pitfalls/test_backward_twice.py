@@ -150,3 +150,43 @@ def test_losses_that_stay_from_turn_to_turn_are_made_anew():
     code += "for _ in range(2):\n    for l in losses:\n        l.backward()\n"
     (finding,) = findings_in(code, slug="backward-twice", fails=True)
     assert not finding.fix.startswith("sum(")
+
+
+GAN = """
+import torch
+from torch import nn
+G, D = nn.Linear(5, 2), nn.Linear(2, 1)
+opt_g, opt_d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+bce = nn.BCEWithLogitsLoss()
+real = torch.randn(64, 2) + 2
+ones, zeros = torch.ones(64, 1), torch.zeros(64, 1)
+"""
+TURN = """
+for step in range(3):
+    fake = G(torch.randn(64, 5))
+    {first}
+    opt_d.zero_grad()
+    d_loss = bce(D(real), ones) + bce(pred, zeros)
+    d_loss.backward()
+    {between}
+    opt_g.zero_grad()
+    g_loss = bce(pred, ones)
+    g_loss.backward()
+    {last}
+    opt_g.step()
+"""
+
+
+def test_a_judge_answers_each_loss_anew():
+    wrong = TURN.format(first="pred = D(fake)", between="", last="opt_d.step()")
+    (finding,) = findings_in(GAN, wrong, fails=True)
+    first, step, anew = (line.partition("  # ")[0] for line in finding.fix.splitlines())
+    assert (finding.subject, first, step, anew) == ("pred", "pred = D(fake.detach())", "opt_d.step()", "pred = D(fake)")
+    assert findings_in(GAN, TURN.format(first=first, between=f"{step}\n    {anew}", last=""), fails=False) == []
+
+
+def test_one_optimizer_for_both_takes_the_sum():
+    together = "opt_g = opt_d = torch.optim.Adam([*G.parameters(), *D.parameters()])"
+    wrong = TURN.format(first="pred = D(fake)", between="", last="")
+    (finding,) = findings_in(GAN, together, wrong.replace("opt_g.zero_grad()", ""), fails=True)
+    assert finding.fix.startswith("(d_loss + g_loss).backward()")

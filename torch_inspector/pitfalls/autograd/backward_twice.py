@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import BackwardFact, ErrorFact, NamedFact, Place, RefusalFact, Run, syntax
+from torch_inspector.facts.rivals import judged
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -28,7 +29,7 @@ def check(run: Run) -> Iterator[Finding]:
     if before is not None and refusal.olds and before.root and any(s.order > before.order for s in run.trace.steps):
         # Each loss has an optimizer of its own, as generator and discriminator have: no sum of the two is meant.
         fix = _apart(fix, refusal, before)
-    fix = _summed(run, error) or fix
+    fix = _of_rivals(run, error, refusal, before) or _summed(run, error) or fix
     yield Finding(
         message=message,
         subject=subject,
@@ -150,6 +151,22 @@ def _apart(fix: str, refusal: RefusalFact, before: BackwardFact) -> str:
     if not fix.startswith(f"({other} + "):
         return fix
     return f"compute {other} from {name}.detach()  # if its step is not to train what is behind {name}"
+
+
+def _of_rivals(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> str:
+    """One model judges what another makes: each loss takes an answer of its own, and the sum of both trains neither."""
+    if before is None or not refusal.olds or before.root in ("", refusal.root):
+        return ""
+    name = refusal.olds[0].path
+    one = judged(run, run.source_of(error.place.cell), name)
+    if one is None:
+        return ""
+    stepped = any(step.order > before.order for step in run.trace.steps)
+    then = "" if stepped else f"\n{one.optimizer}.step()  # before {refusal.root or 'the other loss'}.backward()"
+    first = f"{name} = {one.judge}({one.given}.detach(){one.others})  # for {before.root}"
+    return (
+        f"{first}{then}\n{name} = {one.judge}({one.given}{one.others})  # anew, for {refusal.root or 'the other loss'}"
+    )
 
 
 def _made(refusal: RefusalFact, here: Place) -> str:
