@@ -185,6 +185,15 @@ def test_a_judge_answers_each_loss_anew():
     assert findings_in(GAN, TURN.format(first=first, between=f"{step}\n    {anew}", last=""), fails=False) == []
 
 
+def test_what_has_no_name_is_given_one():
+    wrong = TURN.format(first="pred = D(G(torch.randn(64, 5)))", between="opt_d.step()", last="")
+    (finding,) = findings_in(GAN, wrong, fails=True)
+    made, first, anew = (line.partition("  # ")[0] for line in finding.fix.splitlines())
+    assert (made, anew) == ("made = G(torch.randn(64, 5))", "pred = D(made)")
+    mended = TURN.format(first=f"{made}\n    {first}", between=f"opt_d.step()\n    {anew}", last="")
+    assert findings_in(GAN, mended, fails=False) == []
+
+
 def test_one_optimizer_for_both_takes_the_sum():
     together = "opt_g = opt_d = torch.optim.Adam([*G.parameters(), *D.parameters()])"
     wrong = TURN.format(first="pred = D(fake)", between="", last="")

@@ -19,6 +19,8 @@ class Judged(NamedTuple):
     """What the code calls the model that judges: `D`."""
     given: str
     """What it is given: `fake`."""
+    before: str
+    """The statement that makes it, where it has no name yet."""
     others: str
     """Its other arguments, each with a comma before it."""
     optimizer: str
@@ -36,12 +38,17 @@ def judged(run: Run, source: str, name: str) -> Judged | None:
     tree = syntax.parse(source)
     call = next(_calls(tree, name), None) if tree is not None else None
     given = call.args[0] if call is not None and call.args else None
-    if tree is None or call is None or not isinstance(given, ast.Name):
+    if tree is None or call is None or not isinstance(given, (ast.Name, ast.Call)):
         return None
-    judge, made = _optimizer_of(run, ast.unparse(call.func)), (ast.unparse(c.func) for c in _calls(tree, given.id))
-    maker = next((found for one in made if (found := _optimizer_of(run, one))), "")
+    makers = [given] if isinstance(given, ast.Call) else _calls(tree, given.id)
+    maker = next((found for one in makers if (found := _optimizer_of(run, ast.unparse(one.func)))), "")
+    judge = _optimizer_of(run, ast.unparse(call.func))
+    if not judge or not maker or judge == maker:
+        return None
     others = "".join(f", {ast.unparse(one)}" for one in (*call.args[1:], *call.keywords))
-    return Judged(ast.unparse(call.func), given.id, others, judge) if judge and maker and judge != maker else None
+    name = given.id if isinstance(given, ast.Name) else "made"
+    before = f"{name} = {ast.unparse(given)}" if isinstance(given, ast.Call) else ""
+    return Judged(ast.unparse(call.func), name, before, others, judge)
 
 
 def _calls(tree: ast.Module, name: str) -> Iterator[ast.Call]:
