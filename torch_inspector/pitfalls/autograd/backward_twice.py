@@ -163,7 +163,8 @@ def _of_rivals(run: Run, error: ErrorFact, refusal: RefusalFact, before: Backwar
         return ""
     stepped = any(step.order > before.order for step in run.trace.steps)
     then = "" if stepped else f"\n{one.optimizer}.step()  # before {refusal.root or 'the other loss'}.backward()"
-    first = f"{name} = {one.judge}({one.given}.detach(){one.others})  # for {before.root}"
+    made = f"{one.before}\n" if one.before else ""
+    first = f"{made}{name} = {one.judge}({one.given}.detach(){one.others})  # for {before.root}"
     return (
         f"{first}{then}\n{name} = {one.judge}({one.given}{one.others})  # anew, for {refusal.root or 'the other loss'}"
     )
