@@ -41,6 +41,11 @@ def of_numpy(node: ast.expr) -> str:
     return node.attr if own and isinstance(node, ast.Attribute) else ""
 
 
+def is_abs(call: ast.Call) -> bool:
+    """True for `abs(x)`, which takes arrays and tensors alike."""
+    return isinstance(call.func, ast.Name) and call.func.id == "abs" and len(call.args) == 1
+
+
 def _together(kinds: list[str]) -> str:
     return ARRAY if ARRAY in kinds else NUMBER if set(kinds) == {NUMBER} else ""
 
@@ -51,7 +56,7 @@ def _of(node: ast.expr, known: dict[str, str]) -> str:
 
 def _of_call(call: ast.Call, known: dict[str, str]) -> str:
     if isinstance(call.func, ast.Name):
-        return NUMBER if call.func.id in _NUMBERS else ""
+        return kind_of(call.args[0], known) if is_abs(call) else NUMBER if call.func.id in _NUMBERS else ""
     name = of_numpy(call.func)
     if name:
         first = call.args[1:2] if name == "einsum" else call.args[:1]

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from torch_inspector.facts import syntax
-from torch_inspector.facts.arrays import ARRAY, LISTED, NUMBER, NUMPY, kind_of, of_numpy
+from torch_inspector.facts.arrays import ARRAY, LISTED, NUMBER, NUMPY, is_abs, kind_of, of_numpy
 
 # Functions that torch has with the same meaning, as far as it takes tensors.
 _SAME = frozenset(
@@ -18,9 +18,9 @@ _OTHER = {"absolute": "abs", "concatenate": "cat", "power": "pow", "fabs": "abs"
 # Without an axis, NumPy goes over all numbers in a row; torch wants one.
 _ALONG = ("cumprod", "cumsum")
 _KEYWORDS = ("axis", "keepdims")
-# Methods that tensors have with the same meaning.
+# Methods that tensors have with the same meaning, and what is called of what is one already.
 _METHODS = frozenset(
-    ["argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "flatten", "mean", "prod", "ravel", "reshape",
+    ["argmax", "argmin", "argsort", "backward", "clip", "cumprod", "cumsum", "flatten", "item", "mean", "prod", "ravel", "reshape",
      "squeeze", "sum"]
 )  # fmt: skip
 _MADE = ("from_numpy", "as_tensor", "tensor")
@@ -103,7 +103,8 @@ class _Staying(ast.NodeTransformer):
         """A call without NumPy."""
         function = node.func
         if not isinstance(function, ast.Attribute):
-            self.refused = self.refused or (ast.unparse(function) != "print" and any(map(self._is_array, node.args)))
+            foreign = not is_abs(node) and ast.unparse(function) != "print"
+            self.refused = self.refused or (foreign and any(map(self._is_array, node.args)))
             return self.generic_visit(node)
         away = function.attr == "numpy" and not node.args
         if away or (function.attr == "requires_grad_" and self._is_made(function.value)):
