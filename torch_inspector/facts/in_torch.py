@@ -20,8 +20,8 @@ _ALONG = ("cumprod", "cumsum")
 _KEYWORDS = ("axis", "keepdims")
 # Methods that tensors have with the same meaning, and what is called of what is one already.
 _METHODS = frozenset(
-    ["argmax", "argmin", "argsort", "backward", "clip", "cumprod", "cumsum", "flatten", "item", "mean", "prod", "ravel", "reshape",
-     "squeeze", "sum"]
+    ["argmax", "argmin", "argsort", "backward", "clip", "cumprod", "cumsum", "flatten", "item", "mean", "prod", "ravel",
+     "reshape", "squeeze", "sum"]
 )  # fmt: skip
 _MADE = ("from_numpy", "as_tensor", "tensor")
 _PLAIN = ("float", "np.float32", "torch.FloatTensor")
