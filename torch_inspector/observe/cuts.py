@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place, syntax
-from torch_inspector.observe.cutting import cuts_in, is_sorting
+from torch_inspector.observe.cutting import cuts_in
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.unpacked import indexed, is_drawn, part, position
+from torch_inspector.observe.unpacked import indexed, is_drawn, is_second, part, position, second
 
 # Functions that are gone into, one inside the other, and expressions that are looked at in all.
 _DEPTH, _EXPRESSIONS = 4, 300
@@ -211,24 +211,10 @@ def _values(name: str, scope: ast.AST) -> Iterator[tuple[ast.expr, int | None]]:
             stored = {dotted(part) for target in targets for part in syntax.walk(target)}
             if name in stored and node.value is not None:
                 yield (
-                    (_second(node.value), None) if _is_second(name, node) else part(node.value, position(name, targets))
+                    (second(node.value), None) if is_second(name, node) else part(node.value, position(name, targets))
                 )
         elif isinstance(node, ast.Call) and dotted(node.func) == f"{name}.append":
             yield from ((value, None) for value in node.args)
-
-
-def _is_second(name: str, node: ast.AST) -> bool:
-    """True if a name is given the positions in `_, guess = scores.max(1)`."""
-    target = node.targets[0] if isinstance(node, ast.Assign) else None
-    pair = target.elts if isinstance(target, ast.Tuple) else []
-    second = len(pair) == 2 and dotted(pair[1]) == name  # noqa: PLR2004
-    return second and isinstance(node, ast.Assign) and is_sorting(node.value)
-
-
-@lru_cache(maxsize=64)
-def _second(call: ast.expr) -> ast.expr:
-    """`scores.max(1)[1]`, the same node for the same call."""
-    return ast.copy_location(ast.Subscript(call, ast.copy_location(ast.Constant(1), call), ast.Load()), call)
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe.cutting import is_sorting
 from torch_inspector.observe.source import dotted
 
 # Results that are drawn, or that an environment gives: no gradient is expected through them.
@@ -39,3 +41,17 @@ def is_drawn(node: ast.AST) -> bool:
     """True for `dist.sample()` and `env.step(action)`, of which no gradient comes back."""
     called = node.func if isinstance(node, ast.Call) else None
     return isinstance(called, ast.Attribute) and called.attr in _DRAWN
+
+
+def is_second(name: str, node: ast.AST) -> bool:
+    """True if a name is given the positions in `_, guess = scores.max(1)`."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    pair = target.elts if isinstance(target, ast.Tuple) else []
+    last = len(pair) == 2 and dotted(pair[1]) == name  # noqa: PLR2004
+    return last and isinstance(node, ast.Assign) and is_sorting(node.value)
+
+
+@lru_cache(maxsize=64)
+def second(call: ast.expr) -> ast.expr:
+    """`scores.max(1)[1]`, the same node for the same call."""
+    return ast.copy_location(ast.Subscript(call, ast.copy_location(ast.Constant(1), call), ast.Load()), call)
