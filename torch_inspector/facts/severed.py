@@ -74,10 +74,11 @@ def ends_at_fresh(run: Run, steps: list[StepFact]) -> bool:
     """True if each step found a loss that reaches tensors made anew, and nothing that the optimizer holds."""
     looked = [step for step in steps if step.leaf_keys]
     reached = {step.leaf_keys for step in looked}
+    if len(reached) < 2 or not all(step.unreached for step in looked):  # noqa: PLR2004
+        return False
     owned = frozenset[int]().union(*(module.parameter_keys for module in run.after.modules))
     held = frozenset[int]().union(*(one.parameter_keys for one in run.after.optimizers))
-    fresh = len(reached) > 1 and all(step.unreached for step in looked)
-    return fresh and not frozenset[int]().union(*reached) & (owned | held)
+    return not frozenset[int]().union(*reached) & (owned | held)
 
 
 def constants(run: Run) -> Iterator[tuple[CutFact, frozenset[int]]]:

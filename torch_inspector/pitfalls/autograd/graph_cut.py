@@ -177,10 +177,11 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
 
 def _flat(run: Run) -> Iterator[Finding]:
     """Parameters that an optimizer steps, and that only `round` or its kin lead to: they get zeros."""
-    if any(_OWN_SLOPE.search(past.cell.source) for past in (run, *run.earlier)):
+    losses = list(run.losses_with("flat-function"))
+    if not losses or any(_OWN_SLOPE.search(past.cell.source) for past in (run, *run.earlier)):
         return
     elsewhere = _reached_without(run, "flat-function")
-    for pattern, root, place in run.losses_with("flat-function"):
+    for pattern, root, place in losses:
         keys = pattern.keys - elsewhere
         step = next((one for one in run.trace.steps if one.parameter_keys & keys), None)
         if step is None:
@@ -206,10 +207,10 @@ def _flat(run: Run) -> Iterator[Finding]:
 
 def _reached_without(run: Run, name: str) -> frozenset[int]:
     """Parameters that a loss reaches in whose graph there is no such pattern, or no word of them."""
-    found = frozenset[int]()
+    found = set[int]()
     for witness in (one.witness for one in run.trace.backwards if one.witness is not None):
         found |= witness.leaf_keys.difference(*(one.keys for one in witness.patterns if one.name == name))
-    return found
+    return frozenset(found)
 
 
 def _only_line(run: Run, wanted: re.Pattern[str]) -> tuple[int, int | None] | None:
