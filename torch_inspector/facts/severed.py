@@ -83,7 +83,8 @@ def ends_at_fresh(run: Run, steps: list[StepFact]) -> bool:
 
 def constants(run: Run) -> Iterator[tuple[CutFact, frozenset[int]]]:
     """Gradients of inputs that a loss adds up as numbers, with the parameters that are stepped and shaped them."""
-    stepped = frozenset[int]().union(*(step.parameter_keys for step in run.trace.steps))
+    steps = run.trace.steps if run.trace.constants else ()
+    stepped = frozenset[int]().union(*(step.parameter_keys for step in steps))
     for cut in run.trace.constants:
         here = (cut.place.cell, cut.place.line)
         calls = [one for one in run.trace.backwards if one.plain_inputs and (one.place.cell, one.place.line) == here]
