@@ -159,3 +159,14 @@ def test_an_interrupt_during_a_look_reaches_the_user(monkeypatch):
         notebook.run("for i in range(3):\n    net(torch.ones(1, 2)).sum().backward()")
         notebook.extension.session.failures.counts.clear()
     assert type(notebook.errors[-1]) is KeyboardInterrupt
+
+
+def test_of_a_recursion_the_innermost_frames_are_kept():
+    def endless():
+        endless()
+
+    failures = Failures()
+    with failures.guard("part"):
+        endless()
+    assert failures.recent[0].count("in endless") <= 20
+    assert failures.counts == {"part": 1}

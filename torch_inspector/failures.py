@@ -10,6 +10,8 @@ from types import FrameType
 
 _log = logging.getLogger("torch_inspector")
 _KEPT = 20
+# Of the traceback of each the innermost frames: of a recursion it would be half a million letters.
+_FRAMES = 20
 # Past whatever an exception class of the user does with the attribute.
 _TRACEBACK = BaseException.__dict__["__traceback__"]
 # A part that fails this often is left out for the rest of the session: it would only cost time.
@@ -75,7 +77,7 @@ class Guard:
 def _written(error: BaseException) -> str:
     """The traceback; empty where a cell has broken what it takes to write one, such as `getattr`."""
     try:
-        return "".join(traceback.format_tb(_TRACEBACK.__get__(error)))
+        return "".join(traceback.format_tb(_TRACEBACK.__get__(error), limit=-_FRAMES))
     except Exception:  # noqa: BLE001
         return ""
 

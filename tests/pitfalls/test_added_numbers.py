@@ -112,3 +112,8 @@ def test_a_way_through_numpy_is_named_where_it_begins():
 def test_the_slope_is_let_past_in_the_names_of_the_line():
     finding = fix_of("out = net(x)\npred = torch.round(out)\nloss = F.mse_loss(pred, x[:, :3])")
     assert finding.fix == "pred = out + (out.round() - out).detach()  # the slope of out"
+
+
+def test_a_long_chain_of_names_ends_the_search_and_nothing_fails():
+    chain = "\n".join(f"t{i + 1} = t{i} + 0.1 * variation(out)" for i in range(400))
+    assert found(f"out = net(x)\nt0 = F.cross_entropy(out, y)\n{chain}\nloss = t400") == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place, syntax
@@ -49,9 +50,13 @@ def added_numbers(place: Place, texts: Texts) -> Iterator[CutFact]:
 
 def _elsewhere(tree: ast.Module, root: ast.expr, spot: Spot) -> list[Spot]:
     """What other backward calls of the cell are called on."""
+    return [spot._replace(node=one) for one in _roots(tree) if ast.unparse(one) != ast.unparse(root)]
+
+
+@lru_cache(maxsize=64)
+def _roots(tree: ast.Module) -> list[ast.expr]:
     calls = [n.func for n in syntax.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-    values = [one.value for one in calls if one.attr == "backward"]
-    return [spot._replace(node=one) for one in values if ast.unparse(one) != ast.unparse(root)]
+    return [one.value for one in calls if one.attr == "backward"]
 
 
 class _Sums:
@@ -65,7 +70,7 @@ class _Sums:
         """The terms without history of a loss that has one."""
         names = frozenset[tuple[int, str]]().union(*(self._stand.of(one).names for one in others))
         waiting = [_Part(root, names)]
-        while waiting and len(self._seen) < _SPOTS:
+        while waiting and len(self._seen) < _SPOTS and not self._stand.is_late():
             part = waiting.pop(0)
             stand = self._stand.of(part.spot)
             if id(part.spot.node) in self._seen or part.spot.node.lineno > root.node.lineno + _later(part, root):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import warnings
+import sys
 from typing import Any
 
 import torch
 
-from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.shapes import is_array
 
@@ -59,14 +58,12 @@ def part_of(array: Any, index: tuple[Any, ...], otherwise: Any) -> Any:
 def _as_tensor(array: Any) -> Any:
     if type(array) is torch.Tensor:
         return array
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of arrays that cannot be written
-        try:
-            return torch.as_tensor(array)
-        except (TypeError, ValueError):  # an order of bytes, or of elements, that torch does not take
-            return None
+    try:
+        # A copy: torch warns of a tensor that shares the memory of an array which cannot be written.
+        return torch.tensor(array)
+    except (TypeError, ValueError):  # an order of bytes that torch does not take
+        return None
 
 
 def _is_numpy(names: Names, owner: ast.expr) -> bool:
-    module = names.value(owner)
-    return is_a(module, type(torch)) and getattr(module, "__name__", "") == "numpy"
+    return names.value(owner) is sys.modules.get("numpy", names)

@@ -99,6 +99,7 @@ def dotted_or(node: ast.expr) -> str:
     return ast.unparse(node)[:100] + "…"
 
 
+@lru_cache(maxsize=64)
 def scope_at(tree: ast.Module, line: int) -> ast.AST:
     """The innermost function around a line, or the whole cell."""
     functions = [n for n in syntax.walk(tree) if isinstance(n, _Function)]
@@ -106,6 +107,7 @@ def scope_at(tree: ast.Module, line: int) -> ast.AST:
     return max(around, key=lambda n: n.lineno, default=tree)
 
 
+@lru_cache(maxsize=64)
 def root_at(tree: ast.Module, line: int) -> ast.expr | None:
     """What `backward()` is called on in a line."""
     calls = [n for n in syntax.walk(tree) if isinstance(n, ast.Call) and n.lineno <= line <= (n.end_lineno or n.lineno)]

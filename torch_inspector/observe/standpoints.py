@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from time import thread_time
 from typing import NamedTuple
 
 import torch
@@ -18,7 +20,8 @@ from torch_inspector.observe.source import dotted
 NONE, CUT, OPEN, LIVE = range(4)
 # Cuts that are written on purpose as a rule.
 MEANT = ("detach", "data")
-_MOST = 600
+# Expressions that are judged for one loss, one inside the other, and processor time for all of them.
+_MOST, _DEEPEST, _TIME_S = 600, 50, 0.015
 # What tells of a tensor and not its values.
 _ABOUT = frozenset(["shape", "device", "dtype", "ndim", "grad_fn", "requires_grad", "training"])
 _ABOUT_CALLS = frozenset(
@@ -28,8 +31,6 @@ _ABOUT_CALLS = frozenset(
     )
 )
 _LIBRARIES = frozenset(["torch", "nn", "F", "np", "numpy", "math", "scipy", "functional"])
-
-
 _METHODS = frozenset(dir(torch.Tensor)) | {"astype"}
 _BUILTINS = frozenset(dir(builtins))
 
@@ -76,8 +77,13 @@ class Standpoints:
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._roots = {name.partition(".")[0] for name in texts.models if not name.startswith("self.")}
-        self._imported = frozenset(name for file in texts.files for name in _imported_in(file.tree))
+        self._imported = frozenset[str]().union(*(_imported_in(file.tree) for file in texts.files if file.tree))
         self._known: dict[tuple[int, int], Standpoint | None] = {}
+        self._deadline, self._depth = thread_time() + _TIME_S, 0
+
+    def is_late(self) -> bool:
+        """True if the time is used up: what has not been judged by now is not known."""
+        return thread_time() > self._deadline
 
     def is_model(self, node: ast.expr) -> bool:
         """True for a model, its methods and its parts."""
@@ -89,10 +95,12 @@ class Standpoints:
         key = (id(spot.node), id(spot.call))
         if key in self._known:
             return self._known[key] or Standpoint(recurrent=True)
-        if len(self._known) > _MOST:
+        if len(self._known) > _MOST or self._depth > _DEEPEST or self.is_late():
             return Standpoint(OPEN)
         self._known[key] = None
+        self._depth += 1
         self._known[key] = found = self._judged(spot)
+        self._depth -= 1
         return found
 
     def _judged(self, spot: Spot) -> Standpoint:  # noqa: PLR0911
@@ -202,11 +210,11 @@ class Standpoints:
         return isinstance(node, ast.Call) and dotted(node.func).endswith(("Loss", "Similarity"))
 
 
-def _imported_in(tree: ast.Module | None) -> Iterator[str]:
+@lru_cache(maxsize=64)
+def _imported_in(tree: ast.Module) -> frozenset[str]:
     """Functions that a cell imports by name."""
-    for node in syntax.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.ImportFrom):
-            yield from (one.asname or one.name for one in node.names)
+    lines = [node for node in syntax.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return frozenset(one.asname or one.name for node in lines for one in node.names)
 
 
 def _turned(name: str, scope: ast.AST) -> Iterator[ast.expr]:
