@@ -13,6 +13,7 @@ _FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
 )
+_SIZE = {"width": 1400, "height": 1000}
 
 
 def pytest_collection_modifyitems(items):
@@ -32,27 +33,35 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def browser():
-    """A running Chromium."""
+def chromium():
+    """Chromium, not running, and what it is started with."""
     from playwright.sync_api import sync_playwright
 
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        one = playwright.chromium.launch(executable_path=program, headless=True, args=list(_FLAGS))
-        yield one
-        one.close()
+        yield playwright.chromium, {"executable_path": program, "headless": True, "args": list(_FLAGS)}
 
 
 @pytest.fixture(scope="session")
-def context(browser):
-    """What all pages share: above all the cache, or each would load the whole application again."""
-    one = browser.new_context(viewport={"width": 1400, "height": 1000})
+def browser(chromium):
+    """A running Chromium, for pages that share nothing with the others."""
+    kind, options = chromium
+    one = kind.launch(**options)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="session")
+def context(chromium, tmp_path_factory):
+    """What all pages share: above all the cache, with compiled scripts, or each would load the whole application."""
+    kind, options = chromium
+    one = kind.launch_persistent_context(tmp_path_factory.mktemp("profile"), viewport=_SIZE, **options)
     yield one
     one.close()
 
 
 @pytest.fixture
-def pages(server, browser, context):
+def pages(server, context, request):
     """Makes fresh pages, whose consoles must stay free of errors."""
     made: list[Lab] = []
     others = []
@@ -61,7 +70,7 @@ def pages(server, browser, context):
         # JupyterLab moves a second window of one browser to another workspace, by loading it again.
         place = context
         if made:
-            place = browser.new_context(viewport=context.pages[0].viewport_size)
+            place = request.getfixturevalue("browser").new_context(viewport=_SIZE)
             others.append(place)
         made.append(Lab(place.new_page(), server))
         return made[-1]
@@ -71,7 +80,7 @@ def pages(server, browser, context):
         one.page.close()
     for one in others:
         one.close()
-    server.end_sessions()
+    server.begin_to_end_sessions()
     assert [one.complaints for one in made] == [[]] * len(made)
 
 

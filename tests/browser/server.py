@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from threading import Thread
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "torch_inspector" / "labextension"
@@ -42,6 +43,7 @@ class Server:
         self.work = folder / "work"
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self._ending: list[Thread] = []
         self._prepare()
         self._log = (folder / "server.log").open("wb")
         self._process = subprocess.Popen(
@@ -59,6 +61,7 @@ class Server:
 
     def stop(self):
         """Ends it and its kernels."""
+        self._join()
         self._process.terminate()
         try:
             self._process.wait(timeout=20)
@@ -84,9 +87,20 @@ class Server:
         (self.folder / "settings" / "torch-inspector" / "plugin.jupyterlab-settings").unlink(missing_ok=True)
 
     def end_sessions(self):
-        """Ends all kernels."""
+        """Ends all kernels and waits for it."""
+        self.begin_to_end_sessions()
+        self._join()
+
+    def begin_to_end_sessions(self):
+        """Ends all kernels; what comes next need not wait for them."""
+        self._join()
         for kernel in self.call("GET", "kernels"):
-            self.call("DELETE", f"kernels/{kernel['id']}")
+            self._ending.append(Thread(target=self.call, args=("DELETE", f"kernels/{kernel['id']}")))
+            self._ending[-1].start()
+
+    def _join(self):
+        while self._ending:
+            self._ending.pop().join()
 
     def _prepare(self):
         self.work.mkdir(parents=True)

@@ -2,13 +2,11 @@
 
 import json
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 from rich.cells import cell_len
 
-from tests.test_never_crash import cells, whole
+from tests.test_never_crash import Draw, seeds
 from tests.views.test_html import Outline
-from torch_inspector.facts import Run
 from torch_inspector.failures import Failures
 from torch_inspector.pitfalls import all_pitfalls
 from torch_inspector.views.bundle import to_bundle
@@ -17,15 +15,11 @@ from torch_inspector.views.html import to_page
 from torch_inspector.views.message import RUN_MIME, run_message
 from torch_inspector.views.report import report_card, state_card
 
-PAST = st.lists(whole(Run, cell=cells, earlier=st.just(())), max_size=2).map(tuple)
 
-
-@given(run=whole(Run, cell=cells, earlier=PAST))
-@settings(
-    max_examples=30,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-)
-def test_no_view_raises(run):
+@given(seed=seeds)
+@settings(max_examples=60)
+def test_no_view_raises(seed):
+    run = Draw(seed).run(earlier=2)
     failures = Failures()
     drawing = Drawing.of(run, all_pitfalls()[:5], "https://docs.example", failures)
     for card in (run_card(drawing), report_card(drawing), state_card(run.after)):

@@ -21,7 +21,7 @@ _VALUES = re.compile(
     r"|float\((?P<given>[\w.]+(\([^()…]*\))?)\)"
 )
 # What each kind of cut does, with its text.
-HOW = {
+_HOW = {
     "detach": "`{}` gives the values without their history",
     "data": "`{}` gives the values without their history",
     "item": "`{}` gives a plain number",
@@ -42,6 +42,11 @@ _FIXES = {
     "numpy": "stay in PyTorch on this way: a function of torch in the place of each of NumPy, and no .numpy()",
     "tensor": "use the tensor itself, or torch.stack for several",
 }
+
+
+def how(cut: CutFact) -> str:
+    """What the cut does: "`loss.item()` gives a plain number"; its text alone where the kind has no words."""
+    return _HOW.get(cut.kind, "`{}`").format(cut.text)
 
 
 def uncut(run: Run, cut: CutFact | None, cell: int | None, root: str = "") -> str:

@@ -9,7 +9,7 @@ from torch_inspector.facts import BackwardFact, CutFact, ErrorFact, ForwardFact,
 from torch_inspector.facts.chains import chain
 from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, part_path
 from torch_inspector.facts.straight import straightened
-from torch_inspector.facts.uncut import HOW, term_kept, uncut
+from torch_inspector.facts.uncut import how, term_kept, uncut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -87,9 +87,9 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
     model = next((call.name or call.kind for call in calls), "the model")
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
     source = run.source_of(cuts[0].place.cell) if cuts else ""
-    how = both.said(source, place.cell) if both is not None else _how(cut, calls, place.cell)
+    cause = both.said(source, place.cell) if both is not None else _how(cut, calls, place.cell)
     return Finding(
-        message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {how}.",
+        message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {cause}.",
         subject=root,
         fix=both.mended(source) if both is not None else uncut(run, cut, place.cell, root),
         line=where.line,
@@ -104,7 +104,7 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
 
 def _how(cut: CutFact | None, calls: list[ForwardFact], cell: int | None) -> str:
     if cut is not None:
-        return HOW.get(cut.kind, "`{}`").format(cut.text) + (f" ({cut.place.said_in(cell)})" if cut.place.line else "")
+        return how(cut) + (f" ({cut.place.said_in(cell)})" if cut.place.line else "")
     without = next((call for call in calls if not call.grad_enabled), None)
     if without is not None:
         return f"the model was called in {without.place.said_in(cell)} with gradients switched off"
@@ -157,10 +157,10 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
     name, model, root = run.optimizer_path(step.optimizer) or "optimizer", part_path(run, cut), call.root or "the loss"
     both = chain((cut, *(one for one in run.trace.cuts if one != cut)))
     first, source = both.number if both is not None else cut, run.source_of(cut.place.cell)
-    how = both.said(source, cut.place.cell) if both is not None else HOW[cut.kind].format(cut.text)
+    cause = both.said(source, cut.place.cell) if both is not None else how(cut)
     return Finding(
         message=(
-            f"`backward()` on `{root}` reaches no parameter of `{model}`: {how}. "
+            f"`backward()` on `{root}` reaches no parameter of `{model}`: {cause}. "
             f"`{name}.step()` found nothing to follow."
         ),
         subject=root,
@@ -248,7 +248,7 @@ def _added(run: Run) -> Iterator[Finding]:
         root = next((one.root for one in call if one.root), "the loss")
         yield Finding(
             message=(
-                f"`{cut.term}` is a term of `{root}` without history: {HOW[cut.kind].format(cut.text)}. "
+                f"`{cut.term}` is a term of `{root}` without history: {how(cut)}. "
                 f"It changes the value of `{root}` and teaches `{model}` nothing."
             ),
             subject=root,
@@ -273,7 +273,7 @@ def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
     part = part_path(run, cut)
     return Finding(
         message=(
-            f"no gradient reaches `{part}`: {HOW.get(cut.kind, '`{}`').format(cut.text)}. "
+            f"no gradient reaches `{part}`: {how(cut)}. "
             f"`{name}` holds its parameters, and none of the {len(steps)} steps looked at has moved them."
         ),
         subject=part,

@@ -27,7 +27,7 @@ def check(run: Run) -> Iterator[Finding]:
     for backward in run.trace.patterned:
         patterns = backward.witness.patterns if backward.witness else ()
         pattern = next((p for p in patterns if p.name == "stretched-operands"), None)
-        if pattern is not None and len(pattern.shapes) > 2 and backward.made_at not in seen:  # noqa: PLR2004
+        if pattern is not None and _has_terms(pattern) and backward.made_at not in seen:
             seen.add(backward.made_at)
             yield _finding(run, backward, pattern)
         spread = next((p for p in patterns if p.name == "spread-prediction"), None)
@@ -35,6 +35,11 @@ def check(run: Run) -> Iterator[Finding]:
         if spread is not None and not written and backward.made_at not in seen:
             seen.add(backward.made_at)
             yield _spread(backward, spread)
+
+
+def _has_terms(pattern: PatternFact) -> bool:
+    """False for an empty batch, of which a loss compares nothing."""
+    return len(pattern.shapes) > 2 and all(map(prod, pattern.shapes))  # noqa: PLR2004
 
 
 def _spread(backward: BackwardFact, pattern: PatternFact) -> Finding:
