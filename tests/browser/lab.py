@@ -108,7 +108,7 @@ class Lab:
 
     def wait_for_kernel(self):
         """Waits until the notebook in front has a kernel that is idle."""
-        self.page.wait_for_function(_READY)
+        self.page.wait_for_function(_READY, polling=100)
 
     def command(self, name, arguments=None):
         """Runs a command of the application."""
