@@ -29,6 +29,7 @@ from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
 from torch_inspector.observe.built import built_facts
 from torch_inspector.observe.checkpoints import CheckpointWatch
+from torch_inspector.observe.clears import ClearWatch
 from torch_inspector.observe.counted import CountWatch
 from torch_inspector.observe.discards import discard_facts
 from torch_inspector.observe.emptied import EmptiedWatch
@@ -58,7 +59,15 @@ from torch_inspector.observe.windows import windows
 from torch_inspector.observe.wrapper import Patch
 
 _Watch = (
-    ForwardWatch | BackwardWatch | StepWatch | CountWatch | LoaderWatch | EmptiedWatch | CheckpointWatch | ScalingWatch
+    ForwardWatch
+    | BackwardWatch
+    | StepWatch
+    | ClearWatch
+    | CountWatch
+    | LoaderWatch
+    | EmptiedWatch
+    | CheckpointWatch
+    | ScalingWatch
 )
 
 
@@ -84,6 +93,7 @@ class TorchObserver:
         self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards, self._unheld)
         self._values = self._backwards.values
         self._steps = StepWatch(self._attention, self._ledger, self._forwards, self._unheld)
+        self._clears = ClearWatch(self._attention, self._ledger)
         self._scaling = ScalingWatch(self._attention, self._ledger)
         self._counted = CountWatch(self._ledger, self._scaling)
         self._loaders = LoaderWatch(self._steps.count)
@@ -122,7 +132,7 @@ class TorchObserver:
         return [patch for watch in self._watches() for patch in watch.patches]
 
     def _watches(self) -> tuple[_Watch, ...]:
-        watches = self._forwards, self._backwards, self._steps, self._counted, self._loaders
+        watches = self._forwards, self._backwards, self._steps, self._clears, self._counted, self._loaders
         return *watches, self._emptied, self._checkpoints, self._scaling
 
     def open(self, budget_s: float) -> None:
@@ -170,7 +180,7 @@ class TorchObserver:
             forwards=forwards,
             modes=tuple(self._forwards.modes),
             loads=tuple(self._forwards.states.loads),
-            clears=tuple(self._steps.clears.values()),
+            clears=tuple(self._clears.facts.values()),
             loaders=self._loaders.facts(),
             emptied=self._emptied.facts(),
             checkpoints=self._checkpoints.facts(),

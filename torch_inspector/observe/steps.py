@@ -1,4 +1,4 @@
-"""Watches optimizers: `zero_grad()` and `step()`, with what became of the gradients in between."""
+"""Watches optimizers: `step()`, with what became of the gradients since the one before."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.optim import optimizer as optim
 
-from torch_inspector.facts import ClearFact, Place, StepFact
-from torch_inspector.observe import kinds, layers, private
+from torch_inspector.facts import StepFact
+from torch_inspector.observe import kinds, private
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from torch_inspector.observe.optimizer_record import OptimizerRecord
     from torch_inspector.observe.recorder import Recorder, Site
     from torch_inspector.observe.unheld import UnheldWatch
-
-_CLEARS_KEPT = 64
 
 _is_compiling = torch.compiler.is_dynamo_compiling
 _getframe = sys._getframe
@@ -43,17 +41,11 @@ class StepWatch:
         self._hooks: list[Any] = []
         self._before_step, self._after_step = self._hook_before(), self._hook_after()
         self._quiet_steps: dict[tuple[int, int, int], Site] = {}
-        self._quiet_clears: dict[tuple[int, int, int], Site] = {}
         self._steps_of: dict[int, int] = {}
         self._moved: set[int] = set()
         """Optimizers of which a step has been seen to change weights: no later one is compared."""
         self.facts: list[StepFact] = []
-        self.clears: dict[tuple[Place, int], ClearFact] = {}
-        self.patches = (
-            Patch(torch.optim.Optimizer, "__init__", self._wrap_init),
-            Patch(torch.optim.Optimizer, "zero_grad", self._wrap_zero_grad),
-            Patch(torch.nn.Module, "zero_grad", self._wrap_zero_grad),
-        )
+        self.patches = (Patch(torch.optim.Optimizer, "__init__", self._wrap_init),)
 
     def install(self) -> None:
         """Puts the hooks around each step in place, once: torch.compile guards on them."""
@@ -73,8 +65,7 @@ class StepWatch:
         """Begins to record a cell."""
         self._recorder, self._steps_of, self._moved = recorder, {}, set()
         self._quiet_steps.clear()
-        self._quiet_clears.clear()
-        self.facts, self.clears = [], {}
+        self.facts = []
 
     def close(self) -> None:
         """Records no more; the facts stay until the next cell."""
@@ -98,68 +89,6 @@ class StepWatch:
                     self._unheld.note_made(record, _getframe(1))
 
         return init
-
-    # zero_grad --------------------------------------------------------------
-
-    def _wrap_zero_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        attention = self._attention
-
-        def zero_grad(*args: Any, **kwargs: Any) -> Any:
-            if _is_compiling():
-                return original(*args, **kwargs)
-            latest = attention.latest_clear
-            site: Site | None = latest
-            if latest.owner == id(args[0]):
-                latest.count += 1
-            elif not attention.watching or _get_ident() != attention.thread:
-                return original(*args, **kwargs)
-            else:
-                site = self._known_clear(args[0], _getframe(1))
-            try:
-                result = original(*args, **kwargs)
-            except BaseException as error:
-                unframe(error)
-                raise
-            if site is None:
-                self._note_clear(args[0], _getframe(1))
-            return result
-
-        return zero_grad
-
-    def _known_clear(self, owner: Any, frame: FrameType) -> Site | None:
-        """The site of a call that is only counted, once more; None if there is more to do."""
-        if self._attention.busy:
-            return None
-        site = self._quiet_clears.get((id(frame.f_code), frame.f_lasti, id(owner)))
-        if site is not None:
-            site.count += 1
-            self._attention.latest_clear = site
-        return site
-
-    def _note_clear(self, owner: Any, frame: FrameType) -> None:
-        recorder, attention = self._recorder, self._attention
-        if recorder is None:
-            return
-        with recorder.failures.guard("zero_grad"), private.unseen():
-            site = recorder.site("zero_grad", frame, kinds.class_name(owner), id(owner))
-            self._quiet_clears[id(frame.f_code), frame.f_lasti, id(owner)] = site
-            key = recorder.keys.of(owner)
-            # Also while nothing is looked at: some clear a part at every eighth step.
-            if len(self.clears) < _CLEARS_KEPT and (site.place, key) not in self.clears:
-                self.clears[site.place, key] = ClearFact(recorder.next_order(), site.place, site.name, key, site.count)
-            if not attention.looking:
-                return
-            for record in self._cleared_records(owner, key):
-                record.clear(site.place)
-
-    def _cleared_records(self, owner: Any, key: int) -> list[OptimizerRecord]:
-        """Records of the optimizers whose gradients a call of `zero_grad` clears, all of them."""
-        if kinds.is_a(owner, torch.optim.Optimizer):
-            return [self._ledger.record(key, owner)]
-        own = frozenset(id(p) for _, p in layers.walk_parameters(owner))
-        return [record for record in self._ledger.live() if record.keys() <= own]
-
-    # step -------------------------------------------------------------------
 
     def _hook_before(self) -> Callable[..., None]:
         attention = self._attention
