@@ -224,6 +224,12 @@ def _is_generator(call: ForwardFact, run: Run) -> bool:
     return False
 
 
+def _cause(call: ForwardFact) -> str:
+    normed = ["Norm" in kind for kind, _ in call.awake]
+    causes = ("chance",) * (not all(normed)) + ("the rest of the batch",) * any(normed)
+    return " and on ".join(causes)
+
+
 def _finding(run: Run, call: ForwardFact) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
     layers = ", ".join(f"{count} {kind}" for kind, count in call.awake)
@@ -235,7 +241,7 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
     return Finding(
         message=(
             f"`{name}` was asked for predictions in train mode ({off}){undone}: {layers} {are} active, "
-            "so results depend on chance or on the rest of the batch."
+            f"so results depend on {_cause(call)}."
         ),
         subject=name,
         fix=f"{name}.eval()   # {before}\n{name}.train()  # before training goes on",

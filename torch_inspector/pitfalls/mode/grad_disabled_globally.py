@@ -93,7 +93,7 @@ def _in_vain(run: Run, place: Place) -> Finding:
 def _left_off(run: Run) -> Finding:
     _, call = _switched_in(run)
     return Finding(
-        message=f"Gradients were switched off {_origin(run)} and stay off in the cells that follow.",
+        message=f"Gradients were switched off {_origin(run)} and are still off at the end of the cell.",
         subject="torch.set_grad_enabled",
         fix="with torch.no_grad():  # around what needs no gradients; it switches back by itself",
         line=call.line or None if call is not None else None,
