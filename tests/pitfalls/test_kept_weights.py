@@ -92,6 +92,7 @@ def _mended(kept, fix):
         # Not compared, or said to be the same.
         [f"params = list(net.parameters())\n{TRAIN}\nprint([(p - p.mean()).norm() for p in params], params[0][0] - params[0][1])"],
         [f"before = net[0].weight\n{TRAIN}\nassert torch.equal(before, net[0].weight)"],
+        [f"before = net[0].weight\n{TRAIN}\nassert (before - net[0].weight).abs().max() < 1e-6"],
         # Two places of one weight.
         ["net[2].weight = nn.Parameter(torch.randn(3, 8))\ntwin = nn.Linear(8, 3)\ntwin.weight = net[2].weight",
          f"opt = torch.optim.SGD(net.parameters(), lr=0.1)\nbefore = net[2].weight\n{TRAIN}\nprint(torch.equal(before, twin.weight))"],

@@ -123,7 +123,7 @@ def _held_to_be_equal(tree: ast.Module) -> frozenset[int]:
 
 def _is_denied(test: ast.expr) -> bool:
     """True for `not …`, and for what is to differ: `a != b`, `gap > 0`."""
-    return any(isinstance(one, (ast.Not, ast.NotEq, ast.Gt, ast.Lt)) for one in syntax.walk(test))
+    return any(isinstance(one, (ast.Not, ast.NotEq, ast.Gt)) for one in syntax.walk(test))
 
 
 def _kept(pair: _Pair, tree: ast.Module, files: list[CodeFile]) -> Iterator[Taken]:
