@@ -21,6 +21,7 @@ from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.shapes import is_array
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.taken import Taken, origin, taken_in
 
@@ -75,7 +76,7 @@ class KeptWeights:
                 last = pair.node.lineno if file.cell == files[0].cell else 1 << 30
                 keys = (one for place, one in stepped.items() if _is_between(place, file, files, (first, last)))
                 between = between.union(*keys)
-        return bool(between) and _shows(names.get(kept.name), _storages(names, between))
+        return bool(between) and _shows(names.get(kept.name), _memory_of(names, between))
 
 
 def _shown(names: Mapping[str, Any], code: str) -> frozenset[str]:
@@ -141,26 +142,34 @@ def _is_before(one: Taken, other: Taken) -> bool:
     return (one.file.cell or 0, one.node.lineno) < (other.file.cell or 0, other.node.lineno)
 
 
-def _storages(names: Mapping[str, Any], stepped: frozenset[int]) -> frozenset[int]:
-    """The memory of parameters that were stepped."""
+def _memory_of(names: Mapping[str, Any], stepped: frozenset[int]) -> frozenset[int]:
+    """The memory of parameters that were stepped: of tensors their storage, for arrays the address of the first."""
     modules = [
         value for name, value in islice(list(names.items()), _VARIABLES) if not hidden(name) and is_a(value, nn.Module)
     ]
     weights = [one for module in modules for _, one in walk_parameters(module) if id(one) in stepped]
-    return frozenset(found[0] for one in weights if (found := private.storage_of(one)))
+    known = [(found[0], one.data_ptr()) for one in weights if (found := private.storage_of(one))]
+    return frozenset(address for both in known for address in both if address)
 
 
-def _shows(value: Any, storages: frozenset[int]) -> bool:
-    """True for tensors that are all of them the very weights."""
-    known = [private.storage_of(one) for one in _tensors(value)]
-    return bool(known) and all(one is not None and one[0] in storages for one in known)
+def _shows(value: Any, memory: frozenset[int]) -> bool:
+    """True for tensors or arrays that are all of them the very weights."""
+    known = [_address(one) for one in _tensors(value)]
+    return bool(known) and all(one in memory for one in known)
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:
-    """A tensor, or those of a list or dictionary of nothing else."""
+def _address(value: Any) -> int:
+    if is_array(value):
+        return int(value.__array_interface__["data"][0])
+    found = private.storage_of(value)
+    return found[0] if found is not None else 0
+
+
+def _tensors(value: Any) -> list[Any]:
+    """A tensor or array, or those of a list or dictionary of nothing else."""
     parts = [value]
     if type(value) in (list, tuple):
         parts = list(value[:_TENSORS])
     elif is_a(value, dict):
         parts = list(islice(dict.values(value), _TENSORS))
-    return parts if all(is_a(one, torch.Tensor) for one in parts) else []
+    return parts if all(is_a(one, torch.Tensor) or is_array(one) for one in parts) else []

@@ -95,7 +95,7 @@ def _copied(node: ast.stmt, value: ast.expr, element: ast.expr) -> str:
         return ast.unparse(node).replace(ast.unparse(value), new)
     bare = "detach()" not in new and ".data" not in new
     whole, part = ast.unparse(node), f"{new} for " if element is not value else new
-    copy = f"{new}.detach().clone()" if bare else f"{new}.clone()"
+    copy = f"{new}.copy()" if new.endswith(".numpy()") else f"{new}.detach().clone()" if bare else f"{new}.clone()"
     at = whole.rfind(part)
     return whole[:at] + copy + whole[at + len(new) :]
 
