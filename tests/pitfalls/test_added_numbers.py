@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cells import findings_in
+from torch_inspector.observe import standpoints
 
 # ruff: noqa: E501, ISC004
 START = """
@@ -17,6 +18,12 @@ def variation(out):
     return (out[1:] - out[:-1]).square().mean()
 """
 LOOP = "for _ in range(3):\n    opt.zero_grad()\n{}\n    loss.backward()\n    opt.step()\n"
+
+
+@pytest.fixture(autouse=True)
+def enough_time(monkeypatch):
+    """What is found must not depend on what else the machine does."""
+    monkeypatch.setattr(standpoints, "_TIME_S", 1.0)
 
 
 def found(body):
@@ -72,6 +79,75 @@ def test_a_term_without_history(body, term, fix):
 )
 def test_what_is_no_lost_term(body):
     assert found(body) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "term", "fix"),
+    [
+        ("two = variation(out)\nloss = torch.stack([one, torch.tensor(two.item())]).sum()", "torch.tensor(two.item())",
+         "loss = torch.stack([one, two]).sum()"),
+        ("two = variation(out)\nlosses = [one, torch.tensor(float(two.item()))]\nloss = torch.mean(torch.stack(losses))",
+         "torch.tensor(float(two.item()))", "losses = [one, two]"),
+        ("two = variation(out)\nloss = torch.cat([one.view(1), torch.tensor([two.item()])]).sum()",
+         "torch.tensor([two.item()])", "loss = torch.cat([one.view(1), two.reshape(1)]).sum()"),
+        ("two = variation(out)\nnumber = two.item()\nloss = torch.stack([one, torch.tensor(number)]).sum()",
+         "torch.tensor(number)", "number = two  # without .item(), and number in place of torch.tensor(number)"),
+        ("two = variation(out)\nloss = one + torch.tensor(two.item(), requires_grad=True)",
+         "torch.tensor(two.item(), requires_grad=True)", "loss = one + two"),
+        ("losses = []\nlosses.append(one)\nlosses.append(variation(out).item())\nloss = sum(losses) / len(losses)",
+         "variation(out).item()", "losses.append(variation(out))"),
+        ("losses = {'ce': one}\nlosses['reg'] = float(variation(out))\nloss = sum(losses.values())",
+         "float(variation(out))", "losses['reg'] = variation(out)"),
+        ("losses = {'ce': one, 'reg': variation(out).item()}\nloss = losses['ce'] + 0.1 * losses['reg']",
+         "0.1 * losses['reg']", "losses = {'ce': one, 'reg': variation(out)}"),
+        ("losses = {'ce': one, 'reg': variation(out).item()}\nrates = {'ce': 1.0, 'reg': 0.1}\n"
+         "loss = sum(rates[key] * term for key, term in losses.items())",
+         "variation(out).item()", "losses = {'ce': one, 'reg': variation(out)}"),
+        ("losses = [one, variation(out).detach()]\nloss = sum(w * term for w, term in zip([1.0, 0.1], losses))",
+         "variation(out).detach()", "losses = [one, variation(out)]"),
+        ("losses = dict(ce=one, reg=variation(out).item())\nloss = 0\nfor key, term in losses.items():\n    loss += term",
+         "variation(out).item()", "losses = dict(ce=one, reg=variation(out))"),
+    ],
+)  # fmt: skip
+def test_a_number_among_the_losses_of_a_list(body, term, fix):
+    (finding,) = found(f"out = net(x)\none = F.cross_entropy(out, y)\n{body}")
+    assert f"`{term}` is a term of `loss`" in finding.message
+    assert finding.fix.startswith(f"{fix}  # without " if "#" not in fix else fix)
+
+
+def test_a_number_among_the_losses_that_a_function_gives_back():
+    function = (
+        "def parts(out, y):\n    reg = variation(out).item()\n    return {'ce': F.cross_entropy(out, y), 'reg': reg}"
+    )
+    body = "    losses = parts(net(x), y)\n    loss = sum(losses.values())"
+    (finding,) = findings_in(START + function, LOOP.format(body), slug="graph-cut")
+    assert finding.fix == "reg = variation(out)  # without .item()"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # Records beside the losses, under other keys, filtered, later, and earlier under the same name.
+        "losses = {'ce': one, 'two': two}\nloss = sum(losses.values())\nshown = {k: v.item() for k, v in losses.items()}",
+        "losses = {'ce': one, 'wrong': (out.argmax(1) != y).float().mean().item()}\nloss = losses['ce'] + two",
+        "terms = {'loss_a': one, 'b': two.item()}\nloss = sum(v for k, v in terms.items() if k.startswith('loss'))",
+        "terms = {'loss_a': one, 'b': two.item()}\nloss = 0\nfor k, v in terms.items():\n"
+        "    if k.startswith('loss'):\n        loss = loss + v",
+        "losses = [one, two]\nloss = torch.stack(losses).sum()\nlosses = [term.item() for term in losses]",
+        "losses = []\nlosses.append(variation(net(x + 1)).item())\nshown = sum(losses)\n"
+        "losses = []\nlosses.append(one)\nlosses.append(two)\nloss = sum(losses)",
+        # Numbers as weights, numbers of no model, terms that are shown as one, a term with its size taken out.
+        "losses = [one, two]\nlarge = max(term.item() for term in losses)\nrates = [term.item() / large for term in losses]\n"
+        "loss = sum(rate * term for rate, term in zip(rates, losses))",
+        "losses = [one, torch.tensor(0.5), 0.1 * len(x)]\nloss = sum(losses)",
+        "losses = [one, two / two.detach()]\nloss = torch.stack(losses).sum()",
+        "loss = torch.stack([one, variation(out).detach()]).sum()",
+        # The largest of them is no sum.
+        "loss = one + 0.0 * two + torch.stack([one, torch.tensor(two.item())]).max()",
+    ],
+)  # fmt: skip
+def test_lists_of_losses_without_a_lost_term(body):
+    assert found(f"out = net(x)\none, two = F.cross_entropy(out, y), variation(out)\n{body}") == []
 
 
 def fix_of(body):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch_inspector.facts.from_scores import from_chances, from_scores
 from torch_inspector.facts.in_torch import in_torch
+from torch_inspector.facts.remade import made_again, made_around
 from torch_inspector.facts.replaced import in_statement
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _NUMBER = re.compile(r"(?P<method>[^….][^…]*)\.item\(\)|float\((?P<given>[\w
 # The same for what leaves the values as they are.
 _VALUES = re.compile(
     r"(?P<method>[^….][^…]*?)(?P<cut>\.item\(\)|\.detach\(\)|\.data)"
-    r"|float\((?P<given>[\w.]+(\([^()…]*\))?)\)"
+    r"|float\((?P<given>[^…,]+)\)"
 )
 # What each kind of cut does, with its text.
 _HOW = {
@@ -86,6 +87,13 @@ def _cut_in(cut: CutFact) -> str:
 
 def term_kept(run: Run, cut: CutFact) -> str:
     """The line of a term that a loss takes as a number, as it keeps the history; else words for it."""
-    if cut.kind in ("item", "detach", "data") and attached(cut):
-        return f"{in_statement(run, cut.place, cut.text, attached(cut))}  # without {_cut_in(cut)}"
-    return uncut(run, cut, cut.place.cell)
+    value = attached(cut)
+    if not value or cut.kind not in ("item", "detach", "data"):
+        return uncut(run, cut, cut.place.cell)
+    made = made_around(run.source_of(cut.place.cell), cut.place.line, cut.text)
+    again = made_again(cut.term)
+    if made is not None:
+        new = f"{value}.reshape(1)" if made.many else value
+        return f"{in_statement(run, cut.place, made.text, new)}  # without {made.by}()"
+    also = f", and {again.given} in place of {again.text}" if again is not None and cut.text not in again.text else ""
+    return f"{in_statement(run, cut.place, cut.text, value)}  # without {_cut_in(cut)}{also}"

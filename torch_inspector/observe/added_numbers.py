@@ -7,12 +7,15 @@ without history is a factor, a baseline or a target, and meant as a rule.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place, syntax
+from torch_inspector.observe.collected import Element, elements, keyed, summed, turned
 from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at, scope_at
+from torch_inspector.observe.cutting import cut_of
+from torch_inspector.observe.source import dotted
 from torch_inspector.observe.standpoints import CUT, LIVE, MEANT, NONE, Standpoint, Standpoints
 
 _SPOTS = 200
@@ -78,6 +81,9 @@ class _Sums:
             self._seen.add(id(part.spot.node))
             if stand.level == CUT and part.step:
                 yield from _fact(part, stand)
+            elif part.step and (made := _leaf_of(part.spot)) is not None:
+                inner = self._stand.of(made)
+                yield from _fact(part, inner) if inner.level == CUT else ()
             elif stand.level == LIVE:
                 waiting.extend(self._parts(part))
 
@@ -90,31 +96,43 @@ class _Sums:
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 if self._is_plain(spot._replace(node=other)):
-                    yield part._replace(spot=spot._replace(node=one), weighed=True)
+                    weighed = part.weighed or not isinstance(other, ast.Call)
+                    yield part._replace(spot=spot._replace(node=one), weighed=weighed)
         elif isinstance(node, ast.UnaryOp):
             yield part._replace(spot=spot._replace(node=node.operand))
         elif isinstance(node, ast.IfExp):
             yield from (part._replace(spot=spot._replace(node=one)) for one in (node.body, node.orelse))
+        elif isinstance(node, ast.Subscript):
+            yield from (part._replace(spot=one) for one in keyed(node, spot, self._texts))
         elif isinstance(node, ast.Call):
             yield from self._called(node, part)
 
     def _called(self, node: ast.Call, part: _Part) -> Iterator[_Part]:
-        if isinstance(node.func, ast.Name) and node.func.id == "sum" and node.args:
-            listed = node.args[0]
-            yield from self._beside(listed.elts, part) if isinstance(listed, (ast.List, ast.Tuple)) else ()
+        listed = summed(node, part.spot, self._texts)
+        if listed is not None:
+            yield from self._of(elements(listed, self._texts), part)
         elif not self._stand.is_model(node.func):
             yield from (part._replace(spot=one) for one in returned(node, part.spot, self._texts))
 
     def _beside(self, sides: list[ast.expr], part: _Part) -> Iterator[_Part]:
         """Terms of one sum, each with the names of the others."""
-        spots = [part.spot._replace(node=one) for one in sides]
-        for one in spots:
-            others = (self._stand.of(other).names for other in spots if other is not one)
-            yield part._replace(spot=one, beside=part.beside.union(*others), step=True)
+        return self._of((Element(part.spot._replace(node=one)) for one in sides), part)
+
+    def _of(self, found: Iterable[Element], part: _Part) -> Iterator[_Part]:
+        """Terms that are added up, each with the names of the others; a weight of theirs has to be plain."""
+        terms = list(found)
+        if not all(one.weight is None or self._stand.of(one.weight).level == NONE for one in terms):
+            return
+        for spot, weight in terms:
+            others = (self._stand.of(other.spot).names for other in terms if other.spot is not spot)
+            weighed = part.weighed or weight is not None
+            yield part._replace(spot=spot, beside=part.beside.union(*others), weighed=weighed, step=True)
 
     def _values(self, name: str, part: _Part) -> Iterator[_Part]:
         """What a name is given, and what is added to it."""
         values = list(given(name, part.spot, self._texts))
+        if not values:
+            yield from self._of(turned(part.spot, self._texts), part)
         added = {id(n.value): n.op for n in syntax.walk(part.spot.scope) if isinstance(n, ast.AugAssign)}
         for one in values:
             others = (self._stand.of(other).names for other in values if other is not one)
@@ -125,14 +143,22 @@ class _Sums:
                 yield part._replace(spot=one, beside=part.beside.union(*others), step=True)
 
     def _is_plain(self, spot: Spot) -> bool:
-        """True for a number of the text, or a name for one."""
-        stand = self._stand.of(spot)
-        return stand.level == NONE and isinstance(spot.node, (ast.Constant, ast.Name, ast.Attribute))
+        """True for a number of the text, a name for one, and a count."""
+        counted = isinstance(spot.node, ast.Call) and dotted(spot.node.func) == "len"
+        named = isinstance(spot.node, (ast.Constant, ast.Name, ast.Attribute))
+        return (named or counted) and self._stand.of(spot).level == NONE
 
 
 def _later(part: _Part, root: Spot) -> int:
     """How many lines below the call a value of it may stand: none in its own scope."""
     return 0 if part.spot.scope is root.scope and part.spot.file is root.file else 1 << 30
+
+
+def _leaf_of(spot: Spot) -> Spot | None:
+    """The number in `torch.tensor(x.item(), requires_grad=True)`, whose history ends where it begins."""
+    cut = cut_of(spot.node)
+    asked = isinstance(spot.node, ast.Call) and any(one.arg == "requires_grad" for one in spot.node.keywords)
+    return spot._replace(node=cut[0]) if cut is not None and cut[1] == "tensor" and asked else None
 
 
 def _fact(part: _Part, stand: Standpoint) -> Iterator[CutFact]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
+import torch
 from torch import nn
 from torch.nn import functional
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.shapes import Unknown, shape_of
 from torch_inspector.observe.source import dotted
 
+# Numbers that are added up, and how near to 1 a sum of probabilities is.
+_NUMBERS, _CLOSE = 1_000_000, 1e-3
 _WITHOUT = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}
 
 
@@ -47,8 +51,45 @@ def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     if shape is None or len(shape) != 2 or min(shape) < 2 or node.func.attr not in {"argmax", "max", "topk"}:  # noqa: PLR2004
         return
     texts = [source] if isinstance(source, ast.Call) else [v for v, _ in scope.given(getattr(source, "id", ""))]
-    if texts and _softmax_axis(texts[-1]) == 0 and _from_module(scope, texts[-1]):
+    if not texts or not _from_module(scope, texts[-1]):
+        return
+    if _softmax_axis(texts[-1]) == 0:
         yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,))
+    elif (
+        isinstance(texts[-1], ast.Call)
+        and shape[0] != shape[1]
+        and (_sums_down(made) or _ends_in_softmax(scope, texts[-1]))
+    ):
+        name = _called_in(texts[-1])
+        yield scope.fact("over-batch", node, statement, names=(name,), shapes=(shape,), detail="inside")
+
+
+def _called_in(call: ast.Call) -> str:
+    """`net` of `net(x).exp()`."""
+    while isinstance(call.func, ast.Attribute) and not call.args and isinstance(call.func.value, ast.Call):
+        call = call.func.value
+    return ast.unparse(call.func)
+
+
+def _sums_down(made: Any) -> bool:
+    """True for numbers in memory of which each column sums to 1, and not each row."""
+    if type(made) is not torch.Tensor or made.device.type != "cpu" or not made.is_floating_point():
+        return False
+    if made.numel() > _NUMBERS:
+        return False
+    values = made.detach().double()
+    values = values if bool((values >= 0).all()) else values.exp()
+    columns, rows = ((values.sum(axis) - 1).abs().max() for axis in (0, 1))
+    return bool(columns < _CLOSE) and bool(rows > 10 * _CLOSE)
+
+
+def _ends_in_softmax(scope: Scope, call: ast.Call) -> bool:
+    """True for a call of layers in a row of which the last is a softmax along dim 0."""
+    layers = fields_of(scope.names.value(call.func)).get("_modules")
+    if type(scope.names.value(call.func)) is not nn.Sequential or not layers:
+        return False
+    last = next(reversed(layers.values()))
+    return type(last) in (nn.Softmax, nn.LogSoftmax) and fields_of(last).get("dim") == 0
 
 
 def _softmax_axis(node: ast.expr) -> int | None:

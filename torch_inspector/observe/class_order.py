@@ -15,7 +15,7 @@ from torch.utils.data import SequentialSampler
 from torch_inspector.observe import kinds, private
 
 # Smaller batches hold few classes in any order; larger ones take long to read.
-_LEAST, _MOST = 8, 4096
+LEAST, _MOST = 8, 4096
 # Samples of one class in a row, on average.
 _IN_A_ROW = 8
 _KEYS = ("label", "labels", "target", "targets", "y", "class", "classes")
@@ -31,7 +31,7 @@ def keeps_order(loader: Any) -> bool:
     """True for a plain loader that gives the samples of its dataset in the order in which they lie."""
     settings = kinds.fields_of(loader)
     size, sampler = settings.get("batch_size"), settings.get("sampler")
-    return type(sampler) is SequentialSampler and type(size) is int and _LEAST <= size <= _MOST
+    return type(sampler) is SequentialSampler and type(size) is int and LEAST <= size <= _MOST
 
 
 class ClassOrder:
@@ -80,13 +80,28 @@ def _targets_of(batch: Any) -> list[Any]:
     return next((found for part in reversed(parts) if (found := _classes_in(part))), [])
 
 
-def _classes_in(part: Any) -> list[Any]:
+def is_class_tensor(part: Any, most: int) -> bool:
+    """True for a tensor in memory that has one whole number, or 0 or 1, for each of at most so many samples."""
+    if not _is_column(part, most):
+        return False
+    if _dtype_of(part) in _WHOLE:
+        return True
+    flat = part.detach().reshape(-1)
+    return bool(part.is_floating_point() and ((flat == 0) | (flat == 1)).all())
+
+
+def _is_column(part: Any, most: int) -> bool:
     if type(part) is not torch.Tensor or _device_of(part).type != "cpu":
-        return []
+        return False
     shape = _shape_of(part)
-    if len(shape) not in (1, 2) or not 0 < shape[0] <= _MOST or (len(shape) > 1 and shape[1] != 1):
+    return len(shape) in (1, 2) and 0 < shape[0] <= most and (len(shape) == 1 or shape[1] == 1)
+
+
+def _classes_in(part: Any) -> list[Any]:
+    if not _is_column(part, _MOST):
         return []
     if _dtype_of(part) in _WHOLE:
-        return part.reshape(-1).tolist()
+        whole: list[Any] = part.reshape(-1).tolist()
+        return whole
     values = part.detach().reshape(-1).tolist() if part.is_floating_point() else []
     return values if all(value in _BINARY for value in values) else []

@@ -8,6 +8,7 @@ from torch_inspector.observe.axes import over_batch, unnamed
 from torch_inspector.observe.constructs import columns, legacy
 from torch_inspector.observe.copies import lost
 from torch_inspector.observe.crossings import crossings
+from torch_inspector.observe.cut_batches import cut_batches
 from torch_inspector.observe.expressions import Judges
 from torch_inspector.observe.growing import growing, grown_by_calls
 from torch_inspector.observe.picks import picks
@@ -24,7 +25,7 @@ JUDGES: Judges = {
     ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns, tabled, visits, second_names),
     ast.Assign: (lost, wraps, second_names, grown_by_calls),
     ast.AugAssign: (lost, wraps),
-    ast.For: (remainders, growing, visits),
+    ast.For: (remainders, growing, visits, cut_batches),
     ast.While: (growing,),
     ast.ListComp: (visits,),
     ast.GeneratorExp: (visits,),

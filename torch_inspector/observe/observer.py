@@ -38,6 +38,7 @@ from torch_inspector.observe.expressions import Reading
 from torch_inspector.observe.forwards import ForwardWatch
 from torch_inspector.observe.graph import GraphReader
 from torch_inspector.observe.judges import JUDGES
+from torch_inspector.observe.kept_weights import KeptWeights
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.ledger import Ledger
 from torch_inspector.observe.loaders import LoaderWatch
@@ -92,6 +93,7 @@ class TorchObserver:
         self._unheld = UnheldWatch(self._ledger)
         self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards, self._unheld)
         self._values = self._backwards.values
+        self._kept_weights = KeptWeights()
         self._steps = StepWatch(self._attention, self._ledger, self._forwards, self._unheld)
         self._clears = ClearWatch(self._attention, self._ledger)
         self._scaling = ScalingWatch(self._attention, self._ledger)
@@ -249,7 +251,9 @@ class TorchObserver:
         if not self._failures.gave_up("expressions"):
             with self._failures.guard("expressions"), private.unseen():
                 reading = Reading(file, self._places, names, before, self._forwards.facts)
-                return (*expressions.found(reading, JUDGES), *namesakes(names, self._files(cell), self._steps.facts))
+                files, steps = self._files(cell), self._steps.facts
+                kept = self._kept_weights.found(names, files, steps)
+                return (*expressions.found(reading, JUDGES), *namesakes(names, files, steps), *kept)
         return ()
 
     def _built(self, taken: Snapshot, cell: Cell) -> dict[str, Any]:

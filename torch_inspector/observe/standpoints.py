@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe.collected import keyed
 from torch_inspector.observe.cuts import Spot, Texts, given, returned
 from torch_inspector.observe.cutting import cut_of, without_grad
 from torch_inspector.observe.source import dotted
@@ -31,7 +32,7 @@ _ABOUT_CALLS = frozenset(
     )
 )
 _LIBRARIES = frozenset(["torch", "nn", "F", "np", "numpy", "math", "scipy", "functional"])
-_METHODS = frozenset(dir(torch.Tensor)) | {"astype"}
+_METHODS = frozenset(dir(torch.Tensor)) | {"astype", "items"}
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -113,7 +114,8 @@ class Standpoints:
         if isinstance(node, ast.Call):
             return self._called(node, spot)
         if isinstance(node, ast.Subscript):
-            return self.of(spot._replace(node=node.value))
+            under = keyed(node, spot, self._texts)
+            return _joined(map(self.of, under)) if under else self.of(spot._replace(node=node.value))
         if isinstance(node, (ast.GeneratorExp, ast.ListComp)):
             return self.of(spot._replace(node=node.elt))
         if isinstance(node, ast.IfExp):

@@ -35,6 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
     for fact in run.expressions("second-name"):
         if run.trace.count("step") >= _SEVERAL:
             yield _is_second_name(fact)
+    yield from (_shows_the_same(fact) for fact in run.expressions("kept-weights"))
     for fact in run.expressions("namesake"):
         if run.trace.count("step") >= _SEVERAL:
             yield _is_namesake(fact)
@@ -118,6 +119,21 @@ def _is_second_name(fact: ExpressionFact) -> Finding:
         line=fact.place.line,
         cell=fact.place.cell,
         severity="" if fact.sure else "hint",
+        evidence=(Evidence("kept", fact.text),),
+    )
+
+
+def _shows_the_same(fact: ExpressionFact) -> Finding:
+    kept, model, compared = fact.names
+    return Finding(
+        message=(
+            f"`{kept}` is no copy: it shows the weights of `{model}` themselves, which steps have changed since. "
+            f"`{compared}` compares them with themselves and never finds a difference."
+        ),
+        subject=kept,
+        fix=f"{fact.detail}  # what is kept then stays as it is",
+        line=fact.place.line,
+        cell=fact.place.cell,
         evidence=(Evidence("kept", fact.text),),
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from torch_inspector.facts import LoaderFact, Run, looped_over
+from torch_inspector.facts import ExpressionFact, LoaderFact, Run, Shape, looped_over
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -23,6 +23,44 @@ def check(run: Run) -> Iterator[Finding]:
         if _is_sorted(loader) and loader.place not in told:
             told.add(loader.place)
             yield _finding(run, loader)
+    for cut in run.expressions("cut-batches"):
+        (size, *_), *runs = cut.shapes
+        counts = [count for _, count in runs]
+        long = sum(count >= _ROW for count in counts) >= 2 and sum(counts) / len(counts) >= size / 2  # noqa: PLR2004
+        if long and sum(counts) >= _STEPS * size and _steps_in(run, cut):
+            yield _of_slices(cut, size, runs)
+
+
+def _steps_in(run: Run, cut: ExpressionFact) -> bool:
+    """True if steps were taken in the lines of a loop."""
+    first, last = cut.place.line or 0, int(cut.detail)
+    places = [one.place for one in run.trace.steps]
+    return any(one.cell == cut.place.cell and first < (one.line or 0) <= last for one in places)
+
+
+def _of_slices(cut: ExpressionFact, size: int, runs: list[Shape]) -> Finding:
+    targets, together = cut.names[0], ", ".join(sorted(cut.names))
+    mixed = ", ".join(f"{one}[order]" for one in sorted(cut.names))
+    return Finding(
+        message=(
+            f"the loop cuts its batches in the order of `{targets}`, which lies class by class: {_told(runs)}. "
+            "The model learns one class at a time and forgets the one before."
+        ),
+        subject=targets,
+        fix=f"order = torch.randperm(len({targets}))\n{together} = {mixed}  # before this loop, in each epoch",
+        line=cut.place.line,
+        cell=cut.place.cell,
+        evidence=(
+            Evidence("classes in the order of the data", len(runs), "count"),
+            Evidence("samples", sum(count for _, count in runs), "count"),
+            Evidence("batch size", size, "count"),
+        ),
+    )
+
+
+def _told(runs: Sequence[Shape]) -> str:
+    shown = ", then ".join(f"{count} of class {value}" for value, count in runs[:_SHOWN])
+    return shown + (f", and so on for {len(runs)} classes" if len(runs) > _SHOWN else "")
 
 
 def _is_sorted(loader: LoaderFact) -> bool:
@@ -36,12 +74,10 @@ def _is_sorted(loader: LoaderFact) -> bool:
 
 def _finding(run: Run, loader: LoaderFact) -> Finding:
     name, runs = looped_over(run, loader.place), loader.class_runs
-    shown = ", then ".join(f"{count} of class {value}" for value, count in runs[:_SHOWN])
-    more = f", and so on for {len(runs)} classes" if len(runs) > _SHOWN else ""
     return Finding(
         message=(
             f"{f'`{name}`' if name else 'The loader'} does not shuffle, and its data lie class by class: "
-            f"{shown}{more}. "
+            f"{_told(runs)}. "
             "The model learns one class at a time and forgets the one before."
         ),
         subject=name or loader.kind,

@@ -33,7 +33,8 @@ def check(run: Run) -> Iterator[Finding]:
     for pattern, root, place in run.losses_with("softmax-of-one"):
         if pattern.nodes and pattern.nodes[0] in _ALONE:
             yield _of_one(pattern, root, place)
-    yield from map(_predicted, run.expressions("over-batch"))
+    for fact in run.expressions("over-batch"):
+        yield _predicted(run, fact)
 
 
 def _of_one(pattern: PatternFact, root: str, place: Place) -> Finding:
@@ -53,7 +54,7 @@ def _of_one(pattern: PatternFact, root: str, place: Place) -> Finding:
     )
 
 
-def _predicted(fact: ExpressionFact) -> Finding:
+def _predicted(run: Run, fact: ExpressionFact) -> Finding:
     """A prediction is read along the classes, of what was made to sum to 1 along the samples."""
     name, shape = (*fact.names, "the input")[0], (*fact.shapes, (0, 0))[0]
     return Finding(
@@ -62,12 +63,24 @@ def _predicted(fact: ExpressionFact) -> Finding:
             f"`{fact.text}` then reads classes along dim 1, whose probabilities do not sum to 1."
         ),
         subject=name,
-        fix=_fix("", "Softmax"),
+        fix=_fix_read(run, inside=fact.detail == "inside"),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(Evidence("shape", str(shape)), Evidence("axis of the softmax", 0)),
         severity="warning",
     )
+
+
+def _fix_read(run: Run, *, inside: bool) -> str:
+    """The softmax along the classes: the call of the text, or its layer where the softmax is inside a model."""
+    for node, kind in _LAYERS.items():
+        written, layers = _written(run, node, 0, 2), run.squashing_layers(kind) if inside else ()
+        is_layer = written is not None and written.text.partition("(")[0].endswith(kind)
+        if len(layers) == 1 and (written is None or is_layer):
+            return _fix(layers[0], kind)
+        if written is not None:
+            return _fix_of(run, written, 1, attends=False)
+    return _fix("", "Softmax")
 
 
 def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:

@@ -1,0 +1,107 @@
+"""Weights that are kept without a copy and compared, after training, with themselves."""
+
+import pytest
+
+from tests.cells import findings_in
+from torch_inspector.observe import kept_weights
+
+# ruff: noqa: E501
+START = """
+import copy
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+other = copy.deepcopy(net)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(24, 4), torch.randint(0, 3, (24,))
+def fit():
+    for _ in range(4):
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        opt.step()
+"""
+TRAIN = """
+for _ in range(4):
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+EQUAL = "print([torch.equal(a, b) for a, b in zip(before, net.parameters())])"
+
+
+@pytest.fixture(autouse=True)
+def enough_time(monkeypatch):
+    """What is found must not depend on what else the machine does."""
+    monkeypatch.setattr(kept_weights, "_TIME_S", 1.0)
+
+
+def found(*cells):
+    return findings_in(START, *cells, slug="state-dict-alias")
+
+
+@pytest.mark.parametrize(
+    ("kept", "compared", "fix"),
+    [
+        ("before = [p.data for p in net.parameters()]", EQUAL, "before = [p.data.clone() for p in net.parameters()]"),
+        ("before = [p.detach() for p in net.parameters()]",
+         "print(sum((a - b).abs().sum().item() for a, b in zip(before, net.parameters())))",
+         "before = [p.detach().clone() for p in net.parameters()]"),
+        ("before = list(net.parameters())", "print(all(torch.allclose(a, b) for a, b in zip(before, net.parameters())))",
+         "before = [p.detach().clone() for p in net.parameters()]"),
+        ("before = dict(net.named_parameters())",
+         "for n, p in net.named_parameters():\n    print(n, (p - before[n]).abs().max().item())",
+         "before = {n: p.detach().clone() for n, p in net.named_parameters()}"),
+        ("before = {n: p.data for n, p in net.named_parameters()}",
+         "for n, p in net.named_parameters():\n    print(n, torch.equal(before[n], p.data))",
+         "before = {n: p.data.clone() for n, p in net.named_parameters()}"),
+        ("before = []\nfor p in net.parameters():\n    before.append(p.data)",
+         "after = [p.data for p in net.parameters()]\nfor a, b in zip(before, after):\n    print((a == b).all())",
+         "before.append(p.data.clone())"),
+        ("before = net[0].weight.detach()", "print((before - net[0].weight).norm())",
+         "before = net[0].weight.detach().clone()"),
+        ("before = net[0].weight.detach().numpy()", "print((before == net[0].weight.detach().numpy()).all())",
+         "before = net[0].weight.detach().numpy().copy()"),
+        ("before = [p.data.numpy() for p in net.parameters()]",
+         "import numpy as np\nprint([np.allclose(a, b.data.numpy()) for a, b in zip(before, net.parameters())])",
+         "before = [p.data.numpy().copy() for p in net.parameters()]"),
+        ("before = [p.view(-1) for p in net.parameters()]",
+         "assert not all(torch.equal(a, b.view(-1)) for a, b in zip(before, net.parameters()))",
+         "before = [p.view(-1).detach().clone() for p in net.parameters()]"),
+    ],
+)  # fmt: skip
+def test_weights_that_are_compared_with_themselves(kept, compared, fix):
+    for cells in ([f"{kept}\n{TRAIN}\n{compared}"], [f"{kept}\n{TRAIN}", compared], [kept, "fit()", compared]):
+        (finding,) = found(*cells)
+        assert finding.subject == "before"
+        assert "compares them with themselves" in finding.message
+        assert finding.fix.startswith(f"{fix}  #")
+        assert findings_in(START, *[cell.replace(kept, _mended(kept, fix)) for cell in cells]) == []
+
+
+def _mended(kept, fix):
+    return kept.replace("before.append(p.data)", fix) if "append" in kept else fix
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        # Copies, before any step, after the last, of another model, of one that was made anew.
+        [f"before = [p.data.clone() for p in net.parameters()]\n{TRAIN}\n{EQUAL}"],
+        ["before = copy.deepcopy(list(net.parameters()))", TRAIN, EQUAL],
+        [f"before = [p.data for p in net.parameters()]\n{EQUAL}\n{TRAIN}"],
+        [f"{TRAIN}\nbefore = [p.data for p in net.parameters()]\n{EQUAL}"],
+        [f"fit()\nbefore = [p.data for p in net.parameters()]\n{EQUAL}"],
+        [f"before = list(net.parameters())\n{TRAIN}\n{EQUAL.replace('net', 'other')}"],
+        ["before = [p.data for p in net.parameters()]", TRAIN, "net = copy.deepcopy(other)", EQUAL],
+        # Not compared, or said to be the same.
+        [f"params = list(net.parameters())\n{TRAIN}\nprint([(p - p.mean()).norm() for p in params], params[0][0] - params[0][1])"],
+        [f"before = net[0].weight\n{TRAIN}\nassert torch.equal(before, net[0].weight)"],
+        [f"before = net[0].weight\n{TRAIN}\nassert (before - net[0].weight).abs().max() < 1e-6"],
+        # Two places of one weight.
+        ["net[2].weight = nn.Parameter(torch.randn(3, 8))\ntwin = nn.Linear(8, 3)\ntwin.weight = net[2].weight",
+         f"opt = torch.optim.SGD(net.parameters(), lr=0.1)\nbefore = net[2].weight\n{TRAIN}\nprint(torch.equal(before, twin.weight))"],
+    ],
+)  # fmt: skip
+def test_weights_that_are_no_alias(cells):
+    assert found(*cells) == []

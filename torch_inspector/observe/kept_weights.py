@@ -1,0 +1,175 @@
+"""Weights that a variable keeps without a copy, and that are compared with the weights after steps: with themselves.
+
+Live values say that the variable shows the very memory of weights which were stepped. The text says where it was taken,
+and that the cell compares it with what it was taken from.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from time import thread_time
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from torch_inspector.facts import ExpressionFact, Place, StepFact, syntax
+from torch_inspector.observe import private
+from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.layers import walk_parameters
+from torch_inspector.observe.namespace import hidden
+from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.shapes import is_array
+from torch_inspector.observe.source import dotted
+from torch_inspector.observe.taken import Taken, origin, taken_in
+
+# Variables and tensors looked at, and cells whose steps are remembered.
+_VARIABLES, _TENSORS, _CELLS = 2_000, 64, 64
+# Processor time for the comparisons of one cell.
+_TIME_S = 0.010
+_COMPARES = frozenset(["equal", "allclose", "isclose", "eq", "ne", "dist", "sub", "array_equal", "array_equiv"])
+_Side = tuple[ast.expr, ast.expr]
+
+
+class _Pair(NamedTuple):
+    """Both sides of a comparison."""
+
+    node: ast.expr
+    sides: _Side
+
+
+class KeptWeights:
+    """Finds such comparisons; remembers of the latest cells which parameters their lines have stepped."""
+
+    def __init__(self) -> None:
+        self._stepped: list[tuple[CodeFile, dict[Place, frozenset[int]]]] = []
+
+    def found(self, names: Mapping[str, Any], files: list[CodeFile], steps: list[StepFact]) -> Iterator[ExpressionFact]:
+        """One fact for each variable that is compared with the weights that it shows.
+
+        Args:
+            names: The user's variables.
+            files: Code of the cell that is done, then of the others, latest first.
+            steps: Steps of the optimizers in the cell.
+        """
+        if steps and files:
+            self._stepped = [*self._stepped, (files[0], {one.place: one.parameter_keys for one in steps})][-_CELLS:]
+        tree = files[0].tree if files and self._stepped else None
+        shown = _shown(names, files[0].code) if tree is not None else frozenset()
+        deadline = thread_time() + _TIME_S
+        for pair in _pairs(tree) if tree is not None and shown else ():
+            for kept in _kept(pair, tree, files) if thread_time() < deadline else ():  # type: ignore[arg-type]
+                if kept.name in shown and self._is_itself(kept, pair, names, files):
+                    shown -= {kept.name}
+                    place = Place(kept.file.cell, kept.node.lineno + kept.file.offset, "")
+                    told = (kept.name, kept.model, ast.unparse(pair.node))
+                    yield ExpressionFact("kept-weights", place, ast.unparse(kept.node), names=told, detail=kept.fix)
+
+    def _is_itself(self, kept: Taken, pair: _Pair, names: Mapping[str, Any], files: list[CodeFile]) -> bool:
+        """True if the variable shows weights that were stepped after it took them, and before they are compared."""
+        between = frozenset[int]()
+        for file, stepped in self._stepped:
+            if (file.cell or 0) >= (kept.file.cell or 0):
+                first = kept.node.lineno if file.cell == kept.file.cell else 0
+                last = pair.node.lineno if file.cell == files[0].cell else 1 << 30
+                keys = (one for place, one in stepped.items() if _is_between(place, file, files, (first, last)))
+                between = between.union(*keys)
+        return bool(between) and _shows(names.get(kept.name), _memory_of(names, between))
+
+
+def _shown(names: Mapping[str, Any], code: str) -> frozenset[str]:
+    """Variables that a cell names and that hold tensors, none of them a copy as far as a look can tell."""
+    own = islice(list(names.items()), _VARIABLES)
+    return frozenset(name for name, one in own if not hidden(name) and name in code and _tensors(one))
+
+
+def _is_between(place: Place, file: CodeFile, files: list[CodeFile], lines: tuple[int, int]) -> bool:
+    """True for a step of these lines of a cell, or of a function that they call."""
+    first, last = lines
+    if place.cell == file.cell and not place.function:
+        return first < (place.line or 0) - file.offset < last
+    functions = {
+        one.name
+        for other in files
+        for one in (syntax.walk(other.tree) if other.tree is not None else ())
+        if isinstance(one, ast.FunctionDef)
+    }
+    calls = [one for one in syntax.own_expressions(file.tree) if isinstance(one, ast.Call)] if file.tree else []
+    return any(first < one.lineno < last and dotted(one.func).rpartition(".")[2] in functions for one in calls)
+
+
+def _pairs(tree: ast.Module) -> Iterator[_Pair]:
+    """What the lines of a cell compare, or subtract."""
+    held = _held_to_be_equal(tree)
+    for node in syntax.own_expressions(tree):
+        if id(node) in held:
+            continue
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            yield _Pair(node, (node.left, node.right))
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            yield _Pair(node, (node.left, node.comparators[0]))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COMPARES:
+            sides = node.args if len(node.args) > 1 else [node.func.value, *node.args]
+            if len(sides) > 1:
+                yield _Pair(node, (sides[0], sides[1]))
+
+
+def _held_to_be_equal(tree: ast.Module) -> frozenset[int]:
+    """What `assert` says is the same: whoever writes that knows that it is no copy."""
+    tests = [one.test for one in syntax.own_expressions(tree) if isinstance(one, ast.Assert)]
+    return frozenset(id(inner) for test in tests if not _is_denied(test) for inner in syntax.walk(test))
+
+
+def _is_denied(test: ast.expr) -> bool:
+    """True for `not …`, and for what is to differ: `a != b`, `gap > 0`."""
+    return any(isinstance(one, (ast.Not, ast.NotEq, ast.Gt)) for one in syntax.walk(test))
+
+
+def _kept(pair: _Pair, tree: ast.Module, files: list[CodeFile]) -> Iterator[Taken]:
+    """Variables of a comparison that were taken from just what they are compared with."""
+    ends = [origin(side, tree) for side in pair.sides]
+    taken = [taken_in(one, pair.node.lineno, files) if one.isidentifier() else None for one in ends]
+    for kept, other, text in ((taken[0], taken[1], ends[1]), (taken[1], taken[0], ends[0])):
+        again = other.source if other is not None else text
+        first = other is None or kept is None or _is_before(kept, other)
+        if kept is not None and again == kept.source and first and (other is None or other.name != kept.name):
+            yield kept
+
+
+def _is_before(one: Taken, other: Taken) -> bool:
+    return (one.file.cell or 0, one.node.lineno) < (other.file.cell or 0, other.node.lineno)
+
+
+def _memory_of(names: Mapping[str, Any], stepped: frozenset[int]) -> frozenset[int]:
+    """The memory of parameters that were stepped: of tensors their storage, for arrays the address of the first."""
+    modules = [
+        value for name, value in islice(list(names.items()), _VARIABLES) if not hidden(name) and is_a(value, nn.Module)
+    ]
+    weights = [one for module in modules for _, one in walk_parameters(module) if id(one) in stepped]
+    known = [(found[0], one.data_ptr()) for one in weights if (found := private.storage_of(one))]
+    return frozenset(address for both in known for address in both if address)
+
+
+def _shows(value: Any, memory: frozenset[int]) -> bool:
+    """True for tensors or arrays that are all of them the very weights."""
+    known = [_address(one) for one in _tensors(value)]
+    return bool(known) and all(one in memory for one in known)
+
+
+def _address(value: Any) -> int:
+    if is_array(value):
+        return int(value.__array_interface__["data"][0])
+    found = private.storage_of(value)
+    return found[0] if found is not None else 0
+
+
+def _tensors(value: Any) -> list[Any]:
+    """A tensor or array, or those of a list or dictionary of nothing else."""
+    parts = [value]
+    if type(value) in (list, tuple):
+        parts = list(value[:_TENSORS])
+    elif is_a(value, dict):
+        parts = list(islice(dict.values(value), _TENSORS))
+    return parts if all(is_a(one, torch.Tensor) or is_array(one) for one in parts) else []

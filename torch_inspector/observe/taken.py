@@ -1,0 +1,145 @@
+"""Where a variable takes the weights of a model, as the text says it, and how the line reads with a copy of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch_inspector.facts import syntax
+from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.source import dotted
+
+# What shows the same weights, and what is made of them just to be compared.
+_SHOWS = frozenset(["detach", "view", "flatten", "reshape", "ravel", "cpu", "clone", "float", "double", "to", "numpy"])
+_LISTS = frozenset(["list", "dict", "tuple"])
+_ASKED = frozenset(["parameters", "named_parameters"])
+_DEEPEST = 8
+
+
+class Taken(NamedTuple):
+    """A statement that gives a variable weights."""
+
+    name: str
+    source: str
+    """What they are taken from: `net.parameters()`, `net[0].weight`."""
+    model: str
+    node: ast.stmt
+    file: CodeFile
+    fix: str
+
+
+def origin(side: ast.expr, tree: ast.Module, depth: int = 0) -> str:
+    """What a side of a comparison is a part of: a variable, `net.parameters()`, or `net[0].weight`; else nothing."""
+    node = _bare(side)
+    if depth > _DEEPEST:
+        return ""
+    if isinstance(node, ast.Call):
+        return _asked(node)
+    if isinstance(node, ast.Name):
+        found = {origin(one, tree, depth + 1) for one in _bound(node, tree)}
+        return found.pop() if len(found) == 1 else "" if found else node.id
+    if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Call)):
+        # Of a list or dictionary; of a model a layer, which no tensor is compared with.
+        return origin(node.value, tree, depth + 1)
+    return ast.unparse(node) if isinstance(node, ast.Attribute) else ""
+
+
+def taken_in(name: str, line: int, files: list[CodeFile]) -> Taken | None:
+    """The latest statement above a line, or in the cells before, that gives a variable weights."""
+    for file in files:
+        tree = file.tree
+        last = line if file is files[0] else 1 << 30
+        own = [one for one in syntax.own_expressions(tree) if isinstance(one, ast.stmt)] if tree is not None else []
+        given = [one for one in own if one.lineno < last and name in _given(one)]
+        if given and tree is not None:
+            return _read(name, max(given, key=lambda one: one.lineno), tree, file)
+    return None
+
+
+def _given(node: ast.stmt) -> list[str]:
+    """Variables that a statement gives a value, or puts one into."""
+    if isinstance(node, ast.Assign):
+        return [dotted(one.value if isinstance(one, ast.Subscript) else one) for one in node.targets]
+    call = node.value if isinstance(node, ast.Expr) else None
+    puts = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "append"
+    return [dotted(call.func.value)] if puts else []  # type: ignore[union-attr]
+
+
+def _read(name: str, node: ast.stmt, tree: ast.Module, file: CodeFile) -> Taken | None:
+    value = node.value.args[0] if isinstance(node, ast.Expr) else node.value  # type: ignore[attr-defined]
+    element = _element(value)
+    source = origin(element, tree) if element is not value else origin(value, tree)
+    if isinstance(value, ast.Call) and dotted(value.func) in _LISTS and value.args:
+        source = origin(value.args[0], tree)
+    if not source or source.isidentifier():
+        return None
+    fix = _copied(node, value, element)
+    return Taken(name, source, source.partition(".")[0].partition("[")[0], node, file, fix)
+
+
+def _element(value: ast.expr) -> ast.expr:
+    """What a comprehension keeps of each turn; of other expressions all."""
+    if isinstance(value, ast.DictComp):
+        return value.value
+    return value.elt if isinstance(value, (ast.ListComp, ast.GeneratorExp)) else value
+
+
+def _copied(node: ast.stmt, value: ast.expr, element: ast.expr) -> str:
+    """The statement with copies of the weights."""
+    new = ast.unparse(element)
+    if isinstance(value, ast.Call) and dotted(value.func) in _LISTS:
+        asked = ast.unparse(value.args[0])
+        pair = "named_parameters" in asked
+        new = f"{{n: p.detach().clone() for n, p in {asked}}}" if pair else f"[p.detach().clone() for p in {asked}]"
+        return ast.unparse(node).replace(ast.unparse(value), new)
+    bare = "detach()" not in new and ".data" not in new
+    whole, part = ast.unparse(node), f"{new} for " if element is not value else new
+    copy = f"{new}.copy()" if new.endswith(".numpy()") else f"{new}.detach().clone()" if bare else f"{new}.clone()"
+    at = whole.rfind(part)
+    return whole[:at] + copy + whole[at + len(new) :]
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    """`p` of `p.data.view(-1)`, `x.detach()` and `dict(net.named_parameters())[n]`."""
+    while True:
+        if isinstance(node, ast.Attribute) and node.attr == "data":
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHOWS:
+            node = node.func.value
+        elif isinstance(node, ast.Call) and dotted(node.func) in _LISTS and len(node.args) == 1:
+            node = node.args[0]
+        else:
+            return node
+
+
+def _asked(node: ast.Call) -> str:
+    """`net.parameters()` for this and for `net.named_parameters()`."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED and dotted(node.func.value):
+        return f"{dotted(node.func.value)}.parameters()"
+    return ""
+
+
+def _bound(name: ast.Name, tree: ast.Module) -> Iterator[ast.expr]:
+    """What the loops around a name that give it its values go over."""
+    for node in syntax.own_expressions(tree):
+        loops = [node] if isinstance(node, ast.For) else getattr(node, "generators", ())
+        for loop in loops if any(one is name for one in syntax.walk(node)) else ():
+            yield from (over for target, over in _parts(loop.target, loop.iter) if dotted(target) == name.id)
+
+
+def _parts(target: ast.expr, over: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The variables of a loop, each with what it goes through."""
+    called = dotted(over.func).rpartition(".")[2] if isinstance(over, ast.Call) else ""
+    if called == "" and isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute):
+        called = over.func.attr
+    parts = target.elts if isinstance(target, ast.Tuple) else []
+    if not parts or not isinstance(over, ast.Call):
+        yield target, over
+    elif called == "zip" and len(parts) == len(over.args):
+        for part, one in zip(parts, over.args, strict=True):
+            yield from _parts(part, one)
+    elif called == "enumerate" and len(parts) == 2 and over.args:  # noqa: PLR2004
+        yield from _parts(parts[1], over.args[0])
+    elif called in ("items", "named_parameters") and len(parts) == 2 and isinstance(over.func, ast.Attribute):  # noqa: PLR2004
+        yield parts[1], over.func.value if called == "items" else over
