@@ -118,7 +118,9 @@ class Circles:
             old = found.get(kind)
             if nbytes >= _SMALL_NBYTES:
                 one = one if old is not None else one._replace(ring=ring(thing, garbage))
-                found[kind] = one if old is None else old._replace(nbytes=old.nbytes + nbytes, count=old.count + len(same))
+                found[kind] = (
+                    one if old is None else old._replace(nbytes=old.nbytes + nbytes, count=old.count + len(same))
+                )
         return list(found.values())
 
 
