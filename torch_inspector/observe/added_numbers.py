@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place, syntax
-from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at, scope_at
+from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at
 from torch_inspector.observe.standpoints import CUT, LIVE, MEANT, NONE, Standpoint, Standpoints
 
 _SPOTS = 200
@@ -43,7 +43,7 @@ def added_numbers(place: Place, texts: Texts) -> Iterator[CutFact]:
         line = place.line - file.offset
         root = root_at(file.tree, line)
         if root is not None:
-            spot = Spot(root, scope_at(file.tree, line), file, 0)
+            spot = Spot(root, syntax.scope_at(file.tree, line), file, 0)
             yield from _Sums(texts).lost(spot, _elsewhere(file.tree, root, spot))
         return
 
