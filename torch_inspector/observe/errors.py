@@ -65,14 +65,14 @@ def _foreign(message: str, entry: TracebackType, places: Places) -> tuple[Foreig
     file = places.file_of(entry.tb_frame)
     if "torch" not in sys.modules or file is None or file.tree is None:
         return ()
-    from torch_inspector.observe import failing, foreign, private
+    from torch_inspector.observe import failing, non_tensors, private
 
-    if not foreign.is_meant(message):
+    if not non_tensors.is_meant(message):
         return ()
     expressions, origins = failing.failing_expressions(file.tree, entry), Origins(entry, places)
     with locals_of(entry.tb_frame) as values, private.unseen():
         scope = failing.Scope(values, entry.tb_frame)
-        found = [one for e in expressions[:1] for one in foreign.foreign(scope, e, message)]
+        found = [one for e in expressions[:1] for one in non_tensors.foreign(scope, e, message)]
         return tuple(fact._replace(known_as=origins.known_as(thing)) for fact, thing in found)
 
 
