@@ -1,9 +1,14 @@
 """Arrays, lists and tuples where torch wants a tensor."""
 # ruff: noqa: E501 - one program a line, so that the table can be read
 
+from typing import Any
+
 import pytest
 
 from tests.cells import a_notebook
+from tests.fakes import a_run, an_error, an_operand
+from torch_inspector.facts import ForeignFact
+from torch_inspector.pitfalls.device import array_not_tensor
 
 SLUG = "array-not-tensor"
 START = """import numpy as np
@@ -99,3 +104,12 @@ def test_pandas():
         assert finding.fix == f"out = net(torch.as_tensor(df.to_numpy(), {FLOAT}))"
         notebook.run(finding.fix)
         assert notebook.errors[-1] is None
+
+
+def test_beside_weights_on_a_device_the_tensor_is_made_there():
+    message = "linear(): argument 'input' (position 1) must be Tensor, not numpy.ndarray"
+    given, net = ForeignFact("x", "array", "float32", axes=2), an_operand("net", kind="Linear", devices=("cuda:0",))
+    texts: dict[str, Any] = {"expression": "net(x)", "statement": "out = net(x)", "foreign": (given,)}
+    error = an_error(message, net._replace(dtype="", weight_dtype="float32"), kind="TypeError", **texts)
+    (finding,) = array_not_tensor.check(a_run(error=error))
+    assert finding.fix == "out = net(torch.as_tensor(x, dtype=torch.float32, device='cuda:0'))"
