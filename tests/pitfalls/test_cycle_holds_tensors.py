@@ -137,3 +137,23 @@ def test_the_attributes_that_make_the_circle_are_named(code, names):
     told = [f for _, f in found(made, let_go)]
     assert told
     assert any(all(f"`{name}`" in f.message and name in f.fix for name in names) for f in told), told
+
+
+NODES = """
+class Node:
+    def __init__(self, parent=None, depth=2):
+        self.parent, self.state = parent, torch.zeros(250_000)
+        self.children = [Node(self, depth - 1) for _ in range(4)] if depth else []
+root = Node()
+"""
+
+
+@pytest.mark.parametrize("more", ["", "best = root.children[1]\n", "other = Node(depth=1)\n"])
+def test_all_nodes_of_what_waits_are_counted(more):
+    ((_, finding),) = found(NODES + more, "del root, best" if "best" in more else "del root")
+    assert "21 of Node are held" in finding.message
+    assert "20.0 MB" in finding.message
+
+
+def test_a_node_that_a_variable_names_holds_all_others():
+    assert found(NODES + "best = root.children[1].children[0]\n", "del root") == []

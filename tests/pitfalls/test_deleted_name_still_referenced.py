@@ -175,3 +175,29 @@ def test_a_hook_holds_what_collects(deletion):
 )
 def test_hooks_that_hold_nothing_alone(cells):
     assert found(*cells) == []
+
+
+SCHEDULED = "opt = torch.optim.SGD(model.parameters(), lr=0.1)\nplan = torch.optim.lr_scheduler.StepLR(opt, 1)"
+SCORERS = "scorers = {k: functools.partial(torch.add, x, k) for k in (1, 2)}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "deletion", "named", "fix"),
+    [
+        (SCHEDULED, "del model", "`opt` holds them", "del opt, plan"),
+        (SCORERS + "for k, fn in scorers.items():\n    fn(1);", "del x", "and so does `fn`", "del scorers, fn"),
+        (SCORERS + "a, b = scorers[1], [scorers[2]]", "del x", "and so do `a` and `b`", "del scorers, a, b"),
+        (
+            SCORERS + "a = b = c = scorers[1]",
+            "x = None",
+            "and so do `a`, `b` and 1 more",
+            "del scorers, a, b  # and 1 more",
+        ),
+        (SCORERS + "other = functools.partial(torch.add, x * 2)", "del x", "`scorers` holds them", "del scorers"),
+    ],
+)
+def test_all_that_is_to_be_deleted_is_named(before, deletion, named, fix):
+    (finding,) = found(before, deletion)
+    assert named in finding.message
+    assert finding.fix == fix
+    assert found(before, f"{deletion}\n{fix.replace('  # and 1 more', ', c')}") == []

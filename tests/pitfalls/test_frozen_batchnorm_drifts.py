@@ -114,3 +114,49 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert found(*QUIET[name]) == []
+
+
+BODY = "body = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU())\nbody.requires_grad_(False)\n"
+JOINED = "model = nn.Sequential(body, nn.Linear(16, 2))\nopt = torch.optim.Adam(model[1].parameters())\nmodel.train()\n"
+TUNED = CLASS.replace("def __init__(self)", "def __init__(self, body)").replace(
+    "self.body = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16))", "self.body = body"
+)
+
+
+def said(*cells):
+    (finding,) = findings_in(SETUP, *cells, slug="frozen-batchnorm-drifts", fails=False)
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("cell", "name", "layer"),
+    [
+        (JOINED + "fit(model, opt)", "model", "model[0][1]"),
+        (TUNED.replace("Tuner()", "Tuner(body)"), "tuner", "tuner.body[1]"),
+    ],
+)
+def test_the_frozen_part_has_the_name_of_its_variable_and_the_fix_sends_it_to_sleep(cell, name, layer):
+    finding = said(BODY, cell)
+    assert f"in `body`, which is a part of `{name}` (`{layer}`)" in finding.message
+    assert finding.fix == f"{name}.train()  # each epoch, then\nbody.eval()"
+    assert found(BODY, cell.replace("fit(", f"{finding.fix}\nfit(")) == []
+
+
+MORE = BODY + "norm = nn.BatchNorm1d(16).requires_grad_(False)\nbody.append(norm)\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "part"),
+    [
+        (BODY + JOINED + "del body\n", "model[0]"),
+        (MORE + JOINED, "body"),
+        (BODY + "wrapped = nn.Sequential(body)\n" + JOINED.replace("(body", "(wrapped"), "wrapped"),
+        (BODY + JOINED.replace("(body", "(nn.Sequential(body)"), "body"),
+        (BODY + "body[0].requires_grad_(True)\n" + JOINED, ""),
+        (BODY + JOINED + "model[1] = nn.Sequential(nn.BatchNorm1d(16).requires_grad_(False), model[1])\n", ""),
+    ],
+)
+def test_a_part_is_frozen_as_a_whole_and_has_all_such_layers(cell, part):
+    finding = said(cell + "fit(model, opt)")
+    assert (f"in `{part}`, which" in finding.message) if part else ("in `model` (" in finding.message)
+    assert (f"\n{part}.eval()" in finding.fix) if part else ("for layer in model" in finding.fix)

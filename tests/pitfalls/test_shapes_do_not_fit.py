@@ -54,3 +54,37 @@ def test_found_with_a_fix_that_works(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert findings_in(START, QUIET[name], slug=SLUG) == []
+
+
+X = "x = torch.rand(2, 3, 4)\nh = x.transpose(1, 2)"
+VIEWS = {
+    "variable": (X, "y = h.view(2, -1)", "`h`", "y = h.reshape(2, -1)"),
+    "in a chain": (X, "y = x.permute(2, 0, 1).view(4 * 2 * 3).sum()", "`x.permute(2, 0, 1)`", "y = x.permute(2, 0, 1).reshape(4 * 2 * 3).sum()"),
+    "columns": ("m = torch.rand(6, 6)", "y = m[:, :3].view(-1)", "`m[:, :3]`", "y = m[:, :3].reshape(-1)"),
+    "two of them": (X, "y = x.view(2, 12) + h.view(2, 12)", "`h`", "y = x.view(2, 12) + h.reshape(2, 12)"),
+    "by size": (X, "y = h.view(size=(2, 12))", "`h`", "y = h.reshape((2, 12))"),
+    "as another": (X + "\nz = torch.rand(24)", "y = h.view_as(z)", "`h`", "y = h.reshape_as(z)"),
+    "written": (X, "h.view(-1)[0] = 1.0", "`h`", ""),
+    "filled": (X, "h.view(-1).zero_()", "`h`", ""),
+    "argument": (X + "\ndef flat(t):\n    return t.view(-1)", "flat(h)", "`t` (`h` in the call)", "return t.reshape(-1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_that_the_memory_does_not_allow(name):
+    before, line, text, fix = VIEWS[name]
+    with a_notebook() as notebook:
+        notebook.run(START + before)
+        (finding,) = notebook.run(line).findings
+        assert finding.slug == SLUG
+        assert text in finding.message
+        assert finding.fix == fix
+        notebook.run(finding.fix if fix and "return" not in fix else "pass")
+        assert notebook.errors[-1] is None
+
+
+@pytest.mark.parametrize("line", ["y = h.reshape(2, -1)", "y = h.contiguous().view(2, -1)", "x.view(5, 5)"])
+def test_views_that_fit_or_have_another_length(line):
+    with a_notebook() as notebook:
+        notebook.run(START + X)
+        assert notebook.run(line).findings == ()

@@ -14,6 +14,7 @@ from torch_inspector.facts.edges import kept_from_edge
 from torch_inspector.facts.errors import (
     ChangeFact,
     ErrorFact,
+    ForeignFact,
     LayerFact,
     NamedFact,
     OperandFact,
@@ -99,6 +100,7 @@ __all__ = [
     "ErrorFact",
     "ExpressionFact",
     "ExtremeFact",
+    "ForeignFact",
     "ForwardFact",
     "GeneratorFact",
     "GradReadFact",

@@ -36,6 +36,24 @@ class OperandFact(NamedTuple):
     """Of a module without parameters, such as a loss: its floating point buffers and their types."""
 
 
+class ForeignFact(NamedTuple):
+    """An argument of the failing call that is no tensor where torch wanted one."""
+
+    text: str
+    """As written: `x`, `x[:8]`."""
+    kind: str
+    """`array`, `list`, `tuple`, or `table` of pandas."""
+    dtype: str = ""
+    """Of an array."""
+    axes: int = 0
+    inside: str = ""
+    """What a list or tuple has in it: `numbers`, `arrays`, `tensors`, `tensors of one shape`; empty for others."""
+    count: int = 0
+    """How many."""
+    known_as: str = ""
+    """What the code that made the call calls the same object."""
+
+
 class LayerFact(NamedTuple):
     """A layer that was running when an exception was raised."""
 
@@ -168,3 +186,5 @@ class ErrorFact:
     """What is behind it, if autograd raised it in `backward()` or `grad()`."""
     layer: LayerFact | None = None
     """The layer that refused a batch with one value per channel."""
+    foreign: tuple[ForeignFact, ...] = ()
+    """Arguments that are no tensors, if that is what torch complained of."""

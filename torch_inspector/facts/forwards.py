@@ -69,6 +69,8 @@ class NormsFact(NamedTuple):
     """Changes of the parameters of the first of `frozen_awake` so far, and some of their values."""
     moved: bool = False
     """True if these had changed when the module was called again: it follows another model, or they train in turns."""
+    frozen_parts: tuple[tuple[str, int], ...] = ()
+    """Dotted names and keys of parts that are frozen as a whole and have all of `frozen_awake`, outermost first."""
 
 
 class TeacherFact(NamedTuple):

@@ -21,7 +21,7 @@ def kept_apart(source: str, line: int | None) -> str:
     if tree is None or made is None:
         return ""
     name, value = made
-    before, again = _halves(_scope(tree, line or 0), name, line or 0)
+    before, again = _halves(syntax.scope_at(tree, line or 0), name, line or 0)
     if not before or not again:
         return ""
     first = f"{name} = {ast.unparse(value)}"
@@ -37,22 +37,9 @@ def _made_at(tree: ast.Module, line: int | None) -> tuple[str, ast.expr] | None:
         inside = node.body[0] if isinstance(node, ast.With) and len(node.body) == 1 else node
         target = inside.targets[0] if isinstance(inside, ast.Assign) else None
         if isinstance(inside, ast.Assign) and isinstance(target, ast.Name):
-            value = inside.value if inside is not node else _attached(inside.value)
+            value = inside.value if inside is not node else syntax.attached(inside.value)
             return (target.id, value) if value is not None else None
     return None
-
-
-def _attached(value: ast.expr) -> ast.expr | None:
-    """`G(z)` in `G(z).detach()` and `G(z).data`."""
-    call = value.func if isinstance(value, ast.Call) and not value.args else value
-    detached = isinstance(call, ast.Attribute) and call.attr == ("detach" if call is not value else "data")
-    return call.value if detached and isinstance(call, ast.Attribute) else None
-
-
-def _scope(tree: ast.Module, line: int) -> ast.AST:
-    functions = [one for one in syntax.walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    around = [one for one in functions if one.lineno <= line <= (one.end_lineno or one.lineno)]
-    return max(around, key=lambda one: one.lineno, default=tree)
 
 
 def _halves(scope: ast.AST, name: str, line: int) -> tuple[list[_Statement], bool]:

@@ -141,6 +141,8 @@ class DeletionFact(NamedTuple):
     """True if the cell collects garbage or empties a cache."""
     alone: bool
     """True if the cell does nothing but let go of things."""
+    others: tuple[str, ...] = ()
+    """Further variables that lead to what the holder holds, where the walk of the variables does not see it."""
 
 
 class CircleFact(NamedTuple):

@@ -49,9 +49,7 @@ def in_torch(source: str, line: int | None) -> str:
 
 def _statements(tree: ast.Module, line: int) -> list[ast.stmt]:
     """Assignments, results and expressions of the function around a line, or of the cell outside functions."""
-    functions = [one for one in syntax.walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    around = [one for one in functions if one.lineno <= line <= (one.end_lineno or one.lineno)]
-    scope = max(around, key=lambda one: one.lineno, default=tree)
+    scope = syntax.scope_at(tree, line)
     kinds = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
     found = [one for one in syntax.own_expressions(scope) if isinstance(one, kinds)]
     return sorted(found, key=lambda one: one.lineno)
@@ -168,6 +166,12 @@ class _Staying(ast.NodeTransformer):
 
 def _attached(node: ast.expr) -> ast.expr:
     """`x` of `x.detach().cpu()`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("detach", "cpu"):
-        node = node.func.value
-    return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else node
+    while (inner := syntax.attached(node) or _moved(node)) is not None:
+        node = inner
+    return node
+
+
+def _moved(node: ast.expr) -> ast.expr | None:
+    """`x` of `x.cpu()`."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return function.value if isinstance(function, ast.Attribute) and function.attr == "cpu" else None

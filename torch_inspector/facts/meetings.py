@@ -62,12 +62,10 @@ def _sides(node: ast.AST, sign: type[ast.operator]) -> list[ast.expr]:
 def _around(run: Run, place: Place) -> tuple[str, str]:
     """The variable that the statement in a line gives a value, and the innermost function around it."""
     tree, line = syntax.parse(run.source_of(place.cell)), place.line or 0
-    nodes = [one for one in syntax.walk(tree) if isinstance(one, (ast.Assign, ast.FunctionDef))] if tree else []
-    around = [one for one in nodes if one.lineno <= line <= (one.end_lineno or one.lineno)]
-    functions = [one.name for one in around if isinstance(one, ast.FunctionDef)]
-    targets = [one.targets[0] for one in around if isinstance(one, ast.Assign) and len(one.targets) == 1]
+    made = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign) and len(one.targets) == 1] if tree else []
+    targets = [one.targets[0] for one in made if one.lineno <= line <= (one.end_lineno or one.lineno)]
     results = [one.id for one in targets if isinstance(one, ast.Name)]
-    return (results[-1] if results else ""), (functions[-1] if functions else "")
+    return (results[-1] if results else ""), (syntax.name_around(tree, line) if tree else "")
 
 
 def _meets(node: ast.AST) -> bool:

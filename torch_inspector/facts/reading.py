@@ -50,9 +50,7 @@ def function_at(run: Run, place: Place) -> str:
     if not place.function.startswith("<"):
         return place.function
     tree = syntax.parse(run.source_of(place.cell))
-    nodes = syntax.walk(tree) if tree is not None and place.line is not None else ()
-    around = [one for one in nodes if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and _holds(one, place)]
-    return max(around, key=lambda one: one.lineno).name if around else ""
+    return syntax.name_around(tree, place.line) if tree is not None and place.line is not None else ""
 
 
 def loop_without(run: Run, inside: Place, outside: Place) -> bool:

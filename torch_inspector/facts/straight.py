@@ -26,7 +26,7 @@ def straight_at(text: str, source: str, line: int | None) -> Straight | None:
     sums = (n for n in syntax.walk(tree) if isinstance(n, ast.BinOp) and n.lineno <= line <= (n.end_lineno or n.lineno))
     pairs = (pair for one in sums for pair in _pairs(one, text))
     value, slope = next(pairs, ("", ""))
-    return Straight(value, slope, function_at(tree, line)) if value else None
+    return Straight(value, slope, syntax.name_around(tree, line)) if value else None
 
 
 def straightened(source: str, line: int | None, function: str) -> str:
@@ -66,32 +66,18 @@ def _operand(node: ast.Call) -> ast.expr:
     return node.args[0] if _is_torch(node) else node.func.value  # type: ignore[attr-defined]
 
 
-def function_at(tree: ast.AST, line: int) -> str:
-    """Name of the innermost function around a line; empty at the top level."""
-    functions = [n for n in syntax.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    around = [n for n in functions if n.lineno <= line <= (n.end_lineno or n.lineno)]
-    return max(around, key=lambda n: n.lineno).name if around else ""
-
-
 def _pairs(node: ast.BinOp, text: str) -> Iterator[tuple[str, str]]:
     """`z` and `x` of `x + (z - x).detach()` and of `x + z.detach() - x.detach()`."""
     if isinstance(node.op, ast.Add):
         for cut, other in ((node.left, node.right), (node.right, node.left)):
-            inner = _detached(cut)
+            inner = syntax.attached(cut)
             minus = isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub) and ast.unparse(cut) == text
             if minus and isinstance(inner, ast.BinOp) and ast.unparse(inner.right) == ast.unparse(other):
                 yield ast.unparse(inner.left), ast.unparse(other)
     elif isinstance(node.op, ast.Sub) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Add):
-        less, parts = _detached(node.right), (node.left.left, node.left.right)
+        less, parts = syntax.attached(node.right), (node.left.left, node.left.right)
         for cut, other in (parts, parts[::-1]):
-            inner = _detached(cut)
+            inner = syntax.attached(cut)
             same = inner is not None and less is not None and ast.unparse(less) == ast.unparse(other)
             if same and inner is not None and ast.unparse(cut) == text:
                 yield ast.unparse(inner), ast.unparse(other)
-
-
-def _detached(node: ast.expr) -> ast.expr | None:
-    """`x` of `x.detach()` and `x.data`."""
-    method = node.func if isinstance(node, ast.Call) else node
-    named = isinstance(method, ast.Attribute) and method.attr == ("detach" if isinstance(node, ast.Call) else "data")
-    return method.value if named and isinstance(method, ast.Attribute) else None

@@ -74,3 +74,29 @@ def own_expressions(scope: ast.AST) -> Iterable[ast.AST]:
 def own_statements(scope: ast.AST) -> Iterator[ast.stmt]:
     """The statements of a scope, without those of functions inside it."""
     return (node for node in own_expressions(scope) if isinstance(node, ast.stmt))
+
+
+def function_around(tree: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The innermost function that holds a line; None at the top level."""
+    functions = (one for one in walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    around = [one for one in functions if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    return max(around, key=lambda one: one.lineno, default=None)
+
+
+@lru_cache(maxsize=64)
+def scope_at(tree: ast.AST, line: int) -> ast.AST:
+    """That function, or the whole cell."""
+    return function_around(tree, line) or tree
+
+
+def name_around(tree: ast.AST, line: int) -> str:
+    """Name of that function; empty at the top level."""
+    function = function_around(tree, line)
+    return function.name if function is not None else ""
+
+
+def attached(node: ast.AST) -> ast.expr | None:
+    """`x` of `x.detach()` and `x.data`; None for anything else."""
+    method = node.func if isinstance(node, ast.Call) and not node.args else node
+    named = isinstance(method, ast.Attribute) and method.attr == ("data" if method is node else "detach")
+    return method.value if named and isinstance(method, ast.Attribute) else None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place, syntax
 from torch_inspector.observe.collected import Element, elements, keyed, summed, turned
-from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at, scope_at
+from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at
 from torch_inspector.observe.cutting import cut_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.standpoints import CUT, LIVE, MEANT, NONE, Standpoint, Standpoints
@@ -46,7 +46,7 @@ def added_numbers(place: Place, texts: Texts) -> Iterator[CutFact]:
         line = place.line - file.offset
         root = root_at(file.tree, line)
         if root is not None:
-            spot = Spot(root, scope_at(file.tree, line), file, 0)
+            spot = Spot(root, syntax.scope_at(file.tree, line), file, 0)
             yield from _Sums(texts).lost(spot, _elsewhere(file.tree, root, spot))
         return
 

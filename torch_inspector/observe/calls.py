@@ -123,7 +123,7 @@ class Calls(CallSite):
         parameters = [p for _, p in layers.walk_parameters(module)]
         self.parameter_keys = frozenset(map(id, parameters))
         self.trainable_count = sum(p.requires_grad for p in parameters)
-        self.norms = norms.norms_in(module)
+        self.norms = norms.norms_in(module, recorder.keys)
         self.teachers = teachers_in(module, self.name)
         if not self.training or not self.grad_enabled:
             self.dropouts = dropping.dropouts_in(module, recorder.places)
@@ -154,8 +154,7 @@ class Calls(CallSite):
         """Notes at a later call whether frozen layers, and teachers, have changed since the first."""
         self.teachers = looked_again(self.teachers, module)
         if self.norms is not None and self.norms.frozen_awake:
-            latest = norms.norms_in(module)
-            moved = latest is None or latest.mark != self.norms.mark
+            moved = norms.marks_in(module) != self.norms.mark
             self.norms = self.norms._replace(moved=self.norms.moved or moved)
 
     def comes_from(self, frame: FrameType) -> bool:

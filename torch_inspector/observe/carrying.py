@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe.lines import _scope_at
 from torch_inspector.observe.source import dotted
 
 _GROWS = frozenset(("append", "extend", "update", "appendleft", "add", "insert"))
@@ -25,7 +24,7 @@ def carried_at(tree: ast.Module, line: int, others: tuple[ast.Module, ...] = ())
         line: Of `tree`.
         others: Cells that may hold the functions which it calls.
     """
-    scope = _scope_at(tree, line)
+    scope = syntax.scope_at(tree, line)
     loops: list[ast.AST] = [
         n for n in syntax.own_statements(scope) if isinstance(n, (ast.For, ast.While)) and _spans(n, line)
     ]
@@ -106,7 +105,7 @@ def _used_in(scope: ast.AST) -> tuple[set[str], set[str]]:
 
 def line_of(tree: ast.Module, name: str, line: int) -> int | None:
     """The line of the loop around another one, or of the cell, that gives a carried name its next value."""
-    scope = _scope_at(tree, line)
+    scope = syntax.scope_at(tree, line)
     loops: list[ast.AST] = [
         n for n in syntax.own_statements(scope) if isinstance(n, (ast.For, ast.While)) and _spans(n, line)
     ]

@@ -110,15 +110,17 @@ class Circles:
         found: dict[str, CircleFact] = {}
         for key in waiting:
             thing = self._keys.live(key)
-            inside = storages_of(walk_paths([("", thing)], thread_time() + _LOOK_S))
+            same, kind = _alike(thing, garbage), kinds.class_name(thing)
+            inside = storages_of(walk_paths(same, thread_time() + _LOOK_S))
             nbytes = sum(n for storage, n in inside.items() if storage not in held)
             held |= inside.keys()
-            kind = kinds.class_name(thing)
-            one = CircleFact(paths.get(key, ""), kind, nbytes, key)
+            one = CircleFact(paths.get(key, ""), kind, nbytes, key, len(same))
             old = found.get(kind)
             if nbytes >= _SMALL_NBYTES:
                 one = one if old is not None else one._replace(ring=ring(thing, garbage))
-                found[kind] = one if old is None else old._replace(nbytes=old.nbytes + nbytes, count=old.count + 1)
+                found[kind] = (
+                    one if old is None else old._replace(nbytes=old.nbytes + nbytes, count=old.count + len(same))
+                )
         return list(found.values())
 
 
@@ -127,6 +129,12 @@ def _instances(classes: list[Any]) -> list[Any]:
     some = [kind for kind in classes if not issubclass(kind, torch.nn.Module)]
     wanted = set(map(id, some))
     return [one for one in (gc.get_referrers(*some) if some else ()) if id(type(one)) in wanted][-_INSTANCES:]
+
+
+def _alike(thing: Any, garbage: frozenset[int]) -> list[tuple[str, Any]]:
+    """An object with the others of its class that wait, as nodes of a tree do; a module alone."""
+    others = [one for one in _instances([type(thing)]) if id(one) in garbage and one is not thing]
+    return [(str(place), one) for place, one in enumerate([thing, *others])]
 
 
 def _without_parts(keys: Keys, asked: list[int], user: Names) -> list[int]:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from torch_inspector.facts import CutFact, Place, syntax
-from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at, scope_at, sources
+from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at, sources
 from torch_inspector.observe.source import dotted
 
 _SPOTS = 200
@@ -39,7 +39,7 @@ def constant_gradients(place: Place, texts: Texts, plain: frozenset[Place]) -> I
             continue
         root = root_at(file.tree, place.line - file.offset) or _asked_at(file.tree, place.line - file.offset)
         if root is not None:
-            scope = scope_at(file.tree, place.line - file.offset)
+            scope = syntax.scope_at(file.tree, place.line - file.offset)
             yield from _behind(Spot(root, scope, file, 0), texts, {(one.cell, one.line) for one in plain})
         return
 

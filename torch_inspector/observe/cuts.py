@@ -100,14 +100,6 @@ def dotted_or(node: ast.expr) -> str:
 
 
 @lru_cache(maxsize=64)
-def scope_at(tree: ast.Module, line: int) -> ast.AST:
-    """The innermost function around a line, or the whole cell."""
-    functions = [n for n in syntax.walk(tree) if isinstance(n, _Function)]
-    around = [n for n in functions if n.lineno <= line <= (n.end_lineno or n.lineno)]
-    return max(around, key=lambda n: n.lineno, default=tree)
-
-
-@lru_cache(maxsize=64)
 def root_at(tree: ast.Module, line: int) -> ast.expr | None:
     """What `backward()` is called on in a line."""
     calls = [n for n in syntax.walk(tree) if isinstance(n, ast.Call) and n.lineno <= line <= (n.end_lineno or n.lineno)]
@@ -283,7 +275,7 @@ def cuts_at(
         if file.cell == place.cell and file.tree is not None and place.line is not None:
             root = root_at(file.tree, place.line - file.offset)
             if root is not None:
-                scope = scope_at(file.tree, place.line - file.offset)
+                scope = syntax.scope_at(file.tree, place.line - file.offset)
                 return Cuts(ast.unparse(root), cuts_behind(root, scope, file, texts))
     return Cuts("", ())
 

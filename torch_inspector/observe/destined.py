@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe.lines import _scope_at
 from torch_inspector.observe.source import dotted
 
 ANYWHERE = "*"
@@ -19,7 +18,7 @@ _HOPS = 4
 @lru_cache(maxsize=64)
 def destinations(tree: ast.Module, expression: ast.expr) -> frozenset[str]:
     """Last parts of the names that may be given it: `blocks` for `self.blocks = nn.ModuleList(parts)`."""
-    statements = list(syntax.own_statements(_scope_at(tree, expression.lineno)))
+    statements = list(syntax.own_statements(syntax.scope_at(tree, expression.lineno)))
     return frozenset(_handed_on({one for s in statements if _holds(s, expression) for one in _given_by(s)}, statements))
 
 
@@ -32,7 +31,7 @@ def onward(trees: tuple[ast.Module, ...], names: frozenset[str]) -> frozenset[st
 
 def is_of_the_cell(tree: ast.Module, expression: ast.expr) -> bool:
     """True if no function is around it, so that other cells know its names."""
-    return _scope_at(tree, expression.lineno) is tree
+    return syntax.scope_at(tree, expression.lineno) is tree
 
 
 def _handed_on(found: set[str], statements: list[ast.stmt]) -> set[str]:

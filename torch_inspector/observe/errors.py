@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from torch_inspector.facts import ErrorFact, LayerFact, OperandFact, Place, ShortageFact
+from torch_inspector.facts import ErrorFact, ForeignFact, LayerFact, OperandFact, Place, ShortageFact
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
 
@@ -54,7 +54,26 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         expression=expression,
         caller=_texts(caller, places)[1] if caller is not None else "",
         layer=_layer(error, places),
+        foreign=_foreign(_message(error), entry, places) if entry is not None else (),
     )
+
+
+def _foreign(message: str, entry: TracebackType, places: Places) -> tuple[ForeignFact, ...]:
+    """Arguments that are no tensors, where the message may be about such."""
+    import sys
+
+    file = places.file_of(entry.tb_frame)
+    if "torch" not in sys.modules or file is None or file.tree is None:
+        return ()
+    from torch_inspector.observe import failing, non_tensors, private
+
+    if not non_tensors.is_meant(message):
+        return ()
+    expressions, origins = failing.failing_expressions(file.tree, entry), Origins(entry, places)
+    with locals_of(entry.tb_frame) as values, private.unseen():
+        scope = failing.Scope(values, entry.tb_frame)
+        found = [one for e in expressions[:1] for one in non_tensors.foreign(scope, e, message)]
+        return tuple(fact._replace(known_as=origins.known_as(thing)) for fact, thing in found)
 
 
 def _layer(error: BaseException, places: Places) -> LayerFact | None:
@@ -201,7 +220,7 @@ class Origins:
         # A statement that failed has given nothing a value.
         line = lines.assignment_line(tree, fact.path, self._entry.tb_lineno - 1) if tree is not None else None
         made_at = self._places.place(frame, line) if line is not None else self._earlier(fact.path)
-        return fact._replace(made_at=made_at, known_as=self._known_as(thing))
+        return fact._replace(made_at=made_at, known_as=self.known_as(thing))
 
     def _earlier(self, name: str) -> Place | None:
         """The line at the top level of an earlier cell that gave a variable its value."""
@@ -215,12 +234,10 @@ class Origins:
                 return Place(file.cell, line + file.offset)
         return None
 
-    def _known_as(self, thing: Any) -> str:
+    def known_as(self, thing: Any) -> str:
         """Name of the same object in the next of the user's frames outwards."""
-        from torch_inspector.observe.locals import locals_of
-
         outer = self._places.user_frame(self._entry.tb_frame.f_back)
-        if outer is None or self._entry.tb_frame.f_code.co_name == "<module>":
+        if outer is None or thing is None or self._entry.tb_frame.f_code.co_name == "<module>":
             return ""
         names = (*outer.f_code.co_varnames, *outer.f_code.co_names)
         with locals_of(outer) as values:

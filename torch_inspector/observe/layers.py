@@ -77,23 +77,21 @@ def look_inside(module: Any) -> Inside:
         elif kind:
             asleep[kind] += 1
             sleeping.append(name)
-    trainable = _trainable_parts(module) if sleeping else {}
-    frozen = sum(
-        not next((trainable[part] for part in _outwards(name) if part in trainable), True) for name in sleeping
-    )
+    trainable = trainable_parts(module) if sleeping else {}
+    frozen = sum(not next((trainable[part] for part in outwards(name) if part in trainable), True) for name in sleeping)
     return Inside(tuple(sorted(awake.items())), tuple(sorted(asleep.items())), frozen)
 
 
-def _trainable_parts(module: Any) -> dict[str, bool]:
+def trainable_parts(module: Any) -> dict[str, bool]:
     """For each part that has parameters, itself or below: does any of them need a gradient?"""
     parts: dict[str, bool] = {}
     for name, parameter in walk_parameters(module):
-        for part in _outwards(name.rpartition(".")[0]):
+        for part in outwards(name.rpartition(".")[0]):
             parts[part] = parts.get(part, False) or parameter.requires_grad
     return parts
 
 
-def _outwards(name: str) -> Iterator[str]:
+def outwards(name: str) -> Iterator[str]:
     """`a.b`, `a`, and the empty name of the whole."""
     while name:
         yield name

@@ -18,6 +18,7 @@ import torch
 from torch_inspector.facts import DeletionFact
 from torch_inspector.observe import kinds, layers, sorts
 from torch_inspector.observe.deletions import Deletion, Deletions, assigned, deletions
+from torch_inspector.observe.fellows import fellows
 from torch_inspector.observe.generations import notebooks_own
 from torch_inspector.observe.history import module_tensors, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.hooked import hook_with
@@ -37,6 +38,8 @@ _SMALL_NBYTES = 64 << 10
 _TARGETS, _GRAPHS = 12, 8
 # Entries of a container among which functions are looked for.
 _FEW = 16
+# Ways to hold that the walk of the variables does not see: who else does is not known from it.
+_SEARCHED = frozenset(("optimizer", "schedule", "function", "object", "other"))
 _FUNCTIONS = (FunctionType, MethodType, functools.partial, GeneratorType)
 
 
@@ -104,7 +107,10 @@ class LettingGo:
             if target.settled and sum(target.storages.values()) >= _SMALL_NBYTES and text is not None:
                 holder, alive = self._search(target, user, variables, history)
                 if holder is not None:
-                    found.append(_fact(target, holder, alive, text, offset))
+                    others = (
+                        fellows(holder.path, holder.storages, variables, history) if holder.how in _SEARCHED else []
+                    )
+                    found.append(_fact(target, holder, alive, text, offset)._replace(others=tuple(others)))
         return tuple(found)
 
     def _target(self, deletion: Deletion, variables: Mapping[str, Any], deadline: float) -> Iterator[_Target]:

@@ -15,15 +15,9 @@ Loop = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.
 @lru_cache(maxsize=64)
 def assignment_line(tree: ast.AST, name: str, before: int) -> int | None:
     """The last line up to `before` that gives a variable its value, in the innermost function around `before`."""
-    scope = _scope_at(tree, before)
+    scope = syntax.scope_at(tree, before)
     lines = [node.lineno for node in syntax.own_statements(scope) if _assigns(node, name) and node.lineno <= before]
     return max(lines, default=None)
-
-
-def _scope_at(tree: ast.AST, line: int) -> ast.AST:
-    functions = [n for n in syntax.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    around = [n for n in functions if n.lineno <= line <= (n.end_lineno or n.lineno)]
-    return max(around, key=lambda n: n.lineno, default=tree)
 
 
 def _assigns(node: ast.stmt, name: str) -> bool:
@@ -43,7 +37,9 @@ def _written(node: ast.stmt) -> list[ast.AST]:
 def loops_around(tree: ast.AST, line: int) -> tuple[tuple[int, int], ...]:
     """First and last line of each loop statement around a line in its function, innermost first."""
     loops = [
-        n for n in syntax.own_statements(_scope_at(tree, line)) if isinstance(n, (ast.For, ast.AsyncFor, ast.While))
+        n
+        for n in syntax.own_statements(syntax.scope_at(tree, line))
+        if isinstance(n, (ast.For, ast.AsyncFor, ast.While))
     ]
     around = [(n.lineno, n.end_lineno or n.lineno) for n in loops if n.lineno <= line <= (n.end_lineno or n.lineno)]
     return tuple(sorted(around, key=lambda lines: (-lines[0], lines[1])))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, RefusalFact
+from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, RefusalFact, syntax
 from torch_inspector.observe import caching, carrying, detaching, failing, kinds, lines, mutations, private
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
@@ -271,7 +271,7 @@ class _Look:
                     yield file, one, False
 
     def _place_in(self, file: CodeFile, line: int) -> Place:
-        scope = lines._scope_at(file.tree, line) if file.tree is not None else None
+        scope = syntax.scope_at(file.tree, line) if file.tree is not None else None
         return Place(file.cell, line + file.offset, getattr(scope, "name", ""))
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import OperationFact, Place, syntax
-from torch_inspector.observe import cuts, layers, private
+from torch_inspector.observe import layers, private
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.operands import Names
@@ -73,7 +73,7 @@ def second_look(frame: FrameType, places: Places, resting: Resting) -> Operation
     file = places.file_of(user) if user is not None else None
     if user is None or file is None or file.tree is None or private.under_a_mode():
         return None
-    scope = cuts.scope_at(file.tree, user.f_lineno)
+    scope = syntax.scope_at(file.tree, user.f_lineno)
     with locals_of(user) as values, resting(), _untouched():
         done = 0
         for call in _calls(scope, user.f_lineno):

@@ -10,6 +10,8 @@ from torch_inspector.pitfall import pitfall
 
 # Less of what was deleted may be meant to stay: the part that is used further.
 _MOST = 0.3
+# Holders that are named; of the others, how many there are.
+_NAMED = 3
 # Registries of hooks.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 # Holders that have no use without what was deleted, and that nobody thinks of when deleting it.
@@ -64,7 +66,7 @@ def _finding(fact: DeletionFact) -> Finding:
     return Finding(
         message=(
             f"`{fact.path}` is deleted, and {size_text(fact.held_nbytes)} of {size_text(fact.nbytes)} stay: "
-            f"`{fact.holder}` holds them ({why})."
+            f"`{fact.holder}` holds them ({why}){_also(fact)}."
         ),
         subject=fact.path,
         fix=_fix(fact),
@@ -79,15 +81,30 @@ def _finding(fact: DeletionFact) -> Finding:
     )
 
 
+def _also(fact: DeletionFact) -> str:
+    """Who else leads there: as long as one of them is left, so is the memory."""
+    if not fact.others:
+        return ""
+    shown, more = fact.others[: _NAMED - 1], len(fact.others) - _NAMED + 1
+    told = [*(f"`{name}`" for name in shown), *([f"{more} more"] if more > 0 else [])]
+    return f", and so do{'es' if len(told) == 1 else ''} {', '.join(told[:-1]) + ' and ' if told[1:] else ''}{told[-1]}"
+
+
+def _listed(fact: DeletionFact) -> str:
+    """What `del` is to name, all of it."""
+    names, more = (fact.holder, *fact.others)[:_NAMED], len(fact.others) + 1 - _NAMED
+    return ", ".join(names) + (f"  # and {more} more" if more > 0 else "")
+
+
 def _fix(fact: DeletionFact) -> str:
     if fact.how in ("graph", "spent graph"):
         return f"{fact.holder} = {fact.holder}.detach()  # or del {fact.holder}"
     if fact.how == "other" and fact.holder_kind.endswith("Loader"):
-        return f"del {fact.holder}  # and its data set, if that has a name"
+        return f"del {_listed(fact)}" + ("" if fact.others else "  # and its data set, if that has a name")
     if fact.how in _HOOKS:
         return (
             f"for layer in {fact.holder}.modules():\n    layer.{fact.how}.clear()  # or remove() the handle before del"
         )
     if fact.how == "view":
         return f"{fact.holder} = {fact.holder}.clone()  # or del {fact.holder}"
-    return f"del {fact.holder}"
+    return f"del {_listed(fact)}"

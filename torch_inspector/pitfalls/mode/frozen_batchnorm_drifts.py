@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, NormsFact, Place, Run
+from torch_inspector.facts import ForwardFact, NormsFact, Place, Run, part_names
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -47,33 +47,48 @@ def _drifts(call: ForwardFact, norms: NormsFact, run: Run) -> bool:
 
 def _finding(run: Run, call: ForwardFact, norms: NormsFact) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
-    count = len(norms.frozen_awake)
-    names = ", ".join(f"`{one or name}`" for one in norms.frozen_awake[:_SHOWN]) + (", …" if count > _SHOWN else "")
+    part, count = _part(run, name, norms), len(norms.frozen_awake)
+    shown = [part_names.typed(f"{name}.{one}") if one else name for one in norms.frozen_awake[:_SHOWN]]
+    names = ", ".join(f"`{one}`" for one in shown) + (", …" if count > _SHOWN else "")
+    where = f"`{part}`, which is a part of `{name}`" if part else f"`{name}`"
     are, their = ("layer is", "its") if count == 1 else ("layers are", "their")
     return Finding(
         message=(
-            f"{count} frozen {_kinds(norms)} {are} in train mode in `{name}` ({names}): "
+            f"{count} frozen {_kinds(norms)} {are} in train mode in {where} ({names}): "
             f"{their} weights stay, {their} running mean and variance follow every batch."
         ),
         subject=name,
-        fix=(
-            f"{name}.train()  # each epoch, then\n"
-            f"for layer in {name}.modules():\n"
-            "    if isinstance(layer, nn.modules.batchnorm._BatchNorm) and not layer.weight.requires_grad:\n"
-            "        layer.eval()"
-        )
-        if norms.others_trainable
-        else f"{name}.eval()",
+        fix=_fix(name, part, norms),
         line=call.place.line,
         cell=call.place.cell,
         severity="" if norms.others_frozen else "hint",
         evidence=(
             Evidence("module", f"{name} ({call.kind})"),
-            Evidence("frozen and in train mode", ", ".join(one or name for one in norms.frozen_awake[:_SHOWN])),
+            Evidence("frozen and in train mode", ", ".join(shown)),
             Evidence("such layers", count, "count"),
             Evidence("BatchNorm layers in all", norms.count, "count"),
             Evidence("calls from this line", call.count, "count"),
         ),
+    )
+
+
+def _part(run: Run, name: str, norms: NormsFact) -> str:
+    """What the user can type for a part that is frozen as a whole and has all these layers; a variable if one is it."""
+    paths = [fact.path for _, key in norms.frozen_parts if (fact := run.after.module(key)) is not None]
+    inside = [part_names.typed(f"{name}.{part}") for part, _ in norms.frozen_parts]
+    return next((path for path in [*filter(str.isidentifier, paths), *inside]), "")
+
+
+def _fix(name: str, part: str, norms: NormsFact) -> str:
+    if not norms.others_trainable:
+        return f"{name}.eval()"
+    if part:
+        return f"{name}.train()  # each epoch, then\n{part}.eval()"
+    return (
+        f"{name}.train()  # each epoch, then\n"
+        f"for layer in {name}.modules():\n"
+        "    if isinstance(layer, nn.modules.batchnorm._BatchNorm) and not layer.weight.requires_grad:\n"
+        "        layer.eval()"
     )
 
 

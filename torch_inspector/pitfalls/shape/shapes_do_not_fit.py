@@ -1,4 +1,4 @@
-"""Tensors whose shapes do not go together in a calculation, a product or a join."""
+"""Tensors whose shapes do not go together in a calculation, a product or a join, or whose memory fits no view."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ _PRODUCT = re.compile(
 _JOIN = re.compile(
     r"^Sizes of tensors must match except in dimension (\d+)|^stack expects each tensor to be equal size"
 )
+_VIEW = re.compile(r"^view size is not compatible with input tensor's size and stride")
+# What copies where `view` refuses.
+_COPYING = {"view": "reshape", "view_as": "reshape_as"}
 # Axes of a matrix.
 _MATRIX = 2
 # Axes of a batch of pictures; what layers that halve and double leave over.
@@ -36,6 +39,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if error.layer is not None and error.layer.family:
         return
+    if _VIEW.match(error.message):
+        yield from _of_view(error)
     met = _met(error)
     if met is None:
         return
@@ -51,6 +56,44 @@ def check(run: Run) -> Iterator[Finding]:
             cell=error.place.cell,
             evidence=tuple(Evidence(one.path, f"{one.shape} {one.dtype}") for one in (left, right)),
         )
+
+
+def _of_view(error: ErrorFact) -> Iterator[Finding]:
+    """A tensor whose axes were turned or cut, and that is to be viewed in another shape."""
+    call = syntax.expression(error.expression)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _COPYING:
+        return
+    owner, view = ast.unparse(call.func.value), call.func.attr
+    whole = next((one for one in error.operands if one.path == owner and one.kind == "tensor"), None)
+    also = f" (`{whole.known_as}` in the call)" if whole and whole.known_as and whole.known_as != owner else ""
+    yield Finding(
+        message=(
+            f"the numbers of `{owner}`{also} do not lie in memory in the order of its axes, as after a transpose, a "
+            f"permute or a slice: `{view}` never moves numbers, `{_COPYING[view]}` copies them where it must."
+        ),
+        subject=owner,
+        fix="" if _is_written(error) else restated(error, _copying(call, owner)),
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=(Evidence(owner, f"{whole.shape} {whole.dtype}"),) if whole else (),
+    )
+
+
+def _copying(call: ast.Call, owner: str) -> str:
+    """The call with `reshape` for `view`."""
+    func = ast.Attribute(syntax.expression(owner) or ast.Name(owner), _COPYING[call.func.attr])  # type: ignore[attr-defined]
+    return ast.unparse(ast.Call(func, [*call.args, *(one.value for one in call.keywords)], []))
+
+
+def _is_written(error: ErrorFact) -> bool:
+    """True if the statement writes through the view: into a copy, that would be lost."""
+    tree = syntax.parse(error.statement)
+    statement = tree.body[0] if tree is not None and tree.body else None
+    if isinstance(statement, (ast.Assign, ast.AugAssign)):
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        return any(error.expression in ast.unparse(one) for one in targets)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and ast.unparse(call.func).endswith("_")
 
 
 def _met(error: ErrorFact) -> tuple[OperandFact, OperandFact] | None:
