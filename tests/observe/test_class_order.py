@@ -109,3 +109,10 @@ def test_batches_of_a_class_of_the_users_are_not_read():
         "for xb, yb in loader:\n    learn(nn.functional.cross_entropy(net(xb), yb.as_subclass(torch.Tensor)))"
     )
     assert told(cell) == []
+
+
+@pytest.mark.parametrize(("sampler", "lines"), [("SequentialSampler(x)", [(2, 1)]), ("RandomSampler(x)", [])])
+def test_a_sampler_of_batches_keeps_the_order_of_its_own_sampler(sampler, lines):
+    names = "from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler\n"
+    loader = f"loader = DataLoader(TensorDataset(x, y), batch_sampler=BatchSampler({sampler}, 16, False))"
+    assert told(names + loader, LOOP) == lines

@@ -74,6 +74,37 @@ QUIET = {
     + a_function("side = a > 1", "pair[side][0] = 5", parameters="pair, a", given="make(), 3"),
 }
 
+# Of the argument nothing is known: it is made in the call, by a function of the user's.
+NEW = "import random\ndef make(): return torch.arange(20).view(5, 4) + 0\n"
+
+
+def of_rows(*lines):
+    return NEW + a_function("x = x.clone()", *lines, parameters="x", given="make()")
+
+
+FOUND.update(
+    {
+        "distinct rows": of_rows("rows, cols = (x > 5).nonzero().unbind(1)", "some = rows.unique()", "x[some][0] = 1"),
+        "a column of some rows": of_rows("some = torch.randperm(5)[:2]", "x[some][:, 0] = 1"),
+        "some rows of what was given": NEW
+        + a_function("some = torch.randperm(5)", "x[some[:2]][:, 0] = 1", parameters="x", given="make()"),
+        "drawn rows": of_rows("drawn = torch.randint(0, 5, (2,))", "x[drawn][0, 1] += 1"),
+        "filled": of_rows("where = (x[:, 0] > 3).nonzero()[:, 0]", "x[where].fill_(1)"),
+    }
+)
+QUIET.update(
+    {
+        "one drawn row": of_rows("x[random.randint(0, 3)][0] = 1"),
+        "one drawn number": of_rows("i = random.randint(0, 3)", "x[i][0] = 1"),
+        "one of the rows": of_rows("order = torch.randperm(5)", "x[order[0]][0] = 1"),
+        "a number in a tensor": of_rows("i = 3", "x[torch.tensor(i)][0] = 1"),
+        "rows or a number": of_rows("r = torch.randperm(5)", "r = 2", "x[r][0] = 1"),
+        "a list of one row": NEW
+        + a_function("r = torch.arange(1)", "x[r][0] = 1", parameters="x", given="list(make())"),
+        "one row of the cell": "import random\nx = torch.zeros(5, 4)\nx[random.randint(0, 3)][0] = 1",
+    }
+)
+
 
 @pytest.mark.parametrize("name", FOUND)
 def test_found(name):

@@ -90,6 +90,54 @@ QUIET = {
     "of the sampler": "begin(Fixed(), shuffle=True, generator=torch.Generator().manual_seed(0))",
 }
 
+OF_NUMPY, OF_RANDOM = "Jittered(transform=lambda i: i + np.random.rand())", "Jittered(transform=jitter)"
+OF_TORCH = "class Crop(Rows):\n    def __getitem__(self, i): return i + torch.rand(1)\n"
+JITTER = "def jitter(i): return i + random.gauss(0, 1)\n"
+
+
+def prepared(*lines, data=OF_NUMPY, before="", parameter="worker"):
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{before}def prepare({parameter}):\n{body}begin({data}, worker_init_fn=prepare)"
+
+
+FOUND.update(
+    {
+        "numpy seeded alike": prepared("np.random.seed(42)", "torch.manual_seed(42)"),
+        "a seed of the notebook": prepared("np.random.seed(SEED)", before="SEED = 3\n"),
+        "random seeded alike": prepared("random.seed(0)", data=OF_RANDOM, before=JITTER),
+        "torch seeded alike": prepared("torch.manual_seed(0)", data="Crop()", before=OF_TORCH),
+        "in a lambda": f"begin({OF_NUMPY}, worker_init_fn=lambda _: np.random.seed(1))",
+    }
+)
+QUIET.update(
+    {
+        "seeded by the worker": prepared("np.random.seed(42 + worker)"),
+        "seeded by the process": prepared("np.random.seed(torch.initial_seed() % 2**32)"),
+        "seeded by the system": prepared("np.random.seed()"),
+        "seeded by none": prepared("np.random.seed(None)"),
+        "seeded by what torch seeded": prepared("random.seed(random.random())", data=OF_RANDOM, before=JITTER),
+        "seeded by a variable": prepared("own = worker", "np.random.seed(own)"),
+        "seeded by a default": prepared("np.random.seed(worker)", parameter="worker=1"),
+        "another source is seeded alike": prepared("np.random.seed(42)", data=OF_RANDOM, before=JITTER),
+        "nothing is drawn": prepared("np.random.seed(42)", data="Plain()"),
+        "seeded for each sample": prepared(
+            "np.random.seed(42)",
+            data="Jittered(transform=own)",
+            before="def own(i):\n    np.random.seed(i)\n    return np.random.rand()\n",
+        ),
+    }
+)
+
+
+def test_torch_alone_gives_each_worker_its_own_numbers():
+    cells = (SETUP, prepared("np.random.seed(42)", before="").replace("begin(", "loader = begin("))
+    with a_notebook() as notebook:
+        for cell in cells:
+            notebook.run(cell)
+        (finding,) = [one for one in notebook.runs[-1].findings if one.slug == "duplicated-worker-rng"]
+    assert finding.subject == "prepare"
+    assert finding.fix.startswith("loader.worker_init_fn = None")
+
 
 def found(cell):
     with a_notebook() as notebook:

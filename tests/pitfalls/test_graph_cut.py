@@ -350,3 +350,46 @@ def test_the_way_through_numpy_in_functions_of_torch(code):
 def test_functions_that_torch_may_not_have_are_left_to_the_user():
     (finding,) = [one for one in found(UNKNOWN, TURNS) if one.slug == "graph-cut"]
     assert finding.fix.startswith("stay in PyTorch")
+
+
+INNER = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(2, 1)
+def task(x):
+    inner = net(x).pow(2).mean()
+    grads = torch.autograd.grad(inner, tuple(net.parameters()), create_graph=True)
+    w, b = (p - .1 * g for p, g in zip(net.parameters(), grads))
+    return nn.functional.linear(x, w, b).pow(2).mean()
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)"""
+META = """\
+for _ in range(4):
+    total = 0.0
+    for x in torch.randn(4, 8, 2):
+        total += task(x){item}
+    {loss}
+    opt.zero_grad()
+    total.backward()
+    opt.step()"""
+BY_HAND = """\
+shift = torch.zeros(1, requires_grad=True)
+for x in torch.randn(4, 8, 2):
+    for p, g in zip(net.parameters(), torch.autograd.grad(net(x).pow(2).mean(), tuple(net.parameters()))):
+        p.grad = g
+    shift.sum().backward()
+    opt.step()
+    leaf = torch.tensor(net(x).mean().item(), requires_grad=True)
+    leaf.backward()"""
+
+
+@pytest.mark.parametrize("cut", ["torch.tensor(total / 4, requires_grad=True)", "torch.tensor(total).requires_grad_()"])
+def test_gradients_that_are_asked_for_elsewhere_are_no_training(cut):
+    cells = (INNER, META.format(item=".item()", loss=f"total = {cut}"))
+    (finding,) = findings_in(*cells, slug="graph-cut", fails=False)
+    assert finding.subject == "total"
+
+
+@pytest.mark.parametrize("turns", [META.format(item="", loss="total = total / 4"), BY_HAND])
+def test_gradients_that_are_asked_for_and_used(turns):
+    assert findings_in(INNER, turns, slug="graph-cut", fails=False) == []

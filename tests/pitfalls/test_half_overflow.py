@@ -73,3 +73,13 @@ def test_a_model_of_which_only_the_result_is_seen():
 )
 def test_finite_results_and_nan_that_was_given(cells):
     assert not findings_in("import torch", MODEL, *cells, slug="half-overflow", fails=False)
+
+
+def test_half_results_of_inference_mode_are_looked_at_twice() -> None:
+    """Torch counts no changes of them, and asking for the count raises: that is no failure of the look."""
+    start = "import torch\nwith torch.inference_mode():\n    a = torch.full((4,), 300.0, dtype=torch.float16)"
+    again = "with torch.inference_mode():\n    b = a * 2"
+    squared = "with torch.inference_mode():\n    c = a * a"
+    assert not findings_in(start, again, "print(b)", slug="half-overflow", fails=False)
+    (finding,) = findings_in(start, again, squared, slug="half-overflow", fails=False)
+    assert finding.subject == "c"

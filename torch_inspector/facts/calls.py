@@ -18,6 +18,8 @@ class GeneratorFact(NamedTuple):
     """Class whose attribute it is, or whose code draws from it."""
     is_global: bool = False
     """True for a variable of the notebook."""
+    seeded_by: str = ""
+    """For a source of numbers that the whole process has: the function that gives all workers one seed."""
 
 
 class LoaderFact(NamedTuple):
@@ -42,6 +44,8 @@ class LoaderFact(NamedTuple):
     """Class of the exception with which it, or a worker of it, failed."""
     unsendable: tuple[str, ...] = ()
     """If it failed: classes and functions of the notebook that workers need which start empty."""
+    class_batch: int = 0
+    """Samples in a batch of the pass of `class_runs`, which a sampler of batches may have said."""
 
 
 class CountFact(NamedTuple):

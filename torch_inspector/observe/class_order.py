@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 import torch
-from torch.utils.data import SequentialSampler
+from torch.utils.data import BatchSampler, SequentialSampler
 
 from torch_inspector.observe import kinds, private
 
@@ -27,11 +27,14 @@ _device_of: Any = torch.Tensor.device.__get__
 _shape_of: Any = torch.Tensor.shape.__get__  # type: ignore[attr-defined]
 
 
-def keeps_order(loader: Any) -> bool:
-    """True for a plain loader that gives the samples of its dataset in the order in which they lie."""
+def batch_in_order(loader: Any) -> int:
+    """Samples in a batch of a plain loader that gives those of its dataset as they lie; 0 for any other."""
     settings = kinds.fields_of(loader)
+    if settings.get("batch_size") is None and type(settings.get("batch_sampler")) is BatchSampler:
+        settings = kinds.fields_of(settings["batch_sampler"])
     size, sampler = settings.get("batch_size"), settings.get("sampler")
-    return type(sampler) is SequentialSampler and type(size) is int and LEAST <= size <= _MOST
+    known = type(sampler) is SequentialSampler and type(size) is int
+    return size if type(size) is int and known and LEAST <= size <= _MOST else 0
 
 
 class ClassOrder:

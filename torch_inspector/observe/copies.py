@@ -11,6 +11,7 @@ import torch
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import module_of
+from torch_inspector.observe.rows import is_given_rows, is_given_tensor, makes_rows
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import stores_in
@@ -20,9 +21,6 @@ _FILLS = frozenset(
      "index_fill_", "scatter_", "neg_", "abs_", "exp_", "sigmoid_", "relu_", "pow_", "random_"]
 )  # fmt: skip
 
-# Calls that make a tensor of row numbers.
-_ROWS = frozenset(["tensor", "LongTensor", "randperm", "nonzero", "arange", "randint", "where"])
-
 
 def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """An assignment to, or a change in place of, what a mask, a list or a tensor of numbers has picked out."""
@@ -30,12 +28,23 @@ def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressio
         owner = scope.names.value(inner.value)
         sure = tensor_or_shape(owner)
         masks = _is_mask(inner.slice) or _is_named_mask(scope, inner.slice, "" if sure else dotted(inner.value))
-        if not sure and (owner is not UNKNOWN or not masks or not dotted(inner.value)):
+        if not sure and (owner is not UNKNOWN or not dotted(inner.value)):
             continue
-        if masks or _copies(scope, inner.slice, known=sure):
+        if not sure and not masks and not _is_written_rows(scope, inner, node):
+            continue
+        if masks or not sure or _copies(scope, inner.slice, known=sure):
             shape = shape_of(owner)
             names = (ast.unparse(inner.value), _index_text(inner.slice))
             yield scope.fact("lost", node, statement, names=names, shapes=(shape,) if shape else (), sure=sure)
+
+
+def _is_written_rows(scope: Scope, inner: ast.Subscript, node: ast.AST) -> bool:
+    """True if what is not there can only be a tensor of which rows are picked: of two axes, or made as a tensor."""
+    if not scope.function or not is_given_rows(scope, inner.slice):
+        return False
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    axes = [one.slice for one in targets if isinstance(one, ast.Subscript)]
+    return any(isinstance(one, ast.Tuple) for one in axes) or is_given_tensor(scope, inner.value)
 
 
 def _index_text(index: ast.expr) -> str:
@@ -62,16 +71,9 @@ def _is_mask(index: ast.expr) -> bool:
     if isinstance(index, ast.Tuple):
         return any(map(_is_mask, index.elts))
     if isinstance(index, ast.Call):
-        return _makes_rows(index)
+        return makes_rows(index)
     inverted = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert)
     return inverted or isinstance(index, (ast.Compare, ast.List))
-
-
-def _makes_rows(call: ast.Call) -> bool:
-    """True for a call that makes a tensor of row numbers; one of a single number has no axis, and copies nothing."""
-    name = dotted(call.func).split(".")[-1]
-    of_one = name in {"tensor", "LongTensor"} and call.args and isinstance(call.args[0], (ast.Constant, ast.Subscript))
-    return name in _ROWS and not of_one
 
 
 def _is_named_mask(scope: Scope, index: ast.expr, owner: str) -> bool:
@@ -97,7 +99,7 @@ def _copies(scope: Scope, index: ast.expr, *, known: bool) -> bool:
     """True if indexing a tensor with this makes a copy."""
     if isinstance(index, ast.Tuple):
         return any(_copies(scope, part, known=known) for part in index.elts)
-    if _is_mask(index) or (known and _is_given_rows(scope, index)):
+    if _is_mask(index) or (known and is_given_rows(scope, index)):
         return True
     given = scope.arguments.get(index.id) if known and isinstance(index, ast.Name) else None
     if given is not None and (isinstance(given, ast.List) or _compares(given)):
@@ -109,14 +111,3 @@ def _copies(scope: Scope, index: ast.expr, *, known: bool) -> bool:
         return False
     picks = value.dtype in (torch.bool, torch.uint8, torch.int64, torch.int32, torch.int16, torch.int8)
     return bool(picks and (value.dim() > 0 or value.dtype is torch.bool))
-
-
-def _is_given_rows(scope: Scope, index: ast.expr) -> bool:
-    """True for a variable of a function that is given row numbers, and nothing else: `rows = torch.tensor([…])`."""
-    if not scope.function or not isinstance(index, ast.Name) or index.id in scope.arguments:
-        return False
-    given = [value for value, where in scope.given(index.id) if where is scope]
-    listed = (ast.List, ast.ListComp)
-    made = all(isinstance(one, ast.Call) and one.args and isinstance(one.args[0], listed) for one in given)
-    once = len(given) == len(stores_in(scope.node).get(index.id, ())) == 1
-    return once and made and _is_mask(given[0])

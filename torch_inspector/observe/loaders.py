@@ -12,7 +12,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from torch_inspector.facts import LoaderFact, Place
 from torch_inspector.observe import kinds
-from torch_inspector.observe.class_order import ClassOrder, keeps_order
+from torch_inspector.observe.class_order import ClassOrder, batch_in_order
 from torch_inspector.observe.unsendable import unsendable
 from torch_inspector.observe.workers import generators_in
 from torch_inspector.observe.wrapper import Patch, unframe
@@ -27,8 +27,8 @@ class _Tally:
     """One loader's batches from one line."""
 
     __slots__ = (
-        "batch_size", "batches", "drained", "drops", "failed", "followed", "generators", "kind", "order", "pin_memory",
-        "place", "steps", "unsendable", "waited_s", "workers",
+        "batch_size", "batches", "drained", "drops", "failed", "followed", "generators", "in_order", "kind", "order",
+        "pin_memory", "place", "steps", "unsendable", "waited_s", "workers",
     )  # fmt: skip
 
     def __init__(self, loader: Any, place: Place) -> None:
@@ -44,7 +44,8 @@ class _Tally:
         self.batches = 0
         self.waited_s = 0.0
         self.drained = False
-        self.order = ClassOrder() if keeps_order(loader) else None
+        self.in_order = batch_in_order(loader)
+        self.order = ClassOrder() if self.in_order else None
         self.followed = 0
         """Address of the iterator whose pass `order` follows."""
         self.steps = 0
@@ -69,6 +70,7 @@ class _Tally:
             order.trained if order is not None else 0,
             self.failed,
             self.unsendable,
+            self.in_order,
         )
 
     def follow(self, batch: Any, steps: int) -> None:

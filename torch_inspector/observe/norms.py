@@ -12,6 +12,7 @@ from torch_inspector.facts import NormsFact
 from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.sampled import some_values
+from torch_inspector.observe.versions import version_of
 
 # Frozen layers of which a change is noticed.
 _MARKED = 4
@@ -94,6 +95,6 @@ def _needs_gradients(layer: Any) -> bool | None:
 def _mark(parameter: Any) -> tuple[float, ...]:
     """How often it was changed in place, and some values: who writes to `.data` is not counted."""
     try:
-        return (float(parameter._version), *(some_values(parameter) or ()))
+        return (float(version_of(parameter)), *(some_values(parameter) or ()))
     except RuntimeError:
         return ()

@@ -17,6 +17,7 @@ from torch_inspector.facts import Place
 from torch_inspector.observe import kinds
 from torch_inspector.observe.groups import groups_of, parameters_of
 from torch_inspector.observe.sampled import Values, coarse_type, some_values, sums_of_bits
+from torch_inspector.observe.versions import version_of
 
 Mark = tuple[int, int] | None
 """Address and version of one gradient; None if there is none."""
@@ -80,7 +81,7 @@ class OptimizerRecord:
 
     def weights(self) -> list[int]:
         """Version counters of the first parameters' values."""
-        return [p._version for group in self._groups() for p in group[:_SEARCHED]]
+        return [version_of(p) for group in self._groups() for p in group[:_SEARCHED]]
 
     def values(self) -> list[Values]:
         """Some values of the first parameters with a gradient; of coarse types something of all their numbers."""
@@ -247,4 +248,4 @@ def _first_with_grad(group: list[torch.Tensor]) -> int | None:
 
 def _mark(parameter: torch.Tensor) -> Mark:
     gradient = parameter.grad if parameter.is_leaf else None
-    return None if gradient is None else (id(gradient), gradient._version)
+    return None if gradient is None else (id(gradient), version_of(gradient))

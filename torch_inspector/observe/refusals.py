@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import thread_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -19,6 +19,7 @@ from torch_inspector.observe import caching, carrying, detaching, failing, kinds
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
 from torch_inspector.observe.scenes import Scene, Seen, held_in, scenes_of, tensors_of
+from torch_inspector.observe.versions import version_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader, Walk
@@ -34,7 +35,6 @@ _ENGINE = {"_engine_run_backward": "t_outputs", "_make_grads": "outputs"}
 # Seconds for one look at the graph and the variables; the cell has failed, so there is nothing to hurry for.
 _PATIENCE_S = 0.05
 _CHANGED_IS = re.compile(r"\[[\w.]+Tensor \[([\d, ]*)\]\](?:, which is output \d+ of (\w+?),)? is at version (\d+)")
-_VERSION: Any = torch.Tensor._version.__get__  # type: ignore[attr-defined]
 _LONGEST, _MOST = 60, 4
 # Nodes behind a state that are read: those of one step of a recurrent layer.
 _FEW = 600
@@ -310,7 +310,7 @@ def _is_changed(tensor: torch.Tensor, shape: tuple[int, ...], version: int) -> b
     if tensor.is_inference():
         return False
     same = tuple(tensor.shape) == shape or tuple(tensor.shape) == shape[::-1]
-    return same and _VERSION(tensor) >= version > 0
+    return same and version_of(tensor) >= version > 0
 
 
 def _followers(walk: Walk, operation: str, shape: tuple[int, ...]) -> set[str]:

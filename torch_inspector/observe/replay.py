@@ -25,6 +25,7 @@ from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.ranges import Range, range_of, tensors_in
 from torch_inspector.observe.shadows import shadow_of
+from torch_inspector.observe.versions import version_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.place import Places
@@ -200,7 +201,7 @@ def _marks(module: Any) -> _Mark:
         modes.append(bool(fields.get("training")))
         for part in ("_parameters", "_buffers"):
             tensors += [value for value in fields.get(part, {}).values() if value is not None]
-    return _Mark(tuple((id(one), one._version, one.data_ptr()) for one in tensors), tuple(modes))
+    return _Mark(tuple((id(one), version_of(one), one.data_ptr()) for one in tensors), tuple(modes))
 
 
 class _Watch(private.DispatchMode):

@@ -20,6 +20,7 @@ from torch_inspector.observe.history import module_tensors
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.optimizer_states import OptimizerStates
 from torch_inspector.observe.standing import Standing, standing
+from torch_inspector.observe.versions import version_of
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -218,10 +219,7 @@ def _alias(path: str, paths: dict[int, str], several: list[tuple[str, _Taken]], 
 
 def _version(module: Any) -> int:
     """How often the first parameters were changed in place."""
-    try:
-        return sum(int(p._version) for _, p in islice(layers.walk_parameters(module), _PROBES))
-    except RuntimeError:
-        return 0
+    return sum(version_of(p) for _, p in islice(layers.walk_parameters(module), _PROBES))
 
 
 def _storages(module: Any) -> set[int]:

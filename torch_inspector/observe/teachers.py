@@ -9,6 +9,7 @@ from torch_inspector.facts import TeacherFact
 from torch_inspector.facts.teachers import is_named
 from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.sampled import some_values
+from torch_inspector.observe.versions import version_of
 
 # Parameters of a teacher of which a change is noticed.
 _MARKED = 4
@@ -39,4 +40,4 @@ def _parts(module: Any) -> Iterator[TeacherFact]:
 def _mark(module: Any) -> tuple[tuple[float, ...], ...]:
     """Of some parameters how often they were changed in place, and some values: `.data` counts no changes."""
     first = [p for _, p in layers.walk_parameters(module)][:_MARKED]
-    return tuple((float(p._version), *(some_values(p) or ())) for p in first if not p.is_inference())
+    return tuple((float(version_of(p)), *(some_values(p) or ())) for p in first)

@@ -20,6 +20,7 @@ from torch_inspector.observe.namespace import Names, hidden, walk_names
 from torch_inspector.observe.naming import outer_name
 from torch_inspector.observe.sampled import Values, some_values
 from torch_inspector.observe.unlisted import unlisted_facts
+from torch_inspector.observe.versions import version_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import Walk
@@ -56,7 +57,7 @@ def marks_of(walk: Walk, held: frozenset[int]) -> dict[int, Mark]:
 
 
 def _mark(leaf: torch.Tensor) -> Mark:
-    return leaf._version, leaf.data_ptr(), some_values(leaf)
+    return version_of(leaf), leaf.data_ptr(), some_values(leaf)
 
 
 def _is_new(before: Mark | None, now: Mark) -> bool:

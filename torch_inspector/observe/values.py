@@ -22,6 +22,7 @@ from torch_inspector.observe.divisors import is_zero_where_spoiled
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.reach import gradients_readable, is_leaf
+from torch_inspector.observe.versions import version_of
 
 if TYPE_CHECKING:
     from torch_inspector.facts import Place
@@ -143,8 +144,8 @@ class ValueWatch:
     def halves(self, names: Names) -> tuple[ExtremeFact, ...]:
         """Variables in float16 that are new and hold infinities or NaN."""
         halves = [(path, one) for path, one in names.tensors if one.dtype == torch.float16]
-        known, self._new_halves = self._new_halves, {(path, id(one)): one._version for path, one in halves}
-        fresh = [(path, one) for path, one in halves if known.get((path, id(one))) != one._version]
+        known, self._new_halves = self._new_halves, {(path, id(one)): version_of(one) for path, one in halves}
+        fresh = [(path, one) for path, one in halves if known.get((path, id(one))) != version_of(one)]
         return tuple(fact for fact in _extreme_facts(fresh) if _is_bad(fact))
 
     def series(self, names: Mapping[str, Any], code: str) -> tuple[SeriesFact, ...]:

@@ -11,6 +11,7 @@ import torch
 
 from torch_inspector.facts import GeneratorFact
 from torch_inspector.observe import kinds
+from torch_inspector.observe.alike import seeded_alike
 from torch_inspector.observe.naming import names_of
 
 # Fields of one object, and generators in one data set.
@@ -41,7 +42,14 @@ def generators_in(loader: Any) -> tuple[GeneratorFact, ...]:
         for name, kind in _globals_drawn_from(holder):
             if len(found) < _MOST and not _reseeds(settings, name):
                 found.append(GeneratorFact(name, kind, _called(holder), is_global=True))
-    return tuple(found)
+    running = [one for _, holder in holders for one in _running(holder)]
+    return (*found, *seeded_alike(settings, running))
+
+
+def _running(holder: Any) -> list[FunctionType]:
+    """Functions of the notebook that workers run for an object."""
+    functions = [holder] if type(holder) is FunctionType else kinds.functions_of(type(holder))
+    return [one for one in functions if one.__name__ not in _BEFORE and one.__module__ == "__main__"]
 
 
 def _called(holder: Any) -> str:
@@ -50,8 +58,7 @@ def _called(holder: Any) -> str:
 
 def _globals_drawn_from(holder: Any) -> list[tuple[str, str]]:
     """Generators among the notebook's variables that methods of an object, or a function, name."""
-    functions = [holder] if type(holder) is FunctionType else kinds.functions_of(type(holder))
-    running = [one for one in functions if one.__name__ not in _BEFORE and one.__module__ == "__main__"]
+    running = _running(holder)
     if any(_TELLS_APART & names_of(one.__code__) for one in running):
         return []
     found = {

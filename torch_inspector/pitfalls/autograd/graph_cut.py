@@ -77,7 +77,16 @@ def _is_cut_off(run: Run, made: BackwardFact) -> bool:
     """True if a model was called with gradients, and none of it was ever reached."""
     calls = [call for call in _called(run) if call.trainable_count and not call.parameter_keys & run.trace.reached]
     idle = any(step.idle for step in run.trace.steps if step.order > made.order)
-    return bool(calls) and (idle or bool(run.trace.cuts))
+    return idle or bool(run.trace.cuts) if calls else _is_asked_only(run, made)
+
+
+def _is_asked_only(run: Run, made: BackwardFact) -> bool:
+    """True if only `autograd.grad` reached what a step then found without a gradient, and the text cuts the loss."""
+    backwards = (one for one in run.trace.backwards if one.witness is not None and not one.is_grad_call)
+    trained = frozenset[int]().union(*(one.witness.leaf_keys for one in backwards if one.witness is not None))
+    idle = (step.parameter_keys for step in run.trace.steps if step.idle and step.order > made.order)
+    empty = frozenset[int]().union(*idle) - trained
+    return bool(run.trace.cuts) and any(call.trainable_count and call.parameter_keys & empty for call in _called(run))
 
 
 def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], place: Place) -> Finding:

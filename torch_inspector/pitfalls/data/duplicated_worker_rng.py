@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import GeneratorFact, LoaderFact, Run
+from torch_inspector.facts import GeneratorFact, LoaderFact, Run, looped_over
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -28,7 +28,7 @@ def check(run: Run) -> Iterator[Finding]:
         for generator in loader.generators:
             if loader.worker_count >= _WORKERS and (generator.owner, generator.path) not in said:
                 said.add((generator.owner, generator.path))
-                yield _finding(loader, generator)
+                yield _of_seed(run, loader, generator) if generator.seeded_by else _finding(loader, generator)
 
 
 def _finding(loader: LoaderFact, generator: GeneratorFact) -> Finding:
@@ -44,6 +44,26 @@ def _finding(loader: LoaderFact, generator: GeneratorFact) -> Finding:
         cell=loader.place.cell,
         evidence=(
             Evidence("generator", f"{name if generator.is_global else f'{generator.owner}.{name}'}: {generator.kind}"),
+            Evidence("workers", loader.worker_count, "count"),
+            Evidence("batches", loader.batch_count, "count"),
+        ),
+    )
+
+
+def _of_seed(run: Run, loader: LoaderFact, generator: GeneratorFact) -> Finding:
+    """Of workers that a function of the user's makes alike: torch itself gives each a seed of its own."""
+    name = looped_over(run, loader.place)
+    return Finding(
+        message=(
+            f"`{generator.seeded_by}` gives each of the {loader.worker_count} workers the same seed for "
+            f"`{generator.kind}`, from which `{generator.owner}` draws: they draw the same numbers."
+        ),
+        subject=generator.seeded_by,
+        fix=f"{name or 'loader'}.worker_init_fn = None  # torch seeds itself, random and numpy anew in each worker",
+        line=loader.place.line,
+        cell=loader.place.cell,
+        evidence=(
+            Evidence("seeded alike", generator.kind),
             Evidence("workers", loader.worker_count, "count"),
             Evidence("batches", loader.batch_count, "count"),
         ),

@@ -65,10 +65,10 @@ def _told(runs: Sequence[Shape]) -> str:
 
 def _is_sorted(loader: LoaderFact) -> bool:
     counts = [count for _, count in loader.class_runs]
-    if sum(count >= _ROW for count in counts) < 2 or not loader.batch_size:  # noqa: PLR2004
+    if sum(count >= _ROW for count in counts) < 2 or not loader.class_batch:  # noqa: PLR2004
         return False
-    batches = sum(counts) / loader.batch_size
-    in_a_row = sum(counts) / len(counts) >= loader.batch_size / 2
+    batches = sum(counts) / loader.class_batch
+    in_a_row = sum(counts) / len(counts) >= loader.class_batch / 2
     return in_a_row and loader.trained_count >= max(_STEPS, batches * _SHARE)
 
 
@@ -81,12 +81,12 @@ def _finding(run: Run, loader: LoaderFact) -> Finding:
             "The model learns one class at a time and forgets the one before."
         ),
         subject=name or loader.kind,
-        fix=f"DataLoader(…, batch_size={loader.batch_size}, shuffle=True)  # for training",
+        fix=f"DataLoader(…, batch_size={loader.class_batch}, shuffle=True)  # for training",
         line=loader.place.line,
         cell=loader.place.cell,
         evidence=(
             Evidence("classes in the order of the loader", len(runs), "count"),
             Evidence("samples", sum(count for _, count in runs), "count"),
-            Evidence("batch size", loader.batch_size or 0, "count"),
+            Evidence("batch size", loader.class_batch, "count"),
         ),
     )

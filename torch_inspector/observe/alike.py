@@ -1,0 +1,106 @@
+"""Functions that prepare workers and give all of them one seed: `def prepare(worker): np.random.seed(42)`."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from dis import Instruction, get_instructions
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+
+from torch_inspector.facts import GeneratorFact
+from torch_inspector.observe import kinds
+from torch_inspector.observe.naming import names_of
+
+# All that such a function may name besides modules and numbers of the notebook; what else it does is not known.
+_SEEDS = frozenset(
+    ["random", "seed", "manual_seed", "manual_seed_all", "cuda", "backends", "cudnn", "deterministic", "benchmark"]
+)
+_OF_TORCH = frozenset(
+    ["rand", "randn", "randint", "randperm", "rand_like", "randn_like", "normal", "bernoulli", "multinomial"]
+)
+# Code with one of these makes its numbers depend on the sample, or on the worker.
+_OWN = frozenset(
+    ["get_worker_info", "initial_seed", "SeedSequence", "seed", "manual_seed", "default_rng", "RandomState", "Random",
+     "Generator", "fork_rng"]
+)  # fmt: skip
+# Instructions that compute nothing.
+_SILENT = frozenset(["CACHE", "EXTENDED_ARG", "PUSH_NULL", "PRECALL"])
+
+
+def seeded_alike(settings: dict[str, Any], functions: list[FunctionType]) -> Iterator[GeneratorFact]:
+    """The sources of random numbers that `functions`, which workers run, draw from and `worker_init_fn` seeds alike."""
+    prepare = settings.get("worker_init_fn")
+    if type(prepare) is not FunctionType or not _is_constant(prepare):
+        return
+    if any(_OWN & names_of(one.__code__) for one in functions):
+        return
+    seeded = {kind for kind in _modules(prepare) if _seeds(prepare, kind)}
+    drawn = {kind for one in functions for kind in _modules(one) if _draws(one, kind)}
+    owner = kinds.class_name(settings.get("dataset"))
+    for kind in sorted(seeded & drawn):
+        yield GeneratorFact(kind, kind, owner, seeded_by=prepare.__name__)
+
+
+def _is_constant(prepare: FunctionType) -> bool:
+    """True if all that a function does is to set seeds, to numbers that are the same for each worker."""
+    code = prepare.__code__
+    plain = all(type(part) is not CodeType for part in code.co_consts) and not code.co_freevars
+    reads = [one for one in get_instructions(code) if one.opname.startswith("LOAD_FAST")]
+    known = {name for name in code.co_names if _is_plain(dict.get(prepare.__globals__, name))}
+    return plain and not reads and set(code.co_names) <= known | _SEEDS
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) is int or value is torch or value is random or value is sys.modules.get("numpy", random)
+
+
+def _modules(function: FunctionType) -> dict[str, str]:
+    """Sources of random numbers that a function names, with the name."""
+    sources = {"numpy.random": sys.modules.get("numpy"), "random": random, "torch": torch}
+    names = ((name, dict.get(function.__globals__, name)) for name in names_of(function.__code__))
+    return {kind: name for name, value in names for kind, one in sources.items() if value is not None and value is one}
+
+
+def _seeds(function: FunctionType, kind: str) -> bool:
+    """True if its code calls what sets the seed of a source, with a number: without one the system gives another."""
+    calls = {"numpy.random": "random.seed", "random": "seed", "torch": "manual_seed"}
+    wanted = f"{_modules(function)[kind]}.{calls[kind]}"
+    given = [after for chain, after in _chains(function.__code__) if chain == wanted]
+    return bool(given) and all(_is_number(function, *after) for after in given)
+
+
+def _is_number(function: FunctionType, value: Instruction, call: Instruction) -> bool:
+    """True if the two instructions after a function is named give it one whole number and call it."""
+    number = dict.get(function.__globals__, value.argval) if value.opname == "LOAD_GLOBAL" else value.argval
+    loads = value.opname in ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_GLOBAL")
+    return loads and type(number) is int and call.opname.startswith("CALL")
+
+
+def _draws(function: FunctionType, kind: str) -> bool:
+    """True if its code asks a source for numbers."""
+    name = _modules(function)[kind]
+    chains = {chain for chain, _ in _chains(function.__code__)}
+    if kind == "torch":
+        return any(f"{name}.{one}" in chains for one in _OF_TORCH)
+    prefix = f"{name}.random." if kind == "numpy.random" else f"{name}."
+    return any(one.startswith(prefix) for one in chains)
+
+
+def _chains(code: CodeType) -> Iterator[tuple[str, tuple[Instruction, Instruction]]]:
+    """`np.random.rand` and the like, as code names them, with the two instructions after them."""
+    steps, chain = [one for one in get_instructions(code) if one.opname not in _SILENT], ""
+    for one, *after in zip(steps, steps[1:], steps[2:], strict=False):
+        if one.opname == "LOAD_GLOBAL":
+            chain = str(one.argval)
+        elif chain and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            chain = f"{chain}.{one.argval}"
+            yield chain, (after[0], after[1])
+        else:
+            chain = ""
+    for part in code.co_consts:
+        if type(part) is CodeType:
+            yield from _chains(part)

@@ -1,0 +1,79 @@
+"""Row numbers, as the text makes them: an index by a tensor of them copies, and one by a single number does not."""
+
+from __future__ import annotations
+
+import ast
+
+from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.shapes import is_array
+from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import stores_in
+
+# Calls that make a tensor of row numbers, whatever they are given.
+_MADE = frozenset(["randperm", "nonzero", "arange", "where"])
+# Methods of which the result has an axis, for a mask and for a single number too.
+_METHODS = frozenset(["unique", "nonzero"])
+_SAME = frozenset(["long", "to", "cpu", "cuda", "clone", "detach"])
+# Calls that make a tensor and no list, by their names.
+_TENSORS = frozenset(
+    ["clone", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "randn", "rand", "empty"]
+)
+_LISTED = (ast.List, ast.ListComp, ast.Tuple)
+_DEPTH = 6
+
+
+def makes_rows(call: ast.Call) -> bool:
+    """True for a call that makes a tensor of row numbers; one of a single number has no axis, and copies nothing."""
+    name, first = dotted(call.func).split(".")[-1], call.args[0] if call.args else None
+    if name == "randint":  # `random.randint(0, 3)` is a number
+        sizes = [*call.args[2:], *(one.value for one in call.keywords if one.arg == "size")]
+        sizes += [one for one in call.args[1:2] if isinstance(one, _LISTED)]
+        return any(not isinstance(one, ast.Tuple) or bool(one.elts) for one in sizes)
+    if name in {"tensor", "LongTensor"}:
+        return isinstance(first, _LISTED)
+    return name in _MADE
+
+
+def is_given_rows(scope: Scope, index: ast.expr, depth: int = 0) -> bool:
+    """True for what can only be row numbers: `rows = torch.tensor([…])`, `order = torch.randperm(n)[:5]`."""
+    if depth > _DEPTH:
+        return False
+    if isinstance(index, ast.Name):
+        given = _own_values(scope, index.id)
+        return bool(given) and all(is_given_rows(scope, one, depth + 1) for one in given)
+    if isinstance(index, ast.Subscript):
+        parts = index.slice.elts if isinstance(index.slice, ast.Tuple) else [index.slice]
+        keeps = any(isinstance(one, (ast.Slice, ast.Compare)) for one in parts)
+        return keeps and is_given_rows(scope, index.value, depth + 1)
+    if not isinstance(index, ast.Call):
+        return False
+    method = index.func.attr if isinstance(index.func, ast.Attribute) else ""
+    if method in _METHODS or makes_rows(index) or _is_of_list(scope, index):
+        return True
+    return method in _SAME and is_given_rows(scope, index.func.value, depth + 1)  # type: ignore[attr-defined]
+
+
+def is_given_tensor(scope: Scope, owner: ast.expr) -> bool:
+    """True for a variable of a function that the text last gave a tensor: `ids = ids.clone()`."""
+    given = _own_values(scope, owner.id, parameters=True) if isinstance(owner, ast.Name) else []
+    calls = [one for one in given if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+    return bool(given) and len(calls) == len(given) and all(one.func.attr in _TENSORS for one in calls)  # type: ignore[attr-defined]
+
+
+def _own_values(scope: Scope, name: str, *, parameters: bool = False) -> list[ast.expr]:
+    """All that a function gives one of its variables; nothing if that is not all."""
+    if not scope.function or (name in scope.arguments and not parameters):
+        return []
+    given = [value for value, where in scope.given(name) if where is scope]
+    return given if len(given) == len(stores_in(scope.node).get(name, ())) else []
+
+
+def _is_of_list(scope: Scope, call: ast.Call) -> bool:
+    """True for `torch.tensor(rows)` of a list or an array that is there."""
+    if (
+        dotted(call.func).split(".")[-1] not in {"tensor", "LongTensor", "from_numpy", "as_tensor"}
+        or len(call.args) != 1
+    ):
+        return False
+    value = scope.names.value(call.args[0])
+    return type(value) is list or (is_array(value) and value.ndim > 0)
