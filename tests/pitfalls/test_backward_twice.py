@@ -199,3 +199,10 @@ def test_one_optimizer_for_both_takes_the_sum():
     wrong = TURN.format(first="pred = D(fake)", between="", last="")
     (finding,) = findings_in(GAN, together, wrong.replace("opt_g.zero_grad()", ""), fails=True)
     assert finding.fix.startswith("(d_loss + g_loss).backward()")
+
+
+def test_a_quotient_that_is_differentiated_keeps_its_parentheses():
+    loop = "total = 0\nfor i in range(1, 4):\n    total = total + net(x).exp().mean()\n    (total / i).backward()"
+    (finding,) = findings_in(START, loop, slug="backward-twice", fails=True)
+    assert finding.message.startswith("`(total / i).backward()` went back")
+    assert "or (total / i).backward() once after the loop" in finding.fix

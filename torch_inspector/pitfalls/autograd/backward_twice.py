@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import BackwardFact, ErrorFact, NamedFact, Place, RefusalFact, Run, syntax
+from torch_inspector.facts.receiver import receiver
 from torch_inspector.facts.rivals import judged
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -89,8 +90,9 @@ def _told(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -
 
 
 def _of_total(root: str, path: str) -> tuple[str, str, str]:
-    went = f"`{root}.backward()` went back through the losses of earlier steps"
-    fix = f"call backward() on the loss of one step, or {root}.backward() once after the loop"
+    call = f"{receiver(root)}.backward()"
+    went = f"`{call}` went back through the losses of earlier steps"
+    fix = f"call backward() on the loss of one step, or {call} once after the loop"
     return f"{went}, which `{path}` still adds up: the first call has freed their graph.", path, fix
 
 
