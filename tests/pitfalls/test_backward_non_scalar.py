@@ -48,3 +48,8 @@ def test_found(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]]) == []
+
+
+def test_an_expression_keeps_its_parentheses_before_the_mean():
+    (finding,) = found(["out = net(x)\n(out - y).backward()"])
+    assert finding.fix == "(out - y).mean().backward()  # or .sum()"

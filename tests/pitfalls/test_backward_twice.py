@@ -95,7 +95,7 @@ def test_two_losses_with_optimizers_of_their_own_are_not_added():
             "g_loss = judge(fake).exp().mean()\ng_loss.backward()"
         )
     (fix,) = [finding.fix for finding in run.findings if finding.slug == "backward-twice"]
-    assert fix.startswith("compute d_loss from fake.detach()")
+    assert fix.startswith("d_loss = judge(fake.detach()).exp().mean()  # line 2: ")
 
 
 TWO = """\
@@ -199,3 +199,61 @@ def test_one_optimizer_for_both_takes_the_sum():
     wrong = TURN.format(first="pred = D(fake)", between="", last="")
     (finding,) = findings_in(GAN, together, wrong.replace("opt_g.zero_grad()", ""), fails=True)
     assert finding.fix.startswith("(d_loss + g_loss).backward()")
+
+
+def test_a_quotient_that_is_differentiated_keeps_its_parentheses():
+    loop = "total = 0\nfor i in range(1, 4):\n    total = total + net(x).exp().mean()\n    (total / i).backward()"
+    (finding,) = findings_in(START, loop, slug="backward-twice", fails=True)
+    assert finding.message.startswith("`(total / i).backward()` went back")
+    assert "or (total / i).backward() once after the loop" in finding.fix
+
+
+HEADS = """
+trunk, heads = nn.Linear(3, 8), nn.ModuleDict({"age": nn.Linear(8, 1), "sex": nn.Linear(8, 1)})
+opt = torch.optim.SGD([*trunk.parameters(), *heads.parameters()], lr=0.1)
+def train_step():
+    opt.zero_grad()
+    h = trunk(x).tanh()
+    preds = {task: head(h) for task, head in heads.items()}
+"""
+EACH = "    for task in heads:\n        value = preds[task].exp().mean()\n        value.backward()\n    opt.step()"
+APART = "    (preds['age'] - y).abs().mean().backward()\n    preds['sex'].exp().mean().backward()\n    opt.step()"
+
+
+def test_losses_of_heads_are_added_in_the_loop_that_makes_them():
+    (finding,) = findings_in(START, HEADS + EACH, "train_step()", slug="backward-twice", fails=True)
+    assert "`value` shares a part of its graph, behind `preds` (line 7)" in finding.message
+    assert "detach" not in finding.fix
+    before, inside, after = finding.fix.splitlines()
+    body = EACH.replace("    for", f"    {before}\n    for").replace("value.backward()", inside)
+    mended = HEADS + body.replace("    opt.step()", f"    {after}\n    opt.step()")
+    assert not findings_in(START, mended, "train_step()", fails=False)
+
+
+def test_losses_of_heads_without_names_are_added():
+    (finding,) = findings_in(START, HEADS + APART, "train_step()", slug="backward-twice", fails=True)
+    assert finding.fix.startswith("((preds['age'] - y).abs().mean() + preds['sex'].exp().mean()).backward()")
+
+
+JUDGED = """
+judge = nn.Linear(1, 1)
+own = torch.optim.SGD(judge.parameters(), lr=0.1)
+def d_step(real, fake):
+    loss = judge(fake).mean() - judge(real).mean()
+    own.zero_grad()
+    loss.backward()
+    own.step()
+def g_step(fake):
+    loss = -judge(fake).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_the_call_that_wants_the_detached_one_is_shown():
+    calls = "fake = net(x)\nd_step(y, fake)\ng_step(fake)"
+    (finding,) = findings_in(START, JUDGED, calls, slug="backward-twice", fails=True)
+    assert finding.fix.startswith("d_step(y, fake.detach())  # line 2 of cell 3: ")
+    mended = calls.replace("d_step(y, fake)", finding.fix)
+    assert not findings_in(START, JUDGED, mended, slug="backward-twice", fails=False)

@@ -74,7 +74,7 @@ def test_the_softmax_of_a_forward(more):
     assert "log_softmax(" in finding.fix
     if not more:
         assert (finding.cell, finding.line) == (2, 11)
-        assert finding.fix.startswith("F.log_softmax(x, dim=1)  # in place of F.log_softmax(x, dim=0)")
+        assert finding.fix.startswith("F.log_softmax(x, dim=-1)  # in place of F.log_softmax(x, dim=0)")
     else:
         assert finding.cell == 4
 

@@ -136,3 +136,54 @@ def test_one_of_a_list_of_tensors_in_a_function_that_has_ended(line, remedy):
 def test_of_two_such_statements_none_is_named():
     (finding,) = found([PYRAMID.format("found[i - 1] += found[i].tanh()")])
     assert finding.subject == ""
+
+
+QUEUE = """
+class Contrast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.register_buffer("queue", torch.randn(4, 32))
+        self.at = 0
+
+    @torch.no_grad()
+    def enqueue(self, keys):
+        {write}
+
+    def forward(self, x):
+        q = self.lin(x)
+        near = {read}
+        self.enqueue(q.detach())
+        return near
+
+
+contrast = Contrast()
+"""
+STEP = "loss = contrast(x).pow(2).mean()\nloss.backward()"
+
+
+@pytest.mark.parametrize(
+    ("read", "copied"),
+    [
+        ("q @ self.queue", "q @ self.queue.clone()"),
+        ("torch.mm(q, self.queue)", "torch.mm(q, self.queue.clone())"),
+        ("q @ (self.queue / 0.1)", ""),
+        ("F.linear(q, self.queue.T)", "F.linear(q, self.queue.clone().T)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "write",
+    ["self.queue[:, self.at:self.at + len(keys)] = keys.T", "self.queue[:, :8].copy_(keys.T)"],
+)
+def test_a_buffer_that_another_method_writes_into_is_named(write, read, copied):
+    cells = [QUEUE.format(write=write, read=read), STEP]
+    with a_notebook() as notebook:
+        for source in (START, *cells):
+            run = notebook.run(source)
+    findings = list(run.findings) if run is not None else []
+    if not copied:  # the quotient is saved, which nobody changes
+        assert findings == []
+        return
+    (finding,) = findings
+    assert (finding.slug, finding.subject, finding.line) == ("inplace-on-saved", "self.queue", 11)
+    assert finding.fix == f"near = {copied}  # line 15"

@@ -227,3 +227,49 @@ def test_the_tensors_themselves_and_all_that_hooks_fill_are_told():
 def test_losses_are_too_small_to_be_told_of_themselves():
     (finding,) = found("losses = [step() for _ in range(6)]")
     assert "graph nodes stay alive" in finding.message
+
+
+EPISODE = """
+from torch.distributions import Categorical
+policy = nn.Linear(4, 2)
+adam = torch.optim.Adam(policy.parameters())
+class Episode:
+    def __init__(self):
+        self.log_probs = []
+def rollout(ep):
+    for _ in range(6):
+        dist = Categorical(logits=policy(torch.randn(4)))
+        {append}
+    return ep
+def policy_loss(ep):
+    return -torch.{joined}.sum()
+"""
+UPDATE = "ep = rollout({made})\nloss = policy_loss(ep)\nadam.zero_grad()\n{then}"
+
+
+@pytest.mark.parametrize(
+    ("append", "kept"),
+    [
+        ("logp = dist.logits[0]\n        ep.log_probs.append(logp)", "ep.log_probs"),
+        ("ep.log_probs.append(dist.log_prob(dist.sample()))", "ep.log_probs"),
+        ("ep['logits'].append(dist.logits[0])", "ep['logits']"),
+    ],
+)
+@pytest.mark.parametrize("way", ["tensor", "stack"])
+def test_what_a_function_makes_a_loss_of_waits_for_it(append, kept, way):
+    """A number in place of each would break the loss, also where `torch.tensor` has cut it off by now."""
+    made = "Episode()" if "ep.log" in kept else "{'logits': []}"
+    setup = EPISODE.format(append=append, joined=f"{way}({kept})")
+    cells = (setup, UPDATE.format(made=made, then="loss.backward()\nadam.step()"))
+    assert not findings_in(SETUP, *cells, slug="graph-retained-in-list", min_bytes=0, fails=way == "tensor")
+
+
+def test_log_probabilities_wait_for_the_cell_with_the_loss():
+    append = "ep.log_probs.append(dist.log_prob(dist.sample()))"
+    assert not found(EPISODE.format(append=append, joined="stack(ep.log_probs)"), "ep = rollout(Episode())")
+
+
+def test_what_a_function_only_averages_is_a_record():
+    setup = "kept = []\ndef mean():\n    return sum(kept) / len(kept)\n"
+    loop = "for _ in range(6):\n    out = net(x).square().mean()\n    kept.append(out)\nprint(mean())"
+    assert [one.subject for one in found(setup, f"net.eval()\n{loop}")] == ["kept"]

@@ -55,3 +55,25 @@ def step():
 def test_a_parameter_has_the_name_of_its_module_and_not_its_place_in_a_list():
     found = findings_in(PAIR, "for _ in range(3):\n    step()", slug="dense-embedding-gradient", min_bytes=1000)
     assert {one.subject for one in found} == {"words.weight", "context.weight"}
+
+
+TOWERS = """
+class TwoTower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.u, self.i = nn.Embedding(20, 4), nn.Embedding(20, 4)
+    {decorator}
+    def score(self, user, item):
+        return (self.u(user) * self.i(item)).sum(-1)
+towers, ids = TwoTower(), torch.arange(8)
+"""
+
+
+def test_the_model_is_named_whose_parts_its_method_calls():
+    cut = TOWERS.format(decorator="@torch.no_grad()")
+    (finding,) = findings_in(SETUP, cut, "towers.score(ids, ids).mean().backward()", slug="graph-cut", fails=True)
+    assert "reaches no parameter of `towers`" in finding.message
+
+
+def test_a_model_whose_parts_are_called_with_gradients_is_left_alone():
+    assert not findings_in(SETUP, TOWERS.format(decorator=""), "towers.score(ids, ids).mean().backward()", fails=False)

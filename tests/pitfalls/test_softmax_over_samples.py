@@ -38,7 +38,7 @@ def test_steps_of_each_sample(total):
     (finding,) = found(STEPS.format(axis=0, sum=total))
     assert (finding.line, finding.severity) == (3, "error")
     assert "`w` runs along dim 0, the 6 samples, so the weights of one sample depend on all others" in finding.message
-    assert finding.fix.startswith("w = s.softmax(1)  # along the steps")
+    assert finding.fix.startswith("w = s.softmax(-1)  # along the steps")
 
 
 @pytest.mark.parametrize("total", STEP_SUMS)
@@ -102,3 +102,18 @@ loss.backward()"""
 def test_what_a_recurrent_layer_gives_has_time_first_unless_it_is_told():
     assert not found(TIMES.format(first=False))
     assert found(TIMES.format(first=True))
+
+
+POLICY = """
+pi = nn.Linear(5, 4)
+def forward(obs):
+    return torch.softmax(pi(obs), dim=0)
+"""
+
+
+def test_the_last_axis_is_told_so_that_one_sample_may_come_alone():
+    loss = "p = forward(torch.randn(6, 5))\nloss = F.nll_loss(p.log(), torch.randint(0, 4, (6,)))\nloss.backward()"
+    (finding,) = findings_in(SETUP, POLICY, loss, slug="softmax-over-batch", fails=False)
+    assert "torch.softmax(pi(obs), dim=-1)" in finding.fix
+    right = POLICY.replace("dim=0", "dim=-1")
+    assert not findings_in(SETUP, right, loss, slug="softmax-over-batch", fails=False)

@@ -1,4 +1,4 @@
-"""What the user can type to get a parameter: `center.weight`, `net[0].weight`."""
+"""What the user can type to get a parameter or a called model: `center.weight`, `net[0].weight`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from torch_inspector.facts.forwards import ForwardFact
     from torch_inspector.facts.run import Run
 
 _NUMBER = re.compile(r"\.(\d+)(?=\.|$)")
@@ -24,3 +25,12 @@ def parameter_path(run: Run, key: int) -> str:
             return typed(f"{module.path}.{name}")
     tensors = [tensor.path for tensor in run.after.tensors if tensor.key == key]
     return min(tensors, key=lambda path: "[" in path, default="")
+
+
+def called_path(run: Run, calls: list[ForwardFact]) -> str:
+    """What was called: by its name there, else the model of which parts were called, such as two embeddings."""
+    named = next((call.name for call in calls if call.name), "")
+    keys = frozenset[int]().union(*(call.parameter_keys for call in calls))
+    wholes = [one.path for one in (*run.after.modules, *run.before.modules) if one.path and keys <= one.parameter_keys]
+    whole = min(wholes, key=lambda path: ("[" in path, path.count(".")), default="") if keys else ""
+    return named or whole or next((run.module_path(call.module) or call.kind for call in calls), "the model")

@@ -10,22 +10,42 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.growth import Growth
 from torch_inspector.observe.source import KEEPS, dotted
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SCOPES = (*_FUNCTIONS, ast.Module)
 # A list of a loss, used for another one, is three or four statements away.
 _ROUNDS = 4
 
 
-def feeds_loss(tree: ast.AST, found: Growth) -> bool:
-    """True if some function, or the cell itself, calls `backward()` on what it has computed from the list.
+def feeds_loss(trees: list[ast.Module], found: Growth) -> bool:
+    """True if some function, or a cell itself, calls `backward()` on what it has computed from the list.
 
     Args:
-        tree: The code of a cell.
+        trees: The code of the cell and of what it can call.
         found: The line that collects; a list of what `backward()` itself was called on is a list of results.
     """
     node = found.node
-    name = dotted(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    name = _name_of(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
     kept = {dotted(one) for one in node.args} if isinstance(node, ast.Call) else set()
-    return bool(name) and any(_reaches_backward(scope, name, kept) for scope in _scopes(tree))
+    if not name or _is_log_probability(node):
+        return bool(name)
+    made = {name, *(one for tree in trees for one in _returned(tree, name))}
+    return any(_reaches_backward(scope, made, kept) for tree in trees for scope in _scopes(tree))
+
+
+def _is_log_probability(node: ast.AST) -> bool:
+    """True for `log_probs.append(policy.log_prob(action))`: the loss comes with the rewards, if in a later cell."""
+    given = node.args if isinstance(node, ast.Call) else []
+    return any(isinstance(n, ast.Attribute) and n.attr == "log_prob" for one in given for n in syntax.walk(one))
+
+
+def _returned(tree: ast.AST, name: str) -> Iterator[str]:
+    """Functions that give back what they compute from the list, also as methods."""
+    for node in syntax.walk(tree):
+        if isinstance(node, _FUNCTIONS):
+            nodes = tuple(syntax.own_expressions(node))
+            made = _all_made(nodes, {name})
+            if any(isinstance(n, ast.Return) and n.value is not None and _mentions(n.value, made) for n in nodes):
+                yield from (node.name, f".{node.name}")
 
 
 @lru_cache(maxsize=32)
@@ -41,13 +61,18 @@ def _differentiated(node: ast.AST) -> ast.expr | None:
     return called.value if isinstance(called, ast.Attribute) and called.attr == "backward" else None
 
 
-def _reaches_backward(nodes: tuple[ast.AST, ...], name: str, kept: set[str]) -> bool:
-    made = {name}
-    for _ in range(_ROUNDS):
-        made |= {target for node in nodes for target in _made_of(node, made)}
+def _reaches_backward(nodes: tuple[ast.AST, ...], names: set[str], kept: set[str]) -> bool:
+    made = _all_made(nodes, names)
     roots = [root for node in nodes if (root := _differentiated(node)) is not None]
     itself = any(dotted(root) in kept for root in roots if dotted(root))
     return not itself and any(_mentions(root, made) for root in roots)
+
+
+def _all_made(nodes: tuple[ast.AST, ...], names: set[str]) -> set[str]:
+    made = set(names)
+    for _ in range(_ROUNDS):
+        made |= {target for node in nodes for target in _made_of(node, made)}
+    return made
 
 
 def _made_of(node: ast.AST, made: set[str]) -> Iterator[str]:
@@ -64,8 +89,17 @@ def _made_of(node: ast.AST, made: set[str]) -> Iterator[str]:
 
 
 def _mentions(value: ast.AST, made: set[str]) -> bool:
-    names = (dotted(n) for n in syntax.walk(value) if isinstance(n, (ast.Name, ast.Attribute)))
+    names = (_name_of(n) for n in syntax.walk(value) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)))
     return any(name and (name in made or _same_attribute(name, made)) for name in names)
+
+
+def _name_of(node: ast.AST) -> str:
+    """The dotted name; an entry of a dictionary is like an attribute: `episode['log_probs']`."""
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    if isinstance(node, ast.Subscript) and isinstance(key, ast.Constant) and type(key.value) is str:
+        owner = _name_of(node.value)
+        return f"{owner}.{key.value}" if owner else ""
+    return dotted(node)
 
 
 def _same_attribute(name: str, made: set[str]) -> bool:

@@ -16,6 +16,7 @@ import torch
 
 from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, RefusalFact, syntax
 from torch_inspector.observe import caching, carrying, detaching, failing, kinds, lines, mutations, private
+from torch_inspector.observe.copied_reads import read_copied, same_attribute
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
 from torch_inspector.observe.scenes import Scene, Seen, held_in, scenes_of, tensors_of
@@ -235,11 +236,13 @@ class _Look:
         followers = _followers(walk, told[2] or "", shape) | {told[2] or ""}
         ranked = []
         for file, one, near in self._written():
-            named = near and one.path in wanted
+            afar = not near and same_attribute(one.path, wanted)
+            named = afar or (near and one.path in wanted)
             meant = any(mutations.matches(one.operation, kind) for kind in followers)
             if named or meant:
                 place = self._place_in(file, one.line)
-                change = ChangeFact(one.path, place, one.text, one.remedy_for(told[2] or ""), named)
+                copied = read_copied(file, one.path, one.line) if afar else ""
+                change = ChangeFact(one.path, place, one.text, copied or one.remedy_for(told[2] or ""), named)
                 # A part that is written once, before the loop that reads it, is what it was when it is read.
                 once = file.tree is not None and not lines.loops_around(file.tree, one.line)
                 ranked.append(((not named, not meant, not near, one.operation == "CopySlices" and once), change))

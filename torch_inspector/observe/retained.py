@@ -200,7 +200,7 @@ def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
         return fact
     _, best, file = max(found, key=lambda each: each[0])
     trees = [one.tree for one in files if one.tree is not None]
-    fed = fact.container and any(feeds_loss(tree, best) for tree in trees)
+    fed = fact.container and feeds_loss(trees, best)
     number = fact.scalar and not any(needs_tensors(tree, best) for tree in trees)
     text = "" if fact.nested else remedy(best, "item" if number else "detach")
     text = rows_detached(best) if fact.rows else text

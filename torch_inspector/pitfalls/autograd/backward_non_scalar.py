@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import RefusalFact, Run
+from torch_inspector.facts.receiver import receiver
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -40,8 +41,8 @@ def _size(refusal: RefusalFact) -> str:
 
 def _fix(refusal: RefusalFact, statement: str) -> str:
     root = refusal.root
-    if root and statement == f"{root}.backward()":
-        return f"{root}.mean().backward()  # or .sum()" if refusal.named else f"({root}).mean().backward()  # or .sum()"
+    if root and statement == f"{receiver(root)}.backward()":
+        return f"{receiver(root)}.mean().backward()  # or .sum()"
     return (
         f"{root}.mean()  # or .sum(), before it is differentiated" if refusal.named else "reduce it with .mean() first"
     )

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import BackwardFact, ErrorFact, NamedFact, Place, RefusalFact, Run, syntax
+from torch_inspector.facts.given import differentiated_at, handed_detached, loop_over_things
+from torch_inspector.facts.receiver import receiver
 from torch_inspector.facts.rivals import judged
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -26,9 +28,12 @@ def check(run: Run) -> Iterator[Finding]:
     before = run.backward_before()
     beside = before if before is not None and _is_first_of_two(run, error, refusal, before) else None
     message, subject, fix = _of_two(error, refusal, beside) if beside else _told(error, refusal, before)
-    if before is not None and refusal.olds and before.root and any(s.order > before.order for s in run.trace.steps):
+    stepped = before is not None and any(s.order > before.order for s in run.trace.steps)
+    if before is not None and refusal.olds and stepped:
         # Each loss has an optimizer of its own, as generator and discriminator have: no sum of the two is meant.
-        fix = _apart(fix, refusal, before)
+        fix = _apart(run, fix, error, refusal, before)
+    elif before is not None and refusal.olds and not beside and not refusal.carried and not refusal.is_old:
+        message, fix = _of_heads(run, error, refusal, before) or (message, fix)
     fix = _of_rivals(run, error, refusal, before) or _summed(run, error) or fix
     yield Finding(
         message=message,
@@ -89,8 +94,9 @@ def _told(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -
 
 
 def _of_total(root: str, path: str) -> tuple[str, str, str]:
-    went = f"`{root}.backward()` went back through the losses of earlier steps"
-    fix = f"call backward() on the loss of one step, or {root}.backward() once after the loop"
+    call = f"{receiver(root)}.backward()"
+    went = f"`{call}` went back through the losses of earlier steps"
+    fix = f"call backward() on the loss of one step, or {call} once after the loop"
     return f"{went}, which `{path}` still adds up: the first call has freed their graph.", path, fix
 
 
@@ -145,12 +151,43 @@ def _of_shared(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | No
     return message, name, fix
 
 
-def _apart(fix: str, refusal: RefusalFact, before: BackwardFact) -> str:
+def _apart(run: Run, fix: str, error: ErrorFact, refusal: RefusalFact, before: BackwardFact) -> str:
     """Two losses on one tensor, with a step between them."""
     name, other = refusal.olds[0].path, before.root
-    if not fix.startswith(f"({other} + "):
+    given = handed_detached(run, before.place, name) if before.place != error.place else None
+    if given is not None and ".detach()" in given[0] and not refusal.carried and not refusal.is_old:
+        statement, line, cell = given
+        where = Place(cell, line).said_in(error.place.cell)
+        return f"{statement}  # {where}: that step then leaves alone what made {name}"
+    if not other or not fix.startswith(f"({other} + "):
         return fix
     return f"compute {other} from {name}.detach()  # if its step is not to train what is behind {name}"
+
+
+def _of_heads(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact) -> tuple[str, str] | None:
+    """Losses of several heads, differentiated one after the other without a step between them."""
+    root, old = refusal.root, refusal.olds[0]
+    if not root or before.place.cell != error.place.cell or before.place.function != error.place.function:
+        return None
+    made = f" ({_where(old.made_at, error.place).removeprefix('in ')})" if old.made_at and old.made_at.line else ""
+    shared = f"behind `{old.path.partition('[')[0]}`{made}"
+    if before.place != error.place:
+        other = before.root or differentiated_at(run, before.place)
+        if not other or refusal.named:
+            return None
+        call = f"`{receiver(other)}.backward()` {_where(before.place, error.place)}"
+        message = f"`{root}` and `{other}` share a part of their graph, {shared}: {call} had freed it."
+        return message, f"({other} + {root}).backward()  # once for both"
+    if not refusal.named or not refusal.in_loop or not loop_over_things(run, error.place):
+        return None
+    total = "total" if "total" not in run.source_of(error.place.cell) else "total_loss"
+    message = (
+        f"`{root}` shares a part of its graph, {shared}, with the loss of the turn before, whose backward() freed it."
+    )
+    return message, (
+        f"{total} = 0  # before the loop\n{total} = {total} + {root}  # in place of {root}.backward()\n"
+        f"{total}.backward()  # once after the loop; or {root}.backward(retain_graph=True) in all turns but the last"
+    )
 
 
 def _of_rivals(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, CutFact, ErrorFact, ForwardFact, Place, Run, StepFact
 from torch_inspector.facts.chains import chain
+from torch_inspector.facts.part_names import called_path
 from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, part_path
 from torch_inspector.facts.straight import straightened
 from torch_inspector.facts.uncut import how, term_kept, uncut
@@ -93,7 +94,7 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
     both = chain(cuts)
     drawn = next((one for one in cuts if one.kind == "drawn"), cuts[0] if cuts else None)
     cut = both.number if both is not None else drawn
-    model = next((call.name or call.kind for call in calls), "the model")
+    model = called_path(run, calls)
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
     source = run.source_of(cuts[0].place.cell) if cuts else ""
     cause = both.said(source, place.cell) if both is not None else _how(cut, calls, place.cell)

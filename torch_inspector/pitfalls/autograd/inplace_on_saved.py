@@ -15,6 +15,9 @@ _CHANGED = re.compile(
     r"is at version (?P<found>\d+); expected version (?P<wanted>\d+)"
 )
 
+_AUGMENTED = re.compile(r"[+*/-]=(?!=)")
+_COPIED = "compute with x.clone() where x is written to afterwards, as by x[…] = y or x.copy_(y)"
+
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
@@ -29,7 +32,7 @@ def check(run: Run) -> Iterator[Finding]:
     changes = refusal.changes
     if _is_of_step(run, told, changes):
         return  # a weight, changed by the optimizer between two backward calls of one graph
-    yield _finding(error, told, changes)
+    yield _finding(run, error, told, changes)
 
 
 def _is_state(one: NamedFact, refusal: RefusalFact) -> bool:
@@ -44,13 +47,13 @@ def _is_of_step(run: Run, told: re.Match[str] | None, changes: tuple[ChangeFact,
     return by.partition("Backward")[0] in ("", "AsStrided", "T", "Transpose")
 
 
-def _finding(error: ErrorFact, told: re.Match[str] | None, changes: tuple[ChangeFact, ...]) -> Finding:
+def _finding(run: Run, error: ErrorFact, told: re.Match[str] | None, changes: tuple[ChangeFact, ...]) -> Finding:
     change = changes[0] if changes else None
     place = change.place if change is not None and change.place.line is not None else error.place
     return Finding(
         message=_message(error, told, change, sure=change is not None and change.sure and _alone(changes)),
         subject=change.path if change is not None else "",
-        fix=_fix(change),
+        fix=_fix(run, change),
         line=place.line,
         cell=place.cell,
         evidence=tuple(_evidence(told, changes)),
@@ -80,9 +83,10 @@ def _saved(told: re.Match[str] | None) -> str:
     return f"the saved value of shape ({told['shape']}){made}"
 
 
-def _fix(change: ChangeFact | None) -> str:
+def _fix(run: Run, change: ChangeFact | None) -> str:
     if change is None:
-        return "write x = x + y instead of x += y, or change a x.clone()"
+        augmented = any(_AUGMENTED.search(one.cell.source) for one in (run, *run.earlier))
+        return "write x = x + y instead of x += y, or change a x.clone()" if augmented else _COPIED
     if change.remedy:
         return change.remedy
     return f"{change.path} = {change.path}.clone()  # before this line" if change.path else "leave out inplace=True"

@@ -64,7 +64,7 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
     if held:
         return _of_tensors(root, held, place)
     frozen = [call for call in calls if not call.trainable_count]
-    name = frozen[0].name or frozen[0].kind if frozen else ""
+    name = frozen[0].name or run.module_path(frozen[0].module) or frozen[0].kind if frozen else ""
     count = len(frozen[0].parameter_keys) if frozen else 0
     why = (
         f"all {count} parameters of `{name}` have `requires_grad=False`"

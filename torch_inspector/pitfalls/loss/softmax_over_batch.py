@@ -21,6 +21,7 @@ _ALONE = {
     "mse_loss": "# torch.sigmoid(…) in place of softmax: one output, one probability",
     "attention": "# softmax(…, dim=1): along the steps, so that the weights of each sample sum to 1",
 }
+_CLASSES = "along the classes, so that each sample's probabilities sum to 1"
 _READS = {"gather": "`gather` then picks from", "indexing": "the index then picks from"}
 
 
@@ -77,10 +78,10 @@ def _fix_read(run: Run, *, inside: bool) -> str:
         written, layers = _written(run, node, 0, 2), run.squashing_layers(kind) if inside else ()
         is_layer = written is not None and written.text.partition("(")[0].endswith(kind)
         if len(layers) == 1 and (written is None or is_layer):
-            return _fix(layers[0], kind)
+            return _fix(layers[0], kind, -1, _CLASSES)
         if written is not None:
-            return _fix_of(run, written, 1, attends=False)
-    return _fix("", "Softmax")
+            return _fix_of(run, written, -1, _CLASSES)
+    return _fix("", "Softmax", -1, _CLASSES)
 
 
 def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
@@ -92,6 +93,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     names = [f"`{one}`" for one in (name, layer) if one]
     attends = reader == "attention"
     wanted = (1 if shape[-1] == 1 or len(shape) == 2 else -1) if attends else class_axis  # noqa: PLR2004
+    along = _along(wanted) if attends else _CLASSES
     classes = f"{shape[class_axis]} classes along dim {class_axis}"
     reads = f"; {_READS.get(reader, f'`{reader}` then reads')} {classes}, whose probabilities do not"
     written = None if layer else _written(run, kind, axis, len(shape))
@@ -104,9 +106,9 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
         ),
         subject=layer or name or root,
         fix=(
-            _fix_of(run, written, wanted, attends=attends)
+            _fix_of(run, written, _said(wanted, len(shape)), along)
             if written is not None
-            else _fix(layer, _LAYERS.get(kind, "Softmax"), wanted, attends=attends)
+            else _fix(layer, _LAYERS.get(kind, "Softmax"), _said(wanted, len(shape)), along)
         ),
         line=at.line,
         cell=at.cell,
@@ -143,25 +145,28 @@ def _given(node: ast.AST) -> list[ast.expr]:
     return [one.value for one in node.keywords if one.arg == "dim"] or node.args[-1:]
 
 
-def _fix(layer: str, kind: str, axis: int = 1, *, attends: bool = False) -> str:
+def _said(axis: int, rank: int) -> int:
+    """The last axis from the end, so that the line does for one sample, without the axis of a batch, as well."""
+    return -1 if axis == rank - 1 else axis
+
+
+def _fix(layer: str, kind: str, axis: int, along: str) -> str:
     if layer:
         return f"{layer}.dim = {axis}  # or where it is made: nn.{kind}(dim={axis})"
     call = "log_softmax" if kind == "LogSoftmax" else "softmax"
-    return f"# {call}(…, dim={axis}): {_along(axis, attends=attends)}"
+    return f"# {call}(…, dim={axis}): {along}"
 
 
-def _along(axis: int, *, attends: bool) -> str:
-    if not attends:
-        return "along the classes, so that each sample's probabilities sum to 1"
+def _along(axis: int) -> str:
+    """Where the weights of an attention are to sum to 1."""
     if axis < 0:
         return "along the keys, so that the weights of each query sum to 1"
     return "along the steps or experts, so that the weights of each sample sum to 1"
 
 
-def _fix_of(run: Run, written: Written, axis: int, *, attends: bool) -> str:
+def _fix_of(run: Run, written: Written, axis: int, along: str) -> str:
     """The very call of the text along another axis."""
-    new = _turned(written.text, axis)
-    return instead(run, written.place, written.text, new, _along(axis, attends=attends))
+    return instead(run, written.place, written.text, _turned(written.text, axis), along)
 
 
 def _turned(text: str, axis: int) -> str:

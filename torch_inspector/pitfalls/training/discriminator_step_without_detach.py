@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from torch_inspector.facts import BackwardFact, ForwardFact, Run, StepFact
+from torch_inspector.facts.part_names import called_path
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -77,7 +78,8 @@ def _calls(run: Run, step: StepFact) -> list[ForwardFact]:
 
 def _finding(run: Run, step: StepFact, other: StepFact, call: BackwardFact) -> Finding:
     name, theirs = run.optimizer_path(step.optimizer) or "optimizer", run.optimizer_path(other.optimizer) or "optimizer"
-    maker = next((one.name or one.kind for one in _calls(run, other)), "the other network")
+    calls = _calls(run, other)
+    maker = called_path(run, calls) if calls else "the other network"
     leaves = call.witness.leaf_keys if call.witness is not None else frozenset()
     wasted = len(leaves & other.parameter_keys)
     return Finding(
