@@ -34,6 +34,14 @@ SILENT = {
     "slices": "folds = [data[k * 300 : (k + 1) * 300] for k in range(4)] * 3",
     "slices by a name": "part = slice(0, 1000)\nfolds = [data[part] for k in range(4)]",
     "single rows": "rows = [data[k] for k in range(1200)]",
+    "rows by a number beside other tensors": "import random\nrows = []\nfor _ in range(20):\n"
+    "    q, s = torch.zeros(4), torch.zeros(4)\n    a = random.choice([0, 3])\n    "
+    "rows.append((s.clone(), a, q[a], q[a - 1]))",
+    "in a function": "rows, q = [], torch.zeros(4)\ndef visit(s):\n    a = random.randrange(3)\n"
+    "    rows.append((s.clone(), q[a], q[int(s.argmax())]))\nimport random\n"
+    "for _ in range(20):\n    visit(torch.zeros(4))",
+    "with a history": "rows = []\ndef visit(s):\n    for a in [1, 2, 3]:\n        rows.append((s.clone(), q[a]))\n"
+    "q = torch.ones(4, requires_grad=True).exp()\nfor _ in range(9):\n    visit(torch.zeros(4))",
     "gone": "for k in range(4):\n    total = data[fold_of != k].sum()",
     "something else is made of it": "folds = [torch.relu(data[fold_of != k]) for k in range(4)]",
     "the name is bound anew": "far = data[fold_of.repeat(3) % 1200]\nfar = (far - 1).abs()",

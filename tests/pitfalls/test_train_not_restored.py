@@ -131,3 +131,35 @@ def test_two_calls_of_one_step_are_one_finding():
     )
     (finding,) = found(pair)
     assert finding.fix == "self.net.train()  # at the end of validate()"
+
+
+FACTORY = """
+def {name}(rate=0.1):
+    made = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(rate), nn.Linear(16, 3))
+    {last}"""
+BUILT = "model = {name}()\noptimizer = torch.optim.Adam(model.parameters(), lr=1e-3)"
+ENDS = ["return made.eval()", "made.eval()\n    return made"]
+CHOSEN = {
+    "a comment": ("build", "return made.eval()  # the batches are too small"),
+    "the norms only": ("build", "made[1].eval()\n    return made"),
+    "something comes between": ("build", "made.eval()\n    print('statistics stay')\n    return made"),
+    "its name says so": ("with_fixed_statistics", "return made.eval()"),
+    "awake": ("build", "return made"),
+}
+
+
+@pytest.mark.parametrize("last", ENDS)
+def test_a_function_of_the_notebook_hands_it_out_asleep(last):
+    built = BUILT.format(name="build")
+    (finding,) = found(FACTORY.format(name="build", last=last), built, TRAIN)
+    assert (finding.subject, finding.severity, finding.line) == ("model", "hint", 4)
+    assert "as `build()` returned it. 1 BatchNorm1d, 1 Dropout did nothing" in finding.message
+    assert not found(FACTORY.format(name="build", last=last), built, f"model.train(){TRAIN}")
+    frozen = "\nfor one in model[:4]: one.requires_grad_(False)"
+    assert not found(FACTORY.format(name="build", last=last), built + frozen, TRAIN)
+
+
+@pytest.mark.parametrize("case", CHOSEN)
+def test_a_function_that_means_it(case):
+    name, last = CHOSEN[case]
+    assert not found(FACTORY.format(name=name, last=last), BUILT.format(name=name), TRAIN)

@@ -120,3 +120,23 @@ def test_the_fix_is_for_the_place_of_its_line():
     )
     assert finding.subject == "trainer.opt"
     assert finding.fix.startswith("self.opt.step()\nself.opt.zero_grad()")
+
+
+CLIPS = ["nn.utils.clip_grad_norm_(body.parameters(), 0.01)", "nn.utils.clip_grad_value_(body.parameters(), 0.01)"]
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+def test_clipping_at_the_step_takes_the_gradients_as_they_are(clip):
+    (finding,) = found(EVERY_FOURTH.format("pass", clip))
+    assert "those of 3 are thrown away" in finding.message
+    (finding,) = found(f"def clipped():\n    {clip}\n    {clip}", EVERY_FOURTH.format("pass", "clipped()"))
+    assert (finding.line, finding.subject) == (2, "opt")
+    # What was collected by hand is put in before the clip.
+    assert not found(
+        "def put(held):\n    torch._foreach_mul_(held, 2.0)",
+        EVERY_FOURTH.format("kept = list(body.parameters())", f"put([p.grad for p in kept]); {clip}"),
+    )
+    cleared_after_steps = EVERY_FOURTH.replace("opt.zero_grad()", "i % 4 == 0 and opt.zero_grad()")
+    assert not found(cleared_after_steps.format("pass", clip))
+    # The norm may be what the micro-batches are for.
+    assert not found(EVERY_FOURTH.format(clip, "pass"))

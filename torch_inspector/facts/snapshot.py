@@ -17,7 +17,7 @@ from torch_inspector.facts.modules import (
 )
 from torch_inspector.facts.optimizers import OptimizerFact
 from torch_inspector.facts.tensors import MemoryFact, PinFact, TensorFact
-from torch_inspector.facts.text import ExpressionFact
+from torch_inspector.facts.text import ExpressionFact, IndexingFact
 from torch_inspector.facts.values import ExtremeFact, SeriesFact, SpoiledFact
 
 
@@ -49,6 +49,8 @@ class Snapshot:
     """What the text of the cell does to the values that its names have now."""
     unlisted: tuple[UnlistedFact, ...] = ()
     repeated: tuple[RepeatedFact, ...] = ()
+    numbered: frozenset[IndexingFact] = frozenset()
+    """Indexings of the latest cell whose index is a number by the values that its names have now: views."""
     grad_enabled: bool = True
     """False if autograd records nothing in what runs next."""
     attributes: tuple[AttributeFact, ...] = ()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from torch_inspector.facts import IndexingFact, syntax
 from torch_inspector.observe.source import KEEPS, dotted
 
 # Indices of one cell that are noted; more are generated code.
 _MOST = 64
+# Calls that give a whole number.
+_NUMBERS = frozenset(["int", "len", "random.randrange", "random.randint"])
 # Calls that keep what they are given as it is.
 _PUTS_TOGETHER = frozenset(["tuple", "list", "set", "TensorDataset"])
 
@@ -17,15 +19,35 @@ _PUTS_TOGETHER = frozenset(["tuple", "list", "set", "TensorDataset"])
 def indexing_facts(tree: ast.Module, offset: int) -> tuple[IndexingFact, ...]:
     """Every `source[index]` whose index may copy and whose result is kept under a name, by line."""
     found: list[IndexingFact] = []
+    numbers = _numbers(tree)
     for node in syntax.walk(tree):
         target = _kept_as(node)
         if target:
-            found.extend(_indexed(node, target, offset))
+            found.extend(_indexed(node, target, offset, numbers))
     if not found:
         return ()
     last = _bound_anew(tree, offset)
     kept = [fact for fact in found[:_MOST] if fact.line >= last.get(fact.target, 0)]
     return tuple(sorted(kept, key=lambda fact: fact.line))
+
+
+def _numbers(tree: ast.Module) -> set[str]:
+    """Names that the text gives nothing but numbers: by a call that makes one, or in a loop over a range."""
+    found, others = set[str](), set[str]()
+    for node in syntax.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            (found if _is_number(node.value, ()) else others).add(node.targets[0].id)
+        elif isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Name):
+            (found if _is_range(node.iter) else others).add(node.target.id)
+        elif isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Store):
+            others.update(one.id for one in node.elts if isinstance(one, ast.Name))
+        elif isinstance(node, ast.arg):
+            others.add(node.arg)
+    return found - others
+
+
+def _is_range(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and dotted(node.func) in {"range", "trange"}
 
 
 def _bound_anew(tree: ast.Module, offset: int) -> dict[str, int]:
@@ -59,12 +81,18 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _indexed(statement: ast.AST, target: str, offset: int) -> Iterator[IndexingFact]:
+def _indexed(statement: ast.AST, target: str, offset: int, numbers: set[str]) -> Iterator[IndexingFact]:
     for node in _kept_values(statement):
-        if isinstance(node, ast.Subscript) and _may_copy(node.slice):
+        if isinstance(node, ast.Subscript) and may_copy(node.slice, numbers):
             source = dotted(node.value)
             if source:
-                yield IndexingFact(node.lineno + offset, source, ast.unparse(node.slice), target)
+                yield IndexingFact(node.lineno + offset, source, _as_written(node.slice), target)
+
+
+def _as_written(index: ast.expr) -> str:
+    """Its text, without the brackets of a tuple: `(mask, :)` is nothing that can be read again."""
+    text = ast.unparse(index)
+    return text[1:-1] if isinstance(index, ast.Tuple) else text
 
 
 def _kept_values(statement: ast.AST) -> Iterator[ast.expr]:
@@ -95,12 +123,23 @@ def _parts(node: ast.expr) -> list[ast.expr | None]:
     return []
 
 
-def _may_copy(index: ast.expr) -> bool:
+def may_copy(index: ast.expr, numbers: Container[str] = ()) -> bool:
     """False for slices, plain numbers, names of keys, and tuples of those: views, or no tensors."""
     if isinstance(index, ast.Tuple):
-        return any(map(_may_copy, index.elts))
-    return not isinstance(index, (ast.Slice, ast.Constant, ast.UnaryOp, ast.JoinedStr)) or _is_inverted(index)
+        return any(may_copy(part, numbers) for part in index.elts)
+    return not isinstance(index, (ast.Slice, ast.JoinedStr)) and not _is_number(index, numbers)
 
 
-def _is_inverted(index: ast.expr) -> bool:
-    return isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert)
+def _is_number(index: ast.expr, numbers: Container[str]) -> bool:
+    """True for numbers, what is computed of them, and calls that give one."""
+    if isinstance(index, ast.Name):
+        return index.id in numbers
+    if isinstance(index, ast.UnaryOp):
+        return not isinstance(index.op, (ast.Invert, ast.Not))
+    if isinstance(index, ast.BinOp):
+        return _is_number(index.left, numbers) and _is_number(index.right, numbers)
+    if isinstance(index, ast.Call):
+        return dotted(index.func) in _NUMBERS or (isinstance(index.func, ast.Attribute) and index.func.attr == "item")
+    if isinstance(index, ast.IfExp):
+        return _is_number(index.body, numbers) and _is_number(index.orelse, numbers)
+    return isinstance(index, ast.Constant)

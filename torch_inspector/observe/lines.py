@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
-Loop = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+# Functions that train, and what they are given.
+_TRAINS = re.compile(
+    r"^(backward|step|_?(run_|do_)?(train|fit|learn|optimi[sz]e)(_(one|a|an|for|on|with|epoch|step|model|loop|batch|net)\w*)?)$"
+)
+_OPTIMIZER = re.compile(r"^opt(im|imizer|imiser)?(_|$)|_opt(im|imizer|imiser)?$")
+
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+Loop = ast.For | ast.AsyncFor | _Comprehension
 
 
 @lru_cache(maxsize=64)
@@ -52,9 +60,19 @@ def repeats_input(tree: ast.AST, line: int, columns: tuple[int, int] | None = No
     `[net(x) for _ in range(50)]` samples the same input; `[net(x) for x in batches]` does not, `[m(x) for m in nets]`
     asks several modules, and a loop that trains gets another answer each time because the weights change.
     """
-    calls = [(node, loop) for node, loop in _in_loops(tree) if isinstance(node, ast.Call) and node.lineno == line]
-    exact = [(call, loop) for call, loop in calls if (call.col_offset, call.end_col_offset) == columns]
-    return any(loop is not None and _repeats(call, loop) for call, loop in exact or calls)
+    loops = dict(_in_loops(tree))
+    calls = [node for node in loops if isinstance(node, ast.Call) and node.lineno == line]
+    exact = [call for call in calls if (call.col_offset, call.end_col_offset) == columns]
+    around = ((one, loops[one]) for call in exact or calls for one in (call, *_comprehensions(call, loops)))
+    return any(loop is not None and _repeats(node, loop) for node, loop in around)
+
+
+def _comprehensions(node: ast.AST, loops: dict[ast.AST, ast.AST | None]) -> Iterator[ast.AST]:
+    """Those around a call, but for the outermost: `[[net(x) for x in batches] for _ in range(50)]` samples too."""
+    inner = loops[node]
+    while isinstance(inner, _Comprehension) and isinstance(loops[inner], _Comprehension):
+        yield inner
+        inner = loops[inner]
 
 
 def _in_loops(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
@@ -78,16 +96,32 @@ def _run_once(node: ast.AST) -> list[ast.AST]:
     return [*node.generators] if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)) else []
 
 
-def _repeats(call: ast.Call, loop: ast.AST) -> bool:
+def _repeats(node: ast.AST, loop: ast.AST) -> bool:
     bound = bound_in(loop)
+    if not isinstance(node, ast.Call):
+        used = {n.id for n in syntax.walk(node) if isinstance(n, ast.Name)} - bound_in(node)
+        return bool(used) and not used & bound and not _trains(loop)
+    return _repeats_call(node, loop, bound)
+
+
+def _repeats_call(call: ast.Call, loop: ast.AST, bound: set[str]) -> bool:
     given = {n.id for a in call.args for n in syntax.walk(a) if isinstance(n, ast.Name)}
     callee = {n.id for n in syntax.walk(call.func) if isinstance(n, ast.Name)}
     return bool(given) and not (given | callee) & bound and not _makes_new(call) and not _trains(loop)
 
 
 def _trains(loop: ast.AST) -> bool:
-    calls = (n.func for n in syntax.walk(loop) if isinstance(n, ast.Call))
-    return any(isinstance(f, ast.Attribute) and f.attr in ("backward", "step") for f in calls)
+    return any(map(_is_training, (n for n in syntax.walk(loop) if isinstance(n, ast.Call))))
+
+
+def _is_training(call: ast.Call) -> bool:
+    """True for `backward()`, and for functions that train by their names or are given an optimizer."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("train", "eval"):
+        return False  # the mode
+    if _TRAINS.search(dotted(call.func).rpartition(".")[2]):
+        return True
+    given = [*call.args, *(one.value for one in call.keywords)]
+    return any(_OPTIMIZER.search(dotted(argument).rpartition(".")[2]) for argument in given)
 
 
 def _makes_new(call: ast.Call) -> bool:

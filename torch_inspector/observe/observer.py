@@ -16,6 +16,7 @@ from torch_inspector.facts import (
     ErrorFact,
     ExpressionFact,
     ForwardFact,
+    IndexingFact,
     MemoryFact,
     Shape,
     Snapshot,
@@ -45,6 +46,7 @@ from torch_inspector.observe.loaders import LoaderWatch
 from torch_inspector.observe.lost import LostHistories
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.namesakes import namesakes
+from torch_inspector.observe.numbered import numbered_facts
 from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.recorder import Recorder
@@ -230,8 +232,10 @@ class TorchObserver:
             graphs = with_places(graphs, self._files(cell))
             pins = with_lines(pins, self._files(cell)) if pins else ()
         discards: tuple[DiscardFact, ...] = ()
+        numbered: frozenset[IndexingFact] = frozenset()
         with self._failures.guard("discards"), private.unseen():
             discards = discard_facts(cell, names)
+            numbered = numbered_facts(source.source_trace(cell).indexings, names)
         return replace(
             taken,
             graphs=graphs,
@@ -239,6 +243,7 @@ class TorchObserver:
             grad_enabled=torch.is_grad_enabled(),
             anomaly=torch.is_anomaly_enabled(),
             discards=discards,
+            numbered=numbered,
             severed=self._lost.severed(names),
             expressions=self._expressions(names, cell, taken),
             **self._built(taken, cell),

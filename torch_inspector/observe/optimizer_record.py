@@ -43,6 +43,8 @@ class OptimizerRecord:
     """Gradients as the last step left them; None if that was not looked at, or if the step itself changed them."""
     backward_marks: list[Mark] | None = None
     """Gradients as the last backward call left them."""
+    clip_marks: list[Mark] | None = None
+    """The same after torch's own clipping, which takes them as they are."""
     clear_marks: list[Mark] | None = None
     """Gradients as a call of `zero_grad` after it left them."""
     start_marks: list[Mark] | None = None
@@ -141,6 +143,8 @@ class OptimizerRecord:
 
     def _note_discarded(self, now: list[Mark], trail: int) -> None:
         """Counts a backward call whose gradients are gone although no step, and no hand, has used them."""
+        if self.clip_marks is not None:
+            return  # the norm that a clip returns may be what the gradients were for
         if not self.backward_count or self.used or not (self.backward_trail == trail or self._reaches_own_only()):
             return
         by_call = self.cleared_at is not None and now == self.clear_marks
@@ -168,7 +172,13 @@ class OptimizerRecord:
         self.weight_versions = self.weights()
         self.cleared_at = None
         self.clear_marks = None
+        self.clip_marks = None
         self.used = False
+
+    def clip(self, before: list[Mark], after: list[Mark]) -> None:
+        """Notes that the gradients were clipped, if they still were as the last backward call had left them."""
+        if before in (self.backward_marks, self.clip_marks):
+            self.clip_marks = after
 
     def clear(self, place: Place) -> None:
         """Notes that `zero_grad` has just cleared the gradients."""
@@ -190,12 +200,12 @@ class OptimizerRecord:
         return self.kind == "LBFGS" and self.backward_count > 1 and not self.closure_clears
 
     def is_as_backward_left(self, now: list[Mark]) -> bool:
-        """True if what the last backward call made is what torch's own optimizer will use, unchanged.
+        """True if what the last backward call made is what torch's own optimizer will use, at most clipped.
 
         Gradients that were collected, combined and written back differ; optimizers of other libraries may have taken
         them before they were cleared.
         """
-        return self._is_from_torch() and now == self.backward_marks
+        return self._is_from_torch() and now in (self.backward_marks, self.clip_marks)
 
     def is_without_gradients(self) -> bool:
         """True if the step that ends, of an optimizer of torch, evaluated its closure and nothing has a gradient."""
@@ -218,6 +228,7 @@ class OptimizerRecord:
         self.step_marks = now if looked and not own_clearing else None
         self.before_step = None
         self.backward_marks = None
+        self.clip_marks = None
         self.clear_marks = None
         self.backward_count = 0
         self.cleared = False

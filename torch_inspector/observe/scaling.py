@@ -218,6 +218,8 @@ class ScalingWatch:
             before, spoiled = seen
             now = {record.key: (record, record.marks()) for record in self._ledger.live()}
             touched = {key: marks for key, (_, marks) in now.items() if key in before and marks != before[key]}
+            for key, marks in touched.items():
+                now[key][0].clip(before[key], marks)
             keys = frozenset[int]().union(*(now[key][0].keys() for key in touched))
             fact = ClipFact(
                 order=recorder.next_order(),

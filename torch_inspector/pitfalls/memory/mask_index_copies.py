@@ -24,7 +24,8 @@ def check(run: Run) -> Iterator[Finding]:
     sources = {fact.path: fact for fact in run.after.tensors} if run.trace.indexings else {}
     by_source: dict[str, list[IndexingFact]] = {}
     for indexing in run.trace.indexings:
-        by_source.setdefault(indexing.source, []).append(indexing)
+        if indexing not in run.after.numbered:
+            by_source.setdefault(indexing.source, []).append(indexing)
     for name, indexings in by_source.items():
         source = sources.get(name)
         copies = _copies(run, source, {each.target for each in indexings}) if source else {}
@@ -48,6 +49,7 @@ def _copies(run: Run, source: TensorFact, targets: set[str]) -> dict[int, Tensor
         and fact.device == source.device
         and 0 < fact.nbytes == fact.storage_nbytes
         and fact.made_by in _MADE_BY
+        and (fact.made_by or not source.made_by)
     }
 
 

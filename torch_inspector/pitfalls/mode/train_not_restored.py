@@ -13,6 +13,9 @@ _SLUG = "train-not-restored"
 # A few calls may be a look at whether the loss can be computed.
 _CALLS = 3
 _EVAL = re.compile(r"\s*([\w.]+)\.eval\(\)")
+# How a function ends that hands out a model asleep, without a word about it.
+_HANDED_OUT = re.compile(r"\s*return\s+[\w.]+\.eval\(\)")
+_MEANT = re.compile(r"frozen|freeze|teacher|target|fixed|stats", re.IGNORECASE)
 # Who writes one of these thinks of the mode.
 _MODES = re.compile(r"\beval\b|\.train\b|\.training\b|\bmode\b")
 
@@ -88,9 +91,29 @@ def _came_asleep(run: Run, call: ForwardFact) -> bool:
     runs = (*run.earlier, run)
     known = any(module.key == call.module for module in runs[0].before.modules)
     told = any(f.slug == _SLUG and f.subject == _name(run, call) for past in run.earlier for f in past.findings)
-    silent = not any(_MODES.search(one.cell.source) for one in runs)
+    handed = _handed_out(run, call)
+    silent = not any(_says_mode(one, handed) for one in runs)
     whole = call.trainable_count == len(call.parameter_keys) and not call.training
     return whole and silent and not known and not told and call.count >= _CALLS
+
+
+def _says_mode(run: Run, handed: ModeFact | None) -> bool:
+    """True if the cell has a word about modes, but for the line by which a function hands out the model."""
+    lines = run.cell.source.splitlines()
+    if handed is not None and handed.place.cell == run.cell.number and handed.place.line is not None:
+        del lines[handed.place.line - 1]
+    return any(map(_MODES.search, lines))
+
+
+def _handed_out(run: Run, call: ForwardFact) -> ModeFact | None:
+    """The `eval()` of the model by the function that made it: on its last line, or right before `return model`."""
+    mode = _last_switch(run, call)
+    if mode is None or mode.place.line is None or not mode.place.function or _MEANT.search(mode.place.function):
+        return None
+    here = run.source_of(mode.place.cell).splitlines()[mode.place.line - 1 :]
+    own = _EVAL.fullmatch(here[0].rstrip()) if here else None
+    returned = own is not None and len(here) > 1 and here[1].strip() == f"return {own[1]}"
+    return mode if returned or (here and _HANDED_OUT.fullmatch(here[0].rstrip())) else None
 
 
 def _trained_awake(run: Run, call: ForwardFact) -> bool:
@@ -112,12 +135,10 @@ def _layers(call: ForwardFact) -> str:
 
 
 def _given_asleep(run: Run, call: ForwardFact) -> Finding:
-    name, layers = _name(run, call), _layers(call)
+    name, layers, handed = _name(run, call), _layers(call), _handed_out(run, call)
+    made = f"as `{handed.place.function}()` returned it" if handed else "as it was made: no cell has set its mode"
     return Finding(
-        message=(
-            f"`{name}` is trained in eval mode ({call.count} calls), as it was made: no cell has set its mode. "
-            f"{layers} did nothing for learning."
-        ),
+        message=(f"`{name}` is trained in eval mode ({call.count} calls), {made}. {layers} did nothing for learning."),
         subject=name,
         fix=f"{name}.train()  # before the loop",
         line=call.place.line,
