@@ -120,3 +120,66 @@ def test_a_function_does_not_assign_a_variable_of_the_notebook(taken, given, sai
     (finding,) = findings_in(GLOBAL.format(taken, given), slug="device-mismatch", fails=True)
     assert finding.fix.startswith("weights = weights.to(")
     assert ("# where it is made, not in weigh()" in finding.fix) == said
+
+
+MADE = """import torch
+h = torch.ones(3, 4, device="meta")
+def table(rows, columns):
+    return torch.ones(rows, columns)
+{}"""
+
+
+@pytest.mark.parametrize(
+    ("line", "subject", "fix"),
+    [
+        ("h = h + table(3, 4)", "table(3, 4)", "h = h + table(3, 4).to(h.device)"),
+        (
+            "h = torch.add(h.data, table(h.shape[0], h.shape[1]))",
+            "table(h.shape[0], h.shape[1])",
+            "h = torch.add(h.data, table(h.shape[0], h.shape[1]).to(h.device))",
+        ),
+        ("h = h * torch.arange(4)", "torch.arange(4)", "h = h * torch.arange(4, device=h.device)"),
+        ("h = torch.cat([table(1, 4), h])", "table(1, 4)", "h = torch.cat([table(1, 4).to(h.device), h])"),
+    ],
+)
+def test_what_the_line_makes_itself_is_named_and_moved(line, subject, fix):
+    (finding,) = findings_in(MADE.format(line), slug="device-mismatch", fails=True)
+    assert (finding.subject, finding.fix) == (subject, fix)
+    assert finding.message == f"`{subject}` is on cpu, `h` on meta: torch does not mix devices."
+    assert findings_in(MADE.format(fix), slug="device-mismatch") == []
+
+
+def test_of_two_that_the_line_makes_neither_is_named():
+    (finding,) = findings_in(
+        MADE.format("h = torch.stack([h, table(3, 4), table(3, 4)])"), slug="device-mismatch", fails=True
+    )
+    assert finding.subject == ""
+
+
+GIVEN = """import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(4, 2)
+    def forward(self, query):
+        return self.lin(query)
+net = Net().to("meta")
+{made}
+net({given})"""
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "fix"),
+    [
+        ("b = {'query': torch.ones(3, 4)}", "**b", 'b = {key: value.to("meta") for key, value in b.items()}'),
+        ("b = (torch.ones(3, 4),)", "*b", 'b = [one.to("meta") for one in b]'),
+        ("rows = torch.ones(3, 4)", "rows", 'rows = rows.to("meta")'),
+        ("rows = torch.ones(3, 4)", "query=rows", 'rows = rows.to("meta")'),
+        ("rows = [torch.ones(3, 4)]", "rows[0]", 'query = query.to("meta")'),
+    ],
+)
+def test_what_forward_is_given_moves_before_the_call(made, given, fix):
+    (finding,) = findings_in(GIVEN.format(made=made, given=given), slug="device-mismatch", fails=True)
+    assert finding.fix == fix + ("" if fix.startswith("query") else f"  # before net({given})")
+    if not fix.startswith("query"):
+        assert findings_in(GIVEN.format(made=f"{made}\n{fix}", given=given), slug="device-mismatch") == []

@@ -1,5 +1,7 @@
 """Schedules of epochs that follow batches, and schedules of batches."""
 
+import sys
+
 import pytest
 
 from tests.cells import a_notebook
@@ -184,3 +186,37 @@ def test_epochs_that_a_class_has(owner):
     (finding,) = findings(source)
     assert "`T_max=5` is the number of epochs" in finding.message
     assert findings(source.replace("T_max=settings.epochs", "T_max=settings.epochs * len(loader)")) == []
+
+
+IN_EXPRESSION = """
+def fit_batch(xb, yb):
+    opt.zero_grad()
+    net(xb).pow(2).mean().backward()
+    opt.step()
+    sched.step()
+    return 1.0
+sched = lr_scheduler.MultiStepLR(opt, milestones={milestones}, gamma=0.1)
+for epoch in range({epochs}):
+    mean = {expression}
+"""
+EXPRESSIONS = [
+    "sum(fit_batch(*b) for b in loader) / len(loader)",
+    "sum([fit_batch(*b) for b in loader]) / len(loader)",
+    "max({fit_batch(xb, yb) for xb, yb in loader})",
+    "[fit_batch(*b)\\n            for b in loader]",
+]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code does not say where in a line it is")
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_a_loop_over_batches_in_an_expression(expression):
+    expression = expression.replace("\\n", "\n")
+    (finding,) = findings(IN_EXPRESSION.format(milestones=[3, 5], epochs=6, expression=expression))
+    assert "within the 20 batches of the first epoch; the loop has 6 epochs" in finding.message
+    assert findings(IN_EXPRESSION.format(milestones=[60, 100], epochs=6, expression=expression)) == []
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_one_loop_in_an_expression_is_no_loop_in_a_loop(expression):
+    source = IN_EXPRESSION.format(milestones=[3, 5], epochs=6, expression=expression.replace("\\n", "\n"))
+    assert findings(source.replace("for epoch in range(6):", "if True:")) == []

@@ -85,3 +85,18 @@ def test_silent(name):
 
 def test_a_trainer_that_switches_itself_is_right():
     assert [one for one in found("t = Trainer()\nt.fit(3)") if one[2] != "hint"] == []
+
+
+def test_the_function_that_did_it_is_named_with_its_line():
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        notebook.run("def look():\n    torch.set_grad_enabled(False)\n    return net(x)")
+        notebook.run("train()")
+        first, later = notebook.run("shown = look()"), notebook.run("train()")
+        notebook.run("torch.set_grad_enabled(True);")
+    said = [
+        one.message for run in (first, later) if run for one in run.findings if one.slug == "grad-disabled-globally"
+    ]
+    did = "Gradients were switched off by `torch.set_grad_enabled(...)` in `look()` (line 2 of cell 2), called"
+    assert said[0] == f"{did} here, and are still off at the end of the cell."
+    assert said[1].startswith(f"{did} in cell 4, and not on again")

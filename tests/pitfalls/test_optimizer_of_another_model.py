@@ -45,3 +45,35 @@ def test_adapters_that_came_before_it_are_right():
     assert (
         found(PUT_IN, MADE.replace("net.parameters()", "[p for p in net.parameters() if p.requires_grad]"), TRAIN) == []
     )
+
+
+FOLDS = """
+def new(): return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+own = new()
+optimizer = torch.optim.Adam(own.parameters(), lr=3e-2)
+for k in range(3):
+    if k:
+        own = new()
+{again}    for x in torch.randn(6, 8, 4):
+        optimizer.zero_grad()
+        own(x).pow(2).mean().backward()
+        optimizer.step()
+"""
+
+
+def test_a_model_for_each_fold_and_one_optimizer():
+    (finding,) = [one for one in found(FOLDS.format(again="")) if one.slug == "optimizer-of-another-model"]
+    assert finding.fix == "optimizer = torch.optim.Adam(own.parameters(), lr=3e-2)  # again, after the model"
+    said = "the loss trains `own`: after 6 passes of that model in this cell, `optimizer.step()` changed nothing"
+    assert said in finding.message
+
+
+def test_an_optimizer_for_each_fold_is_right():
+    again = "        optimizer = torch.optim.Adam(own.parameters(), lr=3e-2)\n"
+    assert found(FOLDS.format(again=again)) == []
+
+
+def test_an_optimizer_that_never_reached_anything_has_no_first_steps():
+    new = "net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))"
+    (finding,) = [one for one in found(MADE, new, TRAIN) if one.slug == "optimizer-of-another-model"]
+    assert "trains `net`: `optimizer.step()` changed nothing" in finding.message

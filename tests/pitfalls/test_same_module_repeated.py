@@ -158,3 +158,42 @@ def test_what_another_cell_multiplies_is_something_else():
     lin = "lin = nn.Linear(8, 8)\nothers = [nn.Linear(8, 8)] * 3"
     assert not found(lin, "net = nn.Sequential(lin, nn.Tanh(), lin)")
     assert not found(PAIRS.replace("] * 3", " for _ in range(3)]").replace(", nn.ReLU()", ""), "nn.Sequential(*layers)")
+
+
+@pytest.mark.parametrize(
+    ("before", "filling", "old", "new"),
+    [
+        (
+            "block = nn.Linear(width, 8)",
+            "nn.Sequential(*{})",
+            "([block] * depth)",
+            "[nn.Linear(width, 8) for _ in range(depth)]",
+        ),
+        (
+            "block = nn.Linear(8, 8)",
+            "nn.ModuleList({})",
+            "[block for _ in range(depth)]",
+            "[nn.Linear(8, 8) for _ in range(depth)]",
+        ),
+        (
+            "pass",
+            "nn.ModuleList({})",
+            "itertools.repeat(nn.Linear(8, 8), depth)",
+            "[nn.Linear(8, 8) for _ in range(depth)]",
+        ),
+        ("pass", "nn.ModuleDict({})", "dict.fromkeys('ab', nn.Linear(8, 8))", "{key: nn.Linear(8, 8) for key in 'ab'}"),
+        ("block = dense()", "nn.ModuleList({})", "[block] * depth", "[copy.deepcopy(block) for _ in range(depth)]"),
+    ],
+)
+def test_the_fix_makes_each_from_what_made_the_first(before, filling, old, new):
+    dense = "def dense():\n    return nn.Linear(8, 8)"
+    (finding,) = found(dense, STACK.format(f"{before}; self.blocks = {filling.format(old)}"), "stack = Stack()")
+    assert finding.fix.partition("  #")[0] == new
+    assert found(dense, STACK.format(f"{before}; self.blocks = {filling.format(new)}"), "stack = Stack()") == []
+
+
+def test_a_copy_is_imported_where_no_cell_has_it():
+    made = "def dense(): return nn.Linear(8, 8)\nblock = dense()\nblocks = nn.ModuleList([block] * 3)"
+    source = f"import torch\nfrom torch import nn\n{made}"
+    (finding,) = findings_in(source, slug=SLUG)
+    assert finding.fix.startswith("import copy\n[copy.deepcopy(block) for _ in range(3)]  # ")

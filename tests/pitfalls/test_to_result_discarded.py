@@ -69,3 +69,39 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert found(*QUIET[name]) == []
+
+
+PLACES = "parts, pair, d = (x, x + 1), [(x, x), (x, x)], {'a': x, 'b': x}\nlayer = nn.Linear(2, 2)\n"
+KEPT = {
+    "for k, v in d.items():\n    v.to(device)": "d[k] = v.to(device)",
+    "for k, v in d.items():\n    print(k)\n    v.to(device, copy=True)": "d[k] = v.to(device, copy=True)",
+    "for v in d.values():\n    v.double()": "d = {key: v.double() for key, v in d.items()}  # in place of the loop",
+    "for p in parts:\n    p.to(device)": "parts = [p.to(device) for p in parts]  # in place of the loop",
+    "for i, p in enumerate(parts):\n    print(i)\n    p.half()": "parts = [p.half() for p in parts]  # before the loop",
+    "for a, b in pair:\n    a.to(device)": "pair = [(a.to(device), b) for a, b in pair]  # in place of the loop",
+    "for p in layer.parameters():\n    p.to(device)": "layer.to(device)  # in place of the loop",
+    # What the loop itself goes on with is kept by the variable.
+    "for p in parts:\n    p.to(device)\n    print(p.shape)": "p = p.to(device)",
+    "for k, v in d.items():\n    v.double()\n    print(v.sum())": "v = v.double()",
+    "for p in map(torch.clone, parts):\n    p.to(device)": "p = p.to(device)",
+    "x.to(device)\ny = 1": "x = x.to(device)",
+}
+
+
+@pytest.mark.parametrize("source", KEPT)
+def test_the_result_goes_back_to_where_it_came_from(source):
+    (finding,) = findings_in(SETUP + PLACES, source, slug="to-result-discarded")
+    assert finding.fix == KEPT[source]
+
+
+def test_both_of_a_pair_go_back():
+    source = "for a, b in pair:\n    a.to(device)\n    b.long()"
+    fixes = {one.fix for one in findings_in(SETUP + PLACES, source, slug="to-result-discarded")}
+    assert fixes == {"pair = [(a.to(device), b.long()) for a, b in pair]  # in place of the loop"}
+
+
+@pytest.mark.parametrize("source", [source for source in KEPT if "for " in source and "print" not in source])
+def test_the_fix_leaves_nothing_to_say(source):
+    fix = KEPT[source].partition("  #")[0]
+    mended = source.rpartition("\n")[0] + "\n    " + fix if "[k]" in fix or fix.startswith("p =") else fix
+    assert findings_in(SETUP + PLACES, mended, slug="to-result-discarded") == []

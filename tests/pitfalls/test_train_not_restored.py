@@ -153,7 +153,7 @@ def test_a_function_of_the_notebook_hands_it_out_asleep(last):
     built = BUILT.format(name="build")
     (finding,) = found(FACTORY.format(name="build", last=last), built, TRAIN)
     assert (finding.subject, finding.severity, finding.line) == ("model", "hint", 4)
-    assert "as `build()` returned it. 1 BatchNorm1d, 1 Dropout did nothing" in finding.message
+    assert "as `build()` returned it. 1 BatchNorm1d normalised with running statistics" in finding.message
     assert not found(FACTORY.format(name="build", last=last), built, f"model.train(){TRAIN}")
     frozen = "\nfor one in model[:4]: one.requires_grad_(False)"
     assert not found(FACTORY.format(name="build", last=last), built + frozen, TRAIN)
@@ -163,3 +163,50 @@ def test_a_function_of_the_notebook_hands_it_out_asleep(last):
 def test_a_function_that_means_it(case):
     name, last = CHOSEN[case]
     assert not found(FACTORY.format(name=name, last=last), BUILT.format(name=name), TRAIN)
+
+
+GAN = """
+G = nn.Sequential(nn.Linear(6, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 2))
+D = nn.Sequential(nn.Linear(2, 32), nn.ReLU(), nn.Linear(32, 1))
+opt_g, opt_d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+def preview():
+    G.eval()
+    with torch.no_grad():
+        made = G(x[:4])
+    {restored}
+    return made
+def d_step(real):
+    opt_d.zero_grad()
+    fake = G(torch.randn(len(real), 6)).detach()
+    (D(fake).mean() - D(real).mean()).backward()
+    opt_d.step()
+def g_step():
+    opt_g.zero_grad()
+    D(G(torch.randn(8, 6))).mean().neg().backward()
+    opt_g.step()
+"""
+GAN_LOOP = """
+G.train()
+for it in range(20):
+    d_step(torch.randn(8, 2))
+    g_step()
+    if it % 5 == 0:
+        preview()
+"""
+
+
+@pytest.mark.parametrize("restored", ["", "G.train()"])
+def test_train_goes_into_the_function_that_said_eval(restored):
+    with a_notebook() as notebook:
+        notebook.run(SETUP.replace("import modelzoo\n", ""))
+        notebook.run(GAN.format(restored=restored))
+        run = notebook.run(GAN_LOOP)
+    found = [one for one in run.findings if one.slug in ("train-not-restored", "eval-without-no-grad")] if run else []
+    assert [one.fix for one in found] == ([] if restored else ["G.train()  # at the end of preview()"])
+    said = "1 BatchNorm1d normalised with running statistics, which it did not update."
+    assert all(one.message.endswith(said) for one in found)
+
+
+def test_dropout_that_slept_dropped_nothing():
+    (finding,) = found(GENERATED)
+    assert finding.message.endswith(": 1 Dropout dropped nothing.")

@@ -202,6 +202,7 @@ BY_HAND = "opt.param_groups[0]['lr'] = 0.1\n"
     [
         (WARMUP, MADE.format("warmup"), "step // n", "(step + 1) / n"),
         ("pass", MADE.format("lambda s: s // (2 * 500)"), "s // (2 * 500)", "(s + 1) / (2 * 500)"),
+        ("W = 200", MADE.format("lambda k: min(1, (k + 1) // W)"), "(k + 1) // W", "(k + 1) / W"),
         ("k = 500", MADE.format("lr_lambda=[lambda it: min(1.0, int(it / k))]"), "int(it / k)", "(it + 1) / k"),
     ],
 )
@@ -215,8 +216,10 @@ def test_a_schedule_that_whole_numbers_keep_at_zero(before, made, old, new, firs
 
 
 def test_a_schedule_that_gives_zero_without_a_division():
-    (finding,) = found(MADE.format("lambda s: 0.0 if s < 1000 else 1.0"), TURN)
-    assert finding.fix == "(step + 1) / warmup  # or the like, in its lambda (line 1 of cell 2): above 0 at once"
+    given = "0.0 if s < 1000 else 1.0"
+    (finding,) = found(MADE.format(f"lambda s: {given}"), TURN)
+    assert finding.fix == f"max(0.01, {given})  # in place of {given}, line 1 of cell 2"
+    assert found(MADE.format(f"lambda s: max(0.01, {given})"), TURN) == []
     (finding,) = found("sched = torch.optim.lr_scheduler.LinearLR(opt, 1.0, 0.0, 2)", TURN.replace("9", "3"), TURN)
     assert "(LinearLR) sets" in finding.message
     assert finding.fix.startswith("make `sched` anew")

@@ -21,6 +21,8 @@ class RateFunction(NamedTuple):
     """The expression that gives a whole number; empty where there is none."""
     mended: str
     """The same as a fraction that begins above 0."""
+    whole: str = ""
+    """All that it gives, where that is one expression."""
 
 
 def rate_function(sources: list[tuple[int | None, str]]) -> RateFunction | None:
@@ -62,7 +64,14 @@ def _read(function: ast.AST, name: str, cell: int | None) -> RateFunction:
         mended = _fraction(node, counts[0]) if counts else ""
         if mended and isinstance(node, ast.expr):
             return RateFunction(name, cell, node.lineno, ast.unparse(node), mended)
-    return RateFunction(name, cell, getattr(function, "lineno", 1), "", "")
+    return RateFunction(name, cell, getattr(function, "lineno", 1), "", "", _given_back(function))
+
+
+def _given_back(function: ast.AST) -> str:
+    if isinstance(function, ast.Lambda):
+        return ast.unparse(function.body)
+    returns = [node.value for node in syntax.own_expressions(function) if isinstance(node, ast.Return)]
+    return ast.unparse(returns[0]) if len(returns) == 1 and returns[0] is not None else ""
 
 
 def _fraction(node: ast.AST, count: str) -> str:
@@ -77,8 +86,17 @@ def _fraction(node: ast.AST, count: str) -> str:
 def _ratio(node: ast.expr, count: str) -> str:
     if not isinstance(node, ast.BinOp):
         return ""
-    own = isinstance(node.left, ast.Name) and node.left.id == count
-    return f"({count} + 1) / {_bracketed(node.right)}" if own else ""
+    above = _above_zero(node.left, count)
+    return f"({above}) / {_bracketed(node.right)}" if above else ""
+
+
+def _above_zero(node: ast.expr, count: str) -> str:
+    """`step + 1` for `step`, and what adds a number to it as it is."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        added = [one for one in (node.left, node.right) if isinstance(one, ast.Constant) and type(one.value) is int]
+        own = [one for one in (node.left, node.right) if isinstance(one, ast.Name) and one.id == count]
+        return ast.unparse(node) if own and added and added[0].value else ""
+    return f"{count} + 1" if isinstance(node, ast.Name) and node.id == count else ""
 
 
 def _bracketed(node: ast.expr) -> str:

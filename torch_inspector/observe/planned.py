@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe import kinds, lines
+from torch_inspector.observe import comprehended, kinds, lines
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.place import Places
 
@@ -41,7 +41,7 @@ def planned_turns(frame: FrameType, places: Places) -> tuple[int | None, ...]:
         file = places.file_of(here)
         if file is not None and file.tree is not None:
             users += 1
-            turns.extend(_turns_in(here, loops_at(file.tree, here.f_lineno)))
+            turns.extend(_turns_in(here, file.tree))
         here = here.f_back
     return tuple(turns)
 
@@ -54,11 +54,17 @@ def loops_at(tree: ast.AST, line: int) -> tuple[Loop, ...]:
     return tuple(sorted(found, key=lambda node: -node.lineno))
 
 
-def _turns_in(frame: FrameType, loops: tuple[Loop, ...]) -> Iterator[int | None]:
-    if not loops:
+def _turns_in(frame: FrameType, tree: ast.AST) -> Iterator[int | None]:
+    """Turns of a frame's own loops; a generator expression has a frame, and the statements around it another one."""
+    alone = frame.f_code.co_name in comprehended.FRAMES
+    around = comprehended.around(tree, frame)[: 1 if alone else None]
+    loops = () if alone else loops_at(tree, frame.f_lineno)
+    if not around and not loops:
         return
-    with locals_of(frame) as own:
+    # The first iterable of an expression is evaluated where it stands, as a rule in the function that runs it.
+    with locals_of(frame.f_back if alone and frame.f_back is not None else frame) as own:
         names = _Names(own, frame.f_globals)
+        yield from [None if one.ifs else names.turns(one.iter) for node in around for one in reversed(node.generators)]
         yield from [None if isinstance(loop, ast.While) else names.turns(loop.iter) for loop in loops]
 
 

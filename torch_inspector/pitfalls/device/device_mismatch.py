@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torch_inspector.facts import ErrorFact, OperandFact, Run, assigned, syntax
+from torch_inspector.facts.given_moved import given_moved
+from torch_inspector.facts.made_in_line import Made, made_in
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -35,7 +37,8 @@ _TYPES_DIFFER = "should be the same"
 _DEVICE = re.compile(r"\b(cpu|meta|(?:cuda|xpu|hpu|mps|npu|xla|mtia)(?::\d+)?)\b")
 _TYPES = re.compile(r"torch\.(?:(cuda|xpu|mps)\.)?\w+Tensor")
 _NO_DEVICE_NAMED = "either on cpu or "
-_SHOWN = 3
+_SHOWN, _TWO = 3, 2
+_UNKNOWN = "x = x.to(device)  # the model's device, for every batch"
 
 
 class _Spot(NamedTuple):
@@ -107,23 +110,43 @@ def _odd_one(spots: list[_Spot], home: str) -> _Spot | None:
 def _finding(run: Run, error: ErrorFact, spots: list[_Spot], named: tuple[str, ...]) -> Finding:
     home = _home(spots, named)
     odd = _odd_one(spots, home)
+    made = _made(error, spots, home, named) if odd is None else None
     return Finding(
-        message=_message(odd, home, spots, named),
-        subject=odd.path if odd else "",
-        fix=_fix(odd, _target(error, home)) + _elsewhere(run, error, odd.path)
-        if odd
-        else "x = x.to(device)  # the model's device, for every batch",
+        message=_message(odd, home, spots, named) if made is None else _said_of(made, home, spots, named),
+        subject=odd.path if odd else made.text if made is not None else "",
+        fix=_whole_fix(run, error, odd, home) if odd else made.statement if made else _UNKNOWN,
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(Evidence(f"{spot.path} ({_kind(spot.operand)})", spot.device) for spot in spots),
     )
 
 
+def _whole_fix(run: Run, error: ErrorFact, odd: _Spot, home: str) -> str:
+    target = _target(error, home)
+    return given_moved(run, error, odd.operand, target) or _fix(odd, target) + _elsewhere(run, error, odd.path)
+
+
+def _made(error: ErrorFact, spots: list[_Spot], home: str, named: tuple[str, ...]) -> Made | None:
+    """What the line makes itself, where all that it names is at home."""
+    tensors = [spot.path for spot in spots if spot.operand.kind == "tensor"]
+    if not tensors or len(named) != _TWO or not all(_same(spot.device, home) for spot in spots):
+        return None
+    return made_in(error.expression, error.statement, [spot.path for spot in spots], f"{tensors[0]}.device")
+
+
+def _said_of(made: Made, home: str, spots: list[_Spot], named: tuple[str, ...]) -> str:
+    other = next((device for device in named if not _same(device, home)), "another device")
+    return f"`{made.text}` is on {other}, {_rest(spots, home)} on {home}: torch does not mix devices."
+
+
+def _rest(spots: list[_Spot], home: str) -> str:
+    return ", ".join([f"`{spot.path}`" for spot in spots if _same(spot.device, home)][:_SHOWN]) or "the rest"
+
+
 def _message(odd: _Spot | None, home: str, spots: list[_Spot], named: tuple[str, ...]) -> str:
     if odd is None:
         return f"tensors on {' and '.join(named) if len(named) > 1 else 'different devices'} met in one operation."
-    rest = ", ".join([f"`{spot.path}`" for spot in spots if _same(spot.device, home)][:_SHOWN])
-    return f"`{odd.path}` is on {odd.device}, {rest or 'the rest'} on {home}: torch does not mix devices."
+    return f"`{odd.path}` is on {odd.device}, {_rest(spots, home)} on {home}: torch does not mix devices."
 
 
 def _kind(operand: OperandFact) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from torch_inspector.facts import DiscardFact, ErrorFact, OperandFact, Place, Run
+from torch_inspector.facts.kept_results import kept
 from torch_inspector.facts.wanted import asks_for_device, asks_for_dtype
 from torch_inspector.findings import Evidence, Finding, Severity
 from torch_inspector.pitfall import pitfall
@@ -31,7 +32,7 @@ def check(run: Run) -> Iterator[Finding]:
         if one.place in blamed:
             continue
         if (one.is_tensor and not looked_at) or (one.fed and one.path not in modules):
-            yield _finding(one)
+            yield _finding(run, one)
 
 
 def _blamed(run: Run) -> Iterator[tuple[DiscardFact, OperandFact]]:
@@ -67,7 +68,7 @@ def _of_error(run: Run, one: DiscardFact, operand: OperandFact) -> Finding:
     line = run.error.place.line if run.error is not None else None
     now = f"on {', '.join(operand.devices)}" if _is_move(one) else operand.dtype
     effect = f"`{one.path}` is still {now} where line {line} needs it"
-    return _told(one, effect, Evidence("failed at line", line or 0))
+    return _told(run, one, effect, Evidence("failed at line", line or 0))
 
 
 def _is_as_wanted(one: DiscardFact) -> bool:
@@ -80,7 +81,7 @@ def _is_move(one: DiscardFact) -> bool:
     return not one.wanted or one.wanted.startswith(("cpu", "cuda", "mps", "xpu", "meta"))
 
 
-def _finding(one: DiscardFact) -> Finding:
+def _finding(run: Run, one: DiscardFact) -> Finding:
     dtype = bool(one.wanted) and not _is_move(one)
     now = one.dtype if dtype else one.device
     wrong = one.is_tensor and bool(one.wanted) and not _is_as_wanted(one) and not one.shown
@@ -91,14 +92,14 @@ def _finding(one: DiscardFact) -> Finding:
     else:
         effect = f"if `{one.path}` is a tensor, it stays as it is"
     found = f"{one.dtype} on {one.device}" if one.is_tensor else "not known"
-    return _told(one, effect, Evidence("after the cell", found), severity="" if wrong else "hint")
+    return _told(run, one, effect, Evidence("after the cell", found), severity="" if wrong else "hint")
 
 
-def _told(one: DiscardFact, effect: str, seen: Evidence, severity: Severity | Literal[""] = "") -> Finding:
+def _told(run: Run, one: DiscardFact, effect: str, seen: Evidence, severity: Severity | Literal[""] = "") -> Finding:
     return Finding(
         message=f"The result of `{one.text}` is thrown away: {effect}.",
         subject=one.path,
-        fix=f"{one.path} = {one.text}",
+        fix=kept(run, one) or f"{one.path} = {one.text}",
         line=one.place.line,
         cell=one.place.cell,
         severity=severity,

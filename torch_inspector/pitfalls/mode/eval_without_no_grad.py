@@ -24,7 +24,7 @@ def check(run: Run) -> Iterator[Finding]:
     for call in run.trace.forwards:
         if call.place in said or _graph_nbytes(call, run) < max(run.min_nbytes, 1):
             continue
-        if _records_for_nothing(call, run) and not _is_for_later(call, run):
+        if _records_for_nothing(call, run) and not _is_for_later(call, run) and not _is_of_training(call, run):
             said.add(call.place)
             yield _finding(run, call)
 
@@ -41,6 +41,15 @@ def _is_for_later(call: ForwardFact, run: Run) -> bool:
     """True if the graph is kept and somebody prepared to look at gradients: hooks, `retain_grad()`."""
     prepared = call.hooked or any(c.name.endswith(".retain_grad") for c in run.trace.calls)
     return prepared and (bool(_kept(run)) or not run.after.complete)
+
+
+def _is_of_training(call: ForwardFact, run: Run) -> bool:
+    """True for a pass of a training step, `D(G(z).detach())`, while the model is trained in eval mode: one mistake."""
+    if not any(f.module == call.module and not f.training and f.reached for f in run.trace.forwards):
+        return False
+    here = (call.place.cell, call.place.function)
+    steps = {(place.cell, place.function) for place in run.trace.training_places()}
+    return run.trace.feeds_training(call) or (bool(call.place.function) and here in steps)
 
 
 def _graph_nbytes(call: ForwardFact, run: Run) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import CallFact, ForwardFact, Place, Run
+from torch_inspector.facts.switching import Switching, switching
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -51,7 +52,7 @@ def _switched_in(run: Run) -> tuple[int | None, CallFact | None]:
     """The cell that left gradients off, and the call in its text that may have done it."""
     for one in (run, *reversed(run.earlier)):
         if one.before.grad_enabled and not one.after.grad_enabled:
-            calls = [call for call in _all_calls(run, one) if call.name.rpartition(".")[2] in _SWITCHES]
+            calls = [call for call in _all_calls(run, one) if _switches(call)]
             return one.cell.number, calls[-1] if calls else None
     return None, None
 
@@ -59,13 +60,29 @@ def _switched_in(run: Run) -> tuple[int | None, CallFact | None]:
 def _all_calls(run: Run, one: Run) -> tuple[CallFact, ...]:
     """Calls in the text of a cell; where it calls a function of an earlier cell, of all cells before it too."""
     own = one.trace.calls
-    if any(call.name.rpartition(".")[2] in _SWITCHES for call in own):
+    if any(_switches(call) for call in own):
         return own
     return tuple(call._replace(line=0) for past in run.earlier for call in past.trace.calls)
 
 
+def _by_function(run: Run) -> Switching | None:
+    """The function of an earlier cell that did it, where the cell that left gradients off has no such call itself."""
+    one = next((one for one in (run, *reversed(run.earlier)) if one.before.grad_enabled), None)
+    if one is None or one.after.grad_enabled or any(_switches(call) for call in one.trace.calls):
+        return None
+    return switching(run, one)
+
+
+def _switches(call: CallFact) -> bool:
+    return call.name.rpartition(".")[2] in _SWITCHES
+
+
 def _origin(run: Run) -> str:
     cell, call = _switched_in(run)
+    by = _by_function(run)
+    if by is not None:
+        where = "here" if cell == run.cell.number else f"in cell {cell}"
+        return f"by `{by.name}(...)` in `{by.function}()` ({by.place.said_in(run.cell.number)}), called {where},"
     name = f"`{call.name}(...)`" if call is not None else "a call"
     if cell is None:
         return "before"
@@ -84,7 +101,7 @@ def _in_vain(run: Run, place: Place) -> Finding:
         evidence=(
             Evidence("gradients before the cell", "on" if run.before.grad_enabled else "off"),
             Evidence("gradients after the cell", "on" if run.after.grad_enabled else "off"),
-            Evidence("switched off", _origin(run)),
+            Evidence("switched off", _origin(run).rstrip(",")),
             *((Evidence("error", run.error.message[:80]),) if run.error is not None else ()),
         ),
     )

@@ -16,6 +16,7 @@ _EVAL = re.compile(r"\s*([\w.]+)\.eval\(\)")
 # How a function ends that hands out a model asleep, without a word about it.
 _HANDED_OUT = re.compile(r"\s*return\s+[\w.]+\.eval\(\)")
 _MEANT = re.compile(r"frozen|freeze|teacher|target|fixed|stats", re.IGNORECASE)
+_DROPS = re.compile(r"Drop|^(RNN|LSTM|GRU|MultiheadAttention)$")
 # Who writes one of these thinks of the mode.
 _MODES = re.compile(r"\beval\b|\.train\b|\.training\b|\bmode\b")
 
@@ -134,11 +135,22 @@ def _layers(call: ForwardFact) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in call.asleep)
 
 
+def _effect(call: ForwardFact) -> str:
+    """What the layers did in place of what they are there for."""
+    return ", ".join(f"{count} {kind} {_did(kind, count)}" for kind, count in call.asleep)
+
+
+def _did(kind: str, count: int) -> str:
+    if "Norm" in kind:
+        return f"normalised with running statistics, which {'it' if count == 1 else 'they'} did not update"
+    return "dropped nothing" if _DROPS.search(kind) else "behaved as for predictions"
+
+
 def _given_asleep(run: Run, call: ForwardFact) -> Finding:
     name, layers, handed = _name(run, call), _layers(call), _handed_out(run, call)
     made = f"as `{handed.place.function}()` returned it" if handed else "as it was made: no cell has set its mode"
     return Finding(
-        message=(f"`{name}` is trained in eval mode ({call.count} calls), {made}. {layers} did nothing for learning."),
+        message=f"`{name}` is trained in eval mode ({call.count} calls), {made}. {_effect(call)}.",
         subject=name,
         fix=f"{name}.train()  # before the loop",
         line=call.place.line,
@@ -166,8 +178,8 @@ def _finding(run: Run, call: ForwardFact, since: int, inference: ForwardFact) ->
         evidence.append(Evidence("eval() called at", where))
     return Finding(
         message=(
-            f"`{name}` was trained in eval mode ({call.count} calls) after an evaluation pass{known_as}: {layers} "
-            "did nothing for learning."
+            f"`{name}` was trained in eval mode ({call.count} calls) after an evaluation pass{known_as}: "
+            f"{_effect(call)}."
         ),
         subject=name,
         fix=_fix(run, call, since, inference),
@@ -180,14 +192,25 @@ def _finding(run: Run, call: ForwardFact, since: int, inference: ForwardFact) ->
 
 def _fix(run: Run, call: ForwardFact, since: int, inference: ForwardFact) -> str:
     """Where `train()` is missing: the training loop may say it already, before an evaluation comes in between."""
-    name, function = _name(run, call), reading.function_at(run, inference.place)
+    name, function = _name(run, call), _evaluating(run, call) or reading.function_at(run, inference.place)
     said = any(m.module == call.module and m.training and m.order < since for m in run.trace.modes)
     if not said:
         return f"{name}.train()  # at the start of each training epoch"
-    own = inference.module == call.module and bool(function)
+    own = (inference.module == call.module or bool(_evaluating(run, call))) and bool(function)
     if own:
         return f"{_switched(run, call) or name}.train()  # at the end of {function}()"
     return f"{name}.train()  # after the evaluation"
+
+
+def _evaluating(run: Run, call: ForwardFact) -> str:
+    """The function that both says `eval()` and makes a pass, itself or by what it calls; empty if none does."""
+    switch = _last_switch(run, call)
+    function = switch.place.function if switch is not None else ""
+    passes = [f for one in (run, *run.earlier) for f in one.trace.forwards if not f.training]
+    places = {place for f in passes for place in (f.place, *(caller.place for caller in f.callers))}
+    here = {(place.cell, place.function) for place in places}
+    inside = switch is not None and (switch.place.cell, function) in here
+    return reading.function_at(run, switch.place) if switch is not None and inside and function else ""
 
 
 def _switched(run: Run, call: ForwardFact) -> str:

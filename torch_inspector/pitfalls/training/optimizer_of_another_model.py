@@ -40,7 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
 def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     owner = _owner(run, step.leaf_keys)
-    trained = f"`{owner.path}`" if owner else "other parameters"
+    called_as = owner.path if owner else _called_as(run, step)
+    trained = f"`{called_as}`" if called_as else "other parameters"
     holder = _owner(run, step.parameter_keys)
     # Of modules that were not called the parameters are not known.
     called = {call.module for call in run.trace.forwards}
@@ -54,10 +55,10 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
     return Finding(
         message=(
             f"`{name}` holds {held}, but the loss trains {trained}: "
-            f"`{name}.step()` changed nothing of what the loss reaches."
+            f"{_since(run, step)}`{name}.step()` changed nothing of what the loss reaches."
         ),
         subject=name,
-        fix=_rebuild(run, key, owner),
+        fix=_rebuild(run, key, called_as),
         line=step.place.line,
         cell=step.place.cell,
         evidence=(
@@ -67,6 +68,23 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
             Evidence("steps like this, of those looked at", len(steps), "count"),
         ),
     )
+
+
+def _called_as(run: Run, step: StepFact) -> str:
+    """What the code called the model that was trained, where no variable leads to it after the cell."""
+    calls = (call for call in run.trace.forwards if step.leaf_keys and step.leaf_keys <= call.parameter_keys)
+    return next((call.name for call in calls if call.name), "")
+
+
+def _since(run: Run, step: StepFact) -> str:
+    """From when on, if the loss had reached the optimizer's parameters earlier in the cell."""
+    own = [one for one in run.steps_by_optimizer()[step.optimizer] if one.order < step.order]
+    if not any(one.leaf_keys & one.parameter_keys for one in own):
+        return ""
+    calls = (call for call in run.trace.forwards if call.training and call.grad_enabled and call.order < step.order)
+    passes = sum(call.count for call in calls if call.parameter_keys & step.parameter_keys)
+    gone = _owner(run, step.parameter_keys) is None
+    return f"after {passes} passes of that model in this cell, " if passes and gone else "after its first steps here, "
 
 
 def _named(module: ModuleFact, keys: frozenset[int]) -> str:
@@ -130,7 +148,7 @@ def _of_an_older_part(run: Run, key: int, step: StepFact, replaced: _Replaced) -
             f"{'move' if len(missing) > 1 else 'moves'}."
         ),
         subject=name,
-        fix=_rebuild(run, key, module),
+        fix=_rebuild(run, key, module.path),
         line=step.place.line,
         cell=step.place.cell,
         evidence=(
@@ -147,16 +165,15 @@ def _owner(run: Run, keys: frozenset[int]) -> ModuleFact | None:
     return min(every or some, key=lambda m: len(m.parameter_keys), default=None)
 
 
-def _rebuild(run: Run, key: int, module: ModuleFact | None) -> str:
+def _rebuild(run: Run, key: int, path: str) -> str:
     fact = run.after.optimizer(key)
     kind = fact.kind if fact else "SGD"
-    path = module.path if module else "model"
     name = run.optimizer_path(key) or "optimizer"
     written = _as_written(run, name, path)
     if written:
         return f"{written}  # again, after the model"
     rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
-    return f"{name} = torch.optim.{kind}({path}.parameters(){rate})  # again, after the model"
+    return f"{name} = torch.optim.{kind}({path or 'model'}.parameters(){rate})  # again, after the model"
 
 
 def _as_written(run: Run, name: str, path: str) -> str:
@@ -170,5 +187,5 @@ def _as_written(run: Run, name: str, path: str) -> str:
         if lines:
             last = lines[-1].split("  #")[0]
             whole = last.count("(") == last.count(")")
-            return last if whole and f"({path}.parameters()" in last else ""
+            return last if whole and f"{'(' * bool(path)}{path}.parameters()" in last else ""
     return ""

@@ -283,10 +283,8 @@ def _of_schedule(run: Run, key: int) -> tuple[str, str] | None:
     if function.text:
         reason = f"{reason}, for `{function.text}` ({where}) gives whole numbers, 0 at first"
         return reason, f"{function.mended}  # in place of {function.text}, {where}"
-    return (
-        f"{reason}, for {called} gives 0",
-        f"(step + 1) / warmup  # or the like, in {called} ({where}): above 0 at once",
-    )
+    more = f"max(0.01, {function.whole})  # in place of {function.whole}, {where}"
+    return f"{reason}, for {called} gives 0", more if function.whole else f"let {called} ({where}) give more than 0"
 
 
 def _schedule_of(run: Run, name: str) -> str:

@@ -1,0 +1,44 @@
+"""What `forward` was given, moved in front of the call that gave it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from torch_inspector.facts import syntax
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.errors import ErrorFact, OperandFact
+    from torch_inspector.facts.run import Run
+
+
+def given_moved(run: Run, error: ErrorFact, operand: OperandFact, target: str) -> str:
+    """`batch = {key: value.to(device) for …}  # before net(**batch)`; empty for what was not plainly an argument."""
+    call = syntax.expression(error.caller)
+    own = target.startswith("self.") or operand.made_at is not None or operand.kind != "tensor"
+    if own or not _is_argument(run, error, operand.path) or not isinstance(call, ast.Call):
+        return ""
+    before = f"  # before {error.caller}"
+    if operand.known_as and operand.known_as != operand.path:
+        return f"{operand.known_as} = {operand.known_as}.to({target}){before}"
+    keyed = [one.value for one in call.keywords if one.arg is None]
+    if len(keyed) == 1 and isinstance(keyed[0], ast.Name) and not _is_said(call, operand.path):
+        name = keyed[0].id
+        return f"{name} = {{key: value.to({target}) for key, value in {name}.items()}}{before}"
+    rows = [one.value for one in call.args if isinstance(one, ast.Starred)]
+    if len(rows) == 1 == len(call.args) and isinstance(rows[0], ast.Name):
+        return f"{rows[0].id} = [one.to({target}) for one in {rows[0].id}]{before}"
+    return ""
+
+
+def _is_said(call: ast.Call, name: str) -> bool:
+    return bool(call.args) or any(keyword.arg == name for keyword in call.keywords)
+
+
+def _is_argument(run: Run, error: ErrorFact, name: str) -> bool:
+    """True for an argument of the method `forward` that holds the failing line."""
+    tree, line = syntax.parse(run.source_of(error.place.cell)), error.place.line or 0
+    nodes = [node for node in syntax.walk(tree) if isinstance(node, ast.FunctionDef)] if tree is not None else []
+    around = [node for node in nodes if node.lineno <= line <= (node.end_lineno or 0)]
+    inner = max(around, key=lambda node: node.lineno, default=None)
+    return inner is not None and inner.name == "forward" and any(one.arg == name for one in inner.args.args)
