@@ -297,6 +297,47 @@ def found(slug, source):
         return [finding for finding in run.findings if finding.slug == slug]
 
 
+EXPERTS = "w = nn.Linear(10, 3)(x).softmax(-1)\nps = torch.stack([net(x * i).softmax(-1) for i in range(3)], 1)\n"
+NLL.update(
+    {
+        "experts": (
+            EXPERTS + "p = (w.unsqueeze(-1) * ps).sum(1)\nloss = F.nll_loss(p, y)\nloss.backward()",
+            4,
+            "probabilities from softmax in `p`",
+        ),
+        "experts in a product": (
+            EXPERTS + "p = torch.bmm(w[:, None], ps).squeeze(1)\nloss = F.nll_loss(p, y)\nloss.backward()",
+            4,
+            "`p`",
+        ),
+        "two, averaged": (
+            "p = (net(x).softmax(1) + net(-x).softmax(1)) / 2\nloss = F.nll_loss(p, y)\nloss.backward()",
+            2,
+            "`p`",
+        ),
+        "all, averaged": (
+            "p = sum(net(x * i).softmax(1) for i in range(3)) / 3\nloss = F.nll_loss(p, y)\nloss.backward()",
+            2,
+            "`p`",
+        ),
+    }
+)
+NLL_SILENT.update(
+    {
+        "experts, then the log": EXPERTS + "p = (w.unsqueeze(-1) * ps).sum(1).log()\nF.nll_loss(p, y).backward()",
+        "experts, then a safe log": EXPERTS
+        + "p = torch.bmm(w[:, None], ps)[:, 0]\nF.nll_loss((p + 1e-9).log(), y).backward()",
+        "experts of logs": EXPERTS.replace(
+            "ps = torch.stack([net(x * i).softmax(-1)", "ps = torch.stack([net(x * i).log_softmax(-1)"
+        )
+        + "p = (w.unsqueeze(-1) * ps).sum(1)\nF.nll_loss(p, y).backward()",
+        "two, averaged in logs": "p = (net(x).softmax(1) + net(-x).softmax(1)) / 2\nF.nll_loss(p.log(), y).backward()",
+        "logs that are weighed": "p = net(x).softmax(1) * net(x).log_softmax(1)\nF.nll_loss(p, y).backward()",
+        "a factor below zero": "F.nll_loss(net(x).softmax(1) * net(-x).softmax(1) * -torch.ones(5), y).backward()",
+    }
+)
+
+
 @pytest.mark.parametrize(
     ("slug", "case"),
     [
@@ -371,3 +412,10 @@ def test_the_fix_of_ctc_is_along_the_classes(text):
         (finding,) = [one for one in notebook.run(code).findings if one.slug == "probabilities-in-nll-loss"]
     assert finding.fix.startswith(fix)
     assert "one number per sample" not in finding.message
+
+
+def test_the_fix_of_a_mixture_takes_the_logarithm_last():
+    (finding,) = found("probabilities-in-nll-loss", NLL["experts"][0])
+    assert finding.fix == "p.clamp_min(1e-9).log()  # in place of p in nll_loss"
+    mended = NLL["experts"][0].replace("nll_loss(p,", f"nll_loss({finding.fix.partition('  #')[0]},")
+    assert found("probabilities-in-nll-loss", mended) == []

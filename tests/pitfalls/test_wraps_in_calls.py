@@ -179,3 +179,58 @@ def test_a_name_given_twice_in_the_cell():
     assert finding.line == 2
     assert found("img = video[0]\nimg = img.int()\nimg = (img + 60).clamp(0, 255)") == []
     assert found("img = video[0]\nimg = img // 4\nimg = (img + 60).clamp(0, 255)") == []
+
+
+SUMS = "video = torch.randint(60, 200, (6, 4, 4), dtype=torch.uint8)\nframes, n = [*video], 6\n"
+MEAN = """\
+def mean(frames):
+    total = {begin}
+    for frame in {frames}:
+        {add}
+    return total / len(frames)
+out = mean({given})
+"""
+
+
+def a_mean(begin="torch.zeros_like(frames[0])", add="total += frame", frames="frames", given="frames"):
+    return SUMS + MEAN.format(begin=begin, add=add, frames=frames, given=given)
+
+
+@pytest.mark.parametrize(
+    ("cell", "fix"),
+    [
+        (a_mean(), "total = total.float()"),
+        (a_mean("torch.zeros_like(next(iter(frames)))"), "total = total.float()"),
+        (a_mean("torch.zeros(4, 4, dtype=torch.uint8)", "total = total + frame"), "total = total.float()"),
+        (a_mean("frames[0].clone()", frames="frames[1:]"), "total = total.float()"),
+        (a_mean("0", "total = total + frame", given="video"), "frame = frame.float()"),
+        (
+            SUMS + "total = torch.zeros_like(frames[0])\nfor frame in frames:\n    total += frame\nout = total / n",
+            "total = total.float()",
+        ),
+    ],
+)
+def test_bytes_that_a_loop_adds_up(cell, fix):
+    (finding,) = findings_in("import torch", cell, slug="uint8-arithmetic-wraps", fails=False)
+    assert finding.fix.startswith(fix)
+    assert "in uint8" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        a_mean("torch.zeros(4, 4)"),
+        a_mean("torch.zeros_like(frames[0], dtype=torch.int32)"),
+        a_mean("0.0", "total = total + frame"),
+        a_mean("torch.zeros_like(frames[0]).float()"),
+        a_mean(add="total += frame // 100"),
+        a_mean(given="[one // 60 for one in frames]"),
+        a_mean(given="[one.int() for one in frames]"),
+        a_mean(given="[one // 200 for one in frames]"),
+        SUMS
+        + "low = [one // 60 for one in frames]\ntotal = torch.zeros_like(low[0])\nfor one in low:\n    total += one",
+        SUMS + "total = torch.zeros_like(frames[0])\nfor frame in frames:\n    frame = frame // 99\n    total += frame",
+    ],
+)
+def test_sums_of_bytes_that_fit(cell):
+    assert findings_in("import torch", cell, slug="uint8-arithmetic-wraps", fails=False) == []

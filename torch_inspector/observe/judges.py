@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from torch_inspector.observe.added_up import added_up
 from torch_inspector.observe.axes import over_batch, unnamed
 from torch_inspector.observe.constructs import columns, legacy
 from torch_inspector.observe.copies import lost
@@ -25,7 +26,7 @@ JUDGES: Judges = {
     ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns, tabled, visits, second_names),
     ast.Assign: (lost, wraps, second_names, grown_by_calls),
     ast.AugAssign: (lost, wraps),
-    ast.For: (remainders, growing, visits, cut_batches),
+    ast.For: (remainders, growing, visits, cut_batches, added_up),
     ast.While: (growing,),
     ast.ListComp: (visits,),
     ast.GeneratorExp: (visits,),

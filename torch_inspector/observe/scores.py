@@ -11,6 +11,7 @@ from torch_inspector.observe.class_axis import misread
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.lone import lone_softmaxes
+from torch_inspector.observe.mixed import is_mixture
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_values
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
@@ -19,6 +20,8 @@ from torch_inspector.observe.weighed import weighed_across
 PROBABILITIES = "probabilities-in-nll"
 SIGMOID = "sigmoid-before-logits"
 OVER_BATCH = "softmax-over-batch"
+MIXED = "mixed"
+"""What is a sum or a product of several softmaxes."""
 DIVERGENCE = "kl_div"
 """A loss that leaves no node of its own: the text has to say that it was called."""
 ATTENTION = "attention"
@@ -113,6 +116,9 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
         shape, axis = private.output_shape(path[0]) or (), axis_of(path[-1]) if end == "SoftmaxBackward0" else None
         shapes = (shape,) if axis is None else (shape, (axis,))
         yield PatternFact(PROBABILITIES, (loss, end), shapes, _named(name_of, path), rivals=len(kinds[end]))
+    elif path and loss == "nll_loss" and is_mixture(path[-1]):
+        shapes = (private.output_shape(path[0]) or (),)
+        yield PatternFact(PROBABILITIES, (loss, "SoftmaxBackward0", MIXED), shapes, _named(name_of, path), rivals=2)
 
 
 def _is_logarithm(node: Node | None) -> bool:

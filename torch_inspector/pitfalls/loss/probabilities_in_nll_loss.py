@@ -83,6 +83,8 @@ def _layer(run: Run, pattern: PatternFact) -> str:
 def _fix(run: Run, layer: str, name: str, pattern: PatternFact) -> str:
     loss, kind = pattern.nodes[:2]
     axis = pattern.shapes[1][0] if len(pattern.shapes) > 1 else 1
+    if "mixed" in pattern.nodes:
+        return _fix_of_mixture(run, name)
     if loss == "kl_div":
         return "# F.log_softmax(scores, dim=1) as the input of kl_div; its target stays a softmax"
     if layer and kind == "SoftmaxBackward0":
@@ -93,6 +95,15 @@ def _fix(run: Run, layer: str, name: str, pattern: PatternFact) -> str:
     if name and kind not in _MADE_BY:
         return f"F.cross_entropy({name}, …)  # takes raw scores; nll_loss wants F.log_softmax of them"
     return f"# F.log_softmax(scores, dim={axis}) for nll_loss, or the raw scores for cross_entropy"
+
+
+def _fix_of_mixture(run: Run, name: str) -> str:
+    """The logarithm of a mixture comes last: a mixture of logarithms is another number."""
+    call = sole(run, lambda node: called(node) == "nll_loss" and bool(getattr(node, "args", ())))
+    given = name or (operand(call.text) if call is not None else "")
+    if given:
+        return f"{given}.clamp_min(1e-9).log()  # in place of {given} in nll_loss"
+    return "# probabilities.clamp_min(1e-9).log() for nll_loss, after they are mixed"
 
 
 def _fix_of_ctc(run: Run, name: str, pattern: PatternFact) -> str:

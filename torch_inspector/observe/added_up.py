@@ -1,0 +1,130 @@
+"""Tensors of bytes that a loop adds up in bytes: `total += frame`, whose sum does not fit."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe import private
+from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.reached import is_reached
+from torch_inspector.observe.shapes import shape_of
+from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import plain_stores, stores_in
+
+_HIGHEST = 255
+# Numbers that are added up, and tensors.
+_LARGEST, _MOST = 1 << 20, 500
+_LIKE = frozenset(["torch.zeros_like", "torch.empty_like", "torch.ones_like"])
+_OF_SIZES = frozenset(["torch.zeros", "torch.ones", "torch.empty"])
+_LEAVES = (ast.Break, ast.Continue, ast.Return)
+
+
+def added_up(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact]:
+    """A sum over tensors that are there, of which some elements are larger than a byte, in a variable of bytes."""
+    if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or _is_inner(scope.node, node):
+        return
+    parts, piece = list(syntax.own_expressions(node)), node.target.id
+    stored = [one.id for one in parts if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)]
+    if any(isinstance(one, _LEAVES) for one in parts) or stored.count(piece) != 1:
+        return
+    for one in node.body:
+        total, begins = _total(one, piece), None
+        if total and stored.count(total) == 1:
+            begins = _begins(scope, node, total)
+        if begins is None or not (share := _share(_pieces(scope, node.iter))):
+            continue
+        plain = isinstance(begins, ast.Constant)
+        if not _is_of_bytes(scope, begins, node.iter) or (scope.function and not _is_run(scope, one)):
+            continue
+        names = (piece, total) if plain else (total, piece)
+        what: ast.AST = one.value if isinstance(one, ast.Assign) else one
+        yield scope.fact("wrapped", what, one, names=names, detail="uint8", share=share)
+
+
+def _is_inner(scope: ast.AST, loop: ast.For) -> bool:
+    loops = [one for one in syntax.own_expressions(scope) if isinstance(one, (ast.For, ast.While)) and one is not loop]
+    return any(inner is loop for one in loops for inner in syntax.walk(one))
+
+
+def _is_run(scope: Scope, one: ast.stmt) -> bool:
+    return is_reached(scope.node, one, one, scope.names.value)
+
+
+def _total(one: ast.stmt, piece: str) -> str:
+    """What `total += piece` or `total = total + piece` adds to."""
+    if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add) and isinstance(one.target, ast.Name):
+        return one.target.id if dotted(one.value) == piece else ""
+    target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
+    value = one.value if isinstance(one, ast.Assign) else None
+    if not isinstance(target, ast.Name) or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return ""
+    return target.id if {dotted(value.left), dotted(value.right)} == {target.id, piece} else ""
+
+
+def _begins(scope: Scope, loop: ast.For, total: str) -> ast.expr | None:
+    """What surely gave the variable its value before the loop, and is the only one that did."""
+    lines = [line for line in stores_in(scope.node).get(total, ()) if line < loop.lineno]
+    given = plain_stores(scope.node).get((total, lines[0])) if len(lines) == 1 else None
+    return given.value if given is not None else None
+
+
+def _is_of_bytes(scope: Scope, begins: ast.expr, source: ast.expr) -> bool:
+    """True for a whole number, to which a tensor of bytes is added, and for what the text makes of bytes."""
+    if isinstance(begins, ast.Constant):
+        return type(begins.value) is int
+    if not isinstance(begins, ast.Call):
+        return False
+    kinds = [ast.unparse(one.value) for one in begins.keywords if one.arg == "dtype"]
+    name = dotted(begins.func)
+    if kinds:
+        return kinds == ["torch.uint8"] and name in _LIKE | _OF_SIZES
+    if name in _LIKE and begins.args:
+        return _is_piece(scope, begins.args[0], source)
+    method = begins.func.attr if isinstance(begins.func, ast.Attribute) else ""
+    return method == "clone" and _is_piece(scope, begins.func.value, source)  # type: ignore[attr-defined]
+
+
+def _is_piece(scope: Scope, node: ast.expr, source: ast.expr) -> bool:
+    """True for a tensor of bytes that is there, and for `frames[0]` and `next(iter(frames))` of what is added up."""
+    value = scope.names.value(node)
+    if type(value) is torch.Tensor:
+        return value.dtype is torch.uint8
+    whole = ast.unparse(source.value if isinstance(source, ast.Subscript) else source)
+    if isinstance(node, ast.Subscript) and type(scope.names.value(node.slice)) is int:
+        return ast.unparse(node.value) == whole
+    return ast.unparse(node) == f"next(iter({whole}))"
+
+
+def _pieces(scope: Scope, source: ast.expr) -> list[torch.Tensor]:
+    """What a loop goes through: plain tensors of bytes of one size on the CPU; empty for anything else."""
+    part = source.slice if isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Slice) else None
+    value: Any = scope.names.value(source.value if part is not None else source)  # type: ignore[attr-defined]
+    bounds = [scope.names.value(one) if one else None for one in (part.lower, part.upper, part.step)] if part else []
+    known = all(one is None or type(one) is int for one in bounds)
+    if type(value) not in (list, tuple, torch.Tensor) or not known:
+        return []
+    if type(value) is torch.Tensor:
+        value = list(value.unbind(0)) if _is_bytes(value) and value.dim() > 0 and len(value) <= _MOST else []
+    pieces = list(value[slice(*bounds)] if bounds and bounds[2] != 0 else value)[: _MOST + 1]
+    alike = all(type(one) is torch.Tensor and _is_bytes(one) for one in pieces)
+    sizes = {shape_of(one) for one in pieces} if alike else set()
+    return pieces if len(sizes) == 1 and len(pieces) <= _MOST else []
+
+
+def _is_bytes(value: torch.Tensor) -> bool:
+    storage = private.storage_of(value)
+    plain = value.dtype is torch.uint8 and value.is_cpu and value.layout is torch.strided
+    return plain and storage is not None and storage[1] > 0 and 0 < value.numel() <= _LARGEST
+
+
+def _share(pieces: list[torch.Tensor]) -> float:
+    """Part of the elements whose sum is more than a byte holds."""
+    if not pieces or len(pieces) * pieces[0].numel() > _LARGEST:
+        return 0.0
+    total = torch.stack(pieces).sum(0)
+    return float((total > _HIGHEST).sum().item()) / max(int(total.numel()), 1)
