@@ -419,3 +419,14 @@ def test_the_fix_of_a_mixture_takes_the_logarithm_last():
     assert finding.fix == "p.clamp_min(1e-9).log()  # in place of p in nll_loss"
     mended = NLL["experts"][0].replace("nll_loss(p,", f"nll_loss({finding.fix.partition('  #')[0]},")
     assert found("probabilities-in-nll-loss", mended) == []
+
+
+@pytest.mark.parametrize(("shape", "per"), [("", "sample"), (".view(1, -1, 3).permute(0, 2, 1)", "position")])
+def test_what_one_number_is_picked_for(shape, per):
+    more = "import torch.nn.functional as F\nscores, goal = torch.randn(8, 3, requires_grad=True), torch.arange(8) % 3"
+    given = "goal.view(1, -1)" if shape else "goal"
+    code = f"{more}\nloss = F.nll_loss(scores.softmax(1){shape}, {given})\nloss.backward()"
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        (finding,) = [one for one in notebook.run(code).findings if one.slug == "probabilities-in-nll-loss"]
+    assert f"it only picks one number per {per}," in finding.message

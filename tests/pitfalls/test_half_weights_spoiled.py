@@ -26,9 +26,11 @@ def test_it_says_since_when(keep):
     (finding,) = findings_in(SETUP.format(more=""), LOOP.format(keep=keep), fails=False)
     assert (finding.slug, finding.severity) == ("half-without-scaler", "error")
     assert finding.message.endswith("The weights are nan since step 1.")
+    assert finding.fix.endswith("; or at least eps=1e-4 for opt")
 
 
 def test_a_larger_eps_is_a_warning():
     (finding,) = findings_in(SETUP.format(more=", eps=1e-4"), LOOP.format(keep="pass"), fails=False)
     assert (finding.slug, finding.severity) == ("half-without-scaler", "warning")
     assert "nan since" not in finding.message
+    assert "eps" not in finding.fix

@@ -181,3 +181,29 @@ def test_a_state_that_is_made_where_there_is_none_stays_a_state():
             run = notebook.run(source)
     (finding,) = (one for one in run.findings if one.slug == "hidden-state-not-detached")
     assert finding.fix == "h = h.detach()  # at the end of each step"
+
+
+KEEPING = """
+rnn = nn.RNN(3, 4, batch_first=True)
+step = torch.optim.SGD(rnn.parameters(), lr=0.1)
+def repackage(state):
+    {cut}
+    return state
+"""
+WINDOWS = """
+h = torch.zeros(1, 2, 4)
+for _ in range(3):
+    out, h = rnn(torch.randn(2, 5, 3), repackage(h))
+    step.zero_grad()
+    out.pow(2).mean().backward()
+    step.step()
+"""
+
+
+def test_a_detached_tensor_that_nothing_keeps_is_told():
+    (finding,) = found([KEEPING.format(cut="state.detach()"), WINDOWS])
+    assert "`state.detach()` (line 5 of cell 2) gives a new tensor, which nothing keeps." in finding.message
+
+
+def test_a_detached_tensor_that_is_kept_is_left_alone():
+    assert found([KEEPING.format(cut="state = state.detach()"), WINDOWS]) == []

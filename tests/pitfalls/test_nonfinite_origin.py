@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cells import findings_in
 from tests.pitfalls.test_nonfinite import findings
 
 LOOP = """
@@ -176,3 +177,35 @@ def test_the_exponent_is_limited_in_its_own_names():
     assert line == "hazard = (out * 10000.0).abs().clamp_max(10).exp()"
     assert "torch.logsumexp" in remark
     assert findings(cell.replace("hazard = torch.exp((out * 1e4).abs())", line)) == []
+
+
+FEATURES = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+raw = torch.cat([torch.randn(20, 2), torch.full((20, 1), {value})], 1)
+class Scale:
+    def __init__(self, t):
+        self.mean, self.std = t.mean(0), t.std(0)
+    def __call__(self, t):
+        return (t - self.mean) / self.std
+scale = Scale(raw)
+for x in scale(raw).split(10):
+    loss = nn.functional.mse_loss(net(x), torch.zeros(10, 1))
+    loss.backward()
+"""
+
+
+def test_a_column_of_equal_values_is_divided_by_a_spread_that_is_kept_from_zero():
+    code = FEATURES.format(value="7.0")
+    (finding,) = findings_in(code, slug="nonfinite-loss", fails=False)
+    statement = finding.fix.partition("  #")[0]
+    assert statement == "return (t - self.mean) / self.std.clamp_min(1e-8)"
+    mended = code.replace("return (t - self.mean) / self.std", statement)
+    assert not findings_in(mended, slug="nonfinite-loss", fails=False)
+
+
+def test_columns_that_differ_are_left_alone():
+    code = FEATURES.replace("torch.full((20, 1), {value})", "torch.randn(20, 1)")
+    assert not findings_in(code, slug="nonfinite-loss", fails=False)

@@ -252,7 +252,14 @@ def test_a_tensor_joined_in_a_loop():
     cell = f"kept = torch.tensor([])\nwith torch.no_grad():\n    {loop}"
     ((line, subject, fix),) = growths(cell)
     assert (line, subject) == (4, "kept")
-    assert fix.startswith("parts = []")
+    assert fix.startswith("kept_parts = []")
+
+
+def test_two_tensors_joined_in_a_loop_have_a_list_each():
+    loop = "for (xb,) in loader:\n    kept = torch.cat([kept, net(xb)])\n    rows = torch.cat([rows, xb.detach()])"
+    cell = f"kept, rows = torch.tensor([]), torch.tensor([])\n{loop}"
+    first, second = [fix.split(" = ")[0] for _, _, fix in growths(cell)]
+    assert (first, second) == ("kept_parts", "rows_parts")
 
 
 WHILE = "kept = torch.zeros(0, 8)\ni = 0\nwhile i < {}:\n    kept = torch.cat([kept, torch.ones(4, 8)])\n    i += {}"
@@ -300,7 +307,7 @@ def test_an_entry_of_a_dictionary_joined_in_a_loop():
     loop = "for i in range(400):\n    bank['a'] = torch.vstack((bank['a'], m[:2]))\n    bank['n'] = i"
     ((line, subject, fix),) = growths(f"bank = {{'a': torch.zeros(0, 60), 'n': 0}}\n{loop}")
     assert (line, subject) == (3, "bank['a']")
-    assert fix.startswith("parts = [bank['a']]")
+    assert fix.startswith("a_parts = [bank['a']]")
 
 
 def test_an_attribute_joined_in_a_method_that_a_loop_calls():

@@ -295,3 +295,14 @@ def test_one_finding_for_a_state_that_is_kept_and_loaded_again(cells, line, load
     assert ("loaded in line", loaded) in [(one.label, one.value) for one in finding.evidence]
     copied = [cell.replace("net.state_dict()", "copy.deepcopy(net.state_dict())") for cell in cells]
     assert findings_in(SETUP, *copied, slug="state-dict-alias", fails=False) == []
+
+
+@pytest.mark.parametrize(
+    "shallow", ["net.state_dict().copy()", "dict(net.state_dict())", "copy.copy(net.state_dict())"]
+)
+def test_a_deep_copy_takes_the_place_of_a_shallow_one(shallow):
+    with a_notebook() as notebook:
+        for source in (SETUP, f"import copy\nbest = {shallow}\nstep()\nnet.load_state_dict(best);"):
+            run = notebook.run(source)
+    (finding,) = [one for one in run.findings if one.slug == "state-dict-alias"]
+    assert finding.fix.partition("  #")[0] == "best = copy.deepcopy(net.state_dict())"

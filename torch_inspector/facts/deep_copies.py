@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # A longer line is no help as a correction.
 _LONGEST = 110
+# What copies the dictionary and not the tensors: a deep copy takes its place.
+_SHALLOW = ("copy", "dict", "OrderedDict")
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _MODULE = re.compile(r"^\s*import\s+(?:[\w., ]+,\s*)?copy\s*(?:,|$|#|;)", re.MULTILINE)
 _FUNCTION = re.compile(r"^\s*from\s+copy\s+import\s+(?:\w+\s*,\s*)*deepcopy\b", re.MULTILINE)
@@ -48,6 +50,14 @@ def _holds(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
+def _state_in(node: ast.Call) -> ast.Call | None:
+    """`model.state_dict()` of `model.state_dict().copy()` and of `dict(model.state_dict())`."""
+    of_state = [node.func.value] if isinstance(node.func, ast.Attribute) and not node.args else node.args
+    inner = of_state[0] if len(of_state) == 1 and not node.keywords else None
+    named = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "state_dict"
+    return inner if named and isinstance(inner, ast.Call) else None
+
+
 class _Copying(ast.NodeTransformer):
     """Puts a deep copy around each `x.state_dict()` that has none."""
 
@@ -59,5 +69,7 @@ class _Copying(ast.NodeTransformer):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name == "deepcopy":
             return node
+        if name in _SHALLOW and (state := _state_in(node)) is not None:
+            return ast.Call(self._function, [state], [])
         inner = self.generic_visit(node)
         return ast.Call(self._function, [node], []) if name == "state_dict" else inner

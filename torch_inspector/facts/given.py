@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.place import Place
 
 if TYPE_CHECKING:
-    from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
 # A longer expression is no help in a correction.
@@ -50,6 +50,17 @@ def loop_over_things(run: Run, place: Place) -> bool:
     loops = [one for one in nodes if isinstance(one, (ast.For, ast.While)) and _has(one, place.line or 0)]
     inner = max(loops, key=lambda one: one.lineno, default=None)
     return isinstance(inner, ast.For) and not ast.unparse(inner.iter).startswith(("range(", "tqdm(", "trange("))
+
+
+def thrown_away(run: Run, method: str) -> tuple[str, Place] | None:
+    """The only statement that calls a method without arguments and keeps nothing of it: `state.detach()`."""
+    found = []
+    for past in {one.cell.source: one for one in (*run.earlier, run)}.values():
+        statements = (one for one in _statements(run, past.cell.number) if isinstance(one, ast.Expr))
+        calls = [one.value for one in statements if isinstance(one.value, ast.Call) and not one.value.args]
+        named = [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == method]
+        found += [(ast.unparse(one), Place(past.cell.number, one.lineno)) for one in named]
+    return found[0] if len(found) == 1 else None
 
 
 def _has(node: ast.stmt, line: int) -> bool:

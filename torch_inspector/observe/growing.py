@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -51,7 +52,7 @@ def growing(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact
                 names=(name,),
                 shapes=((count,),),
                 nbytes=nbytes,
-                detail=_as_list(one, name, empty=empty),
+                detail=_as_list(one, name, empty=empty, into=_list_for(name)),
             )
 
 
@@ -174,7 +175,13 @@ def _pieces(statement: ast.Assign, name: str) -> list[str]:
     return [ast.unparse(one) for one in call.args[0].elts if _owner(one) != name]
 
 
-def _as_list(statement: ast.Assign, name: str, *, empty: bool, into: str = "parts") -> str:
+def _list_for(name: str) -> str:
+    """`scores_parts` for `scores` and for `self.scores`: two tensors that grow in one loop need a list each."""
+    words = re.findall(r"[A-Za-z_]\w*", name)
+    return f"{words[-1]}_parts" if words else "parts"
+
+
+def _as_list(statement: ast.Assign, name: str, *, empty: bool, into: str) -> str:
     """What collects the pieces instead, in three lines: before the loop, in it, after it."""
     call: Any = statement.value
     pieces, last = _pieces(statement, name), _owner(call.args[0].elts[-1]) == name

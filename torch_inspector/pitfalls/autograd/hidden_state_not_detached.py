@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import ErrorFact, NamedFact, RefusalFact, Run
+from torch_inspector.facts.given import thrown_away
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -26,7 +27,7 @@ def check(run: Run) -> Iterator[Finding]:
     if cached is not None:
         yield _of_cache(error, cached)
     elif states:
-        yield _finding(error, states)
+        yield _finding(run, error, states)
 
 
 def _is_state(one: NamedFact, refusal: RefusalFact) -> bool:
@@ -34,7 +35,7 @@ def _is_state(one: NamedFact, refusal: RefusalFact) -> bool:
     return one.shape is not None and prod(one.shape) != 1 and one.path != refusal.root
 
 
-def _finding(error: ErrorFact, states: list[NamedFact]) -> Finding:
+def _finding(run: Run, error: ErrorFact, states: list[NamedFact]) -> Finding:
     names = " and ".join(f"`{state.path}`" for state in states)
     first = states[0]
     given = first.made_at
@@ -46,13 +47,23 @@ def _finding(error: ErrorFact, states: list[NamedFact]) -> Finding:
         else "and optimizer.step() has changed the weights that it needs."
     )
     return Finding(
-        message=f"{names}{where} {which} the graph of the step before, so this backward() goes back into it, {after}",
+        message=(
+            f"{names}{where} {which} the graph of the step before, so this backward() goes back into it, {after}"
+            + _unkept(run, error)
+        ),
         subject=first.path,
         fix="\n".join(_fix(state) for state in states),
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(Evidence(state.path, f"{state.kind} {state.shape}") for state in states),
     )
+
+
+def _unkept(run: Run, error: ErrorFact) -> str:
+    """What is said of a `detach()` whose result nobody keeps."""
+    one = thrown_away(run, "detach")
+    where = one[1].said_in(error.place.cell).removeprefix("in ") if one is not None else ""
+    return f" `{one[0]}` ({where}) gives a new tensor, which nothing keeps." if one is not None else ""
 
 
 def _of_cache(error: ErrorFact, state: NamedFact) -> Finding:

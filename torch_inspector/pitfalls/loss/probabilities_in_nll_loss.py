@@ -59,7 +59,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     return Finding(
         message=(
             f"{_called(root, loss)} was given {said}{f' in `{name}`' if name else ''}, but wants "
-            f"log-probabilities: {_WHY.get(loss, 'it only picks one number per sample, so the loss falls below zero')}."
+            f"log-probabilities: {_WHY.get(loss, _picks(pattern))}."
         ),
         subject=layer or name or root,
         fix=_fix(run, layer, name, pattern),
@@ -67,6 +67,11 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
         cell=place.cell,
         evidence=tuple(evidence),
     )
+
+
+def _picks(pattern: PatternFact) -> str:
+    per = "position" if pattern.shapes and len(pattern.shapes[0]) > len(("samples", "classes")) else "sample"
+    return f"it only picks one number per {per}, so the loss falls below zero"
 
 
 def _called(root: str, loss: str) -> str:

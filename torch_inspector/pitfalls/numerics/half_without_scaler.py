@@ -52,7 +52,8 @@ def _finding(run: Run, backward: BackwardFact) -> Finding:
             f"{lost}{spoiled}"
         ),
         subject=name,
-        fix=_fix(run, backward, name, full=bool(halves)),
+        fix=_fix(run, backward, name, full=bool(halves))
+        + (f"; or at least eps=1e-4 for {optimizer.path}" if optimizer else ""),
         line=backward.place.line,
         cell=backward.place.cell,
         evidence=(

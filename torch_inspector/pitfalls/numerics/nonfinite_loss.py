@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -20,6 +21,10 @@ from torch_inspector.facts import (
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
+
+# A spread along an axis in torch's words; arrays and tables have no `clamp_min`.
+_SPREADS = re.compile(r"\.std\((dim=)?-?\d|torch\.std(_mean)?\(")
+_ARRAYS = re.compile(r"\b(np|pd|numpy|pandas)\b")
 
 
 @pitfall(severity="error")
@@ -67,7 +72,7 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
             if lone
             else _spread_fix(origin)
             if alone
-            else _named_fix(fix, told) or _fix(origin, name, loss.operation)
+            else _named_fix(fix, told) or _standardised(run, origin) or _fix(origin, name, loss.operation)
         ),
         line=place.line,
         cell=place.cell,
@@ -129,7 +134,7 @@ _FIXES = {
     "asin": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).asin()",
     "atanh": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).atanh()",
     "sqrt": "keep the operand above zero: ….clamp_min(1e-12).sqrt()",
-    "exp": "limit the exponent: ….clamp_max(10).exp(), or ….tanh().exp() where many of them are multiplied",
+    "exp": "limit the exponent: ….clamp_max(10).exp(), or ….tanh().exp() where many multiply; or scale the inputs",
     "softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
     "log_softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
 }
@@ -170,6 +175,28 @@ def _fix(origin: ExtremeFact | None, name: str, operation: OperationFact | None)
     if operation is not None and operation.name in _FIXES:
         return _FIXES[operation.name]
     return f"torch.autograd.set_detect_anomaly(True) names the operation; clamp what log, sqrt or / get before `{name}`"
+
+
+def _standardised(run: Run, origin: ExtremeFact | None) -> str:
+    """The division by a spread, where a column of equal values has made nan of 0 / 0."""
+    if origin is None or origin.computed or origin.inf_count or origin.negative_inf_count:
+        return ""
+    sources = [one.cell.source for one in (run, *run.earlier)]
+    one = sole(run, _is_over_spread)
+    if one is None or not any(_SPREADS.search(text) for text in sources) or any(map(_ARRAYS.search, sources)):
+        return ""
+    divided = ast.parse(one.text, mode="eval").body
+    top, by = (ast.unparse(divided.left), ast.unparse(divided.right)) if isinstance(divided, ast.BinOp) else ("", "")
+    remark = "a column of equal values has the spread 0; or clean the data, if it holds nan itself"
+    return f"{in_statement(run, one.place, one.text, f'({top}) / {by}.clamp_min(1e-8)')}  # {remark}"
+
+
+def _is_over_spread(node: ast.AST) -> bool:
+    """True for `(x - mean) / std`, also with `self.std` and `x.std(0)`."""
+    by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
+    centred = isinstance(node, ast.BinOp) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Sub)
+    named = by.attr if isinstance(by, ast.Attribute) else by.id if isinstance(by, ast.Name) else ""
+    return centred and (called(by) == "std" if isinstance(by, ast.Call) else "std" in named or named == "sigma")
 
 
 def _is_alone(run: Run, loss: LossFact, origin: ExtremeFact | None) -> bool:
