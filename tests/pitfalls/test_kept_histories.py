@@ -227,3 +227,14 @@ def test_the_tensors_themselves_and_all_that_hooks_fill_are_told():
 def test_losses_are_too_small_to_be_told_of_themselves():
     (finding,) = found("losses = [step() for _ in range(6)]")
     assert "graph nodes stay alive" in finding.message
+
+
+DEQUE = LISTED.replace("rows = []", "import collections\nrows = collections.deque(maxlen=50)")
+
+
+@pytest.mark.parametrize("record", [RECORD, BY_HAND])
+def test_records_in_a_deque(record):
+    (finding,) = found(record, DEQUE)
+    assert finding.subject == "rows"
+    assert not found(record, DEQUE.replace("step()", "step().item()"))
+    assert not found(record, DEQUE.replace("range(6)", "range(1)"))
