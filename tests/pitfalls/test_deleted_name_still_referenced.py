@@ -201,3 +201,27 @@ def test_all_that_is_to_be_deleted_is_named(before, deletion, named, fix):
     assert named in finding.message
     assert finding.fix == fix
     assert found(before, f"{deletion}\n{fix.replace('  # and 1 more', ', c')}") == []
+
+
+MAPS = """\
+def compare(reference, layer, args, output): (output - reference).square().mean()
+with torch.no_grad():
+    maps = [model[:n](x) for n in (1, 2)]
+handle = """
+ARGUMENTS = {
+    "partial": "model[0].register_forward_hook(functools.partial(compare, maps[0]))",
+    "keyword": "model[0].register_forward_hook(functools.partial(lambda *given, ref: None, ref=maps[1]))",
+    "default": "model[0].register_forward_hook(lambda layer, args, out, ref=maps[0]: compare(ref, layer, args, out))",
+    "part of it": "model[0].register_forward_hook(functools.partial(compare, maps[0][:1000]))",
+    "parameter": "model[0].weight.register_hook(lambda grad, ref=maps[0]: grad * ref.mean())",
+}
+
+
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_a_hook_holds_an_argument(argument):
+    (finding,) = found(MAPS + ARGUMENTS[argument], "del maps")
+    assert (finding.subject, finding.severity) == ("maps", "hint")
+    assert "`model` holds them (a hook of " in finding.message
+    assert found(MAPS + ARGUMENTS[argument], finding.fix, "del maps") == []
+    assert found(MAPS + ARGUMENTS[argument], "handle.remove()\ndel maps") == []
+    assert found(MAPS + ARGUMENTS[argument], "maps[0].mean()", "n = 3\ndel maps") == []

@@ -273,3 +273,14 @@ def test_what_a_function_only_averages_is_a_record():
     setup = "kept = []\ndef mean():\n    return sum(kept) / len(kept)\n"
     loop = "for _ in range(6):\n    out = net(x).square().mean()\n    kept.append(out)\nprint(mean())"
     assert [one.subject for one in found(setup, f"net.eval()\n{loop}")] == ["kept"]
+
+
+DEQUE = LISTED.replace("rows = []", "import collections\nrows = collections.deque(maxlen=50)")
+
+
+@pytest.mark.parametrize("record", [RECORD, BY_HAND])
+def test_records_in_a_deque(record):
+    (finding,) = found(record, DEQUE)
+    assert finding.subject == "rows"
+    assert not found(record, DEQUE.replace("step()", "step().item()"))
+    assert not found(record, DEQUE.replace("range(6)", "range(1)"))

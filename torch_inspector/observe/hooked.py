@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from torch_inspector.observe import kinds, layers, sorts
+from torch import Tensor, nn
+
+from torch_inspector.observe import kinds, layers, private, sorts
 from torch_inspector.observe.paths import attributes_of
 
 # Functions in functions that are looked through.
@@ -41,15 +43,34 @@ def roots_of(function: Any) -> Iterator[Root]:
                 yield root
 
 
-def hook_with(module: Any, address: int) -> str:
-    """The registry of a module, or of a layer of it, whose hooks know the object at an address; empty if none does."""
+def hook_with(module: Any, address: int, storages: Container[int] = ()) -> str:
+    """The registry, of a module or a layer of it, whose hooks know an object or memory; empty if there is none.
+
+    Args:
+        module: Whatever it is; only modules have hooks.
+        address: Of the object.
+        storages: Those of its tensors that are looked for.
+    """
     for _, layer in layers.walk_modules(module) if sorts.sort_of(type(module)) == "module" else ():
+        fields = kinds.fields_of(layer)
         for kind in _REGISTRIES:
-            hooks = kinds.fields_of(layer).get(kind)
-            functions = list(dict.values(hooks))[:_ATTRIBUTES] if hooks and kinds.is_a(hooks, dict) else []
-            if any(id(value) == address for one in functions for _, value in _known(one, _DEPTH)):
+            if _one_knows(fields.get(kind), address, storages):
                 return kind
+        weights = dict.values(fields["_parameters"]) if type(fields.get("_parameters")) is dict else ()
+        if any(_one_knows(one._backward_hooks, address, storages) for one in weights if type(one) is nn.Parameter):
+            return "parameter hooks"
     return ""
+
+
+def _one_knows(hooks: Any, address: int, storages: Container[int]) -> bool:
+    functions = list(dict.values(hooks))[:_ATTRIBUTES] if hooks and kinds.is_a(hooks, dict) else []
+    known = (value for one in functions for _, value in _known(one, _DEPTH))
+    return any(id(value) == address or _has_memory(value, storages) for value in known)
+
+
+def _has_memory(value: Any, storages: Container[int]) -> bool:
+    storage = private.storage_of(value) if kinds.is_a(value, Tensor) else None
+    return storage is not None and storage[0] in storages
 
 
 def _containers(label: str, value: Any) -> Iterator[Root]:

@@ -153,7 +153,7 @@ class LettingGo:
                     before = set(own.wanted)
                     own.search([value])
                     if held := before - own.wanted:
-                        how = hook_with(value, target.value) or _how(value)
+                        how = hook_with(value, target.value, held) or _how(value)
                         _claim(holders, left, _Holder(str(name), how, kinds.class_name(value), held))
         sizes = {path: sum(target.storages[key] for key in one.storages) for path, one in holders.items()}
         path = max(sizes, key=lambda one: sizes[one], default="")

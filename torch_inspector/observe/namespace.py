@@ -60,7 +60,7 @@ class Names:
     complete: bool = True
     """False if the time was over, or a container of tensors was longer than is looked at."""
     records: dict[int, str] = field(default_factory=dict)
-    """Lists of plain records, by the tensors in a field of these."""
+    """Lists and deques of plain records, by the tensors in a field of these."""
 
 
 def hidden(name: object) -> bool:

@@ -45,10 +45,10 @@ class Spot:
         return owner is not None and owner.sort == "object" and name_of_part(owner.value, self.value) == ""
 
     def list_of_records(self) -> str:
-        """Path of the list in which this, or the object whose fields these are, is one of several plain records."""
+        """Path of the list or deque of plain records in which this is one, or the object whose fields these are."""
         fields = self.sort == "mapping" and self.parent is not None and self.parent.sort == "object"
         one = self.parent if fields else self
-        if one is None or one.sort != "object" or one.parent is None or one.parent.sort != "list":
+        if one is None or one.sort != "object" or one.parent is None or one.parent.sort not in ("list", "deque"):
             return ""
         return one.parent.path() if kinds.is_record(type(one.value)) else ""
 

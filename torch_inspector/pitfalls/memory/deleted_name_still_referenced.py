@@ -14,6 +14,7 @@ _MOST = 0.3
 _NAMED = 3
 # Registries of hooks.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_TENSOR_HOOKS = "parameter hooks"
 # Holders that have no use without what was deleted, and that nobody thinks of when deleting it.
 _FORGOTTEN = {
     "spent graph": "its history refers to the weights",
@@ -21,6 +22,7 @@ _FORGOTTEN = {
     "schedule": "it holds the optimizer, which holds the parameters",
     "function": "it was made with it",
     **dict.fromkeys(_HOOKS, "a hook of it was made with it, and is still registered"),
+    _TENSOR_HOOKS: "a hook of one of its parameters was made with it, and is still registered",
 }
 # Those that somebody means to keep unless the cell asks for memory.
 _MEANT = {
@@ -104,6 +106,11 @@ def _fix(fact: DeletionFact) -> str:
     if fact.how in _HOOKS:
         return (
             f"for layer in {fact.holder}.modules():\n    layer.{fact.how}.clear()  # or remove() the handle before del"
+        )
+    if fact.how == _TENSOR_HOOKS:
+        return (
+            f"for one in {fact.holder}.parameters():\n    (one._backward_hooks or {{}}).clear()"
+            "  # or remove() the handle before del; keep it while the hook is needed"
         )
     if fact.how == "view":
         return f"{fact.holder} = {fact.holder}.clone()  # or del {fact.holder}"
