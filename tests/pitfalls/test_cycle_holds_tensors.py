@@ -5,6 +5,7 @@ import builtins
 import pytest
 
 from tests.cells import a_notebook
+from torch_inspector.facts.spelled import with_article
 
 SLUG = "cycle-holds-tensors"
 START = """\
@@ -137,3 +138,8 @@ def test_the_attributes_that_make_the_circle_are_named(code, names):
     told = [f for _, f in found(made, let_go)]
     assert told
     assert any(all(f"`{name}`" in f.message and name in f.fix for name in names) for f in told), told
+
+
+@pytest.mark.parametrize(("kind", "said"), [("Experiment", "an Experiment"), ("Trainer", "a Trainer")])
+def test_kinds_have_their_article(kind, said):
+    assert with_article(kind) == said
