@@ -196,3 +196,16 @@ def test_weights_without_gradients_leave_no_other_way(way, severity):
     cell = f"v, q = torch.randn(64), torch.randn(520, 64)\nwith torch.no_grad():\n    s = {table}.sum(-1)"
     (finding,) = findings_in(SETUP, cell, slug="broadcast-blowup", min_bytes=0)
     assert finding.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("gap = p[:, None] - p[None]\n    return (gap ** 2).sum(-1)", "`gap` in `pairs` is a tensor of shape"),
+        ("gap = ((p[:, None] - p[None]) ** 2).sum(-1)\n    return gap", "`gap` in `pairs` went through a tensor of"),
+    ],
+)
+def test_the_table_itself_is_told_from_what_came_of_it(body, said):
+    cell = f"def pairs(p):\n    {body}"
+    (one,) = findings_in(SETUP, cell, "loss = pairs(a).mean()\nloss.backward()", slug="broadcast-blowup", min_bytes=0)
+    assert one.message.startswith(said)

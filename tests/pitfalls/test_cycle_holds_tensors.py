@@ -5,6 +5,7 @@ import builtins
 import pytest
 
 from tests.cells import a_notebook
+from torch_inspector.facts.spelled import with_article
 
 SLUG = "cycle-holds-tensors"
 START = """\
@@ -157,3 +158,8 @@ def test_all_nodes_of_what_waits_are_counted(more):
 
 def test_a_node_that_a_variable_names_holds_all_others():
     assert found(NODES + "best = root.children[1].children[0]\n", "del root") == []
+
+
+@pytest.mark.parametrize(("kind", "said"), [("Experiment", "an Experiment"), ("Trainer", "a Trainer")])
+def test_kinds_have_their_article(kind, said):
+    assert with_article(kind) == said

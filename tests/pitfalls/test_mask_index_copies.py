@@ -111,3 +111,14 @@ def test_the_fix_for_data_sets_copies_nothing():
             f"whole = TensorDataset(data)\npart = {finding.fix.split('  #')[0]}\nassert len(part) == 900; part[0]"
         )
         assert notebook.errors == [None] * 3
+
+
+def test_two_ways_of_indexing_are_both_told():
+    folds = "folds = {i: {'b': data[tr], 'c': data[va]} for i, (tr, va) in enumerate(parts)}"
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run("import torch\ndata = torch.randn(900, 40)\nrows = torch.randperm(900)")
+        notebook.run("parts = [(rows[100:], rows[:100]), (rows[:800], rows[800:]), (rows[50:], rows[:50])]")
+        run = notebook.run(folds)
+    (finding,) = [one for one in run.findings if one.slug == "mask-index-copies"] if run else []
+    assert finding.message.startswith("`data[tr]` and `data[va]` copy: `folds` keeps 6 of these copies")
+    assert finding.fix.startswith("keep the indices instead (tr, va)")

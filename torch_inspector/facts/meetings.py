@@ -31,6 +31,8 @@ class Meeting(NamedTuple):
     result: str = ""
     """The variable of the statement around it."""
     function: str = ""
+    is_result: bool = False
+    """True if that variable is given what both sides make, and nothing that is made of it."""
 
 
 def meeting(run: Run, node: str) -> Meeting | None:
@@ -48,7 +50,10 @@ def meeting(run: Run, node: str) -> Meeting | None:
         return None
     first, second = (_whole(side) for side in sides)
     result, function = _around(run, written.place)
-    return Meeting(written.place, written.inside, ast.unparse(sides[0]), first, second, result, function)
+    lines = run.source_of(written.place.cell).splitlines()
+    line = lines[written.place.line - 1].partition("#")[0] if written.place.line else ""
+    whole = f"{result} = {written.text}".replace(" ", "") == line.replace(" ", "")
+    return Meeting(written.place, written.inside, ast.unparse(sides[0]), first, second, result, function, whole)
 
 
 def _sides(node: ast.AST, sign: type[ast.operator]) -> list[ast.expr]:

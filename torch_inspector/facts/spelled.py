@@ -38,3 +38,8 @@ def _handed_on_in(cell: Cell, maker: str, reader: str) -> Iterator[tuple[str, Pl
         for later, line in enumerate(lines[number + 1 : number + 1 + _NEAR], number + 2):
             if reads is not None and reads.search(line):
                 yield (made[1] if made else ""), Place(cell.number, later)
+
+
+def with_article(word: str) -> str:
+    """`an Experiment`, `a Trainer`."""
+    return f"{'an' if word[:1].lower() in 'aeio' and word else 'a'} {word}"

@@ -72,6 +72,8 @@ def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
     place = step.cleared_at or step.place
     here = run.optimizer_name_at(key, place) or name
     which = f"step {step.index}" if len(steps) == 1 else f"at least {len(steps)} steps, from step {step.index} on,"
+    if len(run.steps_by_optimizer()[key]) == len(steps) > 1:
+        which = "every step that was looked at, from the first on,"
     return Finding(
         message=(
             f"the gradients of `{name}` were cleared after backward() and before `{name}.step()`: "

@@ -62,7 +62,7 @@ def _finding(name: str, place: Place | None, pattern: PatternFact, met: Meeting 
     operands = max(prod(first), prod(second), 1)
     return Finding(
         message=(
-            f"{_who(name, met)} went through a tensor of shape {table}, {size_text(pattern.nbytes)}: "
+            f"{_who(name, met)} {_was(met)} a tensor of shape {table}, {size_text(pattern.nbytes)}: "
             f"{first} met {second}, which made {prod(table) // operands} times more elements, "
             f"and then they were reduced to {result}."
         ),
@@ -86,6 +86,10 @@ def _who(name: str, met: Meeting | None) -> str:
     if met is not None and met.inside and met.result:
         return f"`{met.result}`" + (f" in `{met.function}`" if met.function else "")
     return f"`{name or 'the loss'}`"
+
+
+def _was(met: Meeting | None) -> str:
+    return "is" if met is not None and met.inside and met.is_result else "went through"
 
 
 def _is_weighted(pattern: PatternFact) -> bool:

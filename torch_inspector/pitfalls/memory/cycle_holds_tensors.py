@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import CircleFact, Run, syntax
+from torch_inspector.facts.spelled import with_article
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -45,7 +46,8 @@ def _finding(run: Run, circle: CircleFact) -> Finding:
 def _what(circle: CircleFact) -> str:
     if circle.count > 1:
         return f"{circle.count} of {circle.kind} are held by nothing but references among their own parts"
-    named = f"What `{circle.path}` named, a {circle.kind}," if circle.path else f"A {circle.kind}"
+    kind = with_article(circle.kind)
+    named = f"What `{circle.path}` named, {kind}," if circle.path else kind[:1].upper() + kind[1:]
     return f"{named} is held by nothing but references among its own parts"
 
 

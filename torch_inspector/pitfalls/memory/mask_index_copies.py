@@ -13,6 +13,7 @@ from torch_inspector.pitfall import pitfall
 _TIMES = 2
 # Below this nobody runs out of memory by it: in parts of the smallest amount that the user wants to hear of.
 _LEAST_TIMES = 8
+_SHOWN = 2
 # Nodes that indexing makes, or none.
 _MADE_BY = ("", "IndexBackward0")
 _ROOT = re.compile(r"[^.\[]*")
@@ -61,16 +62,17 @@ def _root(path: str) -> str:
 
 def _finding(source: TensorFact, indexings: list[IndexingFact], copies: dict[int, TensorFact], nbytes: int) -> Finding:
     roots = {_root(copy.path) for copy in copies.values()}
-    first = next((each for each in indexings if each.target in roots), indexings[0])
+    kept = [each for each in indexings if each.target in roots] or indexings[:1]
+    first, texts = kept[0], list(dict.fromkeys(f"`{source.path}[{each.index}]`" for each in kept))
     names = ", ".join(f"`{name}`" for name in sorted(roots))
     times = nbytes / max(source.nbytes, 1)
     return Finding(
         message=(
-            f"`{source.path}[{first.index}]` copies: {names} keeps {len(copies)} of these copies, "
+            f"{_listed(texts)}: {names} keeps {len(copies)} of these copies, "
             f"{size_text(nbytes)}, {times:.1f} times `{source.path}` itself."
         ),
         subject=first.target,
-        fix=_fix(source, first, in_data_sets=any(".tensors[" in copy.path for copy in copies.values())),
+        fix=_fix(source, kept, in_data_sets=any(".tensors[" in copy.path for copy in copies.values())),
         line=first.line,
         cell=None,
         evidence=(
@@ -81,12 +83,18 @@ def _finding(source: TensorFact, indexings: list[IndexingFact], copies: dict[int
     )
 
 
-def _fix(source: TensorFact, first: IndexingFact, *, in_data_sets: bool) -> str:
+def _listed(texts: list[str]) -> str:
+    shown = ", ".join(texts[:2]) if len(texts) > _SHOWN else " and ".join(texts)
+    return f"{shown} {'and others ' if len(texts) > _SHOWN else ''}{'copies' if len(texts) == 1 else 'copy'}"
+
+
+def _fix(source: TensorFact, kept: list[IndexingFact], *, in_data_sets: bool) -> str:
+    first, indices = kept[0], ", ".join(dict.fromkeys(each.index for each in kept))
     if in_data_sets and "," not in first.index and "," not in source.path:
         # `Subset` takes numbers, and the index may be a mask.
         rows = f"torch.arange(len({source.path}))[{first.index}].tolist()"
         return f"torch.utils.data.Subset(whole, {rows})  # whole = TensorDataset({source.path}, …), once; no copy"
     return (
-        f"keep the indices instead ({first.index}) and index {source.path} where a part is used; "
+        f"keep the indices instead ({indices}) and index {source.path} where a part is used; "
         "a slice such as [a:b] shares the memory"
     )

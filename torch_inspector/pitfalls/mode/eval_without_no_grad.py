@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, Place, Run, only_reads_outputs, syntax
+from torch_inspector.facts.spelled import with_article
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -91,7 +92,7 @@ def _alone(run: Run, call: ForwardFact) -> str:
 def _described(run: Run, call: ForwardFact, name: str) -> str:
     """The module as it can be typed, or by its class and whose part it is."""
     owner = run.owner_path(call.parameter_keys) if name == call.kind else ""
-    return f"a {name} of `{owner}`" if owner else f"`{name}`"
+    return f"{with_article(name)} of `{owner}`" if owner else f"`{name}`"
 
 
 def _finding(run: Run, call: ForwardFact) -> Finding:
