@@ -35,13 +35,13 @@ LOOP = (
 @pytest.mark.parametrize(
     ("arguments", "fix"),
     [
-        ((ROW, "with torch.no_grad():\n    p = net(x)\nprint(p.argmax(1))"), "net[3].dim = 1"),
-        ((ROW, "with torch.no_grad():\n    right = (net(x).argmax(1) == y).float().mean()"), "net[3].dim = 1"),
-        ((ROW.replace("Softmax", "LogSoftmax"), "with torch.no_grad():\n    p = net(x).exp()\nprint(p.max(1))"), "net[3].dim = 1"),
+        ((ROW, "with torch.no_grad():\n    p = net(x)\nprint(p.argmax(1))"), "net[3].dim = -1"),
+        ((ROW, "with torch.no_grad():\n    right = (net(x).argmax(1) == y).float().mean()"), "net[3].dim = -1"),
+        ((ROW.replace("Softmax", "LogSoftmax"), "with torch.no_grad():\n    p = net(x).exp()\nprint(p.max(1))"), "net[3].dim = -1"),
         (("Net()", "with torch.no_grad():\n    p = net(x)\nprint(torch.argmax(p, dim=-1))", "nn.Softmax(dim=0)", "self.soft(self.line(x))"),
-         "net.soft.dim = 1"),
-        (("Net()", LOOP, "nn.Identity()", "F.softmax(self.line(x), dim=0)"), "F.softmax(self.line(x), dim=1)"),
-        (("Net()", LOOP, "nn.Identity()", "self.line(x).softmax(0)"), "self.line(x).softmax(1)"),
+         "net.soft.dim = -1"),
+        (("Net()", LOOP, "nn.Identity()", "F.softmax(self.line(x), dim=0)"), "F.softmax(self.line(x), dim=-1)"),
+        (("Net()", LOOP, "nn.Identity()", "self.line(x).softmax(0)"), "self.line(x).softmax(-1)"),
     ],
 )  # fmt: skip
 def test_classes_read_from_shares_of_the_batch(arguments, fix):

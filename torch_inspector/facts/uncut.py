@@ -21,6 +21,7 @@ _VALUES = re.compile(
     r"(?P<method>[^….][^…]*?)(?P<cut>\.item\(\)|\.detach\(\)|\.data)"
     r"|float\((?P<given>[^…,]+)\)"
 )
+DETACHED_LEAF = re.compile(r"\.detach\(\)(\.clone\(\))?\.requires_grad_\(")
 # What each kind of cut does, with its text.
 _HOW = {
     "detach": "`{}` gives the values without their history",
@@ -97,3 +98,13 @@ def term_kept(run: Run, cut: CutFact) -> str:
         return f"{in_statement(run, cut.place, made.text, new)}  # without {made.by}()"
     also = f", and {again.given} in place of {again.text}" if again is not None and cut.text not in again.text else ""
     return f"{in_statement(run, cut.place, cut.text, value)}  # without {_cut_in(cut)}{also}"
+
+
+def handed_on(run: Run, line: int | None, cell: int | None) -> str:
+    """What keeps the history in a line that makes a leaf of values."""
+    text = run.source_of(cell).splitlines()[(line or 1) - 1]
+    if DETACHED_LEAF.search(text):
+        return "take `.detach()` and `.requires_grad_()` out of this line"
+    if "torch.tensor(" in text:
+        return "torch.stack(…) of the tensors themselves, without requires_grad, in place of torch.tensor(…)"
+    return "hand on the tensors themselves, without requires_grad"

@@ -10,7 +10,7 @@ from torch_inspector.facts.chains import chain
 from torch_inspector.facts.part_names import called_path
 from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, part_path
 from torch_inspector.facts.straight import straightened
-from torch_inspector.facts.uncut import how, term_kept, uncut
+from torch_inspector.facts.uncut import DETACHED_LEAF, handed_on, how, term_kept, uncut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -22,7 +22,6 @@ _PASSED = dict.fromkeys(("argmax", "whole", "compare"), "let the slope past it: 
 # Hooks hand a gradient past such a function, and who writes gradients needs none.
 _OWN_SLOPE = re.compile(r"\bregister_\w*hook\(|\.grad(\.data)?\s*=(?!=)|\.grad(\.data)?\.(copy_|add_|set_)\(")
 _MAKES_A_LEAF = re.compile(r"requires_grad\s*=\s*True|requires_grad_\(\s*(True)?\s*\)|\bVariable\(")
-_DETACHED_LEAF = re.compile(r"\.detach\(\)(\.clone\(\))?\.requires_grad_\(")
 
 
 @pitfall(severity="error", yields_to=("grad-disabled-globally", "tensor-copy-constructed"))
@@ -141,26 +140,16 @@ def _ends_anew(run: Run) -> list[Finding]:
         leaves = [one.path for one in fresh if one.key in step.leaf_keys]
         tensor = leaves[0] if len(leaves) == 1 else ""
         root = next((one.root for one in run.trace.backwards if one.root and not one.is_grad_call), "the loss")
-        found = _only_line(run, _MAKES_A_LEAF) or _only_line(run, _DETACHED_LEAF)
+        found = _only_line(run, _MAKES_A_LEAF) or _only_line(run, DETACHED_LEAF)
         line, cell = found or (step.place.line, step.place.cell)
         message = (
             f"`{root}` reaches nothing that `{name}` holds: its history begins at "
             f"{f'`{tensor}`, ' if tensor else ''}a tensor that each step makes anew from values, with `requires_grad`."
         )
-        fix = _handed_on(run, line, cell) if found else "hand on the tensors themselves, without requires_grad"
+        fix = handed_on(run, line, cell) if found else "hand on the tensors themselves, without requires_grad"
         evidence = (Evidence("steps that found nothing", len(steps), "count"),)
         return [Finding(message=message, subject=tensor or root, fix=fix, line=line, cell=cell, evidence=evidence)]
     return []
-
-
-def _handed_on(run: Run, line: int | None, cell: int | None) -> str:
-    """What keeps the history in a line that makes a leaf of values."""
-    text = run.source_of(cell).splitlines()[(line or 1) - 1]
-    if _DETACHED_LEAF.search(text):
-        return "take `.detach()` and `.requires_grad_()` out of this line"
-    if "torch.tensor(" in text:
-        return "torch.stack(…) of the tensors themselves, without requires_grad, in place of torch.tensor(…)"
-    return "hand on the tensors themselves, without requires_grad"
 
 
 def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Finding:
