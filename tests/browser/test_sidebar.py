@@ -115,7 +115,7 @@ def test_reload_brings_the_history(lab):
 
 
 def test_reload_while_a_cell_runs(lab):
-    a_live_notebook(lab, "busy.ipynb", "x = 1", SLOW.replace("60", "120"))
+    a_live_notebook(lab, "busy.ipynb", "x = 1", SLOW.replace("60", "400"))
     lab.run(1)
     lab.save()
     lab.start(2)
@@ -124,7 +124,7 @@ def test_reload_while_a_cell_runs(lab):
     lab.command("torch-inspector:open")
     lab.wait_state("live")
     lab.find(".ti-Cell[data-ti-cell='2']").wait_for()
-    assert "running" in lab.words(".ti-Head-words")
+    lab.find(".ti-Head-words").get_by_text("running").wait_for()
 
 
 def test_restart_clears_and_load_begins_anew(lab):
