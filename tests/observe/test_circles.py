@@ -29,3 +29,18 @@ def test_a_search_that_a_big_heap_makes_too_long_is_given_up(monkeypatch, deadli
     for _ in range(5):
         found.unnamed(names, variables, "Segment()", cells, deadline)
     assert len(seen) == looks
+
+
+def test_objects_of_several_classes_are_looked_for_once(monkeypatch):
+    class Other(Segment):
+        pass
+
+    looks: list[list[type]] = []
+    real = circles._instances
+    monkeypatch.setattr(circles, "_instances", lambda classes: looks.append(classes) or real(classes))  # type: ignore[func-returns-value]
+    things = [Segment(), Segment(), Other()]
+    more = [Segment(), Segment()]
+    groups = circles._groups(things, frozenset(map(id, [*things, more[0]])))
+    assert [len(group) for group in groups] == [3, 1]
+    assert groups[0][2] is more[0]
+    assert len(looks) == 1

@@ -150,6 +150,39 @@ def test_lists_of_losses_without_a_lost_term(body):
     assert found(f"out = net(x)\none, two = F.cross_entropy(out, y), variation(out)\n{body}") == []
 
 
+PARTS = """
+def parts_of(out, y):
+    return {'ce': F.cross_entropy(out, y), 'reg': variation(out).item()}
+def strip(parts):
+    parts.pop('reg')
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "parts = parts_of(out, y)\nreg = parts.pop('reg')\nloss = sum(parts.values())",
+        "parts = parts_of(out, y)\ndel parts['reg']\nloss = sum(parts.values())",
+        "parts = parts_of(out, y)\nstrip(parts)\nloss = sum(parts.values())",
+        "parts = parts_of(out, y)\nrest = parts\nrest.pop('reg')\nloss = sum(parts.values())",
+        "parts = parts_of(out, y)\nparts['reg'] = variation(out)\nloss = sum(parts.values())",
+        "parts = parts_of(out, y)\nparts['reg'] = variation(out)\nloss = parts['ce'] + 0.1 * parts['reg']",
+        "parts = parts_of(out, y)\nfor key in ['reg']:\n    parts[key] = variation(out)\nloss = sum(parts.values())",
+        "parts = parts_of(out, y)\nparts |= {'reg': variation(out)}\nloss = sum(parts.values())",
+        "parts = parts_of(out, y)\nparts = {**parts, 'reg': variation(out)}\nloss = sum(parts.values())",
+        "parts = {'reg': variation(out).item()}\nparts.update(reg=variation(out))\nloss = one + 0.1 * parts['reg']",
+        "parts = {'reg': variation(out).item()}\nprint(parts)\nparts.clear()\nparts['ce'] = one\n"
+        "loss = sum(parts.values())",
+        "terms = [one]\nterms.append(variation(out).item())\nprint(terms.pop())\nloss = sum(terms)",
+        "terms = [one, variation(out).item()]\nterms[1] = variation(out)\nloss = sum(terms)",
+        "terms = [one, variation(out).item()]\nterms[1:] = [variation(out)]\nloss = sum(terms)",
+    ],
+)  # fmt: skip
+def test_records_that_are_taken_out_or_replaced_before_the_sum(body):
+    lines = "\n".join(f"    {line}" for line in f"out = net(x)\none = F.cross_entropy(out, y)\n{body}".split("\n"))
+    assert findings_in(START + PARTS, LOOP.format(lines), slug="graph-cut") == []
+
+
 def fix_of(body):
     (finding,) = found(body)
     return finding

@@ -45,7 +45,9 @@ FOUND = {
     "function": ("loss = F.mse_loss(scores, x[:, :3])", "`F.mse_loss`", f"loss = F.mse_loss(scores, torch.as_tensor(x[:, :3], {FLOAT}))"),
     "recurrent": ("rnn = nn.LSTM(8, 2)\nout, state = rnn(x)", "`x`", f"out, state = rnn(torch.as_tensor(x, {FLOAT}))"),
     "result of a recurrent": ("rnn = nn.LSTM(2, 8)\nh = rnn(torch.rand(3, 2))\nout = net(h)", "`h` is a tuple of 2 tensors", "out = net(h[0])") ,
-    "batch": ("batch = [torch.rand(4, 8), torch.rand(4)]\nout = net(batch)", "`batch`", "out = net(batch[0])"),
+    "places": ("i = np.array([0, 2])\nout = scores.index_select(1, i)", "`i`", "out = scores.index_select(1, torch.from_numpy(i))"),
+    "places in a list": ("i = [0, 2]\nout = torch.index_select(scores, 1, i)", "`i`", "out = torch.index_select(scores, 1, torch.tensor(i, dtype=torch.int64))"),
+    "mask": ("m = x[:, :3] > 0.5\nout = scores.masked_select(m)", "`m`", "out = scores.masked_select(torch.from_numpy(m))"),
     "argument by name": ("out = net(input=x)", "`x`", f"out = net(input=torch.as_tensor(x, {FLOAT}))"),
     "three times": ("mha = nn.MultiheadAttention(8, 2)\nout, w = mha(x, x, x)", "`x`", f"out, w = mha(torch.as_tensor(x, {FLOAT}), torch.as_tensor(x, {FLOAT}), torch.as_tensor(x, {FLOAT}))"),
     "in a model": ("out = model(x)", "`inputs` (`x` in the call)", f"x = torch.as_tensor(x, {FLOAT})  # before model(x)"),
@@ -76,6 +78,19 @@ def test_found_with_a_fix_that_works(name):
         assert finding.fix == fix
         notebook.run(f"{finding.fix}\n{line}" if "# before" in fix else finding.fix)
         assert notebook.errors[-1] is None
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["[torch.rand(4, 8), torch.rand(4)]", "[torch.rand(4, 8), torch.rand(3, 8)]", "[torch.rand(8)] * 2",
+     "(torch.rand(4, 8), torch.rand(4), torch.rand(4))"],
+)  # fmt: skip
+def test_several_tensors_of_which_the_text_does_not_say_what_they_are(made):
+    with a_notebook() as notebook:
+        notebook.run(START)
+        (finding,) = notebook.run(f"several = {made}\nout = net(several)").findings
+        assert finding.fix == ""
+        assert "it does not join several on its own" in finding.message
 
 
 @pytest.mark.parametrize("name", SILENT)

@@ -225,3 +225,8 @@ def test_a_hook_holds_an_argument(argument):
     assert found(MAPS + ARGUMENTS[argument], finding.fix, "del maps") == []
     assert found(MAPS + ARGUMENTS[argument], "handle.remove()\ndel maps") == []
     assert found(MAPS + ARGUMENTS[argument], "maps[0].mean()", "n = 3\ndel maps") == []
+
+
+def test_the_tuple_of_a_data_set_takes_no_del():
+    (finding,) = found("data = TensorDataset(x, torch.zeros(1024))", "del x" + GC)
+    assert finding.fix == "del data"

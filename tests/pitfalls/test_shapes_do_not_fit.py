@@ -65,6 +65,10 @@ VIEWS = {
     "by size": (X, "y = h.view(size=(2, 12))", "`h`", "y = h.reshape((2, 12))"),
     "as another": (X + "\nz = torch.rand(24)", "y = h.view_as(z)", "`h`", "y = h.reshape_as(z)"),
     "written": (X, "h.view(-1)[0] = 1.0", "`h`", ""),
+    "filled in a chain": (X, "u = h.view(-1).mul_(2)", "`h`", ""),
+    "written later": (X, "u = h.view(-1)\nu[0] = 5", "`h`", ""),
+    "filled later": (X, "u = h.view(-1)\nu.zero_()", "`h`", ""),
+    "a part filled later": (X, "u = h.view(2, -1)\nfor row in u:\n    row.zero_()", "`h`", ""),
     "filled": (X, "h.view(-1).zero_()", "`h`", ""),
     "argument": (X + "\ndef flat(t):\n    return t.view(-1)", "flat(h)", "`t` (`h` in the call)", "return t.reshape(-1)"),
 }  # fmt: skip

@@ -258,3 +258,20 @@ def test_weights_of_16_bits_that_move_or_have_hardly_begun(kind, optimizer, lr, 
 def test_one_number_of_16_bits_that_moves_is_enough():
     small = "with torch.no_grad(): net[1].weight[0, 3] = 0.0"
     assert found(COARSE.format(kind="bfloat16", optimizer="Adam", lr="1e-4"), small, loop(12, WIDE)) == []
+
+
+FAKE = """
+from torch._subclasses.fake_tensor import FakeTensorMode
+with FakeTensorMode():
+    half = torch.nn.Linear(4, 2, dtype={dtype})
+    opt = torch.optim.SGD(half.parameters(), lr=0.1)
+    for _ in range(3):
+        opt.zero_grad()
+        half(torch.randn(8, 4, dtype={dtype})).square().mean().backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize("dtype", ["torch.float32", "torch.bfloat16"])
+def test_tensors_that_have_shapes_and_no_numbers_are_not_read(dtype):
+    assert findings_in("import torch", FAKE.format(dtype=dtype)) == []

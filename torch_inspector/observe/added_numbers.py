@@ -123,7 +123,7 @@ class _Sums:
         terms = list(found)
         if not all(one.weight is None or self._stand.of(one.weight).level == NONE for one in terms):
             return
-        for spot, weight in terms:
+        for spot, weight, _ in terms:
             others = (self._stand.of(other.spot).names for other in terms if other.spot is not spot)
             weighed = part.weighed or weight is not None
             yield part._replace(spot=spot, beside=part.beside.union(*others), weighed=weighed, step=True)

@@ -106,21 +106,21 @@ class Circles:
     def _facts(
         self, waiting: list[int], paths: dict[int, str], user: Names, garbage: frozenset[int]
     ) -> list[CircleFact]:
-        held = set(storages_of(user))
-        found: dict[str, CircleFact] = {}
-        for key in waiting:
-            thing = self._keys.live(key)
-            same, kind = _alike(thing, garbage), kinds.class_name(thing)
-            inside = storages_of(walk_paths(same, thread_time() + _LOOK_S))
+        held, found = set(storages_of(user)), dict[str, CircleFact]()
+        things = [self._keys.live(key) for key in waiting]
+        keys = {id(thing): key for thing, key in zip(things, waiting, strict=True)}
+        groups, deadline = _groups(things, garbage), thread_time() + _LOOK_S
+        for group in groups:
+            first, kind, key = group[0], kinds.class_name(group[0]), keys[id(group[0])]
+            inside = storages_of(walk_paths([(str(place), one) for place, one in enumerate(group)], deadline))
             nbytes = sum(n for storage, n in inside.items() if storage not in held)
             held |= inside.keys()
-            one = CircleFact(paths.get(key, ""), kind, nbytes, key, len(same))
             old = found.get(kind)
-            if nbytes >= _SMALL_NBYTES:
-                one = one if old is not None else one._replace(ring=ring(thing, garbage))
-                found[kind] = (
-                    one if old is None else old._replace(nbytes=old.nbytes + nbytes, count=old.count + len(same))
-                )
+            if old is not None and nbytes >= _SMALL_NBYTES:
+                found[kind] = old._replace(nbytes=old.nbytes + nbytes, count=old.count + len(group))
+            elif nbytes >= _SMALL_NBYTES:
+                way = ring(first, garbage)
+                found[kind] = CircleFact(paths.get(key, ""), kind, nbytes, key, len(group), way)
         return list(found.values())
 
 
@@ -131,10 +131,20 @@ def _instances(classes: list[Any]) -> list[Any]:
     return [one for one in (gc.get_referrers(*some) if some else ()) if id(type(one)) in wanted][-_INSTANCES:]
 
 
-def _alike(thing: Any, garbage: frozenset[int]) -> list[tuple[str, Any]]:
-    """An object with the others of its class that wait, as nodes of a tree do; a module alone."""
-    others = [one for one in _instances([type(thing)]) if id(one) in garbage and one is not thing]
-    return [(str(place), one) for place, one in enumerate([thing, *others])]
+def _groups(things: list[Any], garbage: frozenset[int]) -> list[list[Any]]:
+    """Objects with the others of their class that wait, as nodes of a tree do; each module alone.
+
+    One look for the instances of all classes: each goes through everything that the collector knows.
+    """
+    found: dict[int, list[Any]] = {}
+    for thing in things:
+        alone = kinds.is_a(thing, torch.nn.Module)
+        found.setdefault(id(thing) if alone else id(type(thing)), []).append(thing)
+    known = set(map(id, things))
+    for one in _instances(list({id(type(thing)): type(thing) for thing in things}.values())):
+        if id(one) in garbage and id(one) not in known and id(type(one)) in found:
+            found[id(type(one))].append(one)
+    return list(found.values())
 
 
 def _without_parts(keys: Keys, asked: list[int], user: Names) -> list[int]:

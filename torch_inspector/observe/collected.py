@@ -14,6 +14,8 @@ from torch_inspector.observe.source import dotted
 _JOINS = frozenset(["stack", "cat", "concat", "concatenate", "hstack", "vstack"])
 _SUMS = frozenset(["sum", "mean", "nansum", "nanmean"])
 _COPIES = frozenset(["list", "tuple", "reversed", "sorted"])
+# Methods after which a list or dictionary no longer has what the text put there, or has it elsewhere.
+_CHANGES = frozenset(["pop", "popitem", "popleft", "remove", "clear", "update", "reverse", "sort", "insert"])
 # Names for a list, one after the other, that are followed.
 _DEEPEST = 4
 _PLAIN = (ast.Name, ast.Constant, ast.Subscript, ast.Attribute)
@@ -26,6 +28,8 @@ class Element(NamedTuple):
     spot: Spot
     weight: Spot | None = None
     """What it is multiplied with where it is taken out: `w` of `sum(w * one for one in losses)`."""
+    key: object = None
+    """Where it lies, if the text says so; a None may be anywhere."""
 
 
 def summed(node: ast.Call, spot: Spot, texts: Texts) -> Spot | None:
@@ -55,17 +59,36 @@ def elements(spot: Spot, texts: Texts, depth: int = 0) -> Iterator[Element]:
     if depth > _DEEPEST:
         return
     if isinstance(node, (ast.List, ast.Tuple)):
-        yield from (Element(spot._replace(node=one)) for one in node.elts if not isinstance(one, ast.Starred))
+        whole = [(n, one) for n, one in enumerate(node.elts) if not isinstance(one, ast.Starred)]
+        yield from (Element(spot._replace(node=one), None, n) for n, one in whole)
     elif isinstance(node, ast.Dict):
-        yield from (Element(spot._replace(node=one)) for one in node.values)
+        pairs = [(key, one) for key, one in zip(node.keys, node.values, strict=True) if key is not None]
+        yield from (Element(spot._replace(node=one), None, _constant(key)) for key, one in pairs)
     elif isinstance(node, ast.Name):
-        for one in _latest(node, spot, texts):
-            is_put = id(one.node) in _put(one.scope, node.id)
-            yield from [Element(one)] if is_put else elements(one, texts, depth + 1)
+        yield from _held(node, spot, texts, depth)
     elif isinstance(node, (ast.GeneratorExp, ast.ListComp)):
         yield from _each(node, spot, texts, depth)
     elif isinstance(node, ast.Call):
         yield from _called(node, spot, texts, depth)
+
+
+def _constant(key: ast.expr) -> object:
+    return key.value if isinstance(key, ast.Constant) else None
+
+
+def _held(name: ast.Name, spot: Spot, texts: Texts, depth: int) -> list[Element]:
+    """The elements behind a name: what is written under a key takes the place of what may lie there."""
+    found: list[Element] = []
+    for one in _latest(name, spot, texts):
+        key = _put(one.scope, name.id).get(id(one.node), _UNPUT)
+        if key is _UNPUT:
+            found.extend(elements(one, texts, depth + 1))
+        elif key is _APPENDED:
+            found.append(Element(one))
+        else:
+            kept = [old for old in found if key is not _SOMEWHERE and old.key not in (None, key)]
+            found = [*kept, Element(one, None, None if key is _SOMEWHERE else key)]
+    return found
 
 
 def _called(node: ast.Call, spot: Spot, texts: Texts, depth: int) -> Iterator[Element]:
@@ -75,7 +98,7 @@ def _called(node: ast.Call, spot: Spot, texts: Texts, depth: int) -> Iterator[El
     elif isinstance(node.func, ast.Name) and node.func.id in _COPIES and node.args:
         yield from elements(spot._replace(node=node.args[0]), texts, depth + 1)
     elif isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
-        yield from (Element(spot._replace(node=one.value)) for one in node.keywords if one.arg)
+        yield from (Element(spot._replace(node=one.value), None, one.arg) for one in node.keywords if one.arg)
     else:
         for one in returned(node, spot, texts):
             yield from elements(one, texts, depth + 1)
@@ -137,7 +160,7 @@ def keyed(node: ast.Subscript, spot: Spot, texts: Texts) -> list[Spot]:
         if put is _SOMEWHERE:
             return []
         if put is not _UNPUT:
-            found.extend([one] if put == key else [])
+            found = [one] if put == key else found
         else:
             shown = _under(key, one, texts)
             if shown is None:
@@ -167,14 +190,58 @@ def _under(key: object, spot: Spot, texts: Texts) -> list[Spot] | None:
 
 
 def _latest(name: ast.Name, spot: Spot, texts: Texts) -> Iterator[Spot]:
-    """What a name for a list is given, and what is put into it, since it was made last."""
-    values = list(given(name.id, spot, texts))
+    """What a name for a list is given, and what is put into it, since it was made last; nothing if it is changed."""
+    values = [] if is_changed(name.id, spot, texts) else list(given(name.id, spot, texts))
     put = {id(one.node) for one in values if id(one.node) in _put(one.scope, name.id)}
     added = {id(one.value) for one in syntax.walk(spot.scope) if isinstance(one, ast.AugAssign)}
     own = [one for one in values if one.scope is spot.scope and _is_before(one.node, name)]
     made = max((one.node.lineno for one in own if id(one.node) not in put | added), default=0)
     yield from (one for one in own if one.node.lineno >= made)
     yield from (one for one in values if one.scope is not spot.scope)
+
+
+def is_changed(name: str, spot: Spot, texts: Texts) -> bool:
+    """True if the text takes elements out of a list or dictionary, replaces some, or has a function do that."""
+    scopes = {spot.scope, *(one.scope for one in given(name, spot, texts))}
+    changed, calls = frozenset[str]().union(*map(_changed, scopes)), [one for a in scopes for one in _handed(a, name)]
+    if name in changed or any(alias in changed for a in scopes for alias in _aliases(a, name)):
+        return True
+    known = [texts.function(dotted(call.func)) for call in calls if dotted(call.func)]
+    return any(_changed(one[1]) for one in known if one is not None)
+
+
+@lru_cache(maxsize=128)
+def _changed(scope: ast.AST) -> frozenset[str]:
+    """Names of lists and dictionaries that a scope changes by more than adding to them."""
+    found: list[ast.expr] = []
+    for node in syntax.walk(scope):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
+            found.append(node.func.value)
+        elif isinstance(node, ast.Delete):
+            found.extend(one.value for one in node.targets if isinstance(one, ast.Subscript))
+        elif isinstance(node, ast.Assign):
+            parts = [one for one in node.targets if isinstance(one, ast.Subscript)]
+            found.extend(one.value for one in parts if isinstance(one.slice, ast.Slice))
+        elif isinstance(node, ast.AugAssign):
+            whole = isinstance(node.op, ast.BitOr)
+            found.extend([node.target] if whole else [])
+            found.extend([node.target.value] if isinstance(node.target, ast.Subscript) else [])
+    return frozenset(map(dotted, found)) - {""}
+
+
+def _handed(scope: ast.AST, name: str) -> Iterator[ast.Call]:
+    """Calls that are given a variable as it is."""
+    for node in syntax.walk(scope):
+        if isinstance(node, ast.Call):
+            given_to = [*node.args, *(one.value for one in node.keywords)]
+            yield from [node] if any(isinstance(one, ast.Name) and one.id == name for one in given_to) else []
+
+
+def _aliases(scope: ast.AST, name: str) -> Iterator[str]:
+    """Other names for the same object: `rest = losses`."""
+    for node in syntax.walk(scope):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == name:
+            yield from filter(None, map(dotted, node.targets))
 
 
 def _is_before(value: ast.expr, name: ast.Name) -> bool:

@@ -16,7 +16,7 @@ import torch
 from torch_inspector.facts import Place
 from torch_inspector.observe import kinds
 from torch_inspector.observe.groups import groups_of, parameters_of
-from torch_inspector.observe.sampled import Values, coarse_type, some_values, sums_of_bits
+from torch_inspector.observe.sampled import Values, coarse_type, has_values, some_values, sums_of_bits
 from torch_inspector.observe.versions import version_of
 
 Mark = tuple[int, int] | None
@@ -114,7 +114,7 @@ class OptimizerRecord:
     def gradients_are_zero(self) -> bool:
         """True if all gradients, on the CPU, hold nothing but zeros; False where that is too much to read."""
         found = [p.grad for group in self._groups() for p in group if p.is_leaf and p.grad is not None]
-        if sum(g.numel() for g in found) > _READ or any(g.layout != torch.strided or not g.is_cpu for g in found):
+        if sum(g.numel() for g in found) > _READ or not all(map(_is_readable, found)):
             return False
         with torch.no_grad():
             return bool(found) and not any(bool(g.any()) for g in found)
@@ -242,12 +242,16 @@ class OptimizerRecord:
         """True if the probes' gradients, on the CPU, hold nothing but zeros in the part that is read."""
         groups = self._groups()
         found = [groups[g][i].grad for g, i in self.probes if g < len(groups) and i < len(groups[g])]
-        read = [g for g in found if g is not None and g.device.type == "cpu" and g.layout == torch.strided]
+        read = [g for g in found if g is not None and _is_readable(g)]
         with torch.no_grad():
             return bool(read) and not any(bool(g.reshape(-1)[:_VALUES].any()) for g in read)
 
     def _groups(self) -> list[list[torch.Tensor]]:
         return parameters_of(self.ref())
+
+
+def _is_readable(gradient: torch.Tensor) -> bool:
+    return has_values(gradient) and gradient.is_cpu and gradient.layout == torch.strided
 
 
 def _first_with_grad(group: list[torch.Tensor]) -> int | None:

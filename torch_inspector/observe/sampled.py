@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from torch_inspector.observe import private
+from torch_inspector.observe import kinds, private
 
 # Values that are read.
 _SAMPLE = 16
@@ -18,10 +18,17 @@ _SUMMED = 1 << 20
 _COARSE = (torch.bfloat16, torch.float16)
 
 
+def has_values(tensor: torch.Tensor) -> bool:
+    """False for a tensor of `FakeTensorMode`, which has shapes and no numbers."""
+    return kinds.class_name(tensor) != "FakeTensor"
+
+
 def coarse_type(tensors: list[torch.Tensor]) -> str:
     """`bfloat16` or `float16` if plain tensors on the CPU, not too many, are all of that type; else empty."""
     types = {one.dtype for one in tensors}
-    plain = all(one.is_cpu and one.layout == torch.strided and one.is_contiguous() for one in tensors)
+    plain = all(
+        has_values(one) and one.is_cpu and one.layout == torch.strided and one.is_contiguous() for one in tensors
+    )
     few = sum(one.numel() for one in tensors) <= _SUMMED
     return str(types.pop()).removeprefix("torch.") if len(types) == 1 and types <= {*_COARSE} and plain and few else ""
 
@@ -35,6 +42,8 @@ def sums_of_bits(tensors: list[torch.Tensor]) -> Values:
 def some_values(tensor: torch.Tensor) -> Values:
     """A few values of a tensor on the CPU, the same ones each time; None for other tensors. About 8 µs."""
     if not tensor.is_cpu or tensor.layout != torch.strided or not tensor.is_contiguous() or not tensor.numel():
+        return None
+    if not has_values(tensor):
         return None
     # Wrapped by `torch.func` it has no storage of its own, and one that was resized to zero must not be read.
     storage = private.storage_of(tensor)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe.collected import keyed
+from torch_inspector.observe.collected import is_changed, keyed
 from torch_inspector.observe.cuts import Spot, Texts, given, returned
 from torch_inspector.observe.cutting import cut_of, without_grad
 from torch_inspector.observe.source import dotted
@@ -114,6 +114,8 @@ class Standpoints:
         if isinstance(node, ast.Call):
             return self._called(node, spot)
         if isinstance(node, ast.Subscript):
+            if isinstance(node.value, ast.Name) and is_changed(node.value.id, spot, self._texts):
+                return Standpoint(OPEN)
             under = keyed(node, spot, self._texts)
             return _joined(map(self.of, under)) if under else self.of(spot._replace(node=node.value))
         if isinstance(node, (ast.GeneratorExp, ast.ListComp)):

@@ -13,6 +13,10 @@ from torch_inspector.pitfall import pitfall
 # Arguments that are numbers of rows or classes.
 _PLACES = re.compile(r"^(?:embedding\w*|one_hot)\(\)")
 _CLASSES = re.compile(r"^(?:cross_entropy_loss|nll_loss\w*)\(\): argument 'target'")
+# Functions that take places or masks, and what torch calls these.
+_CHOOSERS = re.compile(r"(?:^|\.)(?:index_\w+|gather|scatter\w*|take\w*|masked_\w+|where)$")
+_INDEX, _MASK = re.compile(r"argument 'ind(?:ex|ices)'"), re.compile(r"argument '(?:mask|condition)'")
+_RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
 # A batch of a loader has at least its data and its labels; more than that are samples.
 _PAIR = 2
 
@@ -28,9 +32,9 @@ def check(run: Run) -> Iterator[Finding]:
         name = ast.unparse(call.func)
         also = f" (`{first.known_as}` in the call)" if first.known_as and first.known_as != first.text else ""
         yield Finding(
-            message=f"`{first.text}`{also} is {_what(first)}, and `{name}` wants a tensor: {_why(first)}.",
+            message=f"`{first.text}`{also} is {_what(first)}, and `{name}` wants a tensor: {_why(run, first)}.",
             subject=first.text,
-            fix=_fix(error, call, first),
+            fix=_fix(run, error, call, first),
             line=error.place.line,
             cell=error.place.cell,
             evidence=tuple(Evidence(one.text, one.dtype or one.inside or one.kind) for one in error.foreign),
@@ -45,18 +49,48 @@ def _what(one: ForeignFact) -> str:
     return f"a {one.kind} of {one.count}" + (" tensors" if one.inside.startswith("tensors") else "")
 
 
-def _why(one: ForeignFact) -> str:
-    if one.inside.startswith("tensors"):
-        return "a recurrent layer gives its outputs and its state, a loader all parts of a batch"
-    return "torch does not make one on its own"
+def _why(run: Run, one: ForeignFact) -> str:
+    if _is_of_recurrent(run, one):
+        return "a recurrent layer gives its outputs and its state"
+    several = one.inside.startswith("tensors")
+    return "it does not join several on its own" if several else "torch does not make one on its own"
 
 
-def _fix(error: ErrorFact, call: ast.Call, first: ForeignFact) -> str:
+def _is_of_recurrent(run: Run, one: ForeignFact) -> bool:
+    """True for `h` if the text gives it nothing but what a recurrent layer returns: `h = rnn(x)`."""
+    trees = [tree for past in (*run.earlier, run) if (tree := syntax.parse(past.cell.code)) is not None]
+    given: dict[str, list[ast.expr]] = {}
+    for node in (node for tree in trees for node in syntax.walk(tree)):
+        for target, value in _pairs(node) if isinstance(node, ast.Assign) else ():
+            given.setdefault(ast.unparse(target), []).append(value)
+    layers = {name for name, values in given.items() if all(_called(value) in _RECURRENT for value in values)}
+    values = given.get(one.known_as or one.text, [])
+    return one.kind == "tuple" and bool(values) and all(_owner(value) in layers for value in values)
+
+
+def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What an assignment gives to which name, those side by side too."""
+    for target in node.targets:
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from zip(target.elts, node.value.elts, strict=False)
+        else:
+            yield target, node.value
+
+
+def _owner(value: ast.expr) -> str:
+    return ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+
+
+def _called(value: ast.expr) -> str:
+    return _owner(value).rpartition(".")[2]
+
+
+def _fix(run: Run, error: ErrorFact, call: ast.Call, first: ForeignFact) -> str:
     """The variable that the caller gave made a tensor there; else the statement with tensors made in it."""
     if first.known_as.isidentifier() and first.text.isidentifier() and error.caller and len(error.foreign) == 1:
-        made = _tensor(error, first._replace(text=first.known_as))
+        made = _tensor(run, error, first._replace(text=first.known_as))
         return f"{first.known_as} = {made}  # before {error.caller}" if made else ""
-    made_of = {one.text: _tensor(error, one) for one in error.foreign}
+    made_of = {one.text: _tensor(run, error, one) for one in error.foreign}
     if not all(made_of.values()):
         return ""
     new = ast.Call(call.func, [_mended(one, made_of) for one in call.args], [])
@@ -69,7 +103,7 @@ def _mended(node: ast.expr, made_of: dict[str, str]) -> ast.expr:
     return (syntax.expression(text) if text else None) or node
 
 
-def _tensor(error: ErrorFact, one: ForeignFact) -> str:
+def _tensor(run: Run, error: ErrorFact, one: ForeignFact) -> str:
     """An expression for the tensor; empty if it is not known what is in there."""
     dtype, device = _dtype(error, one), _device(error)
     if one.kind == "array" and one.dtype == dtype and not device:
@@ -80,17 +114,31 @@ def _tensor(error: ErrorFact, one: ForeignFact) -> str:
         return f"torch.tensor({one.text}, dtype=torch.{dtype}{device})"
     if one.inside == "arrays":
         return f"torch.stack([torch.as_tensor(one, dtype=torch.{dtype}{device}) for one in {one.text}])"
-    samples = one.kind == "list" and one.inside == "tensors of one shape" and one.count > _PAIR
-    return (f"torch.stack({one.text})" if samples else f"{one.text}[0]") if one.inside else ""
+    if one.kind == "list" and one.inside == "tensors of one shape" and one.count > _PAIR:
+        return f"torch.stack({one.text})"
+    return f"{one.text}[0]" if one.inside and _is_of_recurrent(run, one) else ""
 
 
 def _dtype(error: ErrorFact, one: ForeignFact) -> str:
-    """The type that is wanted: int64 of places and classes, that of the weights of shares and of all other data."""
+    """The type that is wanted: int64 of places and classes, bool of masks, that of the weights of all other data."""
+    chosen = _chosen(error, one)
+    if chosen:
+        return chosen
     shares = one.dtype.startswith("float") and one.axes > 1
     if _PLACES.match(error.message) or (_CLASSES.match(error.message) and not shares):
         return "int64"
     weights = [owner.weight_dtype for owner in error.operands if owner.weight_dtype]
     return weights[0] if weights else "float32"
+
+
+def _chosen(error: ErrorFact, one: ForeignFact) -> str:
+    """The type of places and masks for a function that picks by them; empty for others."""
+    call = syntax.expression(error.expression)
+    if not isinstance(call, ast.Call) or not _CHOOSERS.search(ast.unparse(call.func)):
+        return ""
+    if one.dtype:
+        return "bool" if one.dtype == "bool" else "int64" if one.dtype.lstrip("u").startswith("int") else ""
+    return "bool" if _MASK.search(error.message) else "int64" if _INDEX.search(error.message) else ""
 
 
 def _device(error: ErrorFact) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import DeletionFact, Run
@@ -12,6 +13,8 @@ from torch_inspector.pitfall import pitfall
 _MOST = 0.3
 # Holders that are named; of the others, how many there are.
 _NAMED = 3
+# Elements of the tuple of a data set, which `del` refuses.
+_OF_DATA_SET = re.compile(r"\.tensors\[\d+\]$")
 # Registries of hooks.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _TENSOR_HOOKS = "parameter hooks"
@@ -94,7 +97,8 @@ def _also(fact: DeletionFact) -> str:
 
 def _listed(fact: DeletionFact) -> str:
     """What `del` is to name, all of it."""
-    names, more = (fact.holder, *fact.others)[:_NAMED], len(fact.others) + 1 - _NAMED
+    known = [*dict.fromkeys(_OF_DATA_SET.sub("", name) for name in (fact.holder, *fact.others))]
+    names, more = known[:_NAMED], len(known) - _NAMED
     return ", ".join(names) + (f"  # and {more} more" if more > 0 else "")
 
 

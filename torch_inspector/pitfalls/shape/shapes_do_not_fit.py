@@ -27,6 +27,8 @@ _COPYING = {"view": "reshape", "view_as": "reshape_as"}
 _MATRIX = 2
 # Axes of a batch of pictures; what layers that halve and double leave over.
 _PICTURES, _NEAR = 4, 8
+# Names for parts of a view, one after the other, that are followed.
+_PASSES = 3
 _Told = tuple[str, str] | None
 _LIBRARIES = ("torch", "F", "nn.functional", "torch.nn.functional")
 
@@ -40,7 +42,7 @@ def check(run: Run) -> Iterator[Finding]:
     if error.layer is not None and error.layer.family:
         return
     if _VIEW.match(error.message):
-        yield from _of_view(error)
+        yield from _of_view(run, error)
     met = _met(error)
     if met is None:
         return
@@ -58,7 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
-def _of_view(error: ErrorFact) -> Iterator[Finding]:
+def _of_view(run: Run, error: ErrorFact) -> Iterator[Finding]:
     """A tensor whose axes were turned or cut, and that is to be viewed in another shape."""
     call = syntax.expression(error.expression)
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _COPYING:
@@ -72,7 +74,7 @@ def _of_view(error: ErrorFact) -> Iterator[Finding]:
             f"permute or a slice: `{view}` never moves numbers, `{_COPYING[view]}` copies them where it must."
         ),
         subject=owner,
-        fix="" if _is_written(error) else restated(error, _copying(call, owner)),
+        fix="" if _is_written(run, error) else restated(error, _copying(call, owner)),
         line=error.place.line,
         cell=error.place.cell,
         evidence=(Evidence(owner, f"{whole.shape} {whole.dtype}"),) if whole else (),
@@ -85,15 +87,51 @@ def _copying(call: ast.Call, owner: str) -> str:
     return ast.unparse(ast.Call(func, [*call.args, *(one.value for one in call.keywords)], []))
 
 
-def _is_written(error: ErrorFact) -> bool:
-    """True if the statement writes through the view: into a copy, that would be lost."""
+def _is_written(run: Run, error: ErrorFact) -> bool:
+    """True if the code may write through the view: into a copy, that would be lost."""
     tree = syntax.parse(error.statement)
     statement = tree.body[0] if tree is not None and tree.body else None
-    if isinstance(statement, (ast.Assign, ast.AugAssign)):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return any(error.expression in ast.unparse(one) for one in targets)
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(call, ast.Call) and ast.unparse(call.func).endswith("_")
+    if statement is None or any(error.expression in text for text in _written(statement)):
+        return True
+    codes = [past.cell.code for past in (*run.earlier, run) if past is run or past.cell.number == error.place.cell]
+    trees = [tree for code in codes if (tree := syntax.parse(code)) is not None]
+    written = {text for tree in trees for text in _written(tree)}
+    if not isinstance(statement, ast.Assign):
+        return isinstance(statement, ast.Return) and bool(written)
+    names = {ast.unparse(one) for target in statement.targets for one in _targets(target)}
+    for _ in range(_PASSES):
+        names |= {name for tree in trees for name in _derived(tree, names)}
+    return any(text.startswith(name) for text in written for name in names)
+
+
+def _written(tree: ast.AST) -> Iterator[str]:
+    """Texts of what code writes into: `flat` of `flat[0] = 5` and `flat.zero_()`, also by `out=` and `nn.init`."""
+    for node in syntax.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            whole = isinstance(node, ast.AugAssign)
+            yield from (ast.unparse(one) for one in targets if whole or isinstance(one, (ast.Subscript, ast.Attribute)))
+        elif isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            if name.endswith("_") and not name.endswith("__"):
+                yield from map(ast.unparse, [node.func.value, *node.args])  # type: ignore[attr-defined]
+            yield from (ast.unparse(one.value) for one in node.keywords if one.arg == "out")
+
+
+def _targets(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
+
+
+def _derived(tree: ast.AST, names: set[str]) -> Iterator[str]:
+    """Names that are given a part or a view of other ones: `row = flat[0]`, `for row in flat`."""
+    for node in syntax.walk(tree):
+        if isinstance(node, (ast.Assign, ast.For)):
+            source = node.value if isinstance(node, ast.Assign) else node.iter
+            if any(
+                ast.unparse(one) in names for one in syntax.walk(source) if isinstance(one, (ast.Name, ast.Attribute))
+            ):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                yield from (ast.unparse(one) for target in targets for one in _targets(target))
 
 
 def _met(error: ErrorFact) -> tuple[OperandFact, OperandFact] | None:
