@@ -105,3 +105,44 @@ def _mended(kept, fix):
 )  # fmt: skip
 def test_weights_that_are_no_alias(cells):
     assert found(*cells) == []
+
+
+ANCHOR = "anchor = [p.detach().clone() for p in net.parameters()]"
+DRIFT = "print(sum((p - a).norm().item() for p, a in zip(params, anchor)))"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        # The other side is a copy.
+        [f"w = net[0].weight.data\nold = net[0].weight.detach().clone()\n{TRAIN}\nprint((w - old).abs().max())"],
+        [f"w = net[0].weight\nref = net[0].weight.clone().detach()\n{TRAIN}", "print(torch.dist(w, ref))"],
+        [f"now = net[0].weight.detach()\nstart = now.clone()\n{TRAIN}\nprint(torch.allclose(now, start))"],
+        ["w = net[0].weight.data\nfor _ in range(3):\n    old = net[0].weight.data.clone()\n    fit()\n    print((w - old).norm())"],
+        [f"params = list(net.parameters())\n{ANCHOR}\n{TRAIN}\n{DRIFT}"],
+        [f"params = dict(net.named_parameters())\nold = {{n: p.detach().clone() for n, p in net.named_parameters()}}\n{TRAIN}",
+         "for n in old:\n    print(n, (params[n] - old[n]).norm().item())"],
+        # The name is used again.
+        [f"w0 = net[0].weight.detach().clone()\n{TRAIN}\nprint((w0 - net[0].weight).abs().max())\nw0 = net[0].weight.detach()"],
+        # The model is another by now.
+        [f"w = list(net.parameters())\n{TRAIN}",
+         "trained = net\nnet = copy.deepcopy(other)\nprint([(a - b).norm() for a, b in zip(w, net.parameters())])"],
+        # It is known.
+        [f"w = net[0].weight.data\n{TRAIN}\nprint(torch.equal(w, net[0].weight), w.data_ptr() == net[0].weight.data_ptr())"],
+        [f"w = net[0].weight.data\n{TRAIN}\nprint('memory is shared:', torch.equal(w, net[0].weight))"],
+        [f"w = net[0].weight\n{TRAIN}\nif w is net[0].weight:\n    print((w == net[0].weight).all())"],
+        # Other parts of the weights, or all pairs of them.
+        [f"w = net[0].weight\n{TRAIN}\nprint((w[0] - net[0].weight).norm(dim=1))"],
+        [f"w = net[0].weight\n{TRAIN}\nprint((w.view(8, 1, 4) - net[0].weight.view(1, 8, 4)).norm(dim=2))"],
+        [f"w = net[0].weight\n{TRAIN}\nfor i in (0, 2):\n    print((w.mean() - net[i].weight.mean()))"],
+        [f"w = list(net.parameters())\n{TRAIN}\nprint((w[1] - list(net.parameters())[3][:1]).norm(), (w[1][:3] - w[3]).norm())"],
+        [f"w = list(net.parameters())\n{TRAIN}\nprint([[torch.equal(a, b) for b in net.parameters()] for a in w])"],
+    ],
+)  # fmt: skip
+def test_live_weights_beside_copies_and_other_weights(cells):
+    assert found(*cells) == []
+
+
+def test_a_cell_of_many_comparisons_takes_no_longer(monkeypatch):
+    monkeypatch.setattr(kept_weights, "_TIME_S", 0.0)
+    assert found(f"before = list(net.parameters())\n{TRAIN}\n{EQUAL}") == []

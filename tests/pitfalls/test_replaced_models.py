@@ -93,47 +93,32 @@ def test_silent(cells):
     assert findings_in(SETUP, *cells, min_bytes=0, fails=False) == []
 
 
-OWNER = """
-class Runner:
-    def __init__(self, net, rate=0.1):
+LEARNER = """
+class Learner:
+    def __init__(self, net):
         self.net = net
-        self.optimizer = torch.optim.Adam(net.parameters(), lr=rate)
-        self.losses = []
-    def fit(self, x):
-        self.optimizer.zero_grad()
-        loss = self.net(x).pow(2).mean()
-        loss.backward()
-        self.optimizer.step()
-        self.losses.append(loss.item())
+        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    def fit(self):
+        self.opt.zero_grad()
+        self.net(x).pow(2).mean().backward()
+        self.opt.step()
 """
-MADE = "runner = Runner(model, rate=0.01)"
-
-
-def later(*cells):
-    return findings_in(SETUP + OWNER, FIRST, MADE, "runner.fit(x)", *cells, min_bytes=0, fails=False)
-
-
-@pytest.mark.parametrize("between", [[], ["print(model)"]])
-def test_an_object_that_goes_on_to_train_the_one_before(between):
-    cells = ["model = build(512)", *between, "print(1)\nrunner.fit(x)", "runner.fit(x)"]
-    (finding,) = later(*cells)
-    assert (finding.slug, finding.subject, finding.line) == ("old-model-still-alive", "model", 2)
-    assert finding.fix == f"{MADE}  # from the `model` of now"
-    assert later(cells[0], *between, finding.fix, *cells[-2:]) == []
+COMPARED = "agent.fit()\nprint(model(x).mean(), agent.net(x).mean())"
 
 
 @pytest.mark.parametrize(
     "cells",
     [
-        ["model = build(512)"],
-        ["model = build(512)", MADE, "runner.fit(x)"],
-        ["model = build(512)", "print(runner.losses)", MADE + "\nrunner.fit(x)"],
-        ["model = build(512)", "second = Runner(model)", "second.fit(x)\nrunner.fit(x)"],
-        ["model = build(512)", "second = Runner(model)\nrunner.fit(x)\nsecond.fit(x)"],
-        ["model = build(512)", "runner.net = model\nrunner.__init__(model)\nrunner.fit(x)"],
-        ["small = model", "model = build(512)", "runner.fit(x)"],
+        ["model = build(512)  # a baseline without training", COMPARED],
+        ["model = build(512)", "print(1)", COMPARED],
+        [f"model = build(512)\n{COMPARED}"],
+        ["model = build(256)\nmodel.load_state_dict(agent.net.state_dict())",
+         "agent.fit()\nfor t, p in zip(model.parameters(), agent.net.parameters()):\n    t.data.lerp_(p.data, 0.1)"],
+        ["model = build(256)\nmodel.load_state_dict(agent.net.state_dict())\nagent.fit()"],
+        ["model = nn.Linear(512, 1)", "agent.fit()"],
+        ["model = build(512)", "agent.fit()"],
     ],
-    ids=["only built", "made anew", "history is read", "two of them", "two in one cell", "given", "two names"],
-)
-def test_an_object_of_the_model_before_that_is_no_mistake(cells):
-    assert later(*cells) == []
+    ids=["baseline", "later", "in one cell", "target", "target in one cell", "another shape", "not told why"],
+)  # fmt: skip
+def test_a_trainer_of_the_model_before_is_there_on_purpose(cells):
+    assert findings_in(SETUP + LEARNER, FIRST, "agent = Learner(model)", *cells, min_bytes=0, fails=False) == []

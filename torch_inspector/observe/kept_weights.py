@@ -7,8 +7,9 @@ and that the cell compares it with what it was taken from.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from time import thread_time
 from typing import Any, NamedTuple
 
@@ -23,13 +24,19 @@ from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.shapes import is_array
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.taken import Taken, origin, taken_in
+from torch_inspector.observe.taken import Taken, in_step, origin, taken_in
 
 # Variables and tensors looked at, and cells whose steps are remembered.
 _VARIABLES, _TENSORS, _CELLS = 2_000, 64, 64
 # Processor time for the comparisons of one cell.
 _TIME_S = 0.010
 _COMPARES = frozenset(["equal", "allclose", "isclose", "eq", "ne", "dist", "sub", "array_equal", "array_equiv"])
+_WORD = re.compile(r"\w+")
+_ON_PURPOSE = re.compile(
+    r"data_ptr|shar(e|es|ed|ing)(?![a-z])|alias|storage|referenc|same memory|\bid\(|\bno(t a)? cop(y|ies)\b"
+    r"|\bviews?\b(?!\()|#.*\b(live|without)\b",
+    re.IGNORECASE,
+)
 _Side = tuple[ast.expr, ast.expr]
 
 
@@ -56,18 +63,22 @@ class KeptWeights:
         """
         if steps and files:
             self._stepped = [*self._stepped, (files[0], {one.place: one.parameter_keys for one in steps})][-_CELLS:]
-        tree = files[0].tree if files and self._stepped else None
-        shown = _shown(names, files[0].code) if tree is not None else frozenset()
         deadline = thread_time() + _TIME_S
-        for pair in _pairs(tree) if tree is not None and shown else ():
-            for kept in _kept(pair, tree, files) if thread_time() < deadline else ():  # type: ignore[arg-type]
-                if kept.name in shown and self._is_itself(kept, pair, names, files):
+        if not files or not self._stepped or _is_known(files[0]):
+            return
+        tree = files[0].tree
+        shown = _shown(names, files[0].code, deadline) if tree is not None else frozenset()
+        for pair in takewhile(lambda _: thread_time() < deadline, _pairs(tree) if tree is not None and shown else ()):
+            for kept, other in _kept(pair, tree, files):  # type: ignore[arg-type]
+                if kept.name in shown and self._is_itself(kept, other, pair, names, files):
                     shown -= {kept.name}
                     place = Place(kept.file.cell, kept.node.lineno + kept.file.offset, "")
                     told = (kept.name, kept.model, ast.unparse(pair.node))
                     yield ExpressionFact("kept-weights", place, ast.unparse(kept.node), names=told, detail=kept.fix)
 
-    def _is_itself(self, kept: Taken, pair: _Pair, names: Mapping[str, Any], files: list[CodeFile]) -> bool:
+    def _is_itself(
+        self, kept: Taken, other: Taken | None, pair: _Pair, names: Mapping[str, Any], files: list[CodeFile]
+    ) -> bool:
         """True if the variable shows weights that were stepped after it took them, and before they are compared."""
         between = frozenset[int]()
         for file, stepped in self._stepped:
@@ -76,13 +87,39 @@ class KeptWeights:
                 last = pair.node.lineno if file.cell == files[0].cell else 1 << 30
                 keys = (one for place, one in stepped.items() if _is_between(place, file, files, (first, last)))
                 between = between.union(*keys)
-        return bool(between) and _shows(names.get(kept.name), _memory_of(names, between))
+        sides = [one for one in (kept, other) if one is not None]
+        if not between or _is_known(kept.file) or any(_is_bound_again(one, files) for one in sides):
+            return False
+        memory = _memory_of(names.get(kept.model), between)
+        return all(_shows(names.get(one.name), memory) for one in sides) and _meet([names.get(s.name) for s in sides])
 
 
-def _shown(names: Mapping[str, Any], code: str) -> frozenset[str]:
+def _shown(names: Mapping[str, Any], code: str, deadline: float) -> frozenset[str]:
     """Variables that a cell names and that hold tensors, none of them a copy as far as a look can tell."""
-    own = islice(list(names.items()), _VARIABLES)
-    return frozenset(name for name, one in own if not hidden(name) and name in code and _tensors(one))
+    named = set(_WORD.findall(code))
+    own = takewhile(lambda _: thread_time() < deadline, islice(list(names.items()), _VARIABLES))
+    return frozenset(name for name, one in own if name in named and not hidden(name) and _tensors(one))
+
+
+def _is_known(file: CodeFile) -> bool:
+    """True if a cell says that memory is shared, or asks whether it is."""
+    return _ON_PURPOSE.search(file.code) is not None or any(
+        isinstance(one, (ast.Is, ast.IsNot)) and not isinstance(node.comparators[0], ast.Constant)
+        for node in (syntax.walk(file.tree) if file.tree is not None else ())
+        if isinstance(node, ast.Compare)
+        for one in node.ops
+    )
+
+
+def _is_bound_again(kept: Taken, files: list[CodeFile]) -> bool:
+    """True if a variable is given something below the statement that took the weights, wherever that is."""
+    for file in files:
+        first = (kept.node.end_lineno or kept.node.lineno) if file is kept.file else 0
+        if any(line > first for line in _lines_of_giving(kept.name, file)):
+            return True
+        if file is kept.file:
+            break
+    return False
 
 
 def _is_between(place: Place, file: CodeFile, files: list[CodeFile], lines: tuple[int, int]) -> bool:
@@ -102,10 +139,7 @@ def _is_between(place: Place, file: CodeFile, files: list[CodeFile], lines: tupl
 
 def _pairs(tree: ast.Module) -> Iterator[_Pair]:
     """What the lines of a cell compare, or subtract."""
-    held = _held_to_be_equal(tree)
     for node in syntax.own_expressions(tree):
-        if id(node) in held:
-            continue
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             yield _Pair(node, (node.left, node.right))
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
@@ -114,6 +148,12 @@ def _pairs(tree: ast.Module) -> Iterator[_Pair]:
             sides = node.args if len(node.args) > 1 else [node.func.value, *node.args]
             if len(sides) > 1:
                 yield _Pair(node, (sides[0], sides[1]))
+
+
+def _lines_of_giving(name: str, file: CodeFile) -> list[int]:
+    nodes = syntax.walk(file.tree) if file.tree is not None else ()
+    named = (one for one in nodes if isinstance(one, ast.Name) and one.id == name)
+    return [one.lineno for one in named if not isinstance(one.ctx, ast.Load)]
 
 
 def _held_to_be_equal(tree: ast.Module) -> frozenset[int]:
@@ -127,29 +167,34 @@ def _is_denied(test: ast.expr) -> bool:
     return any(isinstance(one, (ast.Not, ast.NotEq, ast.Gt)) for one in syntax.walk(test))
 
 
-def _kept(pair: _Pair, tree: ast.Module, files: list[CodeFile]) -> Iterator[Taken]:
-    """Variables of a comparison that were taken from just what they are compared with."""
+def _kept(pair: _Pair, tree: ast.Module, files: list[CodeFile]) -> Iterator[tuple[Taken, Taken | None]]:
+    """Variables of a comparison that were taken from just what they are compared with; that, where it is another."""
+    if id(pair.node) in _held_to_be_equal(tree) or not in_step(*pair.sides, tree):
+        return
     ends = [origin(side, tree) for side in pair.sides]
     taken = [taken_in(one, pair.node.lineno, files) if one.isidentifier() else None for one in ends]
     for kept, other, text in ((taken[0], taken[1], ends[1]), (taken[1], taken[0], ends[0])):
         again = other.source if other is not None else text
         first = other is None or kept is None or _is_before(kept, other)
         if kept is not None and again == kept.source and first and (other is None or other.name != kept.name):
-            yield kept
+            yield kept, other
 
 
 def _is_before(one: Taken, other: Taken) -> bool:
     return (one.file.cell or 0, one.node.lineno) < (other.file.cell or 0, other.node.lineno)
 
 
-def _memory_of(names: Mapping[str, Any], stepped: frozenset[int]) -> frozenset[int]:
-    """The memory of parameters that were stepped: of tensors their storage, for arrays the address of the first."""
-    modules = [
-        value for name, value in islice(list(names.items()), _VARIABLES) if not hidden(name) and is_a(value, nn.Module)
-    ]
-    weights = [one for module in modules for _, one in walk_parameters(module) if id(one) in stepped]
+def _memory_of(model: Any, stepped: frozenset[int]) -> frozenset[int]:
+    """The memory of a model's parameters that were stepped: of tensors their storage, for arrays the first address."""
+    weights = [one for _, one in walk_parameters(model) if id(one) in stepped] if is_a(model, nn.Module) else []
     known = [(found[0], one.data_ptr()) for one in weights if (found := private.storage_of(one))]
     return frozenset(address for both in known for address in both if address)
+
+
+def _meet(values: list[Any]) -> bool:
+    """True if none of the values shows other memory than the first."""
+    known = [frozenset(map(_address, _tensors(one))) for one in values]
+    return all(one & known[0] for one in known)
 
 
 def _shows(value: Any, memory: frozenset[int]) -> bool:

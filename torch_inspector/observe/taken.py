@@ -10,8 +10,9 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.source import dotted
 
-# What shows the same weights, and what is made of them just to be compared.
-_SHOWS = frozenset(["detach", "view", "flatten", "reshape", "ravel", "cpu", "clone", "float", "double", "to", "numpy"])
+# What shows the same weights, or would if the kind of numbers were the same; no copies. In a row, not in another shape.
+_SHOWS = frozenset(["detach", "cpu", "float", "double", "to", "numpy"])
+_IN_A_ROW = frozenset(["view", "flatten", "reshape", "ravel"])
 _LISTS = frozenset(["list", "dict", "tuple"])
 _ASKED = frozenset(["parameters", "named_parameters"])
 _DEEPEST = 8
@@ -41,8 +42,36 @@ def origin(side: ast.expr, tree: ast.Module, depth: int = 0) -> str:
         return found.pop() if len(found) == 1 else "" if found else node.id
     if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Call)):
         # Of a list or dictionary; of a model a layer, which no tensor is compared with.
-        return origin(node.value, tree, depth + 1)
-    return ast.unparse(node) if isinstance(node, ast.Attribute) else ""
+        return "" if isinstance(node.slice, ast.Slice) else origin(node.value, tree, depth + 1)
+    return ast.unparse(node) if isinstance(node, ast.Attribute) and _is_one_place(node) else ""
+
+
+def in_step(one: ast.expr, other: ast.expr, tree: ast.Module) -> bool:
+    """True if both sides go through the same: by the same index, in the same loop; neither has one of its own."""
+    sides = [_bare(one), _bare(other)]
+    indexes = [ast.unparse(side.slice) if isinstance(side, ast.Subscript) else "" for side in sides]
+    if indexes[0] == indexes[1] != "":
+        return True
+    by = [side.slice if isinstance(side, ast.Subscript) else side for side in sides]
+    loops = [_loop_of(name, tree) if isinstance(name, ast.Name) else None for name in by]
+    return loops[0] is loops[1] and (loops[0] is not None or not any(indexes))
+
+
+def _loop_of(name: ast.Name, tree: ast.Module) -> ast.AST | None:
+    """The innermost loop around a name that gives it its values."""
+    found = None
+    for node in syntax.own_expressions(tree):
+        loops = [node] if isinstance(node, ast.For) else getattr(node, "generators", ())
+        for loop in loops if any(one is name for one in syntax.walk(node)) else ():
+            if any(isinstance(one, ast.Name) and one.id == name.id for one in syntax.walk(loop.target)):
+                found = loop
+    return found
+
+
+def _is_one_place(node: ast.Attribute) -> bool:
+    """True for `net[0].weight`; not for `net[i].weight` and `made().weight`, which may be another each time."""
+    inner = list(syntax.walk(node))
+    return sum(isinstance(one, ast.Name) for one in inner) == 1 and not any(isinstance(one, ast.Call) for one in inner)
 
 
 def taken_in(name: str, line: int, files: list[CodeFile]) -> Taken | None:
@@ -72,7 +101,7 @@ def _read(name: str, node: ast.stmt, tree: ast.Module, file: CodeFile) -> Taken 
     source = origin(element, tree) if element is not value else origin(value, tree)
     if isinstance(value, ast.Call) and dotted(value.func) in _LISTS and value.args:
         source = origin(value.args[0], tree)
-    if not source or source.isidentifier():
+    if not source or source.isidentifier() or isinstance(_bare(value), ast.Subscript):
         return None
     fix = _copied(node, value, element)
     return Taken(name, source, source.partition(".")[0].partition("[")[0], node, file, fix)
@@ -105,12 +134,16 @@ def _bare(node: ast.expr) -> ast.expr:
     while True:
         if isinstance(node, ast.Attribute) and node.attr == "data":
             node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHOWS:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _shows_all(node, node.func.attr):
             node = node.func.value
         elif isinstance(node, ast.Call) and dotted(node.func) in _LISTS and len(node.args) == 1:
             node = node.args[0]
         else:
             return node
+
+
+def _shows_all(call: ast.Call, name: str) -> bool:
+    return name in _SHOWS or (name in _IN_A_ROW and [ast.unparse(one) for one in call.args] in ([], ["-1"]))
 
 
 def _asked(node: ast.Call) -> str:
