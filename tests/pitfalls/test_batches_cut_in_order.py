@@ -78,3 +78,63 @@ def test_what_mends_it():
 )
 def test_batches_that_are_not_of_one_class(cell):
     assert found(cell) == []
+
+
+OTHERS = """
+n, group = 96, torch.arange(4).repeat_interleave(24)
+w, z, out = torch.tensor([1.0, 0.8, 0.6, 0.4]), torch.randn(96, 1), nn.Linear(4, 1)
+rate = torch.optim.SGD(out.parameters(), lr=0.1)
+"""
+REST = "; rate.zero_grad(); loss.backward(); rate.step()"
+
+
+def others(first, loss, rest=REST):
+    return f"{OTHERS}{first}\nfor i in range(0, n, 16):\n    {loss}{rest}"
+
+
+LOSS = "F.mse_loss(out(x[i:i + 16]), z[i:i + 16])"
+EACH = "l = F.mse_loss(out(x[i:i + 16]), z[i:i + 16], reduction='none')[:, 0]"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # A mask of padding, a column of the split, a level as a weight, a task that is printed: none is a target.
+        others("m = torch.ones(n)\nm[-40:] = 0", f"{EACH}; loss = (l * m[i:i + 16]).sum()"),
+        others("part = (torch.arange(n) > 60).long()", f"{EACH}; loss = (l * (part[i:i + 16] == 0)).sum()"),
+        others("", f"{EACH}; loss = (l * w[group[i:i + 16]]).mean()"),
+        others("", f"g = group[i:i + 16]; loss = {LOSS}; print(g[0].item())"),
+        # The same beside classes that are mixed, or that lie in order within each group.
+        others(
+            "q = torch.randint(0, 2, (n,))", "l = F.cross_entropy(net(x[i:i + 16]), q[i:i + 16]) * w[group[i:i + 16]]; loss = l.mean()"
+        ),
+        others("part = (torch.arange(n) > 60).long()\nhead = nn.Linear(4, 2)\nrate = torch.optim.SGD(head.parameters(), lr=0.1)",
+               "l = F.cross_entropy(head(x[i:i + 16]), part[i:i + 16], reduction='none'); loss = (l * w[group[i:i + 16]]).mean()"),
+        # A subject for an embedding.
+        others("ids = nn.Embedding(4, 4)", "loss = F.mse_loss(out(x[i:i + 16] + ids(group[i:i + 16])), z[i:i + 16])"),
+        # One model and one optimizer for each class.
+        others("nets = [nn.Linear(4, 2) for _ in range(2)]\nopts = [torch.optim.SGD(one.parameters(), lr=0.1) for one in nets]",
+               "xb, yb = x[i:i + 16], y[i:i + 16]; c = yb[0].item(); loss = F.cross_entropy(nets[c](xb), yb)", "; opts[c].zero_grad(); loss.backward(); opts[c].step()"),
+        # States of a machine over time: the steps of one sequence.
+        "cell, head = nn.GRUCell(4, 8), nn.Linear(8, 2)\nopt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)\nh = torch.zeros(1, 8)\n"
+        "for i in range(0, 96, 16):\n    h, outs = h.detach(), []\n    for one in x[i:i + 16]:\n        h = cell(one[None], h)\n        outs.append(head(h))\n"
+        "    loss = F.cross_entropy(torch.cat(outs), y[i:i + 16])\n    opt.zero_grad()\n    loss.backward()\n    opt.step()",
+        "rnn = nn.GRU(4, 2)\nopt = torch.optim.SGD(rnn.parameters(), lr=0.1)\n" + LOOPS[0].replace("net(xb)", "rnn(xb)[0]"),
+        "h = torch.zeros(1, 4)\n" + LOOPS[0].replace("net(xb)", "net(xb + h)") + "\n    h = xb[-1:]",
+        "net = nn.Conv1d(4, 2, 3, padding=1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n" + LOOPS[0].replace("net(xb)", "net(xb.T).T"),
+    ],
+)  # fmt: skip
+def test_columns_that_are_not_the_target_and_orders_that_mean_something(cell):
+    assert found(cell) == []
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "nn.CrossEntropyLoss()(net(xb), yb)",
+        "F.cross_entropy(net(xb), target=yb.long())",
+        "F.binary_cross_entropy_with_logits(net(xb)[:, 0], yb.float())",
+    ],
+)
+def test_targets_of_other_losses(loss):
+    assert found(LOOPS[0].replace("F.cross_entropy(net(xb), yb)", loss))

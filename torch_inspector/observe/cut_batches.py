@@ -11,7 +11,8 @@ import torch
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.class_order import LEAST, is_class_tensor
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.shapes import Sized, Unknown, is_tensor, shape_of
+from torch_inspector.observe.ordered_loops import keeps_order, targets_of
+from torch_inspector.observe.shapes import Sized, Unknown, is_tensor
 from torch_inspector.observe.source import dotted
 
 # Targets that are read, and runs of them that are told: of so many classes none is told.
@@ -36,7 +37,8 @@ def cut_batches(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Ex
         return
     values = {name: scope.names.value(ast.Name(name, ast.Load())) for name in cut.names}
     name = _targets(values)
-    runs = _runs(values[name]) if name else ()
+    learned = bool(name) and name in targets_of(scope, node) and not keeps_order(scope, node)
+    runs = _runs(values[name]) if learned else ()
     if runs:
         lines = str((node.end_lineno or node.lineno) + scope.file.offset)
         names = (name, *(one for one in cut.names if one != name))
@@ -45,14 +47,11 @@ def cut_batches(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Ex
 
 
 def _targets(values: dict[str, Any]) -> str:
-    """The last tensor that has one class for each sample; empty if there is none beside features of any kind."""
+    """The one tensor that has a class for each sample; empty if there is none, or a mask or a group beside it."""
     if any(not is_tensor(one) and type(one) not in (Sized, Unknown) for one in values.values()):
         return ""
     found = [name for name, one in values.items() if is_class_tensor(one, _READ)]
-    if not found or found[-1] != next(iter(values)):
-        return found[-1] if found else ""
-    others = [shape_of(one) for name, one in values.items() if name != found[-1]]
-    return found[-1] if all(shape is not None and len(shape) > 1 for shape in others) else ""
+    return found[0] if len(found) == 1 else ""
 
 
 def _trains(loop: ast.For) -> bool:
