@@ -295,7 +295,9 @@ def test_text_alone_is_a_hint():
 
 def test_a_prediction_of_a_softmax_along_the_samples():
     source = "with torch.no_grad():\n    probs = F.softmax(net(x), dim=0)\n    pred = probs.argmax(dim=1)"
+    assert found("softmax-over-batch", source) == []
+    source += "\n    right = (pred == y).sum()"
     (finding,) = found("softmax-over-batch", source)
     assert (finding.line, finding.severity) == (3, "warning")
     assert found("softmax-over-batch", source.replace("dim=0", "dim=1")) == []
-    assert found("softmax-over-batch", source.replace("net(x)", "grid.float()")) == []
+    assert found("softmax-over-batch", source.replace("net(x)", "torch.rand(60, 3)")) == []

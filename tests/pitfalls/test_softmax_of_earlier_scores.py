@@ -4,6 +4,8 @@ import pytest
 
 from tests.cells import findings_in
 
+# ruff: noqa: ISC004
+
 SETUP = """\
 import torch
 from torch import nn
@@ -12,7 +14,7 @@ torch.manual_seed(0)
 net, x = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4)), torch.randn(20, 6)
 with torch.no_grad():
     logits = net(x)
-q = torch.randn(20, 4)
+q, y = torch.randn(20, 4), torch.randint(0, 4, (20,))
 logits2 = net(x).detach()"""
 
 
@@ -22,10 +24,10 @@ def found(cell):
 
 @pytest.mark.parametrize("made", ["F.softmax(logits, dim=0)", "logits2.softmax(0)", "nn.Softmax(dim=0)(logits)"])
 @pytest.mark.parametrize(
-    "read", ["c, p = probs.max(1)", "p = probs.argmax(dim=1)", "p = torch.max(probs, 1)", "p = probs.topk(2, dim=1)"]
+    "read", ["c, p = probs.max(1)", "p = probs.argmax(dim=1)", "p = torch.max(probs, 1).indices", "p = probs.max(1)[1]"]
 )
 def test_classes_are_read_along_the_other_axis(made, read):
-    (finding,) = found(f"probs = {made}\n{read}")
+    (finding,) = found(f"probs = {made}\n{read}\nprint((p == y).float().mean())")
     assert "`probs` runs along dim 0, the 20 samples" in finding.message
 
 
@@ -41,4 +43,30 @@ def test_classes_are_read_along_the_other_axis(made, read):
     ],
 )
 def test_other_axes_and_other_scores(cell):
+    assert found(cell) == []
+
+
+BAG = "attn = nn.Sequential(nn.Linear(6, 4), nn.Softmax(dim=0))\nwith torch.no_grad():\n    a = attn(x)\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # The sample of each class that is most like it; heads that look at a bag.
+        "probs = net(x).softmax(1).t()\nprint(probs.argmax(1))",
+        f"{BAG}bag = a.t() @ x\nimportance, head = a.max(1)",
+        f"{BAG}print(a.max(1), (a.argmax(1) == y).sum())",
+        # Slots that compete; columns and rows that are scaled in turns; one sample of many positions.
+        "slots = torch.randn(5, 6)\na = (slots @ x.t()).softmax(0)\nprint(a.argmax(1))",
+        "a = net(x).exp()\nfor _ in range(3):\n    a = a / a.sum(1, keepdim=True)\n    a = a / a.sum(0, keepdim=True)\n"
+        "print((a.argmax(1) == y).sum())",
+        "p = nn.Conv1d(6, 3, 1)(x.t()).softmax(0)\nprint(p.argmax(0), p.argmax(1))",
+        # Agents or queries that pick a row each.
+        "probs = F.softmax(net(x), 0)\nprint(probs.argmax(0), probs.max(1).indices)",
+        "probs = net(x).softmax(0)\nprint(probs.topk(1, dim=0).values, probs.max(1).values.mean())",
+        "probs = net(x).softmax(0)\nprint(probs.argmax(0), (probs.argmax(1) == y).sum())",
+        "s = net(x)\na = F.softmax(s, dim=0)\npooled = (a * s).sum(0)\nprint(a.max(dim=1).values.topk(3))",
+    ],
+)
+def test_rows_that_are_members_of_a_set(cell):
     assert found(cell) == []

@@ -6,19 +6,20 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch import nn
 from torch.nn import functional
 
 from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe.class_order import is_class_tensor
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.shapes import Unknown, shape_of
 from torch_inspector.observe.source import dotted
 
-# Numbers that are added up, and how near to 1 a sum of probabilities is.
-_NUMBERS, _CLOSE = 1_000_000, 1e-3
+# Labels that are read.
+_NUMBERS = 1_000_000
+_TURNS = frozenset(["t", "T", "mT", "transpose", "permute", "swapaxes", "matmul", "mm", "bmm", "einsum"])
 _WITHOUT = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}
 
 
@@ -40,7 +41,7 @@ def unnamed(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expres
 
 
 def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
-    """`p.argmax(1)` or `p.max(1)` of what a softmax along the samples has made."""
+    """`p.argmax(1)` or `p.max(1)` of what a softmax along the samples has made, where it is compared with labels."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or _axis(node) not in {1, -1}:
         return
     source = node.func.value
@@ -51,45 +52,45 @@ def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     if shape is None or len(shape) != 2 or min(shape) < 2 or node.func.attr not in {"argmax", "max", "topk"}:  # noqa: PLR2004
         return
     texts = [source] if isinstance(source, ast.Call) else [v for v, _ in scope.given(getattr(source, "id", ""))]
-    if not texts or not _from_module(scope, texts[-1]):
+    if not texts or _softmax_axis(texts[-1]) != 0 or not _from_module(scope, texts[-1]):
         return
-    if _softmax_axis(texts[-1]) == 0:
+    if shape[0] != shape[1] and _is_scored(scope, node, statement, shape[0]) and not _turns(scope, texts[-1], source):
         yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,))
-    elif (
-        isinstance(texts[-1], ast.Call)
-        and shape[0] != shape[1]
-        and (_sums_down(made) or _ends_in_softmax(scope, texts[-1]))
-    ):
-        name = _called_in(texts[-1])
-        yield scope.fact("over-batch", node, statement, names=(name,), shapes=(shape,), detail="inside")
 
 
-def _called_in(call: ast.Call) -> str:
-    """`net` of `net(x).exp()`."""
-    while isinstance(call.func, ast.Attribute) and not call.args and isinstance(call.func.value, ast.Call):
-        call = call.func.value
-    return ast.unparse(call.func)
+def _is_scored(scope: Scope, read: ast.Call, statement: ast.stmt, samples: int) -> bool:
+    """True if what is read is compared with one whole number for each row: the rows are samples, and have classes."""
+    bound = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    parts = bound.elts[-1:] if isinstance(bound, ast.Tuple) else [bound]
+    names = {one.id for one in parts if isinstance(one, ast.Name)}
+    for node in syntax.walk(scope.node):
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq):
+            continue
+        for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
+            is_read = any(part is read or getattr(part, "id", "") in names for part in syntax.walk(one))
+            if is_read and _are_classes(scope.names.value(other), samples):
+                return True
+    return False
 
 
-def _sums_down(made: Any) -> bool:
-    """True for numbers in memory of which each column sums to 1, and not each row."""
-    if type(made) is not torch.Tensor or made.device.type != "cpu" or not made.is_floating_point():
-        return False
-    if made.numel() > _NUMBERS:
-        return False
-    values = made.detach().double()
-    values = values if bool((values >= 0).all()) else values.exp()
-    columns, rows = ((values.sum(axis) - 1).abs().max() for axis in (0, 1))
-    return bool(columns < _CLOSE) and bool(rows > 10 * _CLOSE)
+def _are_classes(labels: Any, samples: int) -> bool:
+    """True for whole numbers, one for each sample."""
+    return is_class_tensor(labels, _NUMBERS) and shape_of(labels) == (samples,)
 
 
-def _ends_in_softmax(scope: Scope, call: ast.Call) -> bool:
-    """True for a call of layers in a row of which the last is a softmax along dim 0."""
-    layers = fields_of(scope.names.value(call.func)).get("_modules")
-    if type(scope.names.value(call.func)) is not nn.Sequential or not layers:
-        return False
-    last = next(reversed(layers.values()))
-    return type(last) in (nn.Softmax, nn.LogSoftmax) and fields_of(last).get("dim") == 0
+def _turns(scope: Scope, softmax: ast.expr, source: ast.expr) -> bool:
+    """True if the text turns axes, multiplies matrices, or takes or reads a softmax along others as well."""
+    name = ast.unparse(source)
+    for node in syntax.walk(scope.node):
+        if isinstance(node, ast.Call) and node is not softmax and _softmax_axis(node) in {1, -1}:
+            return True
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in _TURNS:
+            return True
+        if isinstance(node, ast.Call) and _axis(node) in {0, -2} and node is not softmax and name in ast.unparse(node):
+            return True
+    return False
 
 
 def _softmax_axis(node: ast.expr) -> int | None:
@@ -113,14 +114,14 @@ def _axis(node: ast.expr) -> int | None:
 
 
 def _from_module(scope: Scope, softmax: ast.expr) -> bool:
-    """True if the softmax is of what a module gave back: its rows are samples."""
+    """True if the softmax is of what a module gave back for one input: of two, rows and columns may be alike."""
     made = scope.reading.made
     names = {name for _, _, name in made}
     for node in syntax.walk(softmax):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in names:
+        if isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func) in names:
             return True
         given = [v for v, _ in scope.given(node.id)] if isinstance(node, ast.Name) else []
-        if any(isinstance(v, ast.Call) and ast.unparse(v.func) in names for v in given):
+        if any(isinstance(v, ast.Call) and len(v.args) == 1 and ast.unparse(v.func) in names for v in given):
             return True
         if any(_is_of_layers(scope, v) for v in given):
             return True
@@ -131,5 +132,5 @@ def _is_of_layers(scope: Scope, value: ast.expr) -> bool:
     """True for what a module with weights gave back, in an earlier cell too: `net(x)`, `net(x).detach()`."""
     while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.args:
         value = value.func.value
-    module = scope.names.value(value.func) if isinstance(value, ast.Call) else None
+    module = scope.names.value(value.func) if isinstance(value, ast.Call) and len(value.args) == 1 else None
     return is_a(module, nn.Module) and next(walk_parameters(module), None) is not None

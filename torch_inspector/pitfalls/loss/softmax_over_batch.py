@@ -64,7 +64,7 @@ def _predicted(run: Run, fact: ExpressionFact) -> Finding:
             f"`{fact.text}` then reads classes along dim 1, whose probabilities do not sum to 1."
         ),
         subject=name,
-        fix=_fix_read(run, inside=fact.detail == "inside"),
+        fix=_fix_read(run),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(Evidence("shape", str(shape)), Evidence("axis of the softmax", 0)),
@@ -72,13 +72,10 @@ def _predicted(run: Run, fact: ExpressionFact) -> Finding:
     )
 
 
-def _fix_read(run: Run, *, inside: bool) -> str:
-    """The softmax along the classes: the call of the text, or its layer where the softmax is inside a model."""
-    for node, kind in _LAYERS.items():
-        written, layers = _written(run, node, 0, 2), run.squashing_layers(kind) if inside else ()
-        is_layer = written is not None and written.text.partition("(")[0].endswith(kind)
-        if len(layers) == 1 and (written is None or is_layer):
-            return _fix(layers[0], kind, -1, _CLASSES)
+def _fix_read(run: Run) -> str:
+    """The softmax of the text along the classes."""
+    for node in _LAYERS:
+        written = _written(run, node, 0, 2)
         if written is not None:
             return _fix_of(run, written, -1, _CLASSES)
     return _fix("", "Softmax", -1, _CLASSES)
