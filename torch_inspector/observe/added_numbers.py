@@ -31,6 +31,8 @@ class _Part(NamedTuple):
     weighed: bool = False
     step: bool = False
     """True if it is added to what the loss was: `loss += 0.1 * x.item()`."""
+    above: tuple[Spot, ...] = ()
+    """What it is a part of and must have a history, not asked before a term is found: most losses are no sums."""
 
 
 def added_numbers(place: Place, texts: Texts) -> Iterator[CutFact]:
@@ -71,21 +73,29 @@ class _Sums:
 
     def lost(self, root: Spot, others: list[Spot]) -> Iterator[CutFact]:
         """The terms without history of a loss that has one."""
-        names = frozenset[tuple[int, str]]().union(*(self._stand.of(one).names for one in others))
-        waiting = [_Part(root, names)]
+        waiting = [_Part(root, frozenset())]
         while waiting and len(self._seen) < _SPOTS and not self._stand.is_late():
             part = waiting.pop(0)
-            stand = self._stand.of(part.spot)
             if id(part.spot.node) in self._seen or part.spot.node.lineno > root.node.lineno + _later(part, root):
                 continue
+            if part.step and not all(self._stand.of(one).level == LIVE for one in part.above):
+                continue
             self._seen.add(id(part.spot.node))
-            if stand.level == CUT and part.step:
-                yield from _fact(part, stand)
-            elif part.step and (made := _leaf_of(part.spot)) is not None:
-                inner = self._stand.of(made)
-                yield from _fact(part, inner) if inner.level == CUT else ()
-            elif stand.level == LIVE:
-                waiting.extend(self._parts(part))
+            cut = self._cut(part)
+            if cut is not None:
+                elsewhere = (self._stand.of(one).names for one in others)
+                yield from _fact(part._replace(beside=part.beside.union(*elsewhere)), cut)
+            else:
+                waiting.extend(self._parts(part._replace(above=(*part.above, part.spot))))
+
+    def _cut(self, part: _Part) -> Standpoint | None:
+        """What is known of a term that has no history; None for any other part."""
+        if not part.step:
+            return None
+        stand = self._stand.of(part.spot)
+        made = _leaf_of(part.spot) if stand.level != CUT else None
+        stand = self._stand.of(made) if made is not None else stand
+        return stand if stand.level == CUT else None
 
     def _parts(self, part: _Part) -> Iterator[_Part]:
         node, spot = part.spot.node, part.spot
