@@ -86,6 +86,10 @@ class Run:
         """Steps of this cell by key of the optimizer."""
         return self.trace.steps_by_optimizer
 
+    def odd_steps(self, optimizer: int) -> list[StepFact]:
+        """Steps of an optimizer that follow none or several backward calls, that others reached, or that go uphill."""
+        return self.trace.odd_steps.get(optimizer, [])
+
     def squashing_layers(self, kind: str) -> tuple[str, ...]:
         """Paths of layers of one such kind in the modules that were called in this cell, each once."""
         called = {call.module for call in self.trace.forwards}
@@ -160,7 +164,7 @@ class Run:
         """A loss that grew at least tenfold before it was not finite any more, or without end: first and last value."""
         if not self.trace.losses and self.bad_series() is None:
             return None
-        if any(step.maximizes for step in self.trace.steps):
+        if any(step.maximizes for steps in self.trace.odd_steps.values() for step in steps):
             return None
         ends = bool(self.after.spoiled_weights)
         listed = self.bad_series()

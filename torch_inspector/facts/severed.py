@@ -72,6 +72,8 @@ def cut_models(run: Run) -> Iterator[tuple[CutFact, StepFact]]:
 
 def ends_at_fresh(run: Run, steps: list[StepFact]) -> bool:
     """True if each step found a loss that reaches tensors made anew, and nothing that the optimizer holds."""
+    if not run.odd_steps(steps[0].optimizer):
+        return False
     looked = [step for step in steps if step.leaf_keys]
     reached = {step.leaf_keys for step in looked}
     if len(reached) < 2 or not all(step.unreached for step in looked):  # noqa: PLR2004

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
@@ -91,10 +92,20 @@ class Trace:
     @cached_property
     def steps_by_optimizer(self) -> dict[int, list[StepFact]]:
         """Steps by key of the optimizer."""
-        steps: dict[int, list[StepFact]] = {}
+        steps = defaultdict[int, list[StepFact]](list)
         for step in self.steps:
-            steps.setdefault(step.optimizer, []).append(step)
-        return steps
+            steps[step.optimizer].append(step)
+        return dict(steps)
+
+    @cached_property
+    def odd_steps(self) -> dict[int, list[StepFact]]:
+        """Steps that follow none or several backward calls, that others reached, or that go uphill, by optimizer."""
+        odd: dict[int, list[StepFact]] = {}
+        for one in self.steps:
+            fed = one.backward_count > 1 or one.kept_gradients or one.unreached
+            if fed or one.discarded_count or one.cleared_at or one.maximizes:
+                odd.setdefault(one.optimizer, []).append(one)
+        return odd
 
     @cached_property
     def _backwards_by_place(self) -> dict[Place, list[BackwardFact]]:
@@ -211,14 +222,15 @@ class Trace:
 
     @cached_property
     def _counts_by_kind(self) -> dict[str, list[CountFact]]:
-        found: dict[str, list[CountFact]] = {}
+        found = defaultdict[str, list[CountFact]](list)
         for fact in self.counts:
-            found.setdefault(fact.kind, []).append(fact)
-        return found
+            found[fact.kind].append(fact)
+        return dict(found)
 
     def count(self, kind: str, place: Place | None = None) -> int:
         """Calls of one kind in the whole cell, or from one line of it."""
-        return sum(fact.count for fact in self._counts_by_kind.get(kind, ()) if place in (None, fact.place))
+        counts = self._counts_by_kind.get(kind, ())
+        return sum([fact.count for fact in counts if place is None or place == fact.place])
 
     def scales(self) -> bool:
         """True if a loss scaler was used."""

@@ -28,7 +28,7 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers which step twice in a row on gradients that were never cleared."""
     cleared = _cleared(run)
     for key, steps in run.steps_by_optimizer().items():
-        if not any(step.kept_gradients for step in steps):
+        if not any(step.kept_gradients for step in run.odd_steps(key)):
             yield from _in_part(run, key, steps, cleared)
             continue
         earlier = [s for past in run.earlier for s in past.trace.steps if s.optimizer == key]

@@ -131,6 +131,8 @@ def _empty(run: Run) -> Finding:
 
 def _frozen_optimizers(run: Run) -> Iterator[Finding]:
     for key, steps in run.steps_by_optimizer().items():
+        if not steps[-1].idle:
+            continue
         frozen = [step for step in steps if step.idle and 0 < step.parameter_count <= step.frozen_count]
         if len(frozen) >= _STEPS and len(frozen) == len(steps) and _trains(run) and not _has_others(run, steps[0]):
             yield _frozen(run, key, steps[0])

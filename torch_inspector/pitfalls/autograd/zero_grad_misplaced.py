@@ -22,8 +22,8 @@ _Lines = set[int]
 def check(run: Run) -> Iterator[Finding]:
     """Finds steps whose gradients were cleared before anything used them."""
     said = set[tuple[Place | None, Place]]()
-    for key, steps in run.steps_by_optimizer().items():
-        lost = [step for step in steps if step.cleared_at is not None or step.discarded_count]
+    for key in run.steps_by_optimizer():
+        lost = [step for step in run.odd_steps(key) if step.cleared_at is not None or step.discarded_count]
         empty = [step for step in lost if step.cleared_at is not None and not step.has_closure]
         thrown = [s for s in lost if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
         if not lost or run.trace.steps_come_first(key):

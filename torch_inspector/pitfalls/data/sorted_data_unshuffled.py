@@ -64,8 +64,10 @@ def _told(runs: Sequence[Shape]) -> str:
 
 
 def _is_sorted(loader: LoaderFact) -> bool:
+    if not loader.class_batch or not loader.class_runs:
+        return False
     counts = [count for _, count in loader.class_runs]
-    if sum(count >= _ROW for count in counts) < 2 or not loader.class_batch:  # noqa: PLR2004
+    if sum(count >= _ROW for count in counts) < 2:  # noqa: PLR2004
         return False
     batches = sum(counts) / loader.class_batch
     in_a_row = sum(counts) / len(counts) >= loader.class_batch / 2

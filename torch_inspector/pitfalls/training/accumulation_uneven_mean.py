@@ -19,8 +19,8 @@ _OWN = re.compile(r"\.grad\s*(/=|\*=|=)|\.grad(\.data)?\.(div_|mul_|copy_)|_fore
 @pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds steps after several backward calls of means, whose parts differ or whose loader leaves a smaller batch."""
-    for steps in run.steps_by_optimizer().values():
-        if not any(step.backward_count > 1 for step in steps):
+    for key, steps in run.steps_by_optimizer().items():
+        if not any(step.backward_count > 1 for step in run.odd_steps(key)):
             continue
         before = 0
         for step in steps:

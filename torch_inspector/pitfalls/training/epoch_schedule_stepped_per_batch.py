@@ -34,9 +34,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds schedules whose numbers are epochs and whose calls are batches."""
     seen: set[tuple[int | None, int | None]] = set()
     for fact in run.trace.schedules:
-        at = (fact.place.cell, fact.place.line)
-        reason = _reason(run, fact) if _per_batch(fact) and at not in seen else ""
-        if reason:
+        at = (fact.place.cell, fact.place.line) if _per_batch(fact) else None
+        reason = _reason(run, fact) if at is not None and at not in seen else ""
+        if at is not None and reason:
             seen.add(at)
             yield _finding(run, fact, reason)
 

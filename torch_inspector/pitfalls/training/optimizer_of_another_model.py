@@ -22,7 +22,7 @@ def check(run: Run) -> Iterator[Finding]:
     # Of these the model is the right one, and `graph-cut` says what is wrong.
     cut_off = {step.optimizer for _, step in cut_models(run)}
     for key, steps in run.steps_by_optimizer().items():
-        unreached = [step for step in steps if step.unreached]
+        unreached = [step for step in run.odd_steps(key) if step.unreached]
         if unreached and (key in cut_off or ends_at_fresh(run, steps)):
             continue
         if unreached:

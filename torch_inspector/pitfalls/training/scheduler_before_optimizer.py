@@ -19,18 +19,20 @@ def check(run: Run) -> Iterator[Finding]:
         return  # a scaler may leave out the first steps
     seen: set[tuple[int | None, int | None]] = set()
     for fact in run.trace.schedules:
-        at = (fact.place.cell, fact.place.line)
-        if _comes_first(fact) and at not in seen:
+        at = (fact.place.cell, fact.place.line) if _comes_first(fact) else None
+        if at is not None and at not in seen:
             seen.add(at)
             yield _finding(run, fact)
 
 
 def _comes_first(fact: ScheduleFact) -> bool:
     """True if the optimizer had made no step at all before the first call, and did between this and the next."""
+    if not fact.first_ever or fact.told:
+        return False
     counts = fact.step_counts[:_CALLS]
     interleaved = len(counts) == _CALLS and counts[0] == 0 < counts[1]
     # A rate that starts at zero is passed over on purpose: the first step would change nothing.
-    return fact.first_ever and interleaved and not fact.told and fact.first_rate != 0
+    return interleaved and fact.first_rate != 0
 
 
 def _finding(run: Run, fact: ScheduleFact) -> Finding:

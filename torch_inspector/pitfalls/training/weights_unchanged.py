@@ -182,6 +182,8 @@ def _loss_for(run: Run, clear: ClearFact) -> BackwardFact | None:
     optimizer = run.after.optimizer(clear.owner)
     if optimizer is None or not optimizer.path or any(clear.owner in one.steps_by_optimizer() for one in run.earlier):
         return None
+    if clear.owner in run.steps_by_optimizer():
+        return None
     if any(step.parameter_keys & optimizer.parameter_keys for step in run.trace.steps):
         return None
     reached = (b for b in run.trace.backwards if b.witness and b.witness.leaf_keys & optimizer.parameter_keys)
