@@ -6,6 +6,7 @@ from typing import ClassVar
 import pytest
 import torch
 
+from tests.cells import a_notebook
 from torch_inspector.observe import private
 
 
@@ -98,3 +99,44 @@ def test_less_is_walked_outside_the_main_thread():
     thread.join()
     assert limits == [1_000]
     assert private.deep_walk_limit() in (1_000, 10_000)
+
+
+def test_what_lies_outside_of_its_storage_is_not_in_memory():
+    whole = torch.arange(12.0).reshape(3, 4)
+    views = (whole, whole.t(), whole[1:, ::2], whole[:1].expand(5, 4), whole[:0])
+    assert all(map(private.is_in_memory, views))
+    whole.untyped_storage().resize_(24)
+    assert [private.is_in_memory(view) for view in views] == [False, False, False, True, True]
+    others = (torch.ones(2, device="meta"), torch.eye(2).to_sparse(), "no tensor")
+    assert not any(private.is_in_memory(other) for other in others)  # type: ignore[arg-type]
+
+
+EMPTIED = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+x, y = torch.randn(320, 8), torch.randint(0, 2, (320, 1)).float()
+net = nn.Linear(8, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i in range(0, 320, 20):
+    xb, yb = x[i:i + 20], y[i:i + 20]
+    opt.zero_grad()
+    F.binary_cross_entropy_with_logits(net(xb), yb).backward()
+    opt.step()
+p = nn.Linear(16, 5)(torch.randn(40, 16)).softmax(0)
+classes = torch.randint(0, 5, (40,)).float()
+right = (p.argmax(1) == classes).float().mean()
+whole = torch.randint(0, 3, (320,))
+for i in range(0, 320, 20):
+    opt.zero_grad()
+    F.mse_loss(net(torch.randn(20, 8)), whole[i:i + 20, None].float()).backward()
+    opt.step()
+for emptied in (x, y, classes, whole):
+    emptied.untyped_storage().resize_(0)
+"""
+
+
+def test_tensors_whose_memory_was_given_up_are_not_read():
+    with a_notebook() as notebook:
+        notebook.run(EMPTIED)
+        assert notebook.errors == [None]

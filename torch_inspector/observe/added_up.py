@@ -117,9 +117,7 @@ def _pieces(scope: Scope, source: ast.expr) -> list[torch.Tensor]:
 
 
 def _is_bytes(value: torch.Tensor) -> bool:
-    storage = private.storage_of(value)
-    plain = value.dtype is torch.uint8 and value.is_cpu and value.layout is torch.strided
-    return plain and storage is not None and storage[1] > 0 and 0 < value.numel() <= _LARGEST
+    return value.dtype is torch.uint8 and private.is_in_memory(value) and 0 < value.numel() <= _LARGEST
 
 
 def _share(pieces: list[torch.Tensor]) -> float:

@@ -23,7 +23,6 @@ _WHOLE = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool)
 _BINARY = (0.0, 1.0)
 
 _dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
-_device_of: Any = torch.Tensor.device.__get__
 _shape_of: Any = torch.Tensor.shape.__get__  # type: ignore[attr-defined]
 
 
@@ -94,7 +93,7 @@ def is_class_tensor(part: Any, most: int) -> bool:
 
 
 def _is_column(part: Any, most: int) -> bool:
-    if type(part) is not torch.Tensor or _device_of(part).type != "cpu":
+    if type(part) is not torch.Tensor or not private.is_in_memory(part):
         return False
     shape = _shape_of(part)
     return len(shape) in (1, 2) and 0 < shape[0] <= most and (len(shape) == 1 or shape[1] == 1)

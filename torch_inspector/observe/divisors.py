@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import kinds
+from torch_inspector.observe import kinds, private
 
 # Sums and averages of squared gradients, of which the roots are divided by.
 _SQUARES = ("exp_avg_sq", "square_avg", "sum")
@@ -23,6 +23,6 @@ def is_zero_where_spoiled(optimizer: Any, parameter: torch.Tensor) -> bool:
 
 
 def _is_zero_at(square: torch.Tensor, parameter: torch.Tensor) -> bool:
-    if not square.is_cpu or square.shape != parameter.shape or square.layout != torch.strided:
+    if square.shape != parameter.shape or not all(map(private.is_in_memory, (square, parameter))):
         return False
     return bool(((square == 0) & ~parameter.detach().isfinite()).any())

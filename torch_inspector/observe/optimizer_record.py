@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import Place
-from torch_inspector.observe import kinds
+from torch_inspector.observe import kinds, private
 from torch_inspector.observe.groups import groups_of, parameters_of
 from torch_inspector.observe.sampled import Values, coarse_type, has_values, some_values, sums_of_bits
 from torch_inspector.observe.versions import version_of
@@ -251,7 +251,7 @@ class OptimizerRecord:
 
 
 def _is_readable(gradient: torch.Tensor) -> bool:
-    return has_values(gradient) and gradient.is_cpu and gradient.layout == torch.strided
+    return has_values(gradient) and private.is_in_memory(gradient)
 
 
 def _first_with_grad(group: list[torch.Tensor]) -> int | None:

@@ -110,13 +110,12 @@ class _Left:
 
     def read(self, saved: Any) -> torch.Tensor | None:
         """A plain tensor on the CPU, of numbers with a point, as long as there is room for it."""
-        if type(saved) not in (torch.Tensor, torch.nn.Parameter) or saved.device.type != "cpu":
+        if type(saved) not in (torch.Tensor, torch.nn.Parameter) or not private.is_in_memory(saved):
             return None
-        if saved.layout != torch.strided or not saved.is_floating_point() or not saved.numel():
+        if not saved.is_floating_point() or not saved.numel():
             return None
-        storage = private.storage_of(saved)
         self.count -= saved.numel()
-        if self.count < 0 or storage is None or storage[1] < saved.element_size():
+        if self.count < 0:
             return None
         values: torch.Tensor = saved.detach()
         return values

@@ -128,7 +128,7 @@ def _judged(term: Node, table: Shape, name_of: FactorName, *, bent: bool) -> tup
 
 def _may_be_levels(value: object) -> bool:
     """True for numbers that go up or down all along, as quantiles and temperatures do; where they are not read, too."""
-    if not isinstance(value, torch.Tensor) or not value.is_cpu or value.layout != torch.strided:
+    if not isinstance(value, torch.Tensor) or not private.is_in_memory(value):
         return True
     numbers = value.detach().reshape(-1)[:_NUMBERS].tolist()
     return all(a < b for a, b in pairwise(numbers)) or all(a > b for a, b in pairwise(numbers))

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from torch_inspector.observe import private
+
 
 class Range(NamedTuple):
     """What is in one tensor of numbers with a point."""
@@ -27,7 +29,7 @@ class Range(NamedTuple):
 
 def range_of(tensor: Any) -> Range:
     """What is in a tensor; nothing of one that is not on the CPU, or of whole numbers."""
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided or not tensor.is_floating_point():
+    if not private.is_in_memory(tensor) or not tensor.is_floating_point():
         return Range()
     if not tensor.numel():
         return Range()

@@ -177,11 +177,8 @@ class _Run:
         return self.result(expression)
 
     def _copied(self, tensor: torch.Tensor) -> torch.Tensor:
-        storage = private.storage_of(tensor)
         self._left -= tensor.numel()
-        if self._left < 0 or tensor.device.type != "cpu" or tensor.layout != torch.strided or storage is None:
-            raise _Unknown
-        if storage[1] < tensor.element_size():
+        if self._left < 0 or not private.is_in_memory(tensor):
             raise _Unknown
         return tensor.detach().clone()
 

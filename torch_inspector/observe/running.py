@@ -66,7 +66,7 @@ def _given(entry: TracebackType) -> torch.Tensor | None:
 
 
 def _extremes(ids: torch.Tensor) -> tuple[int, int] | None:
-    plain = type(ids) is torch.Tensor and ids.device.type == "cpu" and not ids.dtype.is_floating_point
+    plain = type(ids) is torch.Tensor and private.is_in_memory(ids) and not ids.dtype.is_floating_point
     return (int(ids.min()), int(ids.max())) if plain and ids.numel() else None
 
 

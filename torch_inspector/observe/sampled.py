@@ -26,9 +26,7 @@ def has_values(tensor: torch.Tensor) -> bool:
 def coarse_type(tensors: list[torch.Tensor]) -> str:
     """`bfloat16` or `float16` if plain tensors on the CPU, not too many, are all of that type; else empty."""
     types = {one.dtype for one in tensors}
-    plain = all(
-        has_values(one) and one.is_cpu and one.layout == torch.strided and one.is_contiguous() for one in tensors
-    )
+    plain = all(has_values(one) and private.is_in_memory(one) and one.is_contiguous() for one in tensors)
     few = sum(one.numel() for one in tensors) <= _SUMMED
     return str(types.pop()).removeprefix("torch.") if len(types) == 1 and types <= {*_COARSE} and plain and few else ""
 
@@ -41,13 +39,10 @@ def sums_of_bits(tensors: list[torch.Tensor]) -> Values:
 
 def some_values(tensor: torch.Tensor) -> Values:
     """A few values of a tensor on the CPU, the same ones each time; None for other tensors. About 8 µs."""
-    if not tensor.is_cpu or tensor.layout != torch.strided or not tensor.is_contiguous() or not tensor.numel():
+    # Wrapped by `torch.func` it has no storage of its own.
+    if not has_values(tensor) or not private.is_in_memory(tensor):
         return None
-    if not has_values(tensor):
-        return None
-    # Wrapped by `torch.func` it has no storage of its own, and one that was resized to zero must not be read.
-    storage = private.storage_of(tensor)
-    if storage is None or storage[1] < tensor.numel() * tensor.element_size():
+    if not tensor.is_contiguous() or not tensor.numel():
         return None
     with torch.no_grad():
         flat = tensor.detach().view(-1)

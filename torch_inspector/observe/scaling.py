@@ -194,7 +194,7 @@ class ScalingWatch:
         optimizers = [record.ref() for record in self._ledger.live()]
         for parameter in (p for one in optimizers if one is not None for group in parameters_of(one) for p in group):
             gradient = parameter.grad if parameter.is_leaf else None
-            if gradient is None or gradient.device.type != "cpu" or gradient.layout != torch.strided:
+            if gradient is None or not private.is_in_memory(gradient):
                 continue
             left -= gradient.numel()
             if left < 0:
@@ -242,7 +242,7 @@ def _limit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
 
 def _number(norm: Any) -> float | None:
     """The total norm that a clip returned, if it lies on the CPU."""
-    plain = type(norm) is torch.Tensor and norm.device.type == "cpu" and norm.numel() == 1
+    plain = type(norm) is torch.Tensor and norm.numel() == 1 and private.is_in_memory(norm)
     return float(norm.detach()) if plain else None
 
 

@@ -136,7 +136,7 @@ class _Copying:
 
     def tensor(self, value: Any) -> torch.Tensor:
         """A tensor of the same values with memory of its own."""
-        if value.device.type != "cpu" or value.layout != torch.strided or value.is_nested or value.is_quantized:
+        if not private.is_in_memory(value) or value.is_nested or value.is_quantized:
             raise _Refused
         self._elements -= value.numel()
         if self._elements < 0:

@@ -197,10 +197,7 @@ def _averages(node: Node) -> bool:
     times = type(node).__name__ == "MulBackward0"
     first = node.next_functions[0][0] is not None
     number = saved_value(node, "other" if first else "self") if first or times else None
-    if type(number) is not torch.Tensor or number.dim() or not number.is_cpu or number.is_complex():
-        return False
-    storage = private.storage_of(number)
-    if storage is None or not storage[1]:
+    if type(number) is not torch.Tensor or number.dim() or number.is_complex() or not private.is_in_memory(number):
         return False
     value = float(number.item())
     return 0 < value <= 1 if times else value >= 1

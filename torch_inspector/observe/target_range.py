@@ -26,10 +26,7 @@ def targets_outside(walk: Walk) -> Iterator[PatternFact]:
         # Who takes the losses one by one, or weighs them, may leave such targets out.
         if getattr(node, "_saved_reduction", 0) == 0 or saved_value(node, "weight") is not None:
             continue
-        if type(target) is not torch.Tensor or not target.is_cpu or not 0 < target.numel() <= _LARGEST:
-            continue
-        storage = private.storage_of(target)
-        if storage is None or not storage[1] or target.layout is not torch.strided:
+        if type(target) is not torch.Tensor or not 0 < target.numel() <= _LARGEST or not private.is_in_memory(target):
             continue
         low, high = (float(one) for one in target.detach().aminmax())
         if low < _LOWEST or high > _HIGHEST:

@@ -158,7 +158,9 @@ class ValueWatch:
 
 def number_of(root: Any) -> float | None:
     """The value of a single number on the CPU; None for anything else."""
-    if type(root) is not torch.Tensor or root.device.type != "cpu" or root.numel() != 1 or not root.is_floating_point():
+    if type(root) is not torch.Tensor or root.numel() != 1 or not root.is_floating_point():
+        return None
+    if not private.is_in_memory(root):
         return None
     return float(root.detach())
 
@@ -193,11 +195,7 @@ def _readable(tensors: _Tensors) -> list[tuple[int, torch.Tensor]]:
 def _is_plain(tensor: Any) -> bool:
     if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
         return False
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided or not tensor.is_floating_point():
-        return False
-    # A storage that was resized to zero must not be read.
-    storage = private.storage_of(tensor)
-    return tensor.numel() > 0 and storage is not None and storage[1] >= tensor.numel() * tensor.element_size()
+    return tensor.is_floating_point() and tensor.numel() > 0 and private.is_in_memory(tensor)
 
 
 def _is_zero(tensor: torch.Tensor) -> bool:

@@ -207,10 +207,9 @@ def _fits(value: Any, dtype: torch.dtype) -> bool:
     """True for a whole number, or a tensor of the same kind on the CPU whose elements can be read."""
     if type(value) is int:
         return True
-    if type(value) is not torch.Tensor or _dtype_of(value) is not dtype or not value.is_cpu:
+    if type(value) is not torch.Tensor or _dtype_of(value) is not dtype:
         return False
-    storage = private.storage_of(value)
-    return storage is not None and storage[1] > 0 and 0 < value.numel() <= _LARGEST and value.layout is torch.strided
+    return private.is_in_memory(value) and 0 < value.numel() <= _LARGEST
 
 
 def _share(operation: str, values: list[Any], dtype: torch.dtype) -> float:
