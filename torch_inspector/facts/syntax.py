@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain
 
 # Kept at the nodes themselves: asking for children is most of what reading a tree costs.
-_CHILDREN, _WALKED, _OWN = "_children", "_walked", "_own"
+_CHILDREN, _WALKED, _OWN, _FUNCTIONS = "_children", "_walked", "_own", "_functions"
 # Nodes that many people read whole; of the others, only the children are remembered.
 _WHOLES = (ast.Module, ast.FunctionDef, ast.For, ast.While)
 # What has names of its own. As tuples: a union of types would be made anew, and is asked slowly.
@@ -76,10 +76,18 @@ def own_statements(scope: ast.AST) -> Iterator[ast.stmt]:
     return (node for node in own_expressions(scope) if isinstance(node, ast.stmt))
 
 
+def _functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions of a tree, remembered."""
+    found: list[ast.FunctionDef | ast.AsyncFunctionDef] | None = tree.__dict__.get(_FUNCTIONS)
+    if found is None:
+        found = [one for one in walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        tree.__dict__[_FUNCTIONS] = found
+    return found
+
+
 def function_around(tree: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The innermost function that holds a line; None at the top level."""
-    functions = (one for one in walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    around = [one for one in functions if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    around = [one for one in _functions_of(tree) if one.lineno <= line <= (one.end_lineno or one.lineno)]
     return max(around, key=lambda one: one.lineno, default=None)
 
 

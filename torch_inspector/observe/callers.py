@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,8 +83,13 @@ def _module_name(frame: FrameType) -> str:
 
 def _columns(frame: _Frame) -> tuple[int, int] | None:
     """Where in its lines the call that a frame was making begins and ends; None before Python 3.11."""
-    positions = getattr(frame.code, "co_positions", None)
-    if positions is None:
-        return None
-    _, _, first, last = next(islice(positions(), frame.lasti // 2, None), (None, None, None, None))
+    columns = _columns_of(frame.code)
+    first, last = columns[frame.lasti // 2] if frame.lasti // 2 < len(columns) else (None, None)
     return None if first is None or last is None else (first, last)
+
+
+@lru_cache(maxsize=16)
+def _columns_of(code: CodeType) -> tuple[tuple[int | None, int | None], ...]:
+    """First and last column of what each instruction stands for; empty before Python 3.11."""
+    positions = getattr(code, "co_positions", tuple)
+    return tuple((first, last) for _, _, first, last in positions())

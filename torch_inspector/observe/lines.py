@@ -44,13 +44,15 @@ def _written(node: ast.stmt) -> list[ast.AST]:
 @lru_cache(maxsize=64)
 def loops_around(tree: ast.AST, line: int) -> tuple[tuple[int, int], ...]:
     """First and last line of each loop statement around a line in its function, innermost first."""
-    loops = [
-        n
-        for n in syntax.own_statements(syntax.scope_at(tree, line))
-        if isinstance(n, (ast.For, ast.AsyncFor, ast.While))
-    ]
-    around = [(n.lineno, n.end_lineno or n.lineno) for n in loops if n.lineno <= line <= (n.end_lineno or n.lineno)]
+    around = [ends for ends in _loops_in(syntax.scope_at(tree, line)) if ends[0] <= line <= ends[1]]
     return tuple(sorted(around, key=lambda lines: (-lines[0], lines[1])))
+
+
+@lru_cache(maxsize=64)
+def _loops_in(scope: ast.AST) -> tuple[tuple[int, int], ...]:
+    """First and last line of each loop statement of a function or a cell."""
+    loops = [one for one in syntax.own_statements(scope) if isinstance(one, (ast.For, ast.AsyncFor, ast.While))]
+    return tuple((one.lineno, one.end_lineno or one.lineno) for one in loops)
 
 
 @lru_cache(maxsize=64)
@@ -60,11 +62,27 @@ def repeats_input(tree: ast.AST, line: int, columns: tuple[int, int] | None = No
     `[net(x) for _ in range(50)]` samples the same input; `[net(x) for x in batches]` does not, `[m(x) for m in nets]`
     asks several modules, and a loop that trains gets another answer each time because the weights change.
     """
-    loops = dict(_in_loops(tree))
-    calls = [node for node in loops if isinstance(node, ast.Call) and node.lineno == line]
+    loops = _loops_of(tree)
+    calls = _calls_of(tree).get(line, [])
     exact = [call for call in calls if (call.col_offset, call.end_col_offset) == columns]
     around = ((one, loops[one]) for call in exact or calls for one in (call, *_comprehensions(call, loops)))
     return any(loop is not None and _repeats(node, loop) for node, loop in around)
+
+
+@lru_cache(maxsize=64)
+def _loops_of(tree: ast.AST) -> dict[ast.AST, ast.AST | None]:
+    """The innermost loop of each node."""
+    return dict(_in_loops(tree))
+
+
+@lru_cache(maxsize=64)
+def _calls_of(tree: ast.AST) -> dict[int, list[ast.Call]]:
+    """Calls by the line on which they begin."""
+    found: dict[int, list[ast.Call]] = {}
+    for node in _loops_of(tree):
+        if isinstance(node, ast.Call):
+            found.setdefault(node.lineno, []).append(node)
+    return found
 
 
 def _comprehensions(node: ast.AST, loops: dict[ast.AST, ast.AST | None]) -> Iterator[ast.AST]:
@@ -104,12 +122,13 @@ def _repeats(node: ast.AST, loop: ast.AST) -> bool:
     return _repeats_call(node, loop, bound)
 
 
-def _repeats_call(call: ast.Call, loop: ast.AST, bound: set[str]) -> bool:
+def _repeats_call(call: ast.Call, loop: ast.AST, bound: frozenset[str]) -> bool:
     given = {n.id for a in call.args for n in syntax.walk(a) if isinstance(n, ast.Name)}
     callee = {n.id for n in syntax.walk(call.func) if isinstance(n, ast.Name)}
     return bool(given) and not (given | callee) & bound and not _makes_new(call) and not _trains(loop)
 
 
+@lru_cache(maxsize=256)
 def _trains(loop: ast.AST) -> bool:
     return any(map(_is_training, (n for n in syntax.walk(loop) if isinstance(n, ast.Call))))
 
@@ -129,7 +148,8 @@ def _makes_new(call: ast.Call) -> bool:
     return any(isinstance(n, ast.Call) for argument in call.args for n in syntax.walk(argument))
 
 
-def bound_in(loop: ast.AST) -> set[str]:
+@lru_cache(maxsize=256)
+def bound_in(loop: ast.AST) -> frozenset[str]:
     """Names that a loop gives a value."""
     stored = (n for n in syntax.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    return {n.id for n in stored}
+    return frozenset(n.id for n in stored)
