@@ -24,22 +24,30 @@ _MEASURES = re.compile(
 )
 # Fewer answers to one question are no sample of anything; they may be a look at whether they agree.
 _SAMPLES = 5
+# Lines that are named beside the first.
+_LINES = 6
 
 
 @pitfall(severity="warning", yields_to=("frozen-batchnorm-drifts",))
 def check(run: Run) -> Iterator[Finding]:
     """Finds predictions of a trained module whose dropout or batch statistics are on."""
-    said: set[Place] = set()
     yield from _of_teachers(run)
+    found: dict[tuple[int, int | None, str], list[ForwardFact]] = {}
+    said: set[Place] = set()
     for call in run.trace.forwards:
-        # A line that asks several models in turn is one mistake.
-        if call.place in said or not _is_asked_in_train_mode(call, run):
-            continue
-        if (not call.grad_enabled and not _is_part_of_step(call, run) and not _was_to_train(call, run)) or (
-            call.grad_enabled and _result_is_gone(call, run)
-        ):
+        # A line that asks several models in turn is one mistake, and so are several lines that ask one model.
+        if call.place not in said and _is_asked_in_train_mode(call, run) and _is_prediction(call, run):
             said.add(call.place)
-            yield _finding(run, call)
+            found.setdefault((call.module, call.place.cell, call.place.function), []).append(call)
+    for calls in found.values():
+        yield _finding(run, calls[0], calls[1:])
+
+
+def _is_prediction(call: ForwardFact, run: Run) -> bool:
+    """True if nothing learns from it, as far as is known."""
+    if call.grad_enabled:
+        return _result_is_gone(call, run)
+    return not _is_part_of_step(call, run) and not _was_to_train(call, run)
 
 
 def _of_teachers(run: Run) -> Iterator[Finding]:
@@ -230,7 +238,7 @@ def _cause(call: ForwardFact) -> str:
     return " and on ".join(causes)
 
 
-def _finding(run: Run, call: ForwardFact) -> Finding:
+def _finding(run: Run, call: ForwardFact, others: list[ForwardFact]) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
     layers = ", ".join(f"{count} {kind}" for kind, count in call.awake)
     off = "gradients are off" if not call.grad_enabled else "nothing is trained here"
@@ -253,5 +261,13 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
             Evidence("layers in train mode", layers),
             Evidence("gradients recorded", "yes" if call.grad_enabled else "no"),
             *(() if call.by_name else (Evidence("calls from this line", call.count, "count"),)),
+            *((Evidence("also at lines", _lines_of(others)),) if others else ()),
         ),
     )
+
+
+def _lines_of(calls: list[ForwardFact]) -> str:
+    """Numbers of their lines, the first few."""
+    lines = [str(call.place.line) for call in calls if call.place.line is not None]
+    more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+    return ", ".join(lines[:_LINES]) + more
