@@ -38,7 +38,7 @@ SILENT = {
     "in order": ("opt.zero_grad()", "loss().backward()", "clip()", "opt.step()"),
     "for the next optimizer": ("opt.zero_grad()", "loss().backward()", "opt.step()", "clip()", "second.step()"),
     "to measure": ("opt.zero_grad()", "loss().backward()", "opt.step()", "clip(limit=1e9)"),
-    "once more": ("opt.zero_grad()", "loss().backward()", "clip()", "opt.step()", "clip_grad_norm_(net.parameters(), 2)"),
+    "once more": ("opt.zero_grad()", "loss().backward()", "clip()", "opt.step(); clip_grad_norm_(net.parameters(), 2)"),
     "two networks in turn": (
         "judging.zero_grad(); loss(judge).backward(); clip(judge); judging.step()",
         "opt.zero_grad(); (loss() - loss(judge)).backward(); clip(); opt.step()",
