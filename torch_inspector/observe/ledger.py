@@ -35,6 +35,11 @@ class Ledger:
             self.settle(record.keys())
         return record
 
+    def forget(self) -> bool:
+        """Forgets what was followed so far, as something was missed; True."""
+        self._records.clear()
+        return True
+
     def is_new_here(self, number: int) -> bool:
         """True the first time that somebody asks for the module of this number: then its build is looked at."""
         new = number not in self._looked

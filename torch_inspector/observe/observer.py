@@ -170,7 +170,7 @@ class TorchObserver:
         others.let_them_begin()
         recorder, self._recorder = self._recorder, None
         text = source.source_trace(cell)
-        if recorder is None:
+        if recorder is None or (not recorder.is_whole() and self._ledger.forget()):
             return text
         counts = recorder.counts() + self._forwards.counts()
         forwards = self._forwards.facts()
@@ -277,7 +277,7 @@ class TorchObserver:
     def so_far(self) -> Trace:
         """Steps and backward calls of the running cell; may be asked from another thread."""
         recorder = self._recorder
-        if recorder is None:
+        if recorder is None or not recorder.is_whole():
             return Trace()
         backwards, steps = tuple(self._backwards.facts), tuple(self._steps.facts)
         return Trace(backwards=backwards, steps=steps, counts=recorder.counts())

@@ -37,6 +37,9 @@ class Site(CallSite):
         self.lasti = -1
 
 
+# Parts that follow the gradients of optimizers from event to event: what comes after one that was missed is a guess.
+_FOLLOWING = ("optimizer", "backward", "zero_grad", "clip", "step", "scaler")
+
 NOWHERE = Site("", Place())
 """Stands where no site is known yet; no call is made from it."""
 
@@ -52,6 +55,7 @@ class Recorder:
         self.keys = keys
         self.budget = budget
         self.failures = failures
+        self._failed = self._failed_so_far()
         self.thread = threading.get_ident()
         self.wants_report = False
         """True under `%%torchcheck`: a look may then take its time."""
@@ -62,6 +66,13 @@ class Recorder:
 
         self.leaf_values: Known = {}
         """Some values of leaves that no optimizer holds, when a backward call began."""
+
+    def _failed_so_far(self) -> list[int]:
+        return [self.failures.counts.get(part, 0) for part in _FOLLOWING]
+
+    def is_whole(self) -> bool:
+        """True if no event in the life of a gradient was missed in this cell because something of ours failed."""
+        return self._failed_so_far() == self._failed
 
     def next_order(self) -> int:
         """Position of the next fact among all facts of the cell."""
