@@ -4,6 +4,7 @@ import pytest
 
 from tests.cells import a_notebook
 from torch_inspector.observe.optimizer_record import OptimizerRecord
+from torch_inspector.observe.values import ValueWatch
 
 LOOP = """\
 import torch
@@ -19,24 +20,30 @@ for step in range(6):
 MISTAKE = LOOP.replace("    opt.zero_grad()\n", "")
 
 
-@pytest.mark.parametrize("method", ["marks", "clear", "begin_backward", "end_backward", "end_step", "values", "keys"])
-@pytest.mark.parametrize("nth", [1, 2])
-def test_a_failure_accuses_nobody(monkeypatch, method, nth):
-    own, calls = getattr(OptimizerRecord, method), []
+FOLLOWING = [
+    (ValueWatch, "before"),
+    *((OptimizerRecord, name) for name in ("marks", "clear", "begin_backward", "end_backward", "end_step", "values")),
+]
 
-    def failing(record, *args, **kwargs):
+
+@pytest.mark.parametrize("last", [1, 2, 100])
+@pytest.mark.parametrize(("owner", "method"), FOLLOWING, ids=[name for _, name in FOLLOWING])
+def test_a_failure_accuses_nobody(monkeypatch, owner, method, last):
+    own, calls = getattr(owner, method), []
+
+    def failing(*args, **kwargs):
         calls.append(method)
-        if len(calls) == nth:
+        if len(calls) <= last:
             raise NameError(method)
-        return own(record, *args, **kwargs)
+        return own(*args, **kwargs)
 
     with a_notebook() as notebook:
-        monkeypatch.setattr(OptimizerRecord, method, failing)
+        monkeypatch.setattr(owner, method, failing)
         notebook.run(LOOP)
         assert notebook.errors == [None]
-        assert notebook.findings() == []
         assert notebook.extension.session.failures.counts
-        monkeypatch.setattr(OptimizerRecord, method, own)
+        assert notebook.findings() == []
+        monkeypatch.setattr(owner, method, own)
         notebook.run(MISTAKE)
         assert [slug for _, slug, _, _ in notebook.findings()] == ["missing-zero-grad"]
         notebook.extension.session.failures.counts.clear()
