@@ -239,3 +239,18 @@ def test_heads_that_go_back_before_their_backbone():
     )
     (call,) = forwards(code)
     assert call.reached is True
+
+
+ANEW = """\
+net = nn.Linear(3, 1)
+for step in range(40):
+    loss = nn.MSELoss()(net(torch.ones(2, 3)), torch.ones(2, 1))"""
+
+
+def test_losses_made_anew_in_each_turn_are_counted_and_not_all_described():
+    with a_notebook() as notebook:
+        notebook.run("import torch\nfrom torch import nn")
+        run = notebook.run(ANEW)
+    losses = [call for call in run.trace.forwards if call.kind == "MSELoss"]
+    assert len(losses) == 8
+    assert sum(call.count for call in losses) == 40

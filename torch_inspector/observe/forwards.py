@@ -58,6 +58,8 @@ class ForwardWatch:
         self._models: set[int] = set()
         self._spots: dict[tuple[Any, ...], int] = {}
         """How many modules of one class each line has called in one mode."""
+        self._made_anew: dict[tuple[Any, ...], Calls] = {}
+        """The first of them."""
         self.new_model: Callable[[], None] = lambda: None
         """Called when a module with parameters is called for the first time in the cell."""
         self.patches = (
@@ -70,7 +72,7 @@ class ForwardWatch:
     def open(self, recorder: Recorder) -> None:
         """Begins to record a cell."""
         self._waiting, self._insides, self._models, self.repeated = [], {}, set(), []
-        self._spots = {}
+        self._spots, self._made_anew = {}, {}
         self._modes.open(recorder)
         self._recorder, self._sites = recorder, recorder.sites
         state = self._state
@@ -130,7 +132,7 @@ class ForwardWatch:
             key = (recorder.keys.of(module), id(frame.f_code), frame.f_lasti, training, grad_enabled, inside)
             calls = state.calls.get(key)
             if calls is None:
-                if len(state.calls) >= _CALLS_KEPT:
+                if len(state.calls) >= _CALLS_KEPT or self._is_one_more(module, key):
                     return None
                 calls = state.calls[key] = Calls(module, frame, training=training, grad_enabled=grad_enabled)
                 if self._is_news(calls):
@@ -172,10 +174,23 @@ class ForwardWatch:
             calls.describe(owner, (), outer, recorder)
             self._note_again(calls)
 
+    def _is_one_more(self, module: Any, key: tuple[Any, ...]) -> bool:
+        """Counts a loss that a line makes anew in each turn with the first of them, once there have been some."""
+        spot = (key[1], key[2], kinds.class_name(module), key[3], key[4])
+        first = self._made_anew.get(spot)
+        if first is None or self._spots.get(spot, 0) < _NEWS_KEPT or first.parameter_keys:
+            return False
+        fields = kinds.fields_of(module)
+        if fields.get("_parameters") or fields.get("_modules"):
+            return False
+        first.count += 1
+        return True
+
     def _is_news(self, calls: Calls) -> bool:
         """False for the many modules that a line makes anew in each turn, as a loss in a function."""
         spot = (id(calls.code), calls.lasti, calls.kind, calls.training, calls.grad_enabled)
         self._spots[spot] = self._spots.get(spot, 0) + 1
+        self._made_anew.setdefault(spot, calls)
         return self._spots[spot] <= _NEWS_KEPT
 
     def look_anew(self) -> None:
