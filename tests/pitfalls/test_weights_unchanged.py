@@ -225,6 +225,14 @@ def test_a_schedule_that_gives_zero_without_a_division():
     assert finding.fix.startswith("make `sched` anew")
 
 
+def test_a_schedule_that_is_made_anew_where_the_one_before_left_a_rate_of_zero():
+    cell = "sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, 6)\n" + loop() + "\n    sched.step()"
+    (finding,) = found(cell, cell)
+    assert finding.cell == 3
+    assert "was 0 already when the schedule `sched` (CosineAnnealingLR) was made" in finding.message
+    assert findings_in(START, cell, f"{finding.fix}\n{cell}", slug=SLUG, fails=False) == []
+
+
 def test_a_schedule_that_comes_to_zero_within_the_cell_is_a_schedule():
     assert found(MADE.format("lambda s: max(0, 1 - s / 4)"), TURN) == []
 

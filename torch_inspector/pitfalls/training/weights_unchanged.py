@@ -278,6 +278,12 @@ def _of_schedule(run: Run, key: int) -> tuple[str, str] | None:
     sources = [(one.cell.number, one.cell.source) for one in (run, *reversed(run.earlier))]
     function = rate_function(sources) if schedule.kind == "LambdaLR" else None
     begun = schedule.schedule in {one.schedule for past in run.earlier for one in past.trace.schedules}
+    if function is None and not begun and schedule.first_rate == 0:
+        reason = f"the learning rate `lr` was 0 already when the schedule `{name}` ({schedule.kind}) was made"
+        optimizer = run.optimizer_path(key) or "optimizer"
+        return reason, (
+            f'for group in {optimizer}.param_groups:\n    group["lr"] = group["initial_lr"]  # before `{name}` is made'
+        )
     if function is None or (begun and not function.text):
         return reason, f"make `{name}` anew so that it lasts longer, or do without it: it has come to its end"
     called = f"`{function.name}()`" if function.name else "its lambda"
