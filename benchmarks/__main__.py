@@ -20,9 +20,10 @@ _BENCHMARKS: dict[str, Callable[[], Iterator[Row]]] = {
     "memory": memory.run,
     "rules": rules.run,
 }
-_LINE = "{:<8} {:<46} {:>9} {:>16} {:>9} {:>8}  {}"
+_LINE = "{:<8} {:<46} {:>9} {:>16} {:>12} {:>9} {:>8}  {}"
 _NOTE = """\
 measured: median in processor time; a ratio is with ÷ without the extension, of blocks run in turn in one process.
+undisturbed: the same of the first quartiles of both sides, which a burst of other work on the machine spoils least.
 ok or over: the 95 % interval of the median lies wholly on that side of what is allowed; unclear: it does not."""
 
 
@@ -30,7 +31,7 @@ def main() -> None:
     """Measures, prints each row when it is there, and writes the numbers on request."""
     arguments = _arguments()
     begun, rows = perf_counter(), []
-    print(_LINE.format("", "", "measured", "quartiles", "wall", "allowed", "verdict"))
+    print(_LINE.format("", "", "measured", "quartiles", "undisturbed", "wall", "allowed", "verdict"))
     for name in arguments.names or _BENCHMARKS:
         for row in _BENCHMARKS[name]():
             print(_line(row), flush=True)
@@ -61,7 +62,9 @@ def _line(row: Row) -> str:
 
     allowed = "" if row.allowed is None else show(row.allowed).replace(".00 ms", " ms")
     measured, wall = show(row.cpu.median), show(row.wall.median)
-    return _LINE.format(row.benchmark, row.what, measured, show_quartiles(row.cpu), wall, allowed, row.verdict).rstrip()
+    quick = "" if row.undisturbed is None else show(row.undisturbed)
+    cells = (row.benchmark, row.what, measured, show_quartiles(row.cpu), quick, wall, allowed, row.verdict)
+    return _LINE.format(*cells).rstrip()
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ class Row:
         cpu: The sample in processor time, which is what is judged.
         wall: The same in wall time.
         allowed: The largest median that is good, in the same unit; None where no bound was agreed.
+        undisturbed: The same of the first quartiles of both sides instead of the pairs: a burst of other work on the
+            machine spoils the slower blocks of either side. None where there are no two sides.
     """
 
     benchmark: str
@@ -54,6 +56,7 @@ class Row:
     cpu: Spread
     wall: Spread
     allowed: float | None = None
+    undisturbed: float | None = None
 
     @property
     def verdict(self) -> str:
@@ -106,14 +109,23 @@ def ratio_row(benchmark: str, what: str, pairs: Sequence[Pair], allowed: float |
     """How many times as long the block takes with the extension; no unit."""
     cpu = spread([pair.with_it.cpu_s / pair.without.cpu_s for pair in pairs])
     wall = spread([pair.with_it.wall_s / pair.without.wall_s for pair in pairs])
-    return Row(benchmark, what, "ratio", cpu, wall, allowed)
+    without, with_it = _quick(pairs)
+    return Row(benchmark, what, "ratio", cpu, wall, allowed, with_it / without)
 
 
 def extra_row(benchmark: str, what: str, pairs: Sequence[Pair], allowed: float | None = None) -> Row:
     """How many milliseconds more the block takes with the extension."""
     cpu = spread([1e3 * (pair.with_it.cpu_s - pair.without.cpu_s) for pair in pairs])
     wall = spread([1e3 * (pair.with_it.wall_s - pair.without.wall_s) for pair in pairs])
-    return Row(benchmark, what, "ms", cpu, wall, allowed)
+    without, with_it = _quick(pairs)
+    return Row(benchmark, what, "ms", cpu, wall, allowed, 1e3 * (with_it - without))
+
+
+def _quick(pairs: Sequence[Pair]) -> tuple[float, float]:
+    """First quartiles, in seconds of processor time, of the blocks without and with the extension."""
+    sides = [[pair.without.cpu_s for pair in pairs], [pair.with_it.cpu_s for pair in pairs]]
+    without, with_it = (statistics.quantiles(side, n=4, method="inclusive")[0] for side in sides)
+    return without, with_it
 
 
 def time_row(benchmark: str, what: str, times: Sequence[Times], allowed: float | None = None) -> Row:
