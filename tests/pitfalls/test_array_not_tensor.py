@@ -26,6 +26,11 @@ class Net(nn.Module):
     def forward(self, inputs):
         return self.fc(inputs)
 model = Net()
+class Listed(nn.Module):
+    def forward(self, inputs):
+        return list(inputs)
+class Row(nn.Sequential):
+    pass
 """
 FLOAT = "dtype=torch.float32"
 # The failing line, what the message names, the fix; a fix is run.
@@ -52,7 +57,17 @@ FOUND = {
     "three times": ("mha = nn.MultiheadAttention(8, 2)\nout, w = mha(x, x, x)", "`x`", f"out, w = mha(torch.as_tensor(x, {FLOAT}), torch.as_tensor(x, {FLOAT}), torch.as_tensor(x, {FLOAT}))"),
     "in a model": ("out = model(x)", "`inputs` (`x` in the call)", f"x = torch.as_tensor(x, {FLOAT})  # before model(x)"),
     "method": ("out = scores.add(x[:, :3])", "`x[:, :3]`", f"out = scores.add(torch.as_tensor(x[:, :3], {FLOAT}))"),
-    "function of torch": ("out = torch.relu(x)", "`torch.relu` wants", f"out = torch.relu(torch.as_tensor(x, {FLOAT}))"),
+    "function of torch": ("out = torch.relu(x)", "`torch.relu` wants", "out = torch.relu(torch.from_numpy(x))"),
+    "whole numbers": ("out = torch.bincount(y)", "`y`", "out = torch.bincount(torch.from_numpy(y))"),
+    "whole numbers twice": ("out = torch.gcd(y, y)", "`y`", "out = torch.gcd(torch.from_numpy(y), torch.from_numpy(y))"),
+    "whole numbers in a list": ("z = [1, 2]\nout = torch.bincount(z)", "`z`", "out = torch.bincount(torch.tensor(z))"),
+    "yes and no": ("m = y > 0\nout = torch.logical_not(m)", "`m`", "out = torch.logical_not(torch.from_numpy(m))"),
+    "whole numbers for weights": ("z = y.repeat(2).reshape(1, 8)\nout = net(z)", "`z`", f"out = net(torch.as_tensor(z, {FLOAT}))"),
+    "whole numbers for a loss": ("loss = mse(scores[:, 0], y)", "`y`", f"loss = mse(scores[:, 0], torch.as_tensor(y, {FLOAT}))"),
+    "whole numbers for floats": ("out = torch.histc(y)", "`y`", f"out = torch.histc(torch.as_tensor(y, {FLOAT}))"),
+    "whole numbers for a layer without weights": ("act = nn.GELU()\nout = act(y)", "`y`", f"out = act(torch.as_tensor(y, {FLOAT}))"),
+    "product": ("z = y.reshape(1, 4)\nout = torch.mm(z, scores)", "`z`", f"out = torch.mm(torch.as_tensor(z, {FLOAT}), scores)"),
+    "row of layers": ("row = nn.Sequential(nn.Identity(), nn.Linear(8, 3), Listed())\nrows = list(x)\nout = row(rows)", "`rows`", f"out = row(torch.stack([torch.as_tensor(one, {FLOAT}) for one in rows]))"),
     "exact model": ("net.double()\nout = net(x)", "`x`", "out = net(torch.from_numpy(x))"),
 }  # fmt: skip
 SILENT = {
@@ -63,6 +78,9 @@ SILENT = {
     "size of an array": "x.size(0)",
     "no method of arrays": "x.detach()",
     "nothing": "net(None)",
+    "a list for the own layer in front": "nn.Sequential(Listed(), net)(list(torch.rand(3, 8)))",
+    "an own layer behind nothing": "nn.Sequential(nn.Identity(), nn.Sequential(Listed()), net)(list(x))",
+    "an array for the own layer in front": "class A(nn.Module):\n    def forward(self, v):\n        return v + 1\nRow(A(), net)(x)",
     "own class": "class A:\n    def __call__(self, v):\n        return v.size(0)\nA()(x)",
 }  # fmt: skip
 
@@ -127,4 +145,4 @@ def test_beside_weights_on_a_device_the_tensor_is_made_there():
     texts: dict[str, Any] = {"expression": "net(x)", "statement": "out = net(x)", "foreign": (given,)}
     error = an_error(message, net._replace(dtype="", weight_dtype="float32"), kind="TypeError", **texts)
     (finding,) = array_not_tensor.check(a_run(error=error))
-    assert finding.fix == "out = net(torch.as_tensor(x, dtype=torch.float32, device='cuda:0'))"
+    assert finding.fix == "out = net(torch.as_tensor(x, device='cuda:0'))"

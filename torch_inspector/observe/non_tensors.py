@@ -12,6 +12,7 @@ import torch
 
 from torch_inspector.facts import ForeignFact
 from torch_inspector.observe import kinds
+from torch_inspector.observe.layers import walk_modules
 from torch_inspector.observe.shapes import is_array, is_tensor, shape_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def foreign(scope: Scope, expression: ast.expr, message: str) -> Iterator[tuple[
     if not isinstance(expression, ast.Call):
         return
     of_torch = _is_of_torch(scope, expression.func, told=told is not None)
-    of_module = told is not None and kinds.is_a(scope.value(expression.func)[1], torch.nn.Module)
+    of_module = told is not None and _is_of_library(scope.value(expression.func)[1])
     found = told or _ASKED.match(message)
     named = next((_KINDS[name] for name in (found.groups() if found else ()) if name is not None), "")
     for argument in (*expression.args, *(one.value for one in expression.keywords)):
@@ -59,8 +60,30 @@ def _is_of_torch(scope: Scope, func: ast.expr, *, told: bool) -> bool:
     if told and isinstance(func, ast.Attribute) and (is_tensor(thing) or scope.value(func.value)[1] is torch):
         return True  # `x.add`, `torch.relu`
     of_functional = type(thing) is FunctionType and thing.__module__ == "torch.nn.functional"
-    home = kinds.module_of(type(thing))
-    return of_functional or (kinds.is_a(thing, torch.nn.Module) and home.startswith("torch.nn."))
+    return of_functional or (kinds.is_a(thing, torch.nn.Module) and _is_met_by_torch(thing))
+
+
+def _is_met_by_torch(module: Any) -> bool:
+    """True if a layer of torch meets the argument, and no other may have made something else of it before.
+
+    In a row of layers that is the first which does anything; elsewhere the order is not known.
+    """
+    if _is_row(module):
+        parts = [one for one in module._modules.values() if type(one) is not torch.nn.Identity]
+        return not parts or _is_met_by_torch(parts[0])
+    return all(kinds.module_of(type(one)).startswith("torch.nn.") for _, one in walk_modules(module))
+
+
+def _is_of_library(module: Any) -> bool:
+    """True for a module that is no container of torch's: what is in such a one is asked for itself."""
+    own = kinds.module_of(type(module)).startswith("torch.nn.") or _is_row(module)
+    return kinds.is_a(module, torch.nn.Module) and not own
+
+
+def _is_row(module: Any) -> bool:
+    """True for `nn.Sequential` and for classes made of it that keep its `forward`."""
+    owner = next((one for one in kinds.mro_of(type(module)) if "forward" in vars(one)), None)
+    return owner is torch.nn.Sequential
 
 
 def _argument(scope: Scope, node: ast.expr) -> tuple[Any, bool]:

@@ -16,6 +16,17 @@ _CLASSES = re.compile(r"^(?:cross_entropy_loss|nll_loss\w*)\(\): argument 'targe
 # Functions that take places or masks, and what torch calls these.
 _CHOOSERS = re.compile(r"(?:^|\.)(?:index_\w+|gather|scatter\w*|take\w*|masked_\w+|where)$")
 _INDEX, _MASK = re.compile(r"argument 'ind(?:ex|ices)'"), re.compile(r"argument '(?:mask|condition)'")
+# Types of arrays that tensors have.
+_NUMBERS = re.compile(r"u?int|float|complex|bool")
+# Functions of `functional` that take whole numbers; of torch, those that refuse them, alone or beside floats.
+_ANY_KIND = frozenset(["one_hot", "pad", "embedding", "embedding_bag", "multilabel_margin_loss"])
+_FLOATS = frozenset(
+    ["mean", "nanmean", "std", "std_mean", "var", "var_mean", "norm", "cov", "corrcoef", "softmax", "log_softmax",
+     "quantile", "nanquantile", "logcumsumexp", "histc", "histogram", "frac", "matmul", "mm", "bmm", "mv", "dot",
+     "inner", "tensordot", "einsum", "addmm", "baddbmm", "addmv", "cdist", "pdist", "allclose", "isclose", "dropout",
+     "normal", "poisson", "bernoulli", "multinomial", "complex", "polar", "svd", "qr", "det", "logdet", "pinverse",
+     "matrix_exp"]
+)  # fmt: skip
 _RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
 # A batch of a loader has at least its data and its labels; more than that are samples.
 _PAIR = 2
@@ -106,21 +117,27 @@ def _mended(node: ast.expr, made_of: dict[str, str]) -> ast.expr:
 def _tensor(run: Run, error: ErrorFact, one: ForeignFact) -> str:
     """An expression for the tensor; empty if it is not known what is in there."""
     dtype, device = _dtype(error, one), _device(error)
-    if one.kind == "array" and one.dtype == dtype and not device:
-        return f"torch.from_numpy({one.text})"
-    if one.kind in ("array", "table"):
-        return f"torch.as_tensor({one.text}{'.to_numpy()' if one.kind == 'table' else ''}, dtype=torch.{dtype}{device})"
+    given = (f", dtype=torch.{dtype}" if dtype not in ("", one.dtype) else "") + device
+    if one.kind == "array":
+        made = f"torch.as_tensor({one.text}{given})" if given else f"torch.from_numpy({one.text})"
+        return made if _NUMBERS.match(one.dtype) else ""
+    if one.kind == "table":
+        return f"torch.as_tensor({one.text}.to_numpy(){given})"
     if one.inside == "numbers":
-        return f"torch.tensor({one.text}, dtype=torch.{dtype}{device})"
+        return f"torch.tensor({one.text}{given})"
     if one.inside == "arrays":
-        return f"torch.stack([torch.as_tensor(one, dtype=torch.{dtype}{device}) for one in {one.text}])"
+        return f"torch.stack([torch.as_tensor(one{given}) for one in {one.text}])"
+    return _of_tensors(run, one)
+
+
+def _of_tensors(run: Run, one: ForeignFact) -> str:
     if one.kind == "list" and one.inside == "tensors of one shape" and one.count > _PAIR:
         return f"torch.stack({one.text})"
     return f"{one.text}[0]" if one.inside and _is_of_recurrent(run, one) else ""
 
 
 def _dtype(error: ErrorFact, one: ForeignFact) -> str:
-    """The type that is wanted: int64 of places and classes, bool of masks, that of the weights of all other data."""
+    """The type that is wanted: int64 of places and classes, bool of masks, that of the weights; empty for its own."""
     chosen = _chosen(error, one)
     if chosen:
         return chosen
@@ -128,7 +145,24 @@ def _dtype(error: ErrorFact, one: ForeignFact) -> str:
     if _PLACES.match(error.message) or (_CLASSES.match(error.message) and not shares):
         return "int64"
     weights = [owner.weight_dtype for owner in error.operands if owner.weight_dtype]
-    return weights[0] if weights else "float32"
+    beside = [other.dtype for other in error.operands if other.kind == "tensor" and "float" in other.dtype]
+    if weights or (beside and one.dtype.startswith("float")):
+        return [*weights, *beside][0]
+    whole = not one.dtype.startswith(("float", "complex"))
+    return [*beside, "float32"][0] if whole and _wants_floats(error) else ""
+
+
+def _wants_floats(error: ErrorFact) -> bool:
+    """True for layers, losses and what is computed with floats: they refuse whole numbers."""
+    call = syntax.expression(error.expression)
+    if not isinstance(call, ast.Call):
+        return False
+    text = ast.unparse(call.func)
+    owner, _, name = text.rpartition(".")
+    of_module = any(one.path == text and one.kind != "tensor" for one in error.operands)
+    if isinstance(call.func, ast.Call) or of_module or owner.rpartition(".")[2] in ("F", "functional"):
+        return name not in _ANY_KIND
+    return name in _FLOATS or owner.endswith("linalg")
 
 
 def _chosen(error: ErrorFact, one: ForeignFact) -> str:
