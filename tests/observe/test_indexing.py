@@ -1,5 +1,7 @@
 """Which indices in a text may copy, and what keeps the result."""
 
+import ast
+
 import pytest
 
 from torch_inspector.facts.syntax import parse
@@ -20,6 +22,8 @@ def seen(code):
         ("folds.append((x[m], 3))", [(11, "x", "m", "folds")]),
         ("\nfolds['a'][0] = {1: data.x[:, m]}", [(12, "data.x", ":, m", "folds")]),
         ("parts = [x[i == k] for k in range(3)]", [(11, "x", "i == k", "parts")]),
+        ("i = len(x)\na = x[i]\nb = x[k]", [(13, "x", "k", "b")]),
+        ("for i in range(3):\n    a = x[i]\ndef f(k):\n    b = x[k]", [(14, "x", "k", "b")]),
     ],
 )
 def test_indices_that_may_copy(code, expected):
@@ -36,3 +40,10 @@ def test_views_and_results_that_are_not_kept(code):
 
 def test_what_another_function_makes_of_it_is_no_copy():
     assert seen("a = net(x[mask])\nb.append(net(x[mask]))\nc = x[mask].mean()") == []
+
+
+@pytest.mark.parametrize("index", ["(*idx, mask)", "(*idx,)", "mask, :", "(mask, 0)"])
+def test_an_index_can_be_read_again(index):
+    ((_, _, written, _),) = seen(f"a = x[{index}]")
+    assert (written[0] == "(") == ("*" in index)
+    ast.parse(f"_[{written}]")

@@ -142,10 +142,21 @@ def test_the_fix_changes_the_tensor_itself(statement, fix):
 
 @pytest.mark.parametrize(
     "index",
-    [":, [1, 2]", ":, cols", ":, x[0] > 1", ":, 1:3", ":, -1", ":, j", "0", ":, torch.tensor([1, 2])", "::2"],
+    [
+        ":, [1, 2]",
+        ":, cols",
+        ":, x[0] > 1",
+        ":, 1:3",
+        ":, -1",
+        ":, j",
+        "0",
+        ":, torch.tensor([1, 2])",
+        "::2",
+        "(*place, 2)",
+    ],
 )
 def test_the_fix_writes_where_the_statement_meant_to(index):
-    setup = f"{TABLE_OF_NUMBERS}cols, j = torch.tensor([1, 2]), 3\n"
+    setup = f"{TABLE_OF_NUMBERS}cols, j, place = torch.tensor([1, 2]), 3, (0,)\n"
     (finding,) = findings_in(setup, f"x[rows][{index}] = -1.0", fails=False)
     names: dict[str, Any] = {}
     exec(setup, names)  # noqa: S102  (the lines above)

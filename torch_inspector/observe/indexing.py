@@ -14,50 +14,65 @@ _MOST = 64
 _NUMBERS = frozenset(["int", "len", "random.randrange", "random.randint"])
 # Calls that keep what they are given as it is.
 _PUTS_TOGETHER = frozenset(["tuple", "list", "set", "TensorDataset"])
+# By exact class, which is what a parser makes: asked of all nodes of a cell, `isinstance` takes ten times as long.
+_KEEPING = frozenset([ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.Expr])
+_GIVING = frozenset([ast.Assign, ast.For, ast.comprehension, ast.Tuple, ast.List, ast.arg])
 
 
 def indexing_facts(tree: ast.Module, offset: int) -> tuple[IndexingFact, ...]:
     """Every `source[index]` whose index may copy and whose result is kept under a name, by line."""
-    found: list[IndexingFact] = []
-    numbers = _numbers(tree)
+    found: list[tuple[ast.Subscript, str]] = []
     for node in syntax.walk(tree):
-        target = _kept_as(node)
-        if target:
-            found.extend(_indexed(node, target, offset, numbers))
-    if not found:
-        return ()
-    last = _bound_anew(tree, offset)
-    kept = [fact for fact in found[:_MOST] if fact.line >= last.get(fact.target, 0)]
-    return tuple(sorted(kept, key=lambda fact: fact.line))
+        if type(node) in _KEEPING and (target := _kept_as(node)):
+            found.extend((one, target) for one in _indexed(node))
+    numbers = _numbers(tree, [one.slice for one, _ in found])
+    kept = [one for one in found if not numbers or may_copy(one[0].slice, numbers)][:_MOST]
+    last = _bound_anew(tree) if kept else {}
+    facts = [_fact(one, target, offset) for one, target in kept if one.lineno >= last.get(target, 0)]
+    return tuple(sorted(facts, key=lambda fact: fact.line))
 
 
-def _numbers(tree: ast.Module) -> set[str]:
-    """Names that the text gives nothing but numbers: by a call that makes one, or in a loop over a range."""
+def _fact(node: ast.Subscript, target: str, offset: int) -> IndexingFact:
+    return IndexingFact(node.lineno + offset, dotted(node.value), _as_written(node.slice), target)
+
+
+def _numbers(tree: ast.Module, indexes: list[ast.expr]) -> set[str]:
+    """Names in some indexes that the text gives nothing but numbers: by calls that make one, in a loop over a range."""
+    named = {one.id for index in indexes for one in syntax.walk(index) if isinstance(one, ast.Name)}
     found, others = set[str](), set[str]()
-    for node in syntax.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+    for node in syntax.walk(tree) if named else ():
+        if type(node) in _GIVING:
+            _read(node, found, others)
+    return (found - others) & named
+
+
+def _read(node: ast.AST, found: set[str], others: set[str]) -> None:
+    """Notes the names that a part of the text gives something: a number, or anything else."""
+    if isinstance(node, ast.Assign):
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             (found if _is_number(node.value, ()) else others).add(node.targets[0].id)
-        elif isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Name):
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        if isinstance(node.target, ast.Name):
             (found if _is_range(node.iter) else others).add(node.target.id)
-        elif isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Store):
+    elif isinstance(node, (ast.Tuple, ast.List)):
+        if isinstance(node.ctx, ast.Store):
             others.update(one.id for one in node.elts if isinstance(one, ast.Name))
-        elif isinstance(node, ast.arg):
-            others.add(node.arg)
-    return found - others
+    elif isinstance(node, ast.arg):
+        others.add(node.arg)
 
 
 def _is_range(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and dotted(node.func) in {"range", "trange"}
 
 
-def _bound_anew(tree: ast.Module, offset: int) -> dict[str, int]:
+def _bound_anew(tree: ast.Module) -> dict[str, int]:
     """Names and the last lines that give them something computed: what was copied into them before is gone."""
     found: dict[str, int] = {}
     for node in syntax.walk(tree):
-        if isinstance(node, ast.Assign) and not isinstance(node.value, (ast.Subscript, ast.Name)):
+        if type(node) is ast.Assign and not isinstance(node.value, (ast.Subscript, ast.Name)):
             for target in node.targets:
                 if isinstance(target, ast.Name):
-                    found[target.id] = max(found.get(target.id, 0), node.lineno + offset)
+                    found[target.id] = max(found.get(target.id, 0), node.lineno)
     return found
 
 
@@ -81,18 +96,21 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _indexed(statement: ast.AST, target: str, offset: int, numbers: set[str]) -> Iterator[IndexingFact]:
+def _indexed(statement: ast.AST) -> Iterator[ast.Subscript]:
+    """What a statement keeps of something that has a name, by an index that may copy."""
     for node in _kept_values(statement):
-        if isinstance(node, ast.Subscript) and may_copy(node.slice, numbers):
-            source = dotted(node.value)
-            if source:
-                yield IndexingFact(node.lineno + offset, source, _as_written(node.slice), target)
+        if isinstance(node, ast.Subscript) and may_copy(node.slice) and dotted(node.value):
+            yield node
 
 
 def _as_written(index: ast.expr) -> str:
-    """Its text, without the brackets of a tuple: `(mask, :)` is nothing that can be read again."""
+    """Its text, without the brackets of a tuple: `(mask, :)` is nothing that can be read again.
+
+    `(*places, mask)` keeps them: up to Python 3.10 it is nothing that can be read without.
+    """
     text = ast.unparse(index)
-    return text[1:-1] if isinstance(index, ast.Tuple) else text
+    bare = isinstance(index, ast.Tuple) and not any(isinstance(one, ast.Starred) for one in index.elts)
+    return text[1:-1] if bare else text
 
 
 def _kept_values(statement: ast.AST) -> Iterator[ast.expr]:

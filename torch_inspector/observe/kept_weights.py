@@ -69,7 +69,7 @@ class KeptWeights:
         tree = files[0].tree
         shown = _shown(names, files[0].code, deadline) if tree is not None else frozenset()
         for pair in takewhile(lambda _: thread_time() < deadline, _pairs(tree) if tree is not None and shown else ()):
-            for kept, other in _kept(pair, tree, files):  # type: ignore[arg-type]
+            for kept, other in _kept(pair, tree, files, deadline):  # type: ignore[arg-type]
                 if kept.name in shown and self._is_itself(kept, other, pair, names, files):
                     shown -= {kept.name}
                     place = Place(kept.file.cell, kept.node.lineno + kept.file.offset, "")
@@ -167,12 +167,14 @@ def _is_denied(test: ast.expr) -> bool:
     return any(isinstance(one, (ast.Not, ast.NotEq, ast.Gt)) for one in syntax.walk(test))
 
 
-def _kept(pair: _Pair, tree: ast.Module, files: list[CodeFile]) -> Iterator[tuple[Taken, Taken | None]]:
+def _kept(
+    pair: _Pair, tree: ast.Module, files: list[CodeFile], deadline: float
+) -> Iterator[tuple[Taken, Taken | None]]:
     """Variables of a comparison that were taken from just what they are compared with; that, where it is another."""
     if id(pair.node) in _held_to_be_equal(tree) or not in_step(*pair.sides, tree):
         return
     ends = [origin(side, tree) for side in pair.sides]
-    taken = [taken_in(one, pair.node.lineno, files) if one.isidentifier() else None for one in ends]
+    taken = [taken_in(one, pair.node.lineno, files, deadline) if one.isidentifier() else None for one in ends]
     for kept, other, text in ((taken[0], taken[1], ends[1]), (taken[1], taken[0], ends[0])):
         again = other.source if other is not None else text
         first = other is None or kept is None or _is_before(kept, other)

@@ -82,7 +82,7 @@ def _is_of_library(module: Any) -> bool:
 
 def _is_row(module: Any) -> bool:
     """True for `nn.Sequential` and for classes made of it that keep its `forward`."""
-    owner = next((one for one in kinds.mro_of(type(module)) if "forward" in vars(one)), None)
+    owner = next((one for one in kinds.mro_of(type(module)) if "forward" in kinds.class_fields(one)), None)
     return owner is torch.nn.Sequential
 
 

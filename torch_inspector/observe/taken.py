@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import takewhile
+from time import thread_time
 from typing import NamedTuple
 
 from torch_inspector.facts import syntax
@@ -74,16 +78,23 @@ def _is_one_place(node: ast.Attribute) -> bool:
     return sum(isinstance(one, ast.Name) for one in inner) == 1 and not any(isinstance(one, ast.Call) for one in inner)
 
 
-def taken_in(name: str, line: int, files: list[CodeFile]) -> Taken | None:
+def taken_in(name: str, line: int, files: list[CodeFile], deadline: float) -> Taken | None:
     """The latest statement above a line, or in the cells before, that gives a variable weights."""
-    for file in files:
-        tree = file.tree
+    gives = _giving(name)
+    for file in takewhile(lambda _: thread_time() < deadline, files):
+        tree = file.tree if gives.search(file.code) else None
         last = line if file is files[0] else 1 << 30
         own = [one for one in syntax.own_expressions(tree) if isinstance(one, ast.stmt)] if tree is not None else []
         given = [one for one in own if one.lineno < last and name in _given(one)]
         if given and tree is not None:
             return _read(name, max(given, key=lambda one: one.lineno), tree, file)
     return None
+
+
+@lru_cache(maxsize=64)
+def _giving(name: str) -> re.Pattern[str]:
+    """What a text has in it that gives a variable something: the nodes of a long one take milliseconds to list."""
+    return re.compile(rf"\b{name}\b(?:\s*\[[^\n]{{0,80}}\])?\s*(?:=(?!=)|\.\s*append\b)")
 
 
 def _given(node: ast.stmt) -> list[str]:

@@ -47,11 +47,17 @@ def _fix(text: str, name: str, index: str) -> str:
     if not isinstance(node, (ast.Assign, ast.AugAssign)) or not isinstance(target, ast.Subscript):
         return f"{name}[{index}] = …  # a single index that is assigned to changes {name} itself"
     given = ast.unparse(node).removeprefix(ast.unparse(target)).strip()
-    inner = ast.unparse(target.slice)[1:-1] if isinstance(target.slice, ast.Tuple) else ast.unparse(target.slice)
+    inner = _as_written(target.slice)
     if inner.startswith(":, ") and "," not in index and all(map(_keeps_grid, getattr(target.slice, "elts", [])[1:])):
         return f"{name}[{index}, {inner[3:]}] {given}"
     part = "rows" if not re.search(r"\brows\b", text) else "picked"
     return f"{part} = {name}[{index}]\n{part}[{inner}] {given}\n{name}[{index}] = {part}"
+
+
+def _as_written(index: ast.expr) -> str:
+    """Its text without the brackets of a tuple; `(*places, 0)` keeps them: Python 3.10 cannot read it without."""
+    bare = isinstance(index, ast.Tuple) and not any(isinstance(one, ast.Starred) for one in index.elts)
+    return ast.unparse(index)[1:-1] if bare else ast.unparse(index)
 
 
 def _keeps_grid(index: ast.expr) -> bool:
