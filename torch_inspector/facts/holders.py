@@ -142,7 +142,11 @@ class DeletionFact(NamedTuple):
     alone: bool
     """True if the cell does nothing but let go of things."""
     others: tuple[str, ...] = ()
-    """Further variables that lead to what the holder holds, where the walk of the variables does not see it."""
+    """Further variables that lead to what the holder holds; the holder's own if another part of it does."""
+    views: tuple[str, ...] = ()
+    """If a view holds it: the variables that are views of it."""
+    shown_nbytes: int = 0
+    """Bytes that copies of all these views, and of those in containers, would take."""
 
 
 class CircleFact(NamedTuple):

@@ -38,8 +38,8 @@ _SMALL_NBYTES = 64 << 10
 _TARGETS, _GRAPHS = 12, 8
 # Entries of a container among which functions are looked for.
 _FEW = 16
-# Ways to hold that the walk of the variables does not see: who else does is not known from it.
-_SEARCHED = frozenset(("optimizer", "schedule", "function", "object", "other"))
+# Ways to hold that end with one variable, or not at all: of the others it is asked who else holds it.
+_ALONE = frozenset(("part", "shared"))
 _FUNCTIONS = (FunctionType, MethodType, functools.partial, GeneratorType)
 
 
@@ -107,10 +107,8 @@ class LettingGo:
             if target.settled and sum(target.storages.values()) >= _SMALL_NBYTES and text is not None:
                 holder, alive = self._search(target, user, variables, history)
                 if holder is not None:
-                    others = (
-                        fellows(holder.path, holder.storages, variables, history) if holder.how in _SEARCHED else []
-                    )
-                    found.append(_fact(target, holder, alive, text, offset)._replace(others=tuple(others)))
+                    fact = _fact(target, holder, alive, text, offset)
+                    found.append(fact._replace(**_beside(holder, user, variables, history)))
         return tuple(found)
 
     def _target(self, deletion: Deletion, variables: Mapping[str, Any], deadline: float) -> Iterator[_Target]:
@@ -168,6 +166,32 @@ class LettingGo:
                 spent = not walk.live_count
                 yield path, "spent graph" if spent else "graph", "Tensor", walk.storages.keys() | walk.leaf_storages
                 del walk
+
+
+def _beside(holder: _Holder, user: Names, variables: Mapping[str, Any], history: Mapping[Any, Any]) -> dict[str, Any]:
+    """Fields of the fact that say who else holds it, and how much of it views show."""
+    if holder.how in _ALONE or holder.how.endswith("hooks"):
+        return {}
+    known = (*user.tensors, *user.modules, *user.optimizers)
+    held = next((thing for path, thing in known if path == holder.path), None)
+    others = fellows(holder.path, held, holder.storages, variables, history)
+    return {"others": others, **(_views(holder, user) if holder.how == "view" else {})}
+
+
+def _views(holder: _Holder, user: Names) -> dict[str, Any]:
+    """Views of it that are variables, and the bytes that copies of all its views would take."""
+    kept = holder.storages
+    views = [(path, one) for path, one in user.tensors if dict(storages_behind(one, gradients=False)).keys() & kept]
+    sizes = {(_offset(one), layers.nbytes_of(one)) for _, one in views}
+    return {"views": tuple(path for path, _ in views if path.isidentifier()), "shown_nbytes": sum(n for _, n in sizes)}
+
+
+def _offset(tensor: Any) -> int:
+    """Where in its storage a tensor begins; 0 for kinds that do not say."""
+    try:
+        return int(tensor.storage_offset())
+    except Exception:  # noqa: BLE001
+        return 0
 
 
 def _claim(holders: dict[str, _Holder], left: set[int], holder: _Holder) -> None:

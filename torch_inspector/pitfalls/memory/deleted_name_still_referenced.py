@@ -43,9 +43,14 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds deletions of a cell that is after memory, of which a holder that is easily forgotten keeps the most."""
     pinned = {path for pin in run.after.pins for path in pin.paths}
     for fact in run.after.deleted if run.error is None else ():
-        large = fact.held_nbytes >= max(run.min_nbytes, 1) and fact.held_nbytes >= _MOST * fact.nbytes
-        if large and _is_forgotten(run, fact) and fact.holder not in pinned:
+        if _is_worth(run, fact) and _is_forgotten(run, fact) and fact.holder not in pinned:
             yield _finding(fact)
+
+
+def _is_worth(run: Run, fact: DeletionFact) -> bool:
+    """False where too little stays, and for views that are used: copies of them would take nearly as much."""
+    saved = fact.held_nbytes - (fact.shown_nbytes if fact.how == "view" else 0)
+    return saved >= max(run.min_nbytes, 1) and saved >= _MOST * fact.nbytes
 
 
 def _is_forgotten(run: Run, fact: DeletionFact) -> bool:
@@ -86,25 +91,34 @@ def _finding(fact: DeletionFact) -> Finding:
     )
 
 
+def _root(fact: DeletionFact) -> str:
+    return fact.holder.partition(".")[0].partition("[")[0]
+
+
 def _also(fact: DeletionFact) -> str:
     """Who else leads there: as long as one of them is left, so is the memory."""
-    if not fact.others:
+    own = _root(fact)
+    others = [f"`{one}`" for one in fact.others if one != own]
+    others += [f"another part of `{own}`"] if own in fact.others else []
+    if not others:
         return ""
-    shown, more = fact.others[: _NAMED - 1], len(fact.others) - _NAMED + 1
-    told = [*(f"`{name}`" for name in shown), *([f"{more} more"] if more > 0 else [])]
+    more = len(others) - _NAMED + 1
+    told = [*others[: _NAMED - 1], *([f"{more} more"] if more > 0 else [])]
     return f", and so do{'es' if len(told) == 1 else ''} {', '.join(told[:-1]) + ' and ' if told[1:] else ''}{told[-1]}"
 
 
 def _listed(fact: DeletionFact) -> str:
     """What `del` is to name, all of it."""
-    known = [*dict.fromkeys(_OF_DATA_SET.sub("", name) for name in (fact.holder, *fact.others))]
+    first = _root(fact) if _root(fact) in fact.others else fact.holder
+    known = [*dict.fromkeys(_OF_DATA_SET.sub("", name) for name in (first, *fact.others))]
     names, more = known[:_NAMED], len(known) - _NAMED
     return ", ".join(names) + (f"  # and {more} more" if more > 0 else "")
 
 
 def _fix(fact: DeletionFact) -> str:
     if fact.how in ("graph", "spent graph"):
-        return f"{fact.holder} = {fact.holder}.detach()  # or del {fact.holder}"
+        freed = f"{fact.holder} = {fact.holder}.detach()"
+        return f"{freed}  # or del {fact.holder}" if not fact.others else f"{freed}\ndel {', '.join(fact.others)}"
     if fact.how == "other" and fact.holder_kind.endswith("Loader"):
         return f"del {_listed(fact)}" + ("" if fact.others else "  # and its data set, if that has a name")
     if fact.how in _HOOKS:
@@ -117,5 +131,16 @@ def _fix(fact: DeletionFact) -> str:
             "  # or remove() the handle before del; keep it while the hook is needed"
         )
     if fact.how == "view":
-        return f"{fact.holder} = {fact.holder}.clone()  # or del {fact.holder}"
+        return _of_views(fact)
     return f"del {_listed(fact)}"
+
+
+def _of_views(fact: DeletionFact) -> str:
+    """Copies of all the views, if these are variables and nobody else has them."""
+    rest = [one for one in fact.others if one not in fact.views]
+    if rest:
+        kept = f"  # or clone() the views, and make {rest[0]} anew of them"
+        return f"del {_listed(fact)}" + (kept if len(fact.others) < _NAMED else "")
+    names = ", ".join(dict.fromkeys((fact.holder, *fact.others)))
+    copies = ", ".join(f"{one}.clone()" for one in dict.fromkeys((fact.holder, *fact.others)))
+    return f"{names} = {copies}" + ("" if fact.others else f"  # or del {names}")
