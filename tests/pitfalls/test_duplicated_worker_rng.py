@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import random
@@ -136,7 +136,30 @@ def test_torch_alone_gives_each_worker_its_own_numbers():
             notebook.run(cell)
         (finding,) = [one for one in notebook.runs[-1].findings if one.slug == "duplicated-worker-rng"]
     assert finding.subject == "prepare"
-    assert finding.fix.startswith("loader.worker_init_fn = None")
+    assert finding.fix.startswith("loader = begin(Jittered(transform=lambda i: i + np.random.rand()))  # torch seeds")
+
+
+SEEDED = "def fixed(worker): np.random.seed(0)\ndata = Jittered(transform=lambda i: i + np.random.rand())\n"
+GIVEN, LEFT = "data, batch_size=2, num_workers=2", "multiprocessing_context='fork'"
+MADE = f"DataLoader({GIVEN}, worker_init_fn=fixed, {LEFT})"
+
+
+@pytest.mark.parametrize(
+    ("cells", "fix"),
+    [
+        ([f"for b in {MADE}: pass"], f"for b in DataLoader({GIVEN}, {LEFT}):"),
+        ([f"for i, b in enumerate({MADE}): pass"], f"for i, b in enumerate(DataLoader({GIVEN}, {LEFT})):"),
+        ([f"dl = {MADE}", "for b in dl: pass"], f"dl = DataLoader({GIVEN}, {LEFT})"),
+        ([f"dl = {MADE}\nother = {MADE}", "for b in dl: pass"], f"dl = DataLoader({GIVEN}, {LEFT})"),
+        ([f"dl = {MADE}", "def go(own):\n    for b in own: pass\ngo(dl)"], f"dl = DataLoader({GIVEN}, {LEFT})"),
+        ([f"def make(): return {MADE}\ndl = make()", "for b in dl: pass"], f"return DataLoader({GIVEN}, {LEFT})"),
+        ([f"options = dict(worker_init_fn=fixed)\ndl = DataLoader({GIVEN}, {LEFT}, **options)", "for b in dl: pass"],
+         "options = dict()"),
+    ],
+)  # fmt: skip
+def test_the_loader_is_made_without_the_function(cells, fix):
+    found = findings_in(SETUP, SEEDED, *cells, slug="duplicated-worker-rng", fails=False)
+    assert [one.fix.partition("  # torch seeds")[0] for one in found] == [fix]
 
 
 def found(cell):

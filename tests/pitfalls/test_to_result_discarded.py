@@ -72,12 +72,18 @@ def test_silent(name):
 
 
 PLACES = "parts, pair, d = (x, x + 1), [(x, x), (x, x)], {'a': x, 'b': x}\nlayer = nn.Linear(2, 2)\n"
+PLACES += "from torch.utils.data import DataLoader, TensorDataset\nrows = TensorDataset(x, x)\n"
+PLACES += "loader = DataLoader(rows, batch_size=4, shuffle=True)\n"
 KEPT = {
     "for k, v in d.items():\n    v.to(device)": "d[k] = v.to(device)",
     "for k, v in d.items():\n    print(k)\n    v.to(device, copy=True)": "d[k] = v.to(device, copy=True)",
-    "for v in d.values():\n    v.double()": "d = {key: v.double() for key, v in d.items()}  # in place of the loop",
-    "for p in parts:\n    p.to(device)": "parts = [p.to(device) for p in parts]  # in place of the loop",
-    "for i, p in enumerate(parts):\n    print(i)\n    p.half()": "parts = [p.half() for p in parts]  # before the loop",
+    "for v in d.values():\n    v.double()": "for key, v in d.items():\n    d[key] = v.double()  # in place of the loop",
+    "for p in parts:\n    p.to(device)": "parts = tuple(p.to(device) for p in parts)  # in place of the loop",
+    "for i, p in enumerate(parts):\n    0\n    p.half()": "parts = tuple(p.half() for p in parts)  # before the loop",
+    "for p in [*parts]:\n    p.to(device)": "p = p.to(device)",
+    # A loader or a data set stays one: the loop keeps what it makes of a batch.
+    "for a, b in rows:\n    a.to(device)": "a = a.to(device)",
+    "for i, (a, b) in enumerate(loader):\n    a.to(device)": "a = a.to(device)",
     "for a, b in pair:\n    a.to(device)": "pair = [(a.to(device), b) for a, b in pair]  # in place of the loop",
     "for p in layer.parameters():\n    p.to(device)": "layer.to(device)  # in place of the loop",
     # What the loop itself goes on with is kept by the variable.
@@ -100,8 +106,15 @@ def test_both_of_a_pair_go_back():
     assert fixes == {"pair = [(a.to(device), b.long()) for a, b in pair]  # in place of the loop"}
 
 
+@pytest.mark.parametrize("loop", ["for a, b in loader:", "for i, (a, b) in enumerate(rows):"])
+def test_both_of_a_line_are_kept(loop):
+    source = f"{loop}\n    a.to(device); b.long()\n    print(a.shape)"
+    fixes = {one.fix for one in findings_in(SETUP + PLACES, source, slug="to-result-discarded")}
+    assert fixes == {"a, b = a.to(device), b.long()"}
+
+
 @pytest.mark.parametrize("source", [source for source in KEPT if "for " in source and "print" not in source])
 def test_the_fix_leaves_nothing_to_say(source):
     fix = KEPT[source].partition("  #")[0]
-    mended = source.rpartition("\n")[0] + "\n    " + fix if "[k]" in fix or fix.startswith("p =") else fix
+    mended = source.rpartition("\n")[0] + "\n    " + fix if "[k]" in fix or fix.startswith(("p =", "a =")) else fix
     assert findings_in(SETUP + PLACES, mended, slug="to-result-discarded") == []

@@ -18,7 +18,12 @@ def kept(run: Run, one: DiscardFact) -> str:
     """`batch[key] = value.to(device)` in a loop over `batch.items()`; empty for what the loop itself goes on with."""
     tree = syntax.parse(run.source_of(one.place.cell))
     loop = _loop(tree, one) if tree is not None and one.path.isidentifier() else None
-    if loop is None or _used_after(loop, one):
+    return (_back(loop, one) or _together(loop, one)) if loop is not None else ""
+
+
+def _back(loop: ast.For, one: DiscardFact) -> str:
+    """The statement that gives it to where the loop has it from."""
+    if _used_after(loop, one):
         return ""
     call = loop.iter if isinstance(loop.iter, ast.Call) else None
     if call is None:
@@ -28,6 +33,12 @@ def kept(run: Run, one: DiscardFact) -> str:
         return _of_method(loop, call.func, one)
     target = loop.target.elts[-1] if isinstance(loop.target, ast.Tuple) else loop.target
     return _anew(loop, target, call.args[0], one) if name == "enumerate" and call.args else ""
+
+
+def _together(loop: ast.For, one: DiscardFact) -> str:
+    """`x, y = x.to(device), y.to(device)` for a line that throws both away; empty for one alone."""
+    made = _made(loop, one.place.line)
+    return f"{', '.join(made)} = {', '.join(made.values())}" if len(made) > 1 and one.path in made else ""
 
 
 def _loop(tree: ast.AST, one: DiscardFact) -> ast.For | None:
@@ -55,25 +66,26 @@ def _of_method(loop: ast.For, method: ast.Attribute, one: DiscardFact) -> str:
     if method.attr == "items" and len(pair) == 2 and ast.unparse(pair[1]) == one.path:  # noqa: PLR2004
         return f"{owner}[{ast.unparse(pair[0])}] = {one.text}"
     if method.attr == "values" and ast.unparse(loop.target) == one.path:
-        return f"{owner} = {{key: {one.text} for key, {one.path} in {owner}.items()}}  # {_where(loop)}"
+        return f"for key, {one.path} in {owner}.items():\n    {owner}[key] = {one.text}  # {_where(loop)}"
     return ""
 
 
 def _anew(loop: ast.For, target: ast.expr, source: ast.expr, one: DiscardFact) -> str:
-    """`xs = [x.to(device) for x in xs]`; what is neither a variable nor an attribute cannot be given that."""
-    held = source.attr if isinstance(source, ast.Attribute) else source.id if isinstance(source, ast.Name) else ""
+    """`xs = [x.to(device) for x in xs]`, of a list or tuple: a loader or a data set would be one no more."""
     names = [n.id for n in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(n, ast.Name)]
-    if not held or "load" in held.lower() or one.path not in names:
+    if not isinstance(source, (ast.Name, ast.Attribute)) or not one.over or one.path not in names:
         return ""
     made = {**_made(loop), one.path: one.text}
     parts = ", ".join(made.get(name, name) for name in names)
     what = f"({parts})" if isinstance(target, ast.Tuple) else parts
-    return f"{ast.unparse(source)} = [{what} for {', '.join(names)} in {ast.unparse(source)}]  # {_where(loop)}"
+    each = f"{what} for {', '.join(names)} in {ast.unparse(source)}"
+    return f"{ast.unparse(source)} = {f'[{each}]' if one.over == 'list' else f'tuple({each})'}  # {_where(loop)}"
 
 
-def _made(loop: ast.For) -> dict[str, str]:
-    """What the statements of a loop make of its variables and throw away."""
-    calls = [node.value for node in loop.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+def _made(loop: ast.For, line: int | None = None) -> dict[str, str]:
+    """What the statements of a loop, or of a line of it, make of its variables and throw away."""
+    body = [node for node in loop.body if line in (None, node.lineno)]
+    calls = [node.value for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
     owned = [(call.func.value, call) for call in calls if isinstance(call.func, ast.Attribute)]
     own = _names(loop.target)
     return {n.id: ast.unparse(call) for n, call in owned if isinstance(n, ast.Name) and n.id in own}

@@ -88,6 +88,8 @@ class DiscardFact(NamedTuple):
     """True if the function around it uses the name as one uses a tensor."""
     shown: bool = False
     """True for the last statement of the cell, which the notebook displays."""
+    over: str = ""
+    """`list` or `tuple`, if it is a variable of a loop over just that; empty for others, and if it is not known."""
 
 
 class AliasFact(NamedTuple):

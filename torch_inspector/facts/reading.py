@@ -41,6 +41,8 @@ def looped_over(run: Run, place: Place) -> str:
     loops = (node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.comprehension)))
     sources = [loop.iter for loop in loops if loop.iter.lineno == place.line]
     while sources and isinstance(sources[0], ast.Call) and sources[0].args:
+        if "load" in ast.unparse(sources[0].func).lower():
+            return ""  # made in the line: `for x in DataLoader(data)`
         sources[0] = sources[0].args[0]
     return ast.unparse(sources[0]) if len(sources) == 1 else ""
 

@@ -47,6 +47,8 @@ class _Call(NamedTuple):
     fed: bool
     """True if the function hands the same name on, indexes it or computes with it, and never calls it."""
     shown: bool
+    over: ast.expr | None = None
+    """What the innermost loop goes over that gives the name its values."""
 
 
 def discard_facts(cell: Cell, names: Mapping[str, Any]) -> tuple[DiscardFact, ...]:
@@ -70,25 +72,41 @@ def _fact(call: _Call, cell: Cell, names: Mapping[str, Any]) -> DiscardFact:
         is_tensor=tensor is not None,
         fed=call.fed,
         shown=call.shown,
+        over=_kind_of(call.over, names) if not call.function else "",
     )
+
+
+def _kind_of(over: ast.expr | None, names: Mapping[str, Any]) -> str:
+    """Whether a loop goes over a list or a tuple, also by `enumerate`."""
+    if isinstance(over, ast.Call) and dotted(over.func) == "enumerate" and over.args:
+        over = over.args[0]
+    kind = type(_resolve(over, names)) if over is not None else None
+    return "list" if kind is list else "tuple" if kind is tuple else ""
 
 
 @lru_cache(maxsize=32)
 def _calls(tree: ast.Module) -> tuple[_Call, ...]:
     found: list[_Call] = []
-    stack: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
+    stack: list[tuple[ast.AST, ast.AST, tuple[ast.For, ...]]] = [(tree, tree, ())]
     while stack:
-        node, scope = stack.pop()
+        node, scope, loops = stack.pop()
         call = node.value if isinstance(node, ast.Expr) else None
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _MAKES:
-            found.append(_call(call, call.func, scope, shown=bool(tree.body) and node is tree.body[-1]))
+            made = _call(call, call.func, scope, shown=bool(tree.body) and node is tree.body[-1])
+            found.append(made._replace(over=_gone_through(loops, dotted(call.func.value))))
         if is_measured(node):
             continue
         inner = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else scope
-        stack.extend((child, inner) for child in syntax.children(node) if not isinstance(child, ast.expr))
+        around = (*loops, node) if isinstance(node, ast.For) else loops
+        stack.extend((child, inner, around) for child in syntax.children(node) if not isinstance(child, ast.expr))
     return tuple(
         sorted((one for one in found if not is_timed(tree, one.line, dotted(one.owner))), key=lambda o: o.line)
     )
+
+
+def _gone_through(loops: tuple[ast.For, ...], name: str) -> ast.expr | None:
+    bound = (loop for loop in reversed(loops) if any(dotted(one) == name for one in syntax.walk(loop.target) if name))
+    return next((loop.iter for loop in bound), None)
 
 
 def _call(call: ast.Call, func: ast.Attribute, scope: ast.AST, *, shown: bool) -> _Call:
