@@ -171,8 +171,12 @@ net({given})"""
 @pytest.mark.parametrize(
     ("made", "given", "fix"),
     [
-        ("b = {'query': torch.ones(3, 4)}", "**b", 'b = {key: value.to("meta") for key, value in b.items()}'),
-        ("b = (torch.ones(3, 4),)", "*b", 'b = [one.to("meta") for one in b]'),
+        (
+            "b = {'query': torch.ones(3, 4)}",
+            "**b",
+            'b = {key: value.to("meta") if hasattr(value, "to") else value for key, value in b.items()}',
+        ),
+        ("b = (torch.ones(3, 4),)", "*b", 'b = [one.to("meta") if hasattr(one, "to") else one for one in b]'),
         ("rows = torch.ones(3, 4)", "rows", 'rows = rows.to("meta")'),
         ("rows = torch.ones(3, 4)", "query=rows", 'rows = rows.to("meta")'),
         ("rows = [torch.ones(3, 4)]", "rows[0]", 'query = query.to("meta")'),
@@ -183,3 +187,66 @@ def test_what_forward_is_given_moves_before_the_call(made, given, fix):
     assert finding.fix == fix + ("" if fix.startswith("query") else f"  # before net({given})")
     if not fix.startswith("query"):
         assert findings_in(GIVEN.format(made=f"{made}\n{fix}", given=given), slug="device-mismatch") == []
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.rand(4, generator=g)",
+        "torch.rand(4, out=torch.empty(4))",
+        "torch.ones(4, **{'dtype': torch.float32})",
+    ],
+)
+def test_a_generator_stays_where_it_is(made):
+    (finding,) = findings_in(
+        MADE.format("g = torch.Generator()"), f"h = h * {made}", slug="device-mismatch", fails=True
+    )
+    assert finding.fix == f"h = h * {made}.to(h.device)"
+    assert findings_in(MADE.format("g = torch.Generator()"), finding.fix, fails=False) == []
+
+
+MIXED = """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x, labels, n=0, note=""):
+        h = self.layer(x)
+        return h * labels + n
+net, x, labels = Net().to("meta"), torch.ones(3, 4, device="meta"), torch.ones(3, 4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("batch", "call"),
+    [("{'x': x, 'labels': labels, 'n': 3, 'note': 'one'}", "net(**batch)"), ("(x, labels, 3, 'one')", "net(*batch)")],
+)
+def test_a_batch_may_hold_more_than_tensors(batch, call):
+    (finding,) = findings_in(MIXED, f"batch = {batch}\nout = {call}", slug="device-mismatch", fails=True)
+    assert finding.fix.endswith(f"  # before {call}")
+    assert findings_in(MIXED, f"batch = {batch}", finding.fix, f"out = {call}", fails=False) == []
+
+
+@pytest.mark.parametrize(
+    ("built", "call", "name"),
+    [
+        ("with torch.device('meta'):\n    model = Net()", "model(ones, ones)", "model"),
+        ("with torch.device(device='meta'):\n    model = nn.Linear(4, 4)", "model(ones)", "model"),
+        ("layer = nn.Linear(4, 4, device='meta')", "layer(ones)", "layer"),
+        ("layer = nn.Linear(4, 4, device=torch.device('meta'))", "layer(ones)", "layer"),
+    ],
+)
+def test_what_was_built_without_weights_is_given_memory(built, call, name):
+    start = (MIXED, f"{built}\nones = torch.ones(3, 4)")
+    (finding,) = findings_in(*start, call, slug="device-mismatch", fails=True)
+    assert finding.message == f"`{name}` is on meta, `ones` on cpu: torch does not mix devices." or name == "model"
+    assert finding.fix == f'{name}.to_empty(device="cpu")  # then load its weights: on meta it has none'
+    assert findings_in(*start, f"{finding.fix}\nout = {call}", slug="device-mismatch", fails=False) == []
+
+
+@pytest.mark.parametrize("moved", ["net", "nn.Linear(4, 4).to('meta')", "nn.Linear(4, 4, device=where)"])
+def test_what_was_moved_there_stands_for_another_device(moved):
+    line = f"where = torch.device('meta')\nlayer = {moved}\nlayer(labels{', labels' if moved == 'net' else ''})"
+    (finding,) = findings_in(MIXED, line, slug="device-mismatch", fails=True)
+    assert "to_empty" not in finding.fix

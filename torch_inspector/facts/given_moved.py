@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def given_moved(run: Run, error: ErrorFact, operand: OperandFact, target: str) -> str:
-    """`batch = {key: value.to(device) for …}  # before net(**batch)`; empty for what was not plainly an argument."""
+    """`batch = {key: value.to(device) … for …}  # before net(**batch)`; empty for what was not plainly an argument."""
     call = syntax.expression(error.caller)
     own = target.startswith("self.") or operand.made_at is not None or operand.kind != "tensor"
     if own or not _is_argument(run, error, operand.path) or not isinstance(call, ast.Call):
@@ -24,11 +24,16 @@ def given_moved(run: Run, error: ErrorFact, operand: OperandFact, target: str) -
     keyed = [one.value for one in call.keywords if one.arg is None]
     if len(keyed) == 1 and isinstance(keyed[0], ast.Name) and not _is_said(call, operand.path):
         name = keyed[0].id
-        return f"{name} = {{key: value.to({target}) for key, value in {name}.items()}}{before}"
+        return f"{name} = {{key: {_moved('value', target)} for key, value in {name}.items()}}{before}"
     rows = [one.value for one in call.args if isinstance(one, ast.Starred)]
     if len(rows) == 1 == len(call.args) and isinstance(rows[0], ast.Name):
-        return f"{rows[0].id} = [one.to({target}) for one in {rows[0].id}]{before}"
+        return f"{rows[0].id} = [{_moved('one', target)} for one in {rows[0].id}]{before}"
     return ""
+
+
+def _moved(name: str, target: str) -> str:
+    """A batch may hold a number or a text beside its tensors."""
+    return f'{name}.to({target}) if hasattr({name}, "to") else {name}'
 
 
 def _is_said(call: ast.Call, name: str) -> bool:

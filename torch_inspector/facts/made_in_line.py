@@ -11,6 +11,8 @@ from torch_inspector.facts import syntax
 _FACTORIES = frozenset(
     ("arange", "zeros", "ones", "full", "empty", "eye", "tensor", "linspace", "rand", "randn", "randint", "randperm")
 )
+# Arguments that say where the result is, or that fit one device only; None stands for `**options`.
+_BOUND = ("device", "generator", "out", "pin_memory", None)
 _OF_TENSORS = ("T", "mT", "data")
 _SHORT = 30
 
@@ -67,7 +69,7 @@ def _root(node: ast.expr) -> str:
 def _moved(call: ast.Call, device: str) -> str:
     text, function = ast.unparse(call), call.func
     factory = isinstance(function, ast.Attribute) and _is_torch(function.value) and function.attr in _FACTORIES
-    if factory and not any(keyword.arg in ("device", None) for keyword in call.keywords):
+    if factory and not any(keyword.arg in _BOUND for keyword in call.keywords):
         return f"{text[:-1]}, device={device})"
     return f"{text}.to({device})"
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from torch_inspector.facts import ErrorFact, OperandFact, Run, assigned, syntax
 from torch_inspector.facts.given_moved import given_moved
 from torch_inspector.facts.made_in_line import Made, made_in
+from torch_inspector.facts.made_on_meta import built_on_meta
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -99,6 +100,19 @@ def _home(spots: list[_Spot], named: tuple[str, ...]) -> str:
     return others[0] if spots and len(others) == 1 else ""
 
 
+def _empty(run: Run, error: ErrorFact, spots: list[_Spot]) -> _Spot | None:
+    """A module that was built without weights, by the name that the notebook knows it by."""
+    if all(spot.device == "meta" for spot in spots):
+        return None
+    for spot in spots:
+        if spot.device == "meta" and spot.operand.kind != "tensor":
+            call = syntax.expression(error.caller) if spot.path.startswith("self.") else None
+            name = ast.unparse(call.func) if isinstance(call, ast.Call) else spot.mover
+            if built_on_meta(run, name.partition(".")[0].partition("[")[0]):
+                return spot._replace(path=name, mover=name)
+    return None
+
+
 def _odd_one(spots: list[_Spot], home: str) -> _Spot | None:
     """What is not at home, first of all among what met in the failing operation; None if it could be any of several."""
     odd = [spot for spot in spots if not _same(spot.device, home)]
@@ -109,7 +123,9 @@ def _odd_one(spots: list[_Spot], home: str) -> _Spot | None:
 
 def _finding(run: Run, error: ErrorFact, spots: list[_Spot], named: tuple[str, ...]) -> Finding:
     home = _home(spots, named)
-    odd = _odd_one(spots, home)
+    odd = _empty(run, error, spots) or _odd_one(spots, home)
+    if odd is not None and odd.device == "meta":
+        home = next((spot.device for spot in spots if spot.device != "meta"), "cpu")
     made = _made(error, spots, home, named) if odd is None else None
     return Finding(
         message=_message(odd, home, spots, named) if made is None else _said_of(made, home, spots, named),
@@ -123,6 +139,8 @@ def _finding(run: Run, error: ErrorFact, spots: list[_Spot], named: tuple[str, .
 
 def _whole_fix(run: Run, error: ErrorFact, odd: _Spot, home: str) -> str:
     target = _target(error, home)
+    if odd.device == "meta" and odd.operand.kind != "tensor":
+        return f"{odd.mover}.to_empty(device={target})  # then load its weights: on meta it has none"
     return given_moved(run, error, odd.operand, target) or _fix(odd, target) + _elsewhere(run, error, odd.path)
 
 
