@@ -257,3 +257,39 @@ def test_the_call_that_wants_the_detached_one_is_shown():
     assert finding.fix.startswith("d_step(y, fake.detach())  # line 2 of cell 3: ")
     mended = calls.replace("d_step(y, fake)", finding.fix)
     assert not findings_in(START, JUDGED, mended, slug="backward-twice", fails=False)
+
+
+MADE_IN_TURN = "    code = net[:2](x)\n    one, two = net[2](code).exp().mean(), code.exp().sum()\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "subject", "fix"),
+    [
+        ("one.backward(); two.backward()", "two", "(one + two).backward()  # once for both"),
+        ("(one / 2).backward(); (two / 2).backward()", "two", "(one / 2 + two / 2).backward()  # once for both"),
+        ("one.backward(); (two - one).backward()", "one", "(one + (two - one)).backward()  # once for both"),
+        ("one.backward(); two.backward(); (one * 2).backward()", "two", "(one + two + one * 2).backward()  # once for all"),
+        ("net[2](code).exp().sum().backward(); code.exp().sum().backward()", "code",
+         "(net[2](code).exp().sum() + code.exp().sum()).backward()  # once for both"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("head", ["for _ in range(2):\n", "if True:\n", "def turn():\n"])
+def test_losses_of_one_line_are_added(head, line, subject, fix):
+    end = "\nturn()" if "turn" in head else ""
+    (finding,) = found([f"{head}{MADE_IN_TURN}    {line}{end}"])
+    assert finding.fix == fix
+    assert "shares a part of its graph with" in finding.message
+    assert f"`{subject}`" in finding.message
+    assert findings_in(START, f"{head}{MADE_IN_TURN}    {fix}{end}", fails=False) == []
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["two = net(x).exp().sum()\nfor _ in range(2):\n    one = net(x).exp().mean()\n    one.backward(); two.backward()"],
+        ["two = net(x).exp().sum()", *["one = net(x).exp().mean()\none.backward(); two.backward()"] * 2],
+    ],
+)  # fmt: skip
+def test_a_loss_from_before_the_line_is_made_anew(cells):
+    (finding,) = found(cells)
+    assert (finding.subject, " + " in finding.fix) == ("two", False)

@@ -8,11 +8,13 @@ from math import prod
 
 from torch_inspector.facts import BackwardFact, ErrorFact, NamedFact, Place, RefusalFact, Run, syntax
 from torch_inspector.facts.given import differentiated_at, handed_detached, loop_over_things
+from torch_inspector.facts.on_one_line import made_in_turn, row_at
 from torch_inspector.facts.receiver import receiver
 from torch_inspector.facts.rivals import judged
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+_TWO = 2
 _REFUSED = "backward through the graph a second time"
 
 
@@ -27,13 +29,13 @@ def check(run: Run) -> Iterator[Finding]:
         return  # told by `hidden_state_not_detached`
     before = run.backward_before()
     beside = before if before is not None and _is_first_of_two(run, error, refusal, before) else None
-    message, subject, fix = _of_two(error, refusal, beside) if beside else _told(error, refusal, before)
+    message, subject, fix = _of_two(error, refusal, beside) if beside else _told(run, error, refusal, before)
     stepped = before is not None and any(s.order > before.order for s in run.trace.steps)
     if before is not None and refusal.olds and stepped:
         # Each loss has an optimizer of its own, as generator and discriminator have: no sum of the two is meant.
         fix = _apart(run, fix, error, refusal, before)
-    elif before is not None and refusal.olds and not beside and not refusal.carried and not refusal.is_old:
-        message, fix = _of_heads(run, error, refusal, before) or (message, fix)
+    elif before is not None and not beside and not refusal.carried:
+        message, fix = _of_heads(run, error, refusal, before) or _of_row(run, error, refusal, before) or (message, fix)
     fix = _of_rivals(run, error, refusal, before) or _summed(run, error) or fix
     yield Finding(
         message=message,
@@ -84,13 +86,13 @@ def _is_state(one: NamedFact, refusal: RefusalFact) -> bool:
     return one.shape is not None and prod(one.shape) != 1 and one.path != refusal.root
 
 
-def _told(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:
+def _told(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:
     root = refusal.root or "the loss"
     if refusal.carried:
         return _of_total(root, refusal.carried[0].path)
     if refusal.is_old or not refusal.olds:
         return _of_root(error, refusal, before)
-    return _of_shared(error, refusal, before)
+    return _of_shared(run, error, refusal, before)
 
 
 def _of_total(root: str, path: str) -> tuple[str, str, str]:
@@ -133,7 +135,7 @@ def _of_root(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None
     return message, refusal.root if refusal.named else "", fix or "compute the loss anew before each backward()"
 
 
-def _of_shared(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:
+def _of_shared(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:
     root, old = refusal.root or "the loss", refusal.olds[0]
     other = before.root if before is not None and before.root and before.place != error.place else ""
     call = f"`{other}.backward()` {_where(before.place, error.place)}" if other and before else "the call before"
@@ -144,7 +146,12 @@ def _of_shared(error: ErrorFact, refusal: RefusalFact, before: BackwardFact | No
     if other and other != refusal.root:
         fix = f"({other} + {root}).backward()  # once for both" if refusal.named else ""
         fix = fix or f"{other}.backward(retain_graph=True)  # another pass follows"
-    elif refusal.in_loop and made is not None and made.cell == error.place.cell:
+    elif (
+        refusal.in_loop
+        and made is not None
+        and made.cell == error.place.cell
+        and not made_in_turn(run, made, error.place)
+    ):
         fix = f"{name} = ...  # line {made.line}, moved into the loop; or {name}.detach() if it is not trained"
     else:
         fix = f"{name} = ...  # computed anew before each backward(), or {name}.detach() if it is not trained"
@@ -166,9 +173,10 @@ def _apart(run: Run, fix: str, error: ErrorFact, refusal: RefusalFact, before: B
 
 def _of_heads(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact) -> tuple[str, str] | None:
     """Losses of several heads, differentiated one after the other without a step between them."""
-    root, old = refusal.root, refusal.olds[0]
-    if not root or before.place.cell != error.place.cell or before.place.function != error.place.function:
+    here = (error.place.cell, error.place.function)
+    if not refusal.root or not refusal.olds or refusal.is_old or (before.place.cell, before.place.function) != here:
         return None
+    root, old = refusal.root, refusal.olds[0]
     made = f" ({_where(old.made_at, error.place).removeprefix('in ')})" if old.made_at and old.made_at.line else ""
     shared = f"behind `{old.path.partition('[')[0]}`{made}"
     if before.place != error.place:
@@ -188,6 +196,20 @@ def _of_heads(run: Run, error: ErrorFact, refusal: RefusalFact, before: Backward
         f"{total} = 0  # before the loop\n{total} = {total} + {root}  # in place of {root}.backward()\n"
         f"{total}.backward()  # once after the loop; or {root}.backward(retain_graph=True) in all turns but the last"
     )
+
+
+def _of_row(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact) -> tuple[str, str] | None:
+    """Losses that one line differentiates one after the other, all made in this turn of the loop."""
+    old = refusal.olds[0] if refusal.olds else None
+    made = refusal.made_at or (old.made_at if old is not None else None)
+    row = row_at(run, error.place, refusal.root) if before.place == error.place else None
+    if row is None or not made_in_turn(run, made, error.place):
+        return None
+    shared = f", behind `{old.path.partition('[')[0]}`" if old is not None and old.path != refusal.root else ""
+    other = f"`{row.before[0]}`" if len(row.before) == 1 else "those before it in the line"
+    call = f"`{receiver(row.before[0])}.backward()`" if len(row.before) == 1 else "a call of these"
+    message = f"`{refusal.root}` shares a part of its graph with {other}{shared}, and {call} had freed it."
+    return message, f"({row.total}).backward()  # once for {'both' if row.count == _TWO else 'all'}"
 
 
 def _of_rivals(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> str:
