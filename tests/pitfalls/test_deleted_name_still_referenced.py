@@ -265,7 +265,11 @@ def test_the_fix_names_all_that_hold_it(before, deletion, also, fix):
     assert (f", and so do{'' if ' and ' in also else 'es'} {also}." if also else "them (it") in finding.message
 
 
+def test_views_that_show_all_of_it_are_to_go_too():
+    (finding,) = found(ALIVE, "train, val = big[:800], big[800:]", "del big" + GC)
+    assert (finding.severity, finding.fix) == ("hint", "del train, val")
+
+
 def test_views_that_are_used_are_no_waste():
-    assert found(ALIVE, "train, val = big[:800], big[800:]", "del big" + GC) == []
     assert found(ALIVE, "rows = [big[i] for i in range(1024)]", "del big" + GC) == []
     assert found(ALIVE, "train = big[:800]\ndl = DataLoader(TensorDataset(train))", "del big" + GC) == []

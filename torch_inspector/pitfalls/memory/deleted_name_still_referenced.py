@@ -43,14 +43,15 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds deletions of a cell that is after memory, of which a holder that is easily forgotten keeps the most."""
     pinned = {path for pin in run.after.pins for path in pin.paths}
     for fact in run.after.deleted if run.error is None else ():
-        if _is_worth(run, fact) and _is_forgotten(run, fact) and fact.holder not in pinned:
+        large = fact.held_nbytes >= max(run.min_nbytes, 1) and fact.held_nbytes >= _MOST * fact.nbytes
+        used = fact.how == "view" and not _is_waste(fact) and not {fact.holder, *fact.others} <= set(fact.views)
+        if large and not used and _is_forgotten(run, fact) and fact.holder not in pinned:
             yield _finding(fact)
 
 
-def _is_worth(run: Run, fact: DeletionFact) -> bool:
-    """False where too little stays, and for views that are used: copies of them would take nearly as much."""
-    saved = fact.held_nbytes - (fact.shown_nbytes if fact.how == "view" else 0)
-    return saved >= max(run.min_nbytes, 1) and saved >= _MOST * fact.nbytes
+def _is_waste(fact: DeletionFact) -> bool:
+    """True if copies of all the views would take much less than what they hold."""
+    return fact.held_nbytes - fact.shown_nbytes >= _MOST * fact.nbytes
 
 
 def _is_forgotten(run: Run, fact: DeletionFact) -> bool:
@@ -136,8 +137,10 @@ def _fix(fact: DeletionFact) -> str:
 
 
 def _of_views(fact: DeletionFact) -> str:
-    """Copies of all the views, if these are variables and nobody else has them."""
+    """Copies of all the views, if these are variables, nobody else has them, and the copies take much less."""
     rest = [one for one in fact.others if one not in fact.views]
+    if not _is_waste(fact):
+        return f"del {_listed(fact)}"
     if rest:
         kept = f"  # or clone() the views, and make {rest[0]} anew of them"
         return f"del {_listed(fact)}" + (kept if len(fact.others) < _NAMED else "")
