@@ -95,6 +95,8 @@ class LossFact(NamedTuple):
     gradient_count: int = 0
     operation: OperationFact | None = None
     """The first operation in the graph of a loss that is not finite which gave such values to finite operands."""
+    given: str = ""
+    """`nan` or `inf`, if that was in what the graph of a loss that is not finite was given from outside."""
     largest_weight: float = 0.0
     """Of the weights that were read at the first loss, and at the first that is not finite, the number farthest from
     zero."""
