@@ -85,7 +85,12 @@ def test_half_results_of_inference_mode_are_looked_at_twice() -> None:
     assert finding.subject == "c"
 
 
-HALVES = "import torch\ntorch.manual_seed(0)\nlin = torch.nn.Linear(8, 8).half()\nx = torch.randn(6, 8).half()\nx[2] = 0"
+HALVES = """\
+import torch
+torch.manual_seed(0)
+lin = torch.nn.Linear(8, 8).half()
+x = torch.randn(6, 8).half()
+x[2] = 0"""
 LOSS = "loss = lin({}).float().pow(2).mean()\nloss.backward()"
 NO_OVERFLOW = {
     "0 / 0 before the model": f"emb = x / (x.norm(dim=1, keepdim=True) + 1e-15)\n{LOSS.format('emb')}",
