@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.place import CodeFile, Places
     from torch_inspector.observe.scenes import Scene, Seen
 
-_CHANGED_IS = re.compile(
-    r"\[([\w.]+Tensor) \[([\d, ]*)\]\](?:, which is output \d+ of (\w+?),)? is at version (\d+)"
-)
+_CHANGED_IS = re.compile(r"\[([\w.]+Tensor) \[([\d, ]*)\]\](?:, which is output \d+ of (\w+?),)? is at version (\d+)")
 
 
 class ChangedValue(NamedTuple):
