@@ -314,6 +314,8 @@ def test_an_attribute_joined_in_a_method_that_a_loop_calls():
     ((line, subject, fix),) = growths(IN_A_METHOD.replace("HAND_ON", "pass"))
     assert (line, subject) == (5, "self.kept")
     assert fix.startswith("self.kept = []")
+    # The list goes on growing when the whole has been read.
+    assert fix.splitlines()[2].startswith("kept = torch.vstack(self.kept)")
 
 
 @pytest.mark.parametrize(
