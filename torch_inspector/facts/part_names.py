@@ -36,7 +36,7 @@ def parameter_path(run: Run, key: int) -> str:
 
 def called_path(run: Run, calls: list[ForwardFact]) -> str:
     """What was called: by its name there, else the model of which parts were called, such as two embeddings."""
-    named = next((call.name for call in calls if call.name), "")
+    named = next((call.name for call in calls if call.name not in ("", "self")), "")
     keys = frozenset[int]().union(*(call.parameter_keys for call in calls))
     wholes = [one.path for one in (*run.after.modules, *run.before.modules) if one.path and keys <= one.parameter_keys]
     whole = min(wholes, key=lambda path: ("[" in path, path.count(".")), default="") if keys else ""
