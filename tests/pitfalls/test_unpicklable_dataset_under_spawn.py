@@ -23,7 +23,11 @@ LOOP = "for batch in batches:\n    pass"
             "`collate_fn=lambda x: x[0]` (line 2 of cell 2)",
             "def collate(x): return x[0]",
         ),
-        ("join = lambda x: x[0]\nbatches = loader(collate_fn=join)", "cannot find `<lambda>`", "a function with a name"),
+        (
+            "join = lambda x: x[0]\nbatches = loader(collate_fn=join)",
+            "cannot find `<lambda>`",
+            "a function with a name",
+        ),
     ],
 )
 def test_a_lambda_is_named_by_its_place(made, words, named):

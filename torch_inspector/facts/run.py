@@ -93,8 +93,14 @@ class Run:
     def squashing_layers(self, kind: str) -> tuple[str, ...]:
         """Paths of layers of one such kind in the modules that were called in this cell, each once."""
         called = {call.module for call in self.trace.forwards}
-        modules = [module for module in self.after.modules if module.key in called]
-        found = (path for module in modules for path, own, _ in module.squashing_layers if own == kind)
+        named = {module.key for module in self.after.modules}
+        inside = {part_names.typed(self._path_inside(key)) for key in called - named} - {""}
+        found = (
+            path
+            for module in self.after.modules
+            for path, own, _ in module.squashing_layers
+            if own == kind and (module.key in called or any(path.startswith(f"{part}[") for part in inside))
+        )
         return tuple(dict.fromkeys(found))
 
     def losses_with(self, name: str) -> tuple[tuple[PatternFact, str, Place], ...]:
