@@ -55,6 +55,8 @@ class OperationFact(NamedTuple):
     """Path of the layer that it runs in: `net.scale`; known from a second run only."""
     place: Place | None = None
     """Its line, known from a second run only."""
+    given_by: str = ""
+    """The operation that gave its operand, in the same words; empty for what came from outside, or is not known."""
     extreme: float | None = None
     """Of its operands, the number farthest from zero."""
 

@@ -202,8 +202,15 @@ def _judged(node: Node, left: _Left, *, worst: bool) -> Origin | None:
     values = left.read(saved_value(node, "result")) if kind in _RESULTS else None
     bad = _bad(values, worst=worst) if values is not None else None
     if values is not None and bad is not None:
-        return Origin(OperationFact(_RESULTS[kind], "", bad[1], values.numel(), bad[0]))
+        fact = OperationFact(_RESULTS[kind], "", bad[1], values.numel(), bad[0])
+        return Origin(fact._replace(given_by=_given_by(node)))
     return None
+
+
+def _given_by(node: Node) -> str:
+    """What gave an operation with one operand that."""
+    parents = [parent for parent, _ in node.next_functions if parent is not None]
+    return _word(_maker(parents[0])) if len(parents) == 1 else ""
 
 
 def _operands(kind: str) -> tuple[str, ...]:
