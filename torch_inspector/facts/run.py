@@ -93,14 +93,8 @@ class Run:
     def squashing_layers(self, kind: str) -> tuple[str, ...]:
         """Paths of layers of one such kind in the modules that were called in this cell, each once."""
         called = {call.module for call in self.trace.forwards}
-        named = {module.key for module in self.after.modules}
-        inside = {part_names.typed(self._path_inside(key)) for key in called - named} - {""}
-        found = (
-            path
-            for module in self.after.modules
-            for path, own, _ in module.squashing_layers
-            if own == kind and (module.key in called or any(path.startswith(f"{part}[") for part in inside))
-        )
+        modules = [module for module in self.after.modules if module.key in called]
+        found = (path for module in modules for path, own, _ in module.squashing_layers if own == kind)
         return tuple(dict.fromkeys(found))
 
     def losses_with(self, name: str) -> tuple[tuple[PatternFact, str, Place], ...]:
@@ -273,10 +267,7 @@ class Run:
         return tuple(empty) if len(empty) == len(losses) else ()
 
     def overflowed(self) -> bool:
-        """True if a loss was not finite, its weights and inputs were, and its graph computed in float16.
-
-        Not where an operation is known that was given what it cannot take, and not for NaN that came from outside.
-        """
+        """True if a loss in float16 was not finite, its weights and inputs were, and no operation is to blame."""
         loss = self.first_nonfinite_loss() if self.nonfinite_cause() == "loss" else None
         if loss is None or loss.spoiled_weights or not self.graph_in_half(loss):
             return False
