@@ -242,7 +242,7 @@ def test_sums_of_bytes_that_fit(cell):
     [
         ("masks", "target = masks - 1", "masks = masks.long()  # whole numbers of 64 bits, before the arithmetic"),
         ("levels", "labels = levels - other", "levels = levels.long()"),
-        ("frame", "gap = frame - other", "frame = frame.float()  # or .int(), before the arithmetic; .clamp("),
+        ("frame", "gap = frame - other", "frame = frame.float()  # or .int(), before the arithmetic"),
     ],
 )
 def test_numbers_of_classes_are_no_picture(name, line, fix):
