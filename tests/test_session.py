@@ -8,6 +8,7 @@ import pytest
 
 from tests.fakes import a_cell, a_memory, a_snapshot, an_error
 from torch_inspector.facts import CallFact, Run, Trace
+from torch_inspector.facts.part_names import typed_in
 from torch_inspector.findings import Evidence, Finding, one_for_each_fix
 from torch_inspector.pitfall import Pitfall
 from torch_inspector.session import Session, Settings
@@ -427,3 +428,18 @@ def test_one_card_for_one_fix_at_one_line():
     ]
     assert one_for_each_fix([first, graver, *others]) == [graver, *others]
     assert one_for_each_fix([graver, replace(graver, message="8")]) == [graver]
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("net.1.mem = net.1.mem.detach()", "net[1].mem = net[1].mem.detach()"),
+        ("trainer.nets[0].layer1.0.conv1", "trainer.nets[0].layer1[0].conv1"),
+        ("clip_grad_norm_(net.0.parameters(), 1.0)  # or 0.5", "clip_grad_norm_(net[0].parameters(), 1.0)  # or 0.5"),
+        ("state['net.0.weight']", "state['net.0.weight']"),
+        ('torch.load("model.2.pt")', 'torch.load("model.2.pt")'),
+        ("x * 2.5e3 + x.clamp(-1.5)", "x * 2.5e3 + x.clamp(-1.5)"),
+    ],
+)
+def test_numbers_of_parts_are_written_so_that_they_can_be_typed(text, typed):
+    assert typed_in(text) == typed

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from torch_inspector.account import MemoryReport
 from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Run, Snapshot, Trace
+from torch_inspector.facts.part_names import typed_in
 from torch_inspector.failures import Failures
 from torch_inspector.findings import Finding, one_for_each_fix
 from torch_inspector.pitfall import Pitfall
@@ -268,6 +269,8 @@ def _stamp(finding: Finding, pitfall: Pitfall, cell: Cell, sources: Mapping[int 
         severity=finding.severity or pitfall.severity,
         cell=cell.number if finding.cell is None else finding.cell,
         code=code,
+        subject=typed_in(finding.subject),
+        fix=typed_in(finding.fix),
     )
 
 

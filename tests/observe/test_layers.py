@@ -66,3 +66,32 @@ def test_a_class_that_computes_its_dictionary_is_not_asked():
             raise AssertionError
 
     assert layers.depends_on_mode(Own.__new__(Own)) == ""
+
+
+PLAIN = nn.Module()
+PLAIN.add_module("0", nn.Linear(2, 2))
+
+
+class Stack(nn.ModuleList):
+    """A list of the user's own."""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "path"),
+    [
+        (nn.Sequential(nn.Linear(2, 2)), "0", "net[0]"),
+        (nn.Sequential(nn.Sequential(nn.Linear(2, 2))), "0.0", "net[0][0]"),
+        (Stack([nn.Linear(2, 2)]), "0", "net[0]"),
+        (nn.ModuleDict({"1": nn.ModuleList([nn.Linear(2, 2)])}), "1.0", "net['1'][0]"),
+        (nn.ModuleDict({"a b": nn.Linear(2, 2)}), "a b", "net['a b']"),
+        (nn.TransformerEncoderLayer(4, 1), "self_attn.out_proj", "net.self_attn.out_proj"),
+        (PLAIN, "0", 'getattr(net, "0")'),
+        (PLAIN, "", "net"),
+    ],
+)
+def test_a_path_can_be_typed(module, name, path):
+    assert layers.typed_path("net", module, name) == path
+    assert eval(path, {"net": module}) is dict(module.named_modules())[name]  # noqa: S307
+    held = [(key, one) for key, one in module.named_parameters() if key.rpartition(".")[0] == name]
+    for key, one in held:
+        assert eval(layers.typed_parameter("net", module, key), {"net": module}) is one  # noqa: S307

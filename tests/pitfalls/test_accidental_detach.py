@@ -264,3 +264,45 @@ count = len(seen)"""
 
 def test_parameters_of_a_class_of_the_user_are_looked_at_unseen():
     assert found(OWN_CLASS, "assert len(seen) == count") == []
+
+
+WRAPPED = """\
+class Features(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+    def forward(self, x):
+        out = self.body(x)
+        {}
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features, self.last = Features(), nn.Linear(8, 1)
+    def training_step(self, x):
+        return F.mse_loss(self.last(self.features(x)), y)
+whole = Whole()
+whole_opt = torch.optim.Adam(whole.parameters())"""
+STEPS_OF_WHOLE = """\
+for _ in range(5):
+    loss = whole.training_step(x)
+    whole_opt.zero_grad()
+    loss.backward()
+    whole_opt.step()"""
+
+
+@pytest.mark.parametrize("last", ["return out.detach()", "out = out.clone().detach()\n        return out"])
+def test_what_a_forward_cuts_off_is_no_mere_hint_where_a_method_of_the_whole_trains(last):
+    with a_notebook() as notebook:
+        for source in (START, WRAPPED.format(last)):
+            notebook.run(source)
+        (finding,) = notebook.run(STEPS_OF_WHOLE).findings
+    assert (finding.slug, finding.severity, finding.subject) == (SLUG, "warning", "whole.features.body")
+
+
+def test_what_a_method_of_the_whole_cuts_off_stays_a_hint():
+    other = WRAPPED.format("return out").replace("self.features(x))", "self.features(x).detach())")
+    with a_notebook() as notebook:
+        for source in (START, other):
+            notebook.run(source)
+        findings = notebook.run(STEPS_OF_WHOLE).findings
+    assert [one.severity for one in findings] == ["hint"]

@@ -293,3 +293,51 @@ def test_losses_of_one_line_are_added(head, line, subject, fix):
 def test_a_loss_from_before_the_line_is_made_anew(cells):
     (finding,) = found(cells)
     assert (finding.subject, " + " in finding.fix) == ("two", False)
+
+
+ACTOR = """\
+trunk, actor, critic = nn.Linear(3, 4), nn.Linear({width}, 2), nn.Linear({width}, 1)
+def answer(x):
+    {first}
+    return torch.log_softmax(actor(x), 1)[:, 0], critic(x).squeeze(1)
+returns = torch.rand(16)"""
+STEP = """\
+log_p, values = answer(x)
+{}
+value_loss = (values - returns).pow(2).mean()
+policy_loss.backward()
+value_loss.backward()"""
+ADVANTAGES = {
+    "named": ("adv = returns - values\npolicy_loss = -(adv * log_p).mean()", "adv = returns - values.detach()"),
+    "inline": (
+        "policy_loss = -((returns - values) * log_p).mean()",
+        "policy_loss = -((returns - values.detach()) * log_p).mean()",
+    ),
+}
+
+
+@pytest.mark.parametrize("first", ["x = trunk(x)", "pass"])
+@pytest.mark.parametrize("name", ADVANTAGES)
+def test_a_critic_that_is_a_baseline(name, first):
+    setup = ACTOR.format(first=first, width=4 if "trunk" in first else 3)
+    text, mended = ADVANTAGES[name]
+    (finding,) = findings_in(START, setup, STEP.format(text))
+    one, both = finding.fix.splitlines()
+    assert one.startswith(f"{mended}  # line ")
+    assert both == "(policy_loss + value_loss).backward()  # once for both"
+    lines = STEP.format(text).splitlines()
+    lines[int(one.split("line ")[1].split(":")[0]) - 1] = one
+    assert not findings_in(START, setup, "\n".join([*lines[:-2], both]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gap = returns - values\npolicy_loss = (gap * x[:, 0]).mean()",  # a weighted residual trains what it is of
+        "policy_loss = -(returns * log_p).mean() + values.sum()",
+        "adv = returns - values.detach()\npolicy_loss = -(adv * log_p).mean() + values.sum()",
+    ],
+)
+def test_what_is_no_baseline_is_left_attached(text):
+    (finding,) = findings_in(START, ACTOR.format(first="pass", width=3), STEP.format(text))
+    assert finding.fix == "(policy_loss + value_loss).backward()  # once for both"

@@ -33,7 +33,7 @@ out = model(torch.randn(1, 4, 1, 1))
 FOUND = {
     "last batch": (["epoch(net, loader())"], 12, "`net`|`model`", "drop_last"),
     "one sample": (["net(x[:1])"], 1, "`net`", "eval()"),
-    "pooled to one pixel": ([CLASS], 7, "`body.norm` (BatchNorm2d)", "eval()"),
+    "pooled to one pixel": ([CLASS], 7, "`self.body.norm` (BatchNorm2d)|`model.body.norm` (BatchNorm2d)", "eval()"),
     "by a function": (["m, v = torch.zeros(4), torch.ones(4)\nnn.functional.batch_norm(x[:1], m, v, training=True)"],
                       2, "BatchNorm", "eval()"),
 }  # fmt: skip
@@ -63,3 +63,10 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert found(*QUIET[name]) == []
+
+
+def test_the_loader_is_named_that_gave_the_last_batch():
+    made = "import torch.utils.data as data\nsmall = data.DataLoader(torch.rand(5, 4), batch_size=2)"
+    loop = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor row in small:\n    net(row).sum().backward()"
+    (finding,) = found(made, loop)
+    assert finding.fix == "DataLoader(…, batch_size=2, drop_last=True)  # for small: its last batch had one sample"

@@ -83,9 +83,11 @@ loss.backward()"""
 @pytest.mark.parametrize("text", ["F.softmax(out, dim=1)", "out.softmax(dim=1)", "torch.softmax(out, 1)"])
 def test_the_first_softmax_is_told_where_the_text_has_only_one(text):
     (finding,) = of("softmax-before-cross-entropy", MODEL.format(text, "a"))
-    assert finding.fix == f"out  # in place of {text}: the loss wants raw scores"
+    assert finding.fix == f"return out  # line 7, in place of {text}: the loss wants raw scores"
     assert f"(`{text}`, line 7)" in finding.message
     (finding,) = of("softmax-before-cross-entropy", MODEL.format(text, "a.softmax(0)"))
+    assert finding.fix.startswith("return out")  # the model gives it back, whatever else there is
+    (finding,) = of("softmax-before-cross-entropy", MODEL.format(f"({text} * 1.0)", "a.softmax(0)"))
     assert finding.fix.startswith("# give the loss the raw scores")
     assert not of("softmax-before-cross-entropy", MODEL.format("out", "a.softmax(0)"))
 

@@ -83,3 +83,36 @@ def test_half_results_of_inference_mode_are_looked_at_twice() -> None:
     assert not findings_in(start, again, "print(b)", slug="half-overflow", fails=False)
     (finding,) = findings_in(start, again, squared, slug="half-overflow", fails=False)
     assert finding.subject == "c"
+
+
+HALVES = """\
+import torch
+torch.manual_seed(0)
+lin = torch.nn.Linear(8, 8).half()
+x = torch.randn(6, 8).half()
+x[2] = 0"""
+LOSS = "loss = lin({}).float().pow(2).mean()\nloss.backward()"
+NO_OVERFLOW = {
+    "0 / 0 before the model": f"emb = x / (x.norm(dim=1, keepdim=True) + 1e-15)\n{LOSS.format('emb')}",
+    "nan in the data": f"x[0, 0] = torch.nan\n{LOSS.format('x')}",
+    "the logarithm of 0": "p = lin(x).relu()\nloss = -p.log().mean()\nloss.backward()",
+    "0 / 0 of what learns": "h = lin(x).relu() * 0\nloss = (h / h.sum(1, keepdim=True)).mean()\nloss.backward()",
+}
+
+
+@pytest.mark.parametrize("name", NO_OVERFLOW)
+def test_nan_without_an_overflow_is_told_by_its_own_cause(name):
+    (finding,) = findings_in(HALVES, NO_OVERFLOW[name], slug="nonfinite-loss", fails=False)
+    assert "65,504" not in finding.message
+    assert not findings_in(HALVES, NO_OVERFLOW[name], slug="half-overflow", fails=False)
+
+
+def test_what_was_given_is_named_where_it_is_nan():
+    (finding,) = findings_in(HALVES, NO_OVERFLOW["0 / 0 before the model"], slug="nonfinite-loss", fails=False)
+    assert "`emb`, which was given to it, holds 8 nan" in finding.message
+
+
+@pytest.mark.parametrize("code", ["h = lin(x) * 3e4 * x.new_ones(1)\nloss = torch.softmax(h @ h.T, -1).float().mean()"])
+def test_nan_after_infinities_is_an_overflow(code):
+    (finding,) = findings_in(HALVES, f"{code}\nloss.backward()", fails=False, slug="half-overflow")
+    assert "65,504" in finding.message

@@ -207,3 +207,34 @@ def test_a_detached_tensor_that_nothing_keeps_is_told():
 
 def test_a_detached_tensor_that_is_kept_is_left_alone():
     assert found([KEEPING.format(cut="state = state.detach()"), WINDOWS]) == []
+
+
+HELD = """\
+import torch
+from torch import nn
+class Leaky(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mem = 0
+    def forward(self, x):
+        self.mem = 0.9 * self.mem + x
+        return torch.tanh(self.mem)"""
+NETS = {
+    "nn.ModuleList([nn.Linear(3, 3), Leaky()])": ("net[1](net[0](x))", "net[1].mem"),
+    "nn.Sequential(nn.Linear(3, 3), Leaky())": ("net(x)", "net[1].mem"),
+    "nn.ModuleDict({'lin': nn.Linear(3, 3), 'leaky': Leaky()})": ("net['leaky'](net['lin'](x))", "net['leaky'].mem"),
+}
+
+
+@pytest.mark.parametrize("made", NETS)
+def test_the_state_of_a_part_is_named_so_that_it_can_be_typed(made):
+    called, path = NETS[made]
+    loop = f"for _ in range(3):\n    x = torch.rand(2, 3)\n    loss = {called}.sum()\n    loss.backward()"
+    with a_notebook() as notebook:
+        for source in (HELD, f"net = {made}"):
+            notebook.run(source)
+        (finding,) = notebook.run(loop).findings
+        assert (finding.subject, finding.fix) == (path, f"{path} = {path}.detach()  # at the end of each step")
+        assert f"`{path}`" in finding.message
+        notebook.run(f"net = {made}")
+        assert not notebook.run(f"{loop}\n    {finding.fix}").findings

@@ -187,3 +187,46 @@ def test_a_buffer_that_another_method_writes_into_is_named(write, read, copied):
     (finding,) = findings
     assert (finding.slug, finding.subject, finding.line) == ("inplace-on-saved", "self.queue", 11)
     assert finding.fix == f"near = {copied}  # line 15"
+
+
+OTHERS = {
+    "a mask of another type": "pad = torch.zeros(8, dtype=torch.bool)\npad[4] = True",
+    "numbers in another memory": "pad = torch.zeros(8, 4)\npad[4] = 1.0",
+    "an array of another shape": "pad = torch.zeros(3)\npad[:2] += 1.0",
+}
+ATTEND = """\
+def attend(x, pad):
+    a = lin(x).softmax(-1)
+    a[pad > 0] = 0.0
+    return a"""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_another_tensor_than_the_saved_one_is_no_culprit(name):
+    given = "pad if pad.shape[0] == 8 else pad.new_zeros(8)"
+    with a_notebook() as notebook:
+        for source in (START, ATTEND):
+            notebook.run(source)
+        run = notebook.run(f"{OTHERS[name]}\nout = attend(x, {given})\nout.pow(2).sum().backward()")
+    (finding,) = run.findings
+    assert (finding.subject, finding.line, finding.cell) == ("a", 3, 2)
+    assert finding.fix == "a = a.clone()  # before this line"
+
+
+def test_a_name_that_stands_for_another_tensor_by_now_is_still_a_culprit():
+    code = "p = lin(x).softmax(-1)\np[:, 0] = 0.0\nq = p.sum()\np = p.argmax(1)\nq.backward()"
+    (finding,) = found([code])
+    assert (finding.subject, finding.line) == ("p", 2)
+
+
+LONG = "x[:, :1].expand(-1, 4)[:4].mean(0) * 0.5 + x[:, 1:2].expand(-1, 4)[:4].mean(0) * 0.25"
+
+
+@pytest.mark.parametrize("terms", [1, 3])
+def test_no_fix_is_cut(terms):
+    value = " + ".join(["torch.tanh(lin(s[t]))", *[LONG] * terms])
+    (finding,) = found([f"s = torch.zeros(5, 4)\nfor t in range(4):\n    s[t + 1] = {value}\ns.sum().backward()"])
+    whole = f"s[t + 1] = {value.replace('lin(s[t])', 'lin(s[t].clone())')}"
+    hoisted = "part = s[t].clone()  # before this line; in it, part in place of s[t]"
+    assert finding.fix == (whole if terms == 1 else hoisted)
+    assert found([f"s = torch.zeros(5, 4)\nfor t in range(4):\n    {whole}\ns.sum().backward()"]) == []

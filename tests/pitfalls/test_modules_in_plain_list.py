@@ -88,7 +88,7 @@ def test_a_model_inside_a_function():
 def test_a_part_of_a_part():
     code = a_class("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]")
     (finding,) = found(code + "\nnet = nn.Sequential(nn.Linear(4, 4), Net())")
-    assert finding.subject == "net.1.layers"
+    assert finding.subject == "net[1].layers"
 
 
 @pytest.mark.parametrize(

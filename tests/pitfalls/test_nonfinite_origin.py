@@ -209,3 +209,29 @@ def test_a_column_of_equal_values_is_divided_by_a_spread_that_is_kept_from_zero(
 def test_columns_that_differ_are_left_alone():
     code = FEATURES.replace("torch.full((20, 1), {value})", "torch.randn(20, 1)")
     assert not findings_in(code, slug="nonfinite-loss", fails=False)
+
+
+EXPONENTIALS = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+enc = nn.Linear(4, 4)
+def sample(logvar):
+    return torch.exp(0.5 * logvar)
+def divergence(logvar):
+    return {}
+x = torch.randn(8, 4) * 1000"""
+
+
+@pytest.mark.parametrize(
+    ("other", "line", "fix"),
+    [
+        ("logvar.exp() * 0", 6, "(0.5 * logvar).clamp_max(10).exp()"),
+        ("(logvar * 0).exp()", None, "limit the exponent"),
+    ],
+)
+def test_of_two_calls_the_one_is_named_whose_operand_is_made_alike(other, line, fix):
+    training = "h = enc(x)\ncost = sample(h).mean() + divergence(h * 0).mean()\ncost.backward()"
+    (finding,) = findings_in(EXPONENTIALS.format(other), training, slug="nonfinite-loss", fails=False)
+    assert finding.fix.startswith(fix)
+    assert line is None or (finding.cell, finding.line) == (1, line)

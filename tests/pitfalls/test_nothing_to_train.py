@@ -175,3 +175,45 @@ def test_what_the_optimizer_holds_is_to_learn(held, fix):
     assert finding.fix.splitlines() == fix
     thawed = f"{finding.fix}\nassert all(p.requires_grad for g in opt.param_groups for p in g['params'])"
     assert found(PROMPTED, made, thawed, TRAIN.format("model(x)")) == []
+
+
+PARTS = "parts = nn.ModuleDict({'body': nn.Sequential(nn.Linear(4, 8)), 'head': nn.Linear(8, 1)}).requires_grad_(False)"
+HOLDER = """\
+class Learner:
+    def __init__(self):
+        self.model = nn.ModuleDict({'body': nn.Linear(4, 8), 'head': nn.Linear(8, 1)}).requires_grad_(False)
+    def loss(self):
+        return F.mse_loss(self.model['head'](self.model['body'](x)), y)
+learner = Learner()"""
+
+
+@pytest.mark.parametrize(
+    ("made", "loss", "name"),
+    [
+        (PARTS, "F.mse_loss(parts['head'](parts['body'](x)), y)", "parts"),
+        (HOLDER, "learner.loss()", "learner.model"),
+    ],
+)
+def test_a_model_of_which_only_parts_are_called_is_named_as_a_whole(made, loss, name):
+    (finding,) = found(made, f"loss = {loss}\nloss.backward()")
+    assert f"all 4 parameters of `{name}`" in finding.message
+    assert (finding.subject, finding.fix.partition("  #")[0]) == (name, f"{name}.requires_grad_(True)")
+
+
+WRONG_NAME = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.classifier = nn.Linear(4, 8), nn.Linear(8, 1)
+    def forward(self, x):
+        return self.classifier(self.body(x))
+model = frozen(Net())
+model.{} = nn.Linear(8, 1)"""
+
+
+def test_a_new_layer_under_a_name_that_forward_does_not_use():
+    loss = "loss = F.mse_loss(model(x), y)\nloss.backward()"
+    (finding,) = found(WRONG_NAME.format("fc"), loss)
+    assert finding.subject == "model"
+    assert "of `model`, only `model.fc` wants a gradient, and `loss` was not computed from it" in finding.message
+    assert not found(WRONG_NAME.format("classifier"), loss)

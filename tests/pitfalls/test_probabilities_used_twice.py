@@ -66,7 +66,7 @@ def test_the_sigmoid_of_a_forward_is_named(last, new, loss):
 
 
 def test_a_sigmoid_that_may_be_another_is_not_named():
-    model = MODEL.format("return torch.sigmoid(h)") + "def gate(v):\n    return torch.sigmoid(v)"
+    model = MODEL.format("h = torch.sigmoid(h); return h") + "def gate(v):\n    return torch.sigmoid(v)"
     (finding,) = findings_in(
         SETUP, model, "loss = crit(model(x), mask)\nloss.backward()", slug="sigmoid-before-bce-logits", fails=False
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import torch
@@ -308,6 +308,13 @@ def test_an_entry_of_a_dictionary_joined_in_a_loop():
     ((line, subject, fix),) = growths(f"bank = {{'a': torch.zeros(0, 60), 'n': 0}}\n{loop}")
     assert (line, subject) == (3, "bank['a']")
     assert fix.startswith("a_parts = [bank['a']]")
+
+
+def test_a_list_that_was_an_attribute_goes_on_growing_when_all_of_it_has_been_read():
+    cells = (SETUP, IN_A_METHOD.replace("HAND_ON", "pass"))
+    (finding,) = findings_in(*cells, slug="cat-grows-in-loop", min_bytes=0)
+    lines = [line.partition("  #")[0] for line in finding.fix.splitlines()]
+    assert lines == ["self.kept = []", "self.kept.append(row)", "kept = torch.vstack(self.kept)"]
 
 
 def test_an_attribute_joined_in_a_method_that_a_loop_calls():

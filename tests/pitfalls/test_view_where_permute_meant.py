@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 HEADS = """\
 import torch
@@ -141,3 +141,51 @@ def test_an_image_that_becomes_a_tensor_on_the_way(made, fix):
 )
 def test_an_image_whose_numbers_stay_where_they_are(made, part):
     assert of_images(PHOTO.format(made, part)) == []
+
+
+SPLIT = """\
+import torch
+from torch import nn
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.h, self.dk, self.parts = 4, 6, nn.ModuleDict({{n: nn.Linear(24, 24) for n in "qkv"}})
+    def split(self, x):
+        batch, steps, _ = x.shape
+        return {}
+    def forward(self, x):
+        q, k, v = (self.split(self.parts[n](x)) for n in "qkv")
+        return ((q @ k.transpose(-1, -2)).softmax(-1) @ v).transpose(1, 2).reshape(x.shape)
+heads = Heads()"""
+RUNS = "out = heads(torch.randn(2, 10, 24))\nloss = out.pow(2).mean()\nloss.backward()"
+
+
+@pytest.mark.parametrize("cut", ["x.view(batch, self.h, steps, self.dk)", "x.reshape(batch, self.h, steps, -1)"])
+def test_a_view_in_a_method_is_named_with_its_line_and_its_own_sizes(cut):
+    (finding,) = findings_in(SPLIT.format(cut), RUNS, slug="view-where-permute-meant")
+    assert (finding.cell, finding.line, finding.subject) == (1, 9, "x")
+    assert f"`{cut}` takes the output of Addmm from (2, 10, 24) to (2, 4, 10, 6)" in finding.message
+    mended = finding.fix.removeprefix("return ")
+    assert mended.endswith(".transpose(1, 2)")
+    assert not findings_in(SPLIT.format(mended), RUNS)
+
+
+def test_the_states_of_a_layer_in_a_function():
+    made = """\
+import torch
+from torch import nn
+lstm, fc = nn.LSTM(8, 10), nn.Linear(10, 4)
+def f(x):
+    steps, rows, _ = x.shape
+    out, _h = lstm(x)
+    out = out.view(rows, steps, -1)
+    return fc(out)"""
+    (finding,) = findings_in(made, "s = f(torch.randn(7, 5, 8))", slug="view-where-permute-meant")
+    assert (finding.cell, finding.line, finding.subject) == (1, 7, "out")
+    assert finding.fix == "out = out.transpose(0, 1)"
+
+
+def test_of_two_views_that_may_be_meant_none_is_named():
+    two = "x.view(batch, self.h, steps, self.dk) if batch else x.reshape(batch, self.h, steps, self.dk)"
+    (finding,) = findings_in(SPLIT.format(two), RUNS, slug="view-where-permute-meant")
+    assert (finding.cell, finding.fix[0]) == (2, "#")

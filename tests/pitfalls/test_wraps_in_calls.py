@@ -4,6 +4,7 @@ import pytest
 
 from tests.cells import findings_in
 
+SLUG = "uint8-arithmetic-wraps"
 SETUP = """\
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -234,3 +235,18 @@ def test_bytes_that_a_loop_adds_up(cell, fix):
 )
 def test_sums_of_bytes_that_fit(cell):
     assert findings_in("import torch", cell, slug="uint8-arithmetic-wraps", fails=False) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "fix"),
+    [
+        ("masks", "target = masks - 1", "masks = masks.long()  # whole numbers of 64 bits, before the arithmetic"),
+        ("levels", "labels = levels - other", "levels = levels.long()"),
+        ("frame", "gap = frame - other", "frame = frame.float()  # or .int(), before the arithmetic"),
+    ],
+)
+def test_numbers_of_classes_are_no_picture(name, line, fix):
+    made = f"import torch\nother = torch.tensor([3, 2, 1, 0, 0, 0], dtype=torch.uint8)\n{name} = other.flip(0)"
+    (finding,) = findings_in(made, line, slug=SLUG)
+    assert finding.fix.startswith(fix)
+    assert not findings_in(made, finding.fix.partition("  #")[0], line, slug=SLUG)

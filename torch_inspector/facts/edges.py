@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts.by_name import probabilities_kept, softmax_kept
 from torch_inspector.facts.replaced import instead
-from torch_inspector.facts.sole import called, operand, sole
+from torch_inspector.facts.sole import Written, called, operand, written
 
 if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
@@ -23,6 +24,27 @@ _KEPT = {
     "log1p": "{}.clamp_min(-0.999).{}()",
     **dict.fromkeys(("acos", "asin", "atanh"), _INSIDE),
 }
+# What gives an operand, and how it is written.
+_SIGNS: dict[type[ast.operator], str] = {
+    ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**"
+}  # fmt: skip
+
+
+def _written_as(run: Run, operation: OperationFact) -> Written | None:
+    """The only call of an operation in the texts that can be meant: of several the one whose operand is made alike."""
+    found = written(run, lambda node: called(node) == operation.name)
+    signs = [_sign_of(one) for one in found]
+    alike = [one for one, sign in zip(found, signs, strict=True) if sign == operation.given_by != ""]
+    able = [one for one, sign in zip(found, signs, strict=True) if not operation.given_by or not sign]
+    left = alike if len(alike) == 1 else [*alike, *able]
+    return left[0] if len(left) == 1 else None
+
+
+def _sign_of(call: Written) -> str:
+    """`*` of `exp(0.5 * x)`; empty where the operand is written in another way."""
+    text = operand(call.text)
+    given = ast.parse(text, mode="eval").body if text else None
+    return _SIGNS.get(type(given.op), "") if isinstance(given, ast.BinOp) else ""
 
 
 def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, str] | None:
@@ -33,9 +55,9 @@ def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, st
     by_name = by_name or (softmax_kept(run) if operation.name in ("exp", "log") else None)
     if by_name is not None:
         return by_name
-    written = sole(run, lambda node: called(node) == operation.name)
-    given = operand(written.text) if written is not None else ""
-    if written is None or not given:
+    one = _written_as(run, operation)
+    given = operand(one.text) if one is not None else ""
+    if one is None or not given:
         return None
     form = _ADDED if operation.name.endswith("sqrt") and operation.cause == "zeros" else _KEPT[operation.name]
-    return written.place, instead(run, written.place, written.text, form.format(given, operation.name))
+    return one.place, instead(run, one.place, one.text, form.format(given, operation.name))

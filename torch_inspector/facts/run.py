@@ -267,10 +267,13 @@ class Run:
         return tuple(empty) if len(empty) == len(losses) else ()
 
     def overflowed(self) -> bool:
-        """True if a loss was not finite, its weights and inputs were, and its graph computed in float16."""
+        """True if a loss in float16 was not finite, its weights and inputs were, and no operation is to blame."""
         loss = self.first_nonfinite_loss() if self.nonfinite_cause() == "loss" else None
-        given = loss is not None and any(not one.computed for one in loss.origins)
-        return loss is not None and not given and not loss.spoiled_weights and self.graph_in_half(loss)
+        if loss is None or loss.spoiled_weights or not self.graph_in_half(loss):
+            return False
+        given = loss.given == "nan" or any(not one.computed for one in loss.origins)
+        refused = loss.operation is not None and bool(loss.operation.cause)
+        return not given and not refused
 
     def source_of(self, cell: int | None) -> str:
         """Text of this cell or an earlier one; empty if it is not known."""

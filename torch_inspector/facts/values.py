@@ -55,6 +55,8 @@ class OperationFact(NamedTuple):
     """Path of the layer that it runs in: `net.scale`; known from a second run only."""
     place: Place | None = None
     """Its line, known from a second run only."""
+    given_by: str = ""
+    """The operation that gave its operand, in the same words; empty for what came from outside, or is not known."""
     extreme: float | None = None
     """Of its operands, the number farthest from zero."""
 
@@ -95,6 +97,8 @@ class LossFact(NamedTuple):
     gradient_count: int = 0
     operation: OperationFact | None = None
     """The first operation in the graph of a loss that is not finite which gave such values to finite operands."""
+    given: str = ""
+    """`nan` or `inf`, if that was in what the graph of a loss that is not finite was given from outside."""
     largest_weight: float = 0.0
     """Of the weights that were read at the first loss, and at the first that is not finite, the number farthest from
     zero."""

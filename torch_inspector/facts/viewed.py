@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.facts.place import Place
+from torch_inspector.facts.sole import Written, written
 
 if TYPE_CHECKING:
-    from torch_inspector.facts.place import Cell
+    from torch_inspector.facts.place import Cell, Shape
     from torch_inspector.facts.run import Run
 
 _METHODS = frozenset(["view", "reshape"])
@@ -61,3 +62,45 @@ def _view(value: ast.expr) -> tuple[str, list[str]]:
         return "", []
     source = value.func.value
     return source.id if isinstance(source, ast.Name) else "", [ast.unparse(one) for one in value.args]
+
+
+class Cut(NamedTuple):
+    """A call of `view` or `reshape` in the text."""
+
+    name: str
+    """What is viewed, as written: `out`, `lin(x)`."""
+    text: str
+    place: Place
+    sizes: tuple[str, ...]
+    """As written; empty where they are one value, such as `y.shape`."""
+
+    def fits(self, after: Shape) -> bool:
+        """True if there are as many sizes, and those written as numbers are the same."""
+        pairs = zip(self.sizes, after, strict=False)
+        same = (one in (str(size), "-1") or not one.lstrip("-").isdigit() for one, size in pairs)
+        return len(self.sizes) == len(after) and all(same)
+
+
+def cut_to(run: Run, after: Shape) -> Cut | None:
+    """The only view in the text that can have given these sizes: of this cell, or else of functions before it."""
+    found = [_cut(one) for one in written(run, _is_cut)]
+    own = [one for one in found if one.place.cell == run.cell.number] or found
+    fitting = [one for one in own if one.fits(after)]
+    if len(fitting) == 1:
+        return fitting[0]
+    return own[0] if len(own) == 1 and not own[0].sizes else None
+
+
+def _is_cut(node: ast.AST) -> bool:
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
+    return named and ast.unparse(node.func.value) not in ("torch", "np", "numpy")  # type: ignore[attr-defined]
+
+
+def _cut(one: Written) -> Cut:
+    node: Any = ast.parse(one.text, mode="eval").body
+    given = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], (ast.Tuple, ast.List)) else node.args
+    plain = len(given) > 1 and not any(isinstance(size, ast.Starred) for size in given)
+    sizes = tuple(map(ast.unparse, given)) if plain else ()
+    name = ast.unparse(node.func.value)
+    closed = isinstance(node.func.value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+    return Cut(name if closed else f"({name})", one.text, one.place, sizes)

@@ -71,7 +71,7 @@ class Attributes:
             if where and (kinds.is_a(tensor, torch.nn.Parameter) or _is_filled(methods, key)):
                 continue
             yield AttributeFact(
-                path=f"{path}.{prefix}.{key}{where}" if prefix else f"{path}.{key}{where}",
+                path=f"{layers.typed_path(path, module, prefix)}.{key}{where}",
                 owner=path,
                 kind=kinds.class_name(layer),
                 name=key,

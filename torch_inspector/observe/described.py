@@ -20,7 +20,8 @@ def module_fact(path: str, module: Any, key: int, *, full: bool, trained: bool) 
         return ModuleFact(key, path, kinds.class_name(module), training, trained=trained)
     inside = layers.look_inside(module)
     parameters = list(layers.walk_parameters(module))
-    squashing = [(_path_in(module, path, name), kind, axis) for name, kind, axis in layers.squashing_layers(module)]
+    found = layers.squashing_layers(module)
+    squashing = [(layers.typed_path(path, module, name), kind, axis) for name, kind, axis in found]
     return ModuleFact(
         key=key,
         path=path,
@@ -114,17 +115,3 @@ def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
         return tuple(int(n) for n in tensor.shape)
     except Exception:  # noqa: BLE001
         return ()
-
-
-def _path_in(module: Any, path: str, name: str) -> str:
-    """`net[3]` for a layer of a Sequential, `net.heads['a']` in a ModuleDict, `net.head` for a named one."""
-    text, here = path, module
-    for part in name.split(".") if name else ():
-        if type(here) in (torch.nn.Sequential, torch.nn.ModuleList) and part.isdigit():
-            text += f"[{part}]"
-        elif type(here) is torch.nn.ModuleDict:
-            text += f"[{part!r}]"
-        else:
-            text += f".{part}"
-        here = (kinds.fields_of(here).get("_modules") or {}).get(part)
-    return text

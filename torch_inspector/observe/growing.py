@@ -188,7 +188,9 @@ def _as_list(statement: ast.Assign, name: str, *, empty: bool, into: str) -> str
     adds = f"append({pieces[0]})" if len(pieces) == 1 else f"extend([{', '.join(pieces[::-1] if last else pieces)}])"
     parts = ast.Name(f"{into}[::-1]" if last else into)
     joined = ast.unparse(ast.Call(call.func, [parts, *call.args[1:]], call.keywords))
-    return f"{into} = [{'' if empty else name}]\n{into}.{adds}\n{name} = {joined}"
+    # Of an attribute that becomes a list, what reads it needs another name: the list goes on growing.
+    whole = name.rpartition(".")[2] if into == name else name
+    return f"{into} = [{'' if empty else name}]\n{into}.{adds}\n{whole} = {joined}"
 
 
 def _begins_empty(scope: Scope, loop: ast.For | ast.While, name: str) -> bool:

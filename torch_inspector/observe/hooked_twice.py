@@ -50,7 +50,7 @@ class HookCounts:
                 for kind in _HOOKS:
                     hooks = fields.get(kind)
                     if hooks and kinds.is_a(hooks, dict):
-                        found.extend(_repeated(f"{path}.{name}" if name else path, path, kind, hooks))
+                        found.extend(_repeated(layers.typed_path(path, module, name), path, kind, hooks))
         return tuple(found)
 
 

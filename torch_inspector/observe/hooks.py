@@ -160,10 +160,12 @@ def _hooks(path: str, module: Any, key: int) -> Iterator[_Hook | None]:
         fields = kinds.fields_of(layer)
         for attribute, kind in _KINDS:
             if fields.get(attribute):
-                yield from _registered(fields.get(attribute), path + _typed(name), kind, key)
+                where = layers.typed_path(path, module, name)
+                yield from _registered(fields.get(attribute), where, kind, key)
         for parameter, tensor in _items(fields.get("_parameters")):
             if tensor is not None and tensor._backward_hooks:
-                yield from _registered(tensor._backward_hooks, f"{path}{_typed(name)}.{parameter}", "gradient", key)
+                where = f"{layers.typed_path(path, module, name)}.{parameter}"
+                yield from _registered(tensor._backward_hooks, where, "gradient", key)
         if count % _CLOCK_EVERY == 0:
             yield None
 
@@ -175,11 +177,6 @@ def _registered(registry: Any, where: str, kind: str, key: int) -> Iterator[_Hoo
 
 def _items(mapping: Any) -> Iterable[tuple[Any, Any]]:
     return list(dict.items(mapping)) if mapping and kinds.is_a(mapping, dict) else ()
-
-
-def _typed(name: str) -> str:
-    """`.layers[3].head` for a dotted name inside a module."""
-    return "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in name.split(".")) if name else ""
 
 
 def _path_of(root: Root, user: Names, variables: Mapping[str, Any]) -> str:
@@ -201,7 +198,8 @@ def _owners(root: Root, user: Names) -> Iterator[str]:
     """Paths of layers below the user's modules that are the owner."""
     if root.owner is not None and kinds.is_a(root.owner, torch.nn.Module):
         for path, module in user.modules:
-            yield from (path + _typed(name) for name, layer in layers.walk_modules(module) if layer is root.owner)
+            names = (name for name, layer in layers.walk_modules(module) if layer is root.owner)
+            yield from (layers.typed_path(path, module, name) for name in names)
 
 
 def _inner(root: Root, user: Names) -> str:

@@ -58,6 +58,27 @@ def walk_parameters(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
                 yield f"{prefix}.{key}" if prefix else str(key), parameter
 
 
+def typed_path(path: str, module: Any, name: str) -> str:
+    """How to type a part by its dotted name: `net[3]` in a list, `net.heads['a']` in a ModuleDict, `net.head` else."""
+    text, here = path, module
+    for part in name.split(".") if name else ():
+        if kinds.is_a(here, nn.ModuleDict):
+            text += f"[{part!r}]"
+        elif part.isdigit():
+            listed = kinds.is_a(here, nn.Sequential) or kinds.is_a(here, nn.ModuleList)
+            text = f"{text}[{part}]" if listed else f'getattr({text}, "{part}")'
+        else:
+            text += f".{part}"
+        here = (kinds.fields_of(here).get("_modules") or {}).get(part)
+    return text
+
+
+def typed_parameter(path: str, module: Any, name: str) -> str:
+    """The same for the dotted name of a parameter: `net[0].weight`."""
+    owner, _, last = name.rpartition(".")
+    return f"{typed_path(path, module, owner)}.{last}"
+
+
 def is_training(module: Any) -> bool:
     """True for a module in train mode."""
     fields = kinds.fields_of(module)

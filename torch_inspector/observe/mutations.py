@@ -24,6 +24,8 @@ _HARMLESS = frozenset(
 )
 _SPACES = ("torch", "F", "nn.functional", "torch.nn.functional", "functional")
 _LONGEST = 100
+# A line of code in a fix that is longer is hard to find one's way in.
+_LONGEST_FIX = 200
 
 
 class Mutation(NamedTuple):
@@ -84,7 +86,7 @@ def _apart(node: ast.Assign, path: str, tree: ast.AST) -> str:
     if _is_read_before(node, path, tree):
         made, target = ast.unparse(node.value), ast.unparse(node.targets[0])
         return f"part = {made}\n{path} = {path}.clone()\n{target} = part"
-    return _text(ast.Assign([node.targets[0]], value, lineno=node.lineno))
+    return _mended(node, value, reads)
 
 
 def _is_read_before(node: ast.Assign, path: str, tree: ast.AST) -> bool:
@@ -98,17 +100,28 @@ def _is_read_before(node: ast.Assign, path: str, tree: ast.AST) -> bool:
     return any(dotted(one) == path and isinstance(one.ctx, ast.Load) for one in names)
 
 
+def _mended(node: ast.Assign, value: ast.expr, reads: _Reads) -> str:
+    """The statement with copies in it, whole; one line of code is never cut, for it is there to be pasted."""
+    text = _whole(ast.Assign([node.targets[0]], value, lineno=node.lineno))
+    if len(text) <= _LONGEST_FIX or len(reads.texts) != 1:
+        return text
+    (read,) = reads.texts
+    return f"part = {read}.clone()  # before this line; in it, part in place of {read}"
+
+
 class _Reads(ast.NodeTransformer):
     """Puts `.clone()` behind each part of a tensor that an expression reads."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.count = 0
+        self.texts = set[str]()
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if dotted(node.value) != self._path:
             return self.generic_visit(node)
         self.count += 1
+        self.texts.add(ast.unparse(node))
         return ast.Call(ast.Attribute(node, "clone", ast.Load()), [], [])
 
 
@@ -132,7 +145,7 @@ def _called(call: ast.Call) -> Iterator[Mutation]:
     first = _base(call.args[0]) if call.args else ""
     if inplace:
         # A layer is made with numbers and switches, a function is given the tensor.
-        remedy = _text(call).replace(", inplace=True", "").replace("inplace=True", "")
+        remedy = _whole(call).replace(", inplace=True", "").replace("inplace=True", "")
         yield Mutation("" if name[:1].isupper() else first, call.lineno, _text(call), name, remedy)
     out = next((_base(k.value) for k in call.keywords if k.arg == "out"), "")
     if out:
@@ -141,7 +154,7 @@ def _called(call: ast.Call) -> Iterator[Mutation]:
         return
     of_space = dotted(call.func.value) in _SPACES
     path = first if of_space else _base(call.func.value)
-    plain = _text(call).replace(f".{name}(", f".{name[:-1]}(")
+    plain = _whole(call).replace(f".{name}(", f".{name[:-1]}(")
     cut = isinstance(call.args[0] if of_space and call.args else call.func.value, ast.Subscript)
     known = "" if name in ("copy_", "fill_", "zero_") or cut else f"{path} = {plain}"
     if path:
@@ -168,7 +181,13 @@ def _is_view(method: str) -> bool:
     return method in (*known, "expand", "reshape", "view_as") or method.endswith("_")
 
 
+def _whole(node: ast.AST) -> str:
+    """A statement as code that can be pasted, on one line if its text has no line breaks of its own."""
+    return ast.unparse(node)
+
+
 def _text(node: ast.AST) -> str:
+    """A statement as it is quoted."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 

@@ -85,10 +85,19 @@ def edges(walk: Walk) -> tuple[OperationFact, ...]:
     return tuple(_trapped(nodes))[:_TOLD]
 
 
-def origin(walk: Walk) -> OperationFact | None:
+class Origin(NamedTuple):
+    """Where in a graph numbers stop to be finite."""
+
+    operation: OperationFact | None
+    """None if something was not finite before any operation, or nothing is found."""
+    given: str = ""
+    """What the oldest operation was given, `nan` or `inf`, if it came from outside of the graph."""
+
+
+def origin(walk: Walk) -> Origin:
     """The oldest operation that gave something not finite, or was given what it cannot take.
 
-    None if something was not finite before any operation, or nothing is found. Minus infinity stands for "never" in
+    Minus infinity stands for "never" in
     masks and logarithms of probabilities, so it counts only where nothing else does.
     """
     nodes = [node for node in walk.nodes.values() if not private.is_leaf_node(node)]
@@ -96,10 +105,10 @@ def origin(walk: Walk) -> OperationFact | None:
     left = _Left(_ELEMENTS)
     for worst in (False, True):
         for node in nodes:
-            told, fact = _judged(node, left, worst=worst)
-            if told:
-                return fact
-    return None
+            found = _judged(node, left, worst=worst)
+            if found is not None:
+                return found
+    return Origin(None)
 
 
 class _Left:
@@ -175,8 +184,8 @@ def _causes_of_power(node: Node) -> tuple[_Cause, ...]:
     return (_NEGATIVE, *zeros) if exponent % 1 else zeros
 
 
-def _judged(node: Node, left: _Left, *, worst: bool) -> tuple[bool, OperationFact | None]:
-    """Whether this operation ends the search, and what is said of it."""
+def _judged(node: Node, left: _Left, *, worst: bool) -> Origin | None:
+    """What is said of this operation if it ends the search; else None."""
     kind = type(node).__name__.partition("Backward")[0]
     # An operand that is not finite was made by an operation that keeps no result, or was given.
     for number, name in enumerate(_operands(kind)):
@@ -185,15 +194,23 @@ def _judged(node: Node, left: _Left, *, worst: bool) -> tuple[bool, OperationFac
         if values is not None and bad is not None:
             parent = node.next_functions[number][0] if number < len(node.next_functions) else None
             word = _word(_maker(parent)) if parent is not None else ""
-            return True, OperationFact(word, "", bad[1], values.numel(), bad[0]) if word else None
-    fact = _mean_of_none(node, left) or _trap(node, left, slope_too=False)
-    if fact is not None:
-        return True, fact
+            fact = OperationFact(word, "", bad[1], values.numel(), bad[0]) if word else None
+            return Origin(fact, "" if word else bad[0])
+    trapped = _mean_of_none(node, left) or _trap(node, left, slope_too=False)
+    if trapped is not None:
+        return Origin(trapped)
     values = left.read(saved_value(node, "result")) if kind in _RESULTS else None
     bad = _bad(values, worst=worst) if values is not None else None
     if values is not None and bad is not None:
-        return True, OperationFact(_RESULTS[kind], "", bad[1], values.numel(), bad[0])
-    return False, None
+        fact = OperationFact(_RESULTS[kind], "", bad[1], values.numel(), bad[0])
+        return Origin(fact._replace(given_by=_given_by(node)))
+    return None
+
+
+def _given_by(node: Node) -> str:
+    """What gave an operation with one operand that."""
+    parents = [parent for parent, _ in node.next_functions if parent is not None]
+    return _word(_maker(parents[0])) if len(parents) == 1 else ""
 
 
 def _operands(kind: str) -> tuple[str, ...]:

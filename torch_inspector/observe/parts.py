@@ -58,12 +58,11 @@ class Parts:
             if source in self._tensors:
                 path, key = self._tensors[source]
                 return cut._replace(path=path, keys=frozenset((key,)))
-            for call, _ in self._called:
+            for call, module in self._called:
                 found = self._part(call, source)
                 if found is not None and isinstance(call, Whole):
-                    return cut._replace(
-                        module=call.module, part=found[0], keys=found[1], path=typed(call.name, found[0])
-                    )
+                    path = layers.typed_path(call.name, module, found[0])
+                    return cut._replace(module=call.module, part=found[0], keys=found[1], path=path)
                 if found is not None:
                     return cut._replace(module=call.module, part=found[0], keys=found[1])
         return cut
@@ -87,11 +86,6 @@ class Parts:
                 groups.setdefault(path, set()).add(key)
         whole = ((path, frozenset(keys)) for path, keys in groups.items() if keys <= self._missing)
         return next(whole, None)
-
-
-def typed(root: str, part: str) -> str:
-    """What the user can type to get a part: `net.blocks[0]`."""
-    return root + "".join(f"[{one}]" if one.isdigit() else f".{one}" for one in part.split(".") if one)
 
 
 def learning(optimizers: Iterable[Any]) -> frozenset[int]:

@@ -5,7 +5,6 @@ Looked at only where the message is one of a few; the nodes of the graph are sti
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,17 +13,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, RefusalFact, syntax
-from torch_inspector.observe import caching, carrying, detaching, failing, kinds, lines, mutations, private
-from torch_inspector.observe.copied_reads import read_copied, same_attribute
+from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, RefusalFact
+from torch_inspector.observe import caching, carrying, culprits, detaching, failing, kinds, lines, private
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
 from torch_inspector.observe.scenes import Scene, Seen, held_in, scenes_of, tensors_of
-from torch_inspector.observe.versions import version_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader, Walk
-    from torch_inspector.observe.place import CodeFile, Places
+    from torch_inspector.observe.place import Places
 
 TWICE = "backward through the graph a second time"
 CHANGED = "has been modified by an inplace operation"
@@ -35,7 +32,6 @@ _REFUSALS = (TWICE, CHANGED, SCALAR, NO_GRAPH)
 _ENGINE = {"_engine_run_backward": "t_outputs", "_make_grads": "outputs"}
 # Seconds for one look at the graph and the variables; the cell has failed, so there is nothing to hurry for.
 _PATIENCE_S = 0.05
-_CHANGED_IS = re.compile(r"\[[\w.]+Tensor \[([\d, ]*)\]\](?:, which is output \d+ of (\w+?),)? is at version (\d+)")
 _LONGEST, _MOST = 60, 4
 # Nodes behind a state that are read: those of one step of a recurrent layer.
 _FEW = 600
@@ -152,8 +148,14 @@ class _Look:
             is_old=0 <= fact.number < border,
             carried=carried[:_MOST],
             olds=tuple(_once([self._named(s, one) for s, one in fresh]))[:_MOST],
-            changes=tuple(self._changes(seen, walk))[:_MOST] if CHANGED in self.error.message else (),
+            changes=self._changes(seen, walk)[:_MOST] if CHANGED in self.error.message else (),
         )
+
+    def _changes(self, seen: list[tuple[Scene, Seen]], walk: Walk) -> tuple[ChangeFact, ...]:
+        told = culprits.changed_value(self.error.message)
+        if told is None:
+            return ()
+        return culprits.Culprits(told, self.scenes, [one for _, one in seen], walk, self.places).changes()
 
     def _border(self, number: int) -> int:
         """How many nodes there were when the last backward call before the failing one began."""
@@ -195,7 +197,7 @@ class _Look:
         if not found or not self._has_parameters(one.tensor):
             return named
         file, cache = found[0]
-        return named._replace(cached=cache.text, made_at=self._place_in(file, cache.line))
+        return named._replace(cached=cache.text, made_at=culprits.place_in(file, cache.line))
 
     def _has_parameters(self, tensor: torch.Tensor) -> bool:
         walk = self.reader.walk([tensor.grad_fn], thread_time() + _PATIENCE_S / 4, _FEW) if tensor.grad_fn else None
@@ -226,57 +228,6 @@ class _Look:
                 return Place(file.cell, line + file.offset)
         return None
 
-    def _changes(self, seen: list[tuple[Scene, Seen]], walk: Walk) -> list[ChangeFact]:
-        told = _CHANGED_IS.search(self.error.message)
-        if told is None:
-            return []
-        shape = tuple(int(n) for n in told[1].split(",") if n.strip())
-        wanted = {one.path for _, one in seen if _is_changed(one.tensor, shape, int(told[3]))}
-        # A tensor that was changed is named after the change, unless what was saved is an older result.
-        followers = _followers(walk, told[2] or "", shape) | {told[2] or ""}
-        ranked = []
-        for file, one, near in self._written():
-            afar = not near and same_attribute(one.path, wanted)
-            named = afar or (near and one.path in wanted)
-            meant = any(mutations.matches(one.operation, kind) for kind in followers)
-            if named or meant:
-                place = self._place_in(file, one.line)
-                copied = read_copied(file, one.path, one.line) if afar else ""
-                change = ChangeFact(one.path, place, one.text, copied or one.remedy_for(told[2] or ""), named)
-                # A part that is written once, before the loop that reads it, is what it was when it is read.
-                once = file.tree is not None and not lines.loops_around(file.tree, one.line)
-                ranked.append(((not named, not meant, not near, one.operation == "CopySlices" and once), change))
-        ranked.sort(key=lambda entry: entry[0])
-        return [change for _, change in ranked] or self._of_element(followers)
-
-    def _of_element(self, followers: set[str]) -> list[ChangeFact]:
-        """The only statement that may have changed one of a list of tensors: `levels[i] += x`."""
-        written = [(file, one) for file, one, _ in self._written() if one.element]
-        found = [pair for pair in written if any(mutations.matches(pair[1].element, kind) for kind in followers)]
-        changes = [(self._place_in(file, one.line), one.of_element()) for file, one in found]
-        facts = [ChangeFact(one.path, place, one.text, one.remedy) for place, one in changes]
-        return facts if len(facts) == 1 else []
-
-    def _written(self) -> Iterator[tuple[CodeFile, mutations.Mutation, bool]]:
-        """Statements in place in the user's frames, up to the failing line or in its loop, then in other functions."""
-        told = set()
-        for scene in self.scenes:
-            for one in mutations.mutations(scene.file.tree) if scene.file.tree is not None else ():
-                loops = lines.loops_around(scene.file.tree, scene.line)
-                last = max([scene.line, *(last for _, last in loops)])
-                if one.line <= last and (scene.file.code, one.line) not in told:
-                    told.add((scene.file.code, one.line))
-                    yield scene.file, one, True
-        for file in self.places.latest():
-            for one in mutations.mutations(file.tree) if file.tree is not None else ():
-                if (file.code, one.line) not in told:
-                    told.add((file.code, one.line))
-                    yield file, one, False
-
-    def _place_in(self, file: CodeFile, line: int) -> Place:
-        scope = syntax.scope_at(file.tree, line) if file.tree is not None else None
-        return Place(file.cell, line + file.offset, getattr(scope, "name", ""))
-
 
 def _number(tensor: torch.Tensor) -> int:
     try:
@@ -306,26 +257,3 @@ def _once(named: list[NamedFact]) -> Iterator[NamedFact]:
         if one.path not in told:
             told.add(one.path)
             yield one
-
-
-def _is_changed(tensor: torch.Tensor, shape: tuple[int, ...], version: int) -> bool:
-    """True if this may be the tensor that the message tells of; views share the count of what they show."""
-    if tensor.is_inference():
-        return False
-    same = tuple(tensor.shape) == shape or tuple(tensor.shape) == shape[::-1]
-    return same and version_of(tensor) >= version > 0
-
-
-def _followers(walk: Walk, operation: str, shape: tuple[int, ...]) -> set[str]:
-    """Kinds of the nodes that took the result of the operation that the message names."""
-    stem = operation.partition("Backward")[0]
-    named = {
-        id(node)
-        for node in walk.nodes.values()
-        if stem and type(node).__name__.startswith(f"{stem}Backward") and private.output_shape(node) in (shape, None)
-    }
-    return {
-        type(node).__name__
-        for node in walk.nodes.values()
-        if any(id(parent) in named for parent, _ in getattr(node, "next_functions", ()) if parent is not None)
-    }

@@ -249,7 +249,9 @@ class _Watch(private.DispatchMode):
             cause = "zeros"
         count, total = (zeros, given[-1].size) if cause else (bad.nan or bad.inf or bad.low, bad.size)
         layer = self._stack[-1] if self._stack else ""
-        return OperationFact(word, cause, count, total, result, layer, self._place(), None if cause else extreme)
+        return OperationFact(
+            word, cause, count, total, result, layer, self._place(), extreme=None if cause else extreme
+        )
 
     def _place(self) -> Place | None:
         """The line of the user's own code in the second run, not that which began it."""

@@ -121,7 +121,7 @@ def _pairs(value: Any) -> list[tuple[str, Any]]:
 def _attributes_of_layers(path: str, module: Any) -> Iterator[Seen]:
     """Tensors that a model keeps as attributes or buffers, not its parameters."""
     for prefix, layer in layers.walk_modules(module):
-        owner = f"{path}.{prefix}" if prefix else path
+        owner = layers.typed_path(path, module, prefix)
         fields = kinds.fields_of(layer)
         buffers = fields.get("_buffers")
         parts = [*fields.items(), *(buffers.items() if type(buffers) is dict else ())]

@@ -84,7 +84,7 @@ def facts_of(
         for attribute, container, parts in _containers(one):
             known = known or {id(part) for _, part in layers.walk_modules(module)}
             strangers = {id(part): part for part in parts if id(part) not in known}
-            owner = f"{path}.{name}" if name else path
+            owner = layers.typed_path(path, module, name)
             fact = _fact(owner, strangers, held)
             if fact is not None and not borrowed(strangers):
                 elsewhere = any(not named.get(key, path).startswith(path) for key in strangers)

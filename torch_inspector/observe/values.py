@@ -76,7 +76,8 @@ class ValueWatch:
             if not fact.spoiled_weights:
                 fact = fact._replace(largest_weight=_largest(self._parameters()))
             if not fact.spoiled_weights and all(one.computed or _is_mask(one) for one in fact.origins):
-                fact = fact._replace(operation=self._operation(root))
+                origin = self._origin(root)
+                fact = fact._replace(operation=origin.operation, given=origin.given)
         self.losses.append(fact)
 
     def puzzled(self) -> bool:
@@ -91,12 +92,11 @@ class ValueWatch:
         if operation is not None:
             self.losses[-1] = self.losses[-1]._replace(operation=operation)
 
-    def _operation(self, root: Any) -> OperationFact | None:
-        """The operation that made a loss not finite, from what its graph has saved."""
-        if self._reader is None or root.grad_fn is None:
-            return None
-        walk = self._reader.walk([root.grad_fn], thread_time() + _GRAPH_S)
-        return origins.origin(walk) if walk is not None else None
+    def _origin(self, root: Any) -> origins.Origin:
+        """Where a loss became not finite, from what its graph has saved."""
+        reader, node = self._reader, root.grad_fn
+        walk = reader.walk([node], thread_time() + _GRAPH_S) if reader is not None and node is not None else None
+        return origins.origin(walk) if walk is not None else origins.Origin(None)
 
     def after(self, place: Place, index: int) -> None:
         """Notes gradients that are not finite, or all zero, after that call."""

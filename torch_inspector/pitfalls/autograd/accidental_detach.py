@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import CutFact, Run, StepFact
+from torch_inspector.facts import CutFact, Run, StepFact, syntax
 from torch_inspector.facts.halves import kept_apart
 from torch_inspector.facts.severed import cut_parts, part_path
 from torch_inspector.facts.stairs import stair_in
@@ -55,9 +55,17 @@ def _is_doubtful(run: Run, cut: CutFact, step: StepFact) -> bool:
     """True if the part may be meant to rest: another loss trains it, or did, or will.
 
     Around a frozen part `no_grad` is a habit: what is left to say is that the optimizer holds it in vain. Of an object
-    whose methods are called, others of them may train what this one leaves alone.
+    whose methods are called, others of them may train what this one leaves alone; not what `forward` leaves alone.
     """
-    return bool(cut.path) or cut.elsewhere or (cut.kind == "no_grad" and not _is_meant(run, cut, step))
+    in_forward = cut.kind in ("detach", "data") and _stands_in(run, cut) == "forward"
+    handed = bool(cut.path) and not in_forward
+    return handed or cut.elsewhere or (cut.kind == "no_grad" and not _is_meant(run, cut, step))
+
+
+def _stands_in(run: Run, cut: CutFact) -> str:
+    """The function around a cut."""
+    tree = syntax.parse(run.source_of(cut.place.cell))
+    return getattr(syntax.scope_at(tree, cut.place.line or 0), "name", "") if tree is not None else ""
 
 
 def _is_meant(run: Run, cut: CutFact, step: StepFact) -> bool:

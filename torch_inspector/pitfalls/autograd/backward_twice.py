@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import BackwardFact, ErrorFact, NamedFact, Place, RefusalFact, Run, syntax
+from torch_inspector.facts.baselines import left_out
 from torch_inspector.facts.given import differentiated_at, handed_detached, loop_over_things
 from torch_inspector.facts.on_one_line import made_in_turn, row_at
 from torch_inspector.facts.receiver import receiver
@@ -36,7 +37,8 @@ def check(run: Run) -> Iterator[Finding]:
         fix = _apart(run, fix, error, refusal, before)
     elif before is not None and not beside and not refusal.carried:
         message, fix = _of_heads(run, error, refusal, before) or _of_row(run, error, refusal, before) or (message, fix)
-    fix = _of_rivals(run, error, refusal, before) or _summed(run, error) or fix
+    named = _of_rivals(run, error, refusal, before) or _summed(run, error)
+    fix = named or _of_baseline(run, error, refusal, fix) or fix
     yield Finding(
         message=message,
         subject=subject,
@@ -227,6 +229,16 @@ def _of_rivals(run: Run, error: ErrorFact, refusal: RefusalFact, before: Backwar
     return (
         f"{first}{then}\n{name} = {one.judge}({one.given}{one.others})  # anew, for {refusal.root or 'the other loss'}"
     )
+
+
+def _of_baseline(run: Run, error: ErrorFact, refusal: RefusalFact, fix: str) -> str:
+    """The critic is a baseline of the actor's loss, which is not to train it; both may share layers all the same."""
+    before = run.backward_before()
+    roots = (before.root, refusal.root) if before is not None else ("", "")
+    if not all(roots) or roots[0] == roots[1]:
+        return ""
+    first = left_out(run, error.place, *roots) or left_out(run, error.place, roots[1], roots[0])
+    return f"{first}\n{fix}" if first and fix.startswith(f"({roots[0]} + {roots[1]}).backward()") else first
 
 
 def _made(refusal: RefusalFact, here: Place) -> str:

@@ -64,8 +64,11 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
     if held:
         return _of_tensors(root, held, place)
     frozen = [call for call in calls if not call.trainable_count]
-    name = frozen[0].name or run.module_path(frozen[0].module) or frozen[0].kind if frozen else ""
-    count = len(frozen[0].parameter_keys) if frozen else 0
+    unused = _unused(run, calls) if calls and not frozen else None
+    if unused is not None:
+        return _of_unused(root, *unused, place)
+    name, keys = _frozen_whole(run, frozen) if frozen else ("", frozenset[int]())
+    count = len(keys)
     why = (
         f"all {count} parameters of `{name}` have `requires_grad=False`"
         if frozen
@@ -74,13 +77,55 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
     return Finding(
         message=f"there is nothing to train behind `{root}`: {why}.",
         subject=name or root,
-        fix=_thawed(run, name, frozen[0].parameter_keys if frozen else frozenset()),
+        fix=_thawed(run, name, keys),
         line=place.line if place is not None else None,
         cell=place.cell if place is not None else None,
         evidence=(
             Evidence("modules called", len(calls), "count"),
             Evidence("parameters that want a gradient", 0, "count"),
             Evidence("parameters", count, "count"),
+        ),
+    )
+
+
+def _frozen_whole(run: Run, frozen: list[ForwardFact]) -> tuple[str, frozenset[int]]:
+    """What was called and is frozen: the smallest model with all the parts that were called, else the first of them."""
+    first, keys = frozen[0], frozenset[int]().union(*(call.parameter_keys for call in frozen))
+    if keys == first.parameter_keys:
+        return first.name or run.module_path(first.module) or first.kind, keys
+    wholes = [one for one in run.after.modules if one.path and keys <= one.parameter_keys <= one.frozen_keys]
+    whole = min(wholes, key=lambda one: (len(one.parameter_keys), "[" in one.path), default=None)
+    if whole is not None:
+        return whole.path, whole.parameter_keys
+    return first.name or run.module_path(first.module) or first.kind, first.parameter_keys
+
+
+def _unused(run: Run, calls: list[ForwardFact]) -> tuple[str, tuple[str, ...], int] | None:
+    """A called model that has parts which want gradients, those parts, and how many parameters want none."""
+    modules = (run.after.module(call.module) for call in calls)
+    module = next((one for one in modules if one is not None and one.path and one.frozen_keys), None)
+    wanting = module.parameter_keys - module.frozen_keys if module is not None else frozenset[int]()
+    parts = covering(module, wanting) if module is not None and wanting else ()
+    if module is None or not 0 < len(parts) <= _NAMED or len({call.module for call in calls}) > 1:
+        return None
+    return module.path, parts, len(module.frozen_keys)
+
+
+def _of_unused(root: str, name: str, parts: tuple[str, ...], count: int, place: Place | None) -> Finding:
+    """Of a new layer that was given a name which `forward` does not use."""
+    names, those = " and ".join(f"`{part}`" for part in parts), "it" if len(parts) == 1 else "them"
+    return Finding(
+        message=(
+            f"there is nothing to train behind `{root}`: of `{name}`, only {names} want{'s'[: len(parts) == 1]} a "
+            f"gradient, and `{root}` was not computed from {those}."
+        ),
+        subject=name,
+        fix=f"# forward() of {name} has to use {' and '.join(parts)}; or give the new layer the name that it uses",
+        line=place.line if place is not None else None,
+        cell=place.cell if place is not None else None,
+        evidence=(
+            Evidence("parameters that want no gradient", count, "count"),
+            Evidence("parts that do", ", ".join(parts)),
         ),
     )
 

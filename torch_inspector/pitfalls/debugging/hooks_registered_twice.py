@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import HookCountFact, Place, Run, syntax
+from torch_inspector.facts.part_names import typed
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -142,7 +143,7 @@ def _why(run: Run, place: Place | None) -> str:
 
 def _finding(run: Run, several: list[HookCountFact]) -> Finding:
     one = max(several, key=lambda fact: fact.count)
-    where = ", ".join(f"`{_typed(fact.path)}`" for fact in several[:_SHOWN]) + (", …" if len(several) > _SHOWN else "")
+    where = ", ".join(f"`{typed(fact.path)}`" for fact in several[:_SHOWN]) + (", …" if len(several) > _SHOWN else "")
     layers = f"{where} has" if len(several) == 1 else f"{where} have"
     name, place = one.name.rpartition(".<locals>.")[2], _registering(run)
     return Finding(
@@ -161,7 +162,7 @@ def _finding(run: Run, several: list[HookCountFact]) -> Finding:
 
 def _fix(run: Run, several: list[HookCountFact], place: Place | None) -> str:
     """Takes off those that are there, and has the line that registers keep what it is given."""
-    field, path, owner = f"_{several[0].kind}", _typed(several[0].path), several[0].owner
+    field, path, owner = f"_{several[0].kind}", typed(several[0].path), several[0].owner
     every = f"for layer in {owner}.modules():\n    layer.{field}.clear()"
     clear = f"{path}.{field}.clear()" if len(several) == 1 else every
     lines = run.source_of(place.cell).splitlines() if place is not None else []
@@ -170,8 +171,3 @@ def _fix(run: Run, several: list[HookCountFact], place: Place | None) -> str:
     where = f" ({place.said_in(run.cell.number)})" if place is not None and place.function else ""
     then = f"then {kept}" if kept else "then keep what register_..._hook() returns as handle"
     return f"{clear}  # those that are there\n# {then}{where}, and after the pass: handle.remove()"
-
-
-def _typed(path: str) -> str:
-    """`cnn[2]` for the path `cnn.2`."""
-    return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", path)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import PatternFact, Place, Run, called, instead, operand, sole
+from torch_inspector.facts import PatternFact, Place, Run, Written, called, instead, operand, sole
+from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.returned import returned
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -50,7 +52,9 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     loss, kind = pattern.nodes[:2]
     layer = _layer(run, pattern)
     name = run.operand_of(pattern)
-    where = f" (`{layer}`)" if layer else ""
+    first = _first(run, pattern) if not layer else None
+    where = f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first is not None else ""
+    where = f" (`{layer}`)" if layer else where
     made = _MADE_BY.get(kind)
     said = f"probabilities from {made}{where}" if made else "raw scores"
     evidence = [Evidence("loss function", loss), Evidence("input made by", made or kind.removesuffix("Backward0"))]
@@ -62,7 +66,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
             f"log-probabilities: {_WHY.get(loss, _picks(pattern))}."
         ),
         subject=layer or name or root,
-        fix=_fix(run, layer, name, pattern),
+        fix=_logged(run, first) or _fix(run, layer, name, pattern),
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
@@ -83,6 +87,20 @@ def _layer(run: Run, pattern: PatternFact) -> str:
     kind = {"SoftmaxBackward0": "Softmax", "SigmoidBackward0": "Sigmoid"}.get(pattern.nodes[1], "")
     layers = run.squashing_layers(kind) if kind and pattern.rivals == 1 else ()
     return layers[0] if len(layers) == 1 else ""
+
+
+def _first(run: Run, pattern: PatternFact) -> Written | None:
+    """The softmax that `forward` gives back, where that is what the loss was given."""
+    plain = pattern.nodes[1] == "SoftmaxBackward0" and "mixed" not in pattern.nodes
+    return returned(run, "softmax") if plain and pattern.nodes[0] == "nll_loss" else None
+
+
+def _logged(run: Run, first: Written | None) -> str:
+    """The statement with a log-softmax in the place of the softmax."""
+    if first is None or "log_softmax" in first.text:
+        return ""
+    new = in_statement(run, first.place, first.text, first.text.replace("softmax(", "log_softmax(", 1))
+    return f"{new}  # {first.place.said_in(run.cell.number)}; or hand on the raw scores, to nn.CrossEntropyLoss"
 
 
 def _fix(run: Run, layer: str, name: str, pattern: PatternFact) -> str:

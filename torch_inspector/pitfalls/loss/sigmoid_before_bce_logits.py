@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import PatternFact, Place, Run, Written, called, instead, operand, sole
+from torch_inspector.facts import PatternFact, Place, Run, Written, called, instead, operand, sole, syntax
 from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -13,13 +16,14 @@ from torch_inspector.pitfall import pitfall
 _BINARY = "binary_cross_entropy_with_logits"
 _LONGEST = 60
 _STAYS = "{} stays, for more is computed of its probabilities"
+_Loss = tuple[PatternFact, str, Place]
 _LAYERS = {"SigmoidBackward0": "Sigmoid", "SoftmaxBackward0": "Softmax"}
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds losses of raw scores whose input has been through a sigmoid already."""
-    found = [one for one in run.losses_with("sigmoid-before-logits") if len(one[0].nodes) > 1]
+    found = _sources(run, [one for one in run.losses_with("sigmoid-before-logits") if len(one[0].nodes) > 1])
     layered = next((one for one in found if _layer(run, one[0])), None)
     same = [one for one in found if layered is not None and one[0].nodes[:2] == layered[0].nodes[:2]]
     for pattern, root, place in found:
@@ -28,6 +32,21 @@ def check(run: Run) -> Iterator[Finding]:
             yield _finding(run, pattern, root, place, _also(others) if layered is not None else "")
         elif (pattern, root, place) not in same:
             yield _finding(run, pattern, root, place)
+
+
+def _sources(run: Run, found: list[_Loss]) -> list[_Loss]:
+    """The losses without those whose line is computed from another one of them: `loss = l.mean()`."""
+    return [one for one in found if not any(_is_made_of(run, one, other) for other in found if other is not one)]
+
+
+def _is_made_of(run: Run, one: _Loss, other: _Loss) -> bool:
+    (_, _, place), (_, root, source) = one, other
+    lines = run.source_of(place.cell).splitlines()
+    text = lines[place.line - 1] if place.line is not None and 0 < place.line <= len(lines) else ""
+    after = (place.cell, place.function) == (source.cell, source.function) and (source.line or 0) < (place.line or 0)
+    value = text.partition("=")[2]
+    plain = root.isidentifier() and re.search(rf"\b{root}\b", value) is not None
+    return after and plain and one[0].nodes == other[0].nodes and "logits" not in value.lower()
 
 
 def _also(others: list[tuple[PatternFact, str, Place]]) -> str:
@@ -48,7 +67,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place, also: str 
     name = layer or run.operand_of(pattern)
     squashed = _LAYERS.get(kind, "").lower()
     inside = None if name else handed_on(run, squashed, loss)
-    first = None if name or inside or pattern.rivals != 1 else _only(run, squashed)
+    first = None if name or inside else _first(run, squashed, pattern)
     given = f" (`{name}`)" if name else f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else ""
     given = f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first is not None else given
     evidence = [Evidence("loss function", loss), Evidence("input made by", squashed)]
@@ -85,6 +104,28 @@ def _other_loss(run: Run, remark: str) -> str:
     return instead(run, written.place, written.text, new, remark)
 
 
+def _first(run: Run, squashed: str, pattern: PatternFact) -> Written | None:
+    """The call that the input has been through, as the text has it, or the text that makes the layer."""
+    only = _only(run, squashed) if pattern.rivals == 1 else None
+    return only or returned(run, squashed) or _made(run, squashed)
+
+
+def _made(run: Run, squashed: str) -> Written | None:
+    """`nn.Sigmoid()` in a class, where the texts make no other, and all that there are stand under that attribute."""
+    kind = squashed.capitalize()
+    made = sole(run, lambda node: called(node) in (squashed, kind))
+    if made is None or not made.inside or not made.text.endswith(f"{kind}()"):
+        return None
+    tree, line = syntax.parse(run.source_of(made.place.cell)), made.place.line or 0
+    stored = [one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, ast.Assign)]
+    targets = [one.targets[0] for one in stored if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    attribute = targets[0].attr if len(targets) == 1 and isinstance(targets[0], ast.Attribute) else ""
+    paths = [path for one in run.after.modules for path, own, _ in one.squashing_layers if own == kind]
+    under = re.compile(rf"\.{attribute}(\[[^\]]*\])*$")
+    known = paths and all(under.search(path) for path in paths)
+    return made if attribute and known else None
+
+
 def _only(run: Run, squashed: str) -> Written | None:
     """The only call of that kind in the texts, where a function has it: `torch.sigmoid(x)` of a `forward`."""
     if run.squashing_layers(squashed.capitalize()):
@@ -97,7 +138,8 @@ def _only(run: Run, squashed: str) -> Written | None:
 def _fix(run: Run, layer: str, squashed: str, first: Written | None) -> str:
     if layer:
         return f"{layer} = nn.Identity()  # the loss wants raw scores; or keep the layer and use nn.BCELoss"
-    scores = operand(first.text) if first is not None else ""
+    layered = first is not None and first.text.endswith(f"{squashed.capitalize()}()")
+    scores = "nn.Identity()" if layered else operand(first.text) if first is not None else ""
     if first is None or not scores:
         return f"# give the loss raw scores, without {squashed}; apply sigmoid only to show probabilities"
     new = in_statement(run, first.place, first.text, scores)

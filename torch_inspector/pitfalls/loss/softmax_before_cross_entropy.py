@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Written, called, operand, sole
+from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -55,7 +57,7 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     written = None if layers or backward.root else _only_loss(run)
     place = written.place if written is not None else backward.made_at
     where = f" (`{layers[0]}`)" if layers else f" (in `{written.text}`)" if written is not None else ""
-    first = _only_softmax(run) if not where and not inside and pattern.rivals == 1 else None
+    first = _first_softmax(run, pattern) if not layers and not inside else None
     where = f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first is not None else where
     where = f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else where
     classes = pattern.shapes[0][0] if pattern.shapes and pattern.shapes[0] else 0
@@ -74,7 +76,7 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
             "so gradients are small and the loss cannot get near zero."
         ),
         subject=layers[0] if layers else backward.root or _first_of(written),
-        fix=_fix(layers, first),
+        fix=_fix(run, layers, first),
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
@@ -85,6 +87,11 @@ def _only_loss(run: Run) -> Written | None:
     """The only cross-entropy in the texts, where a function computes it."""
     written = sole(run, lambda node: called(node) in ("cross_entropy", "CrossEntropyLoss"))
     return written if written is not None and written.inside and "cross_entropy(" in written.text else None
+
+
+def _first_softmax(run: Run, pattern: PatternFact) -> Written | None:
+    """The softmax that the input has been through, as the text has it: the only one, or what `forward` gives back."""
+    return (_only_softmax(run) if pattern.rivals == 1 else None) or returned(run, "softmax")
 
 
 def _only_softmax(run: Run) -> Written | None:
@@ -109,10 +116,12 @@ def _softmax_layers(run: Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys(paths))
 
 
-def _fix(layers: tuple[str, ...], first: Written | None) -> str:
+def _fix(run: Run, layers: tuple[str, ...], first: Written | None) -> str:
     scores = operand(first.text) if first is not None else ""
     if first is not None and scores:
-        return f"{scores}  # in place of {first.text}: the loss wants raw scores"
+        new = in_statement(run, first.place, first.text, scores)
+        there = "" if new == scores else f"{first.place.said_in(run.cell.number)}, "
+        return f"{new}  # {there}in place of {first.text}: the loss wants raw scores"
     if not layers:
         return "# give the loss the raw scores; apply softmax only to show probabilities"
     path = layers[0]

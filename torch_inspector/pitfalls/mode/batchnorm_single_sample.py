@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, LayerFact, Run
+from torch_inspector.facts import ErrorFact, LayerFact, LoaderFact, Run, looped_over
+from torch_inspector.facts.part_names import typed
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -34,7 +35,8 @@ def _finding(run: Run, error: ErrorFact, shape: str) -> Finding:
     layer = error.layer
     name = (layer.root or layer.root_kind) if layer is not None else ""
     who = f"`{name}`" if name else "BatchNorm"
-    where = f"layer `{layer.path}` ({layer.kind})" if layer is not None and layer.path else "the layer"
+    path = _typed(layer) if layer is not None else ""
+    where = f"layer `{path}` ({layer.kind})" if layer is not None and path else "the layer"
     return Finding(
         message=f"{who} got a batch with one value per channel in train mode: {where} received {shape}.",
         subject=name,
@@ -43,13 +45,25 @@ def _finding(run: Run, error: ErrorFact, shape: str) -> Finding:
         cell=error.place.cell,
         evidence=(
             Evidence("shape at the layer", shape),
-            *((Evidence("layer", f"{layer.path or name} ({layer.kind})"),) if layer is not None else ()),
+            *((Evidence("layer", f"{path or name} ({layer.kind})"),) if layer is not None else ()),
             *(
                 Evidence("batches of the loader before", f"{loader.batch_count} of {loader.batch_size}")
                 for loader in run.trace.loaders[-1:]
             ),
         ),
     )
+
+
+def _typed(layer: LayerFact) -> str:
+    """`seg.pool[2]` for a layer of `seg`; empty for the whole module."""
+    return typed(f"{layer.root}.{layer.path}".lstrip(".")) if layer.path else ""
+
+
+def _dropped(run: Run, loader: LoaderFact) -> str:
+    """The loader as it should be made, by its name where the loop has one."""
+    name = looped_over(run, loader.place)
+    whose = f"for {name}: its" if name.replace(".", "").isidentifier() else "the"
+    return f"DataLoader(…, batch_size={loader.batch_size}, drop_last=True)  # {whose} last batch had one sample"
 
 
 def _fix(run: Run, error: ErrorFact, name: str) -> str:
@@ -59,7 +73,7 @@ def _fix(run: Run, error: ErrorFact, name: str) -> str:
         return f"{name or 'model'}.eval()  # before asking about one sample"
     sizes = [loader.batch_size for loader in run.trace.loaders]
     if sizes and sizes[-1] != 1:
-        return "DataLoader(..., drop_last=True)  # the last batch had one sample"
+        return _dropped(run, run.trace.loaders[-1])
     if run.trace.steps:
         return "leave the last batch of one sample out, or choose another batch size"
     return "train on batches of two samples or more; or take nn.GroupNorm there, which does not look at the batch"

@@ -110,9 +110,17 @@ def _beyond(run: Run, error: ErrorFact, text: str) -> str:
 def _first_variable(run: Run) -> tuple[int, ExtremeFact] | None:
     """The variable that comes first in the text of the cell, with its line."""
     spoiled = any(one.nan_count for one in run.after.extremes) and _BEYOND.search(run.cell.code) is not None
-    found = (one for one in run.after.extremes if one.inf_count > 0 or (spoiled and one.negative_inf_count > 0))
+    known = _is_known(run)
+    infinite = (one for one in run.after.extremes if one.inf_count > 0 or (spoiled and one.negative_inf_count > 0))
+    found = (one for one in infinite if not (known and one.computed))
     places = ((_line_of(run, one.path), one) for one in found)
     return min(((line, one) for line, one in places if line is not None), key=lambda pair: pair[0], default=None)
+
+
+def _is_known(run: Run) -> bool:
+    """True if the operation is known that was given what it cannot take: `nonfinite-loss` tells it."""
+    loss = run.first_nonfinite_loss()
+    return loss is not None and loss.operation is not None and bool(loss.operation.cause)
 
 
 def _line_of(run: Run, path: str) -> int | None:

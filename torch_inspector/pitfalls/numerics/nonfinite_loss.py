@@ -55,7 +55,7 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
     backward = next((one for one in run.trace.backwards if one.place == loss.place), None)
     name = (backward.root if backward is not None else "") or "loss"
     place = backward.made_at if backward is not None else loss.place
-    origin = _origin(name, loss)
+    origin = _origin(name, loss) or _given(run, loss)
     alone = _is_alone(run, loss, origin)
     told = loss.operation if origin is None or origin.computed else None
     lone = told is not None and _is_lone(run, told, loss)
@@ -93,6 +93,12 @@ def _origin(name: str, loss: LossFact) -> ExtremeFact | None:
     return next((one for one in others if not one.computed), others[0] if others else None)
 
 
+def _given(run: Run, loss: LossFact) -> ExtremeFact | None:
+    """The only variable of the cell that may be what the graph was given, and that holds NaN."""
+    found = [one for one in run.after.extremes if one.nan_count and not one.computed] if loss.given == "nan" else []
+    return found[0] if len(found) == 1 else None
+
+
 def _is_mask(one: ExtremeFact) -> bool:
     """True if minus infinity is all that is not finite: what may not be chosen is marked with it."""
     return bool(one.negative_inf_count) and not one.inf_count and not one.nan_count
@@ -110,6 +116,8 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
         return f", and weights were not finite by then{since}"
     if loss.operation is not None and (origin is None or origin.computed):
         return f": {loss.operation.text()}"
+    if origin is None and loss.given:
+        return f": {loss.given} is in what its first operation was given"
     if origin is None:
         return ", from finite weights and finite inputs: a logarithm, root or division met a number that it cannot take"
     infinite = origin.inf_count + origin.negative_inf_count

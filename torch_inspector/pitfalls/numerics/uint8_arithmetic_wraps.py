@@ -12,6 +12,8 @@ from torch_inspector.pitfall import pitfall
 # Ciphers and check sums go round at 256 on purpose, and say so.
 _MODULAR = re.compile(r"%\s*256|\bmod(ulo)?\.?\s*256|\bbytes\(|\bbytearray\(", re.IGNORECASE)
 _SLICED = re.compile(r"(\w+)\[[^\[\]]*[:,][^\[\]]*\]")
+# Names of what holds the number of a class for each pixel or sample.
+_CLASSES = re.compile(r"(?<![a-z])(gt|ids?|seg\w*)(?![a-z])|mask|label|target|class", re.IGNORECASE)
 _RANGES = {"uint8": "0 to 255", "int8": "-128 to 127", "int16": "-32768 to 32767"}
 
 
@@ -38,7 +40,7 @@ def _finding(fact: ExpressionFact) -> Finding:
             f"{fact.share:.0%} of the results do not fit and come out as other numbers."
         ),
         subject=fact.target or first,
-        fix=assigned(_whole(first), "{}.float()", _remark(fact)),
+        fix=_fix(fact, _whole(first)),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(
@@ -47,6 +49,19 @@ def _finding(fact: ExpressionFact) -> Finding:
             *(Evidence(name, str(shape)) for name, shape in zip(fact.names, fact.shapes, strict=False)),
         ),
     )
+
+
+def _fix(fact: ExpressionFact, name: str) -> str:
+    """Another type of number before the arithmetic: whole numbers for classes, and those of a picture for a picture."""
+    if _are_classes(fact):
+        return assigned(name, "{}.long()", "whole numbers of 64 bits, before the arithmetic")
+    return assigned(name, "{}.float()", _remark(fact))
+
+
+def _are_classes(fact: ExpressionFact) -> bool:
+    """True for the numbers of classes, by their names, or where each is to be the one before: `masks - 1`."""
+    before = len(fact.names) > 1 and fact.names[1] == "1"
+    return before or any(_CLASSES.search(name) for name in (fact.target, *fact.names[:1]))
 
 
 def _remark(fact: ExpressionFact) -> str:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import (
-    Cell,
     ExpressionFact,
     ForwardFact,
     PatternFact,
@@ -19,13 +18,14 @@ from torch_inspector.facts import (
     is_recut,
     viewed_again,
 )
+from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.viewed import Cut, cut_to
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _HEADS = ("batch", "heads", "time", "size")
 _ROWS, _STATES, _CLIPS = 2, 3, 5
 _PLAIN = "rows and channels"
-_METHODS = (".view(", ".reshape(")
 # A view to three sizes of which the first two are worked out.
 _COMPUTED = re.compile(r"\.(view|reshape)\(\s*(-1\s*,|[^(),]*[*/+-][^(),]*,|[^(),]*,[^(),]*[*/+-])")
 
@@ -182,18 +182,21 @@ def _mixed(before: Shape, after: Shape) -> str:
 def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
     before, after = pattern.shapes[:2]
     again = [one for one in viewed_again(run) if _leads(one, before, after)]
-    line, cell = (again[0].place.line, again[0].place.cell) if again else _only_view(run) or (place.line, place.cell)
+    cut = None if again else cut_to(run, after)
+    where = again[0].place if again else cut.place if cut is not None else place
     maker = pattern.nodes[1].removesuffix("0").removesuffix("Backward") if len(pattern.nodes) > 1 else ""
     return Finding(
         message=(
-            f"On the way to {f'`{root}`' if root else 'the loss'} {_taken(again, maker)} "
+            f"On the way to {f'`{root}`' if root else 'the loss'} {_taken(again, cut, maker)} "
             f"from {before} to {after} without moving a number: {_mixed(before, after)} "
             "are mixed; swapping axes takes `permute` or `transpose`."
         ),
-        subject=again[0].name if again else root,
-        fix="\n".join(dict.fromkeys(_turned(run, one) for one in again)) or _fix_in_graph(before, after),
-        line=line,
-        cell=cell,
+        subject=again[0].name if again else cut.name if cut is not None and cut.name.isidentifier() else root,
+        fix="\n".join(dict.fromkeys(_turned(run, one) for one in again))
+        or _fix_of_cut(run, cut, before, after)
+        or _fix_in_graph(before, after),
+        line=where.line,
+        cell=where.cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
         severity="hint" if is_recut(before, after) or _may_be_groups(pattern) or _is_stacked(run, pattern) else "",
     )
@@ -223,11 +226,25 @@ def _fix_in_graph(before: Shape, after: Shape) -> str:
     return f"# .permute({_order(before, after) or '…'}) in place of the view"
 
 
-def _taken(again: list[Viewed], maker: str) -> str:
+def _fix_of_cut(run: Run, cut: Cut | None, before: Shape, after: Shape) -> str:
+    """The statement of a view with the axes moved: into heads as written, or two of the axes."""
+    apart = [axis for axis, sizes in enumerate(zip(before, after, strict=False)) if sizes[0] != sizes[1]]
+    if cut is None:
+        return ""
+    if len(before) == len(after) and len(apart) == 2 and before[apart[0]] == after[apart[1]]:  # noqa: PLR2004
+        return in_statement(run, cut.place, cut.text, f"{cut.name}.transpose({apart[0]}, {apart[1]})")
+    if len(after) == len(_HEADS) == len(cut.sizes) and len(before) == _STATES and before[1] == after[2]:
+        batch, count, time, size = cut.sizes
+        new = f"{cut.name}.view({batch}, {time}, {count}, {size}).transpose(1, 2)"
+        return in_statement(run, cut.place, cut.text, new)
+    return ""
+
+
+def _taken(again: list[Viewed], cut: Cut | None, maker: str) -> str:
     if again:
         return f"`{again[0].text}` takes `{again[0].name}`"
     made = maker if maker and "View" not in maker else "an operation"
-    return f"a `view` takes the output of {made}"
+    return f"{f'`{cut.text}`' if cut is not None else 'a `view`'} takes the output of {made}"
 
 
 def _leads(viewed: Viewed, before: Shape, after: Shape) -> bool:
@@ -244,30 +261,17 @@ def _turned(run: Run, viewed: Viewed) -> str:
 def _given(run: Run, call: ForwardFact) -> Finding:
     before, after = call.recut[:2]
     name = call.name or run.module_path(call.module) or call.kind
-    line, cell = _only_view(run) or (call.place.line, call.place.cell)
+    cut = cut_to(run, after)
+    place = cut.place if cut is not None else call.place
     return Finding(
         message=(
-            f"`{name}` is given a tensor that a `view` took from {before} to {after} without moving a number, so rows "
+            f"`{name}` is given a tensor that {f'`{cut.text}`' if cut is not None else 'a `view`'} took from {before} "
+            f"to {after} without moving a number, so rows "
             "and channels are mixed; swapping axes takes `permute` or `transpose`."
         ),
         subject=name,
-        fix=f"# .permute({_order(before, after) or '…'}) in place of .view(…)",
-        line=line,
-        cell=cell,
+        fix=_fix_of_cut(run, cut, before, after) or f"# .permute({_order(before, after) or '…'}) in place of .view(…)",
+        line=place.line,
+        cell=place.cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
     )
-
-
-def _only_view(run: Run) -> tuple[int, int | None] | None:
-    """Line and cell of the only view in the text of this cell, or else in functions of the cells before."""
-    own = _views_in(run.cell)
-    before = {cell.source: _views_in(cell, functions=True) for cell in (past.cell for past in run.earlier)}
-    views = own or [view for found in before.values() for view in found]
-    return views[0] if len(views) == 1 else None
-
-
-def _views_in(cell: Cell, *, functions: bool = False) -> list[tuple[int, int | None]]:
-    """Lines with a view; only indented ones, which may run again, if asked for those of functions."""
-    lines = enumerate(cell.source.splitlines(), 1)
-    wanted = [(n, line) for n, line in lines if not functions or line[:1].isspace()]
-    return [(number, cell.number) for number, line in wanted if any(method in line for method in _METHODS)]
