@@ -72,7 +72,7 @@ from torch_inspector.facts.text import (
 )
 from torch_inspector.facts.trace import Trace
 from torch_inspector.facts.values import NO_TARGET, ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
-from torch_inspector.facts.viewed import Viewed, viewed_again
+from torch_inspector.facts.viewed import Viewed, computes_sizes, viewed_again
 
 __all__ = [
     "NO_TARGET",
@@ -154,6 +154,7 @@ __all__ = [
     "Written",
     "assigned",
     "called",
+    "computes_sizes",
     "instead",
     "is_merged",
     "is_recut",
