@@ -10,9 +10,8 @@ from torch_inspector.facts import syntax
 from torch_inspector.facts.place import Place
 
 if TYPE_CHECKING:
-    from torch_inspector.facts.place import Cell
+    from torch_inspector.facts.place import Cell, Shape
     from torch_inspector.facts.run import Run
-    from torch_inspector.facts.place import Shape
 
 _METHODS = frozenset(["view", "reshape"])
 _FEWEST = 3
