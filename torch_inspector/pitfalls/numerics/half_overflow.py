@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Run, syntax
+from torch_inspector.facts.vanished import vanished
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -36,6 +37,8 @@ def check(run: Run) -> Iterator[Finding]:
     if found is not None:
         yield _of_variable(run, *found)
         return
+    if any(vanished(run)):
+        return  # the other end of float16, of which half-underflow tells
     loss = run.first_nonfinite_loss() if run.overflowed() else None
     if loss is not None:
         yield _of_loss(run, loss)
