@@ -30,6 +30,7 @@ from torch_inspector.facts.forwards import (
     ModeFact,
     NormsFact,
     TeacherFact,
+    ZeroedRows,
 )
 from torch_inspector.facts.graphs import BackwardFact, CutFact, GraphFact, PatternFact, TableFact, WitnessFact
 from torch_inspector.facts.holders import (
@@ -152,6 +153,7 @@ __all__ = [
     "WindowFact",
     "WitnessFact",
     "Written",
+    "ZeroedRows",
     "assigned",
     "called",
     "computes_sizes",
