@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import ExpressionFact, ZeroedRows
-from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe import kinds, private
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.naming import names_of
 
@@ -29,9 +29,13 @@ _OTHERS = frozenset(
 
 
 def is_norm_layer(module: Any) -> bool:
-    """True for a module of the user's that is a norm by its code, and has no scale that is zero."""
-    forward = kinds.class_fields(type(module)).get("forward")
-    return is_norm(forward) and not any(_is_zero(one) for _, one in layers.walk_parameters(module))
+    """True for a module of the user's without parts that is a norm by its code, and has no scale that is zero."""
+    if not is_norm(kinds.class_fields(type(module)).get("forward")):
+        return False
+    fields = kinds.fields_of(module)
+    own: Any = fields.get("_parameters")
+    scales = [one for one in dict.values(own) if one is not None] if type(own) is dict else [None]
+    return not fields.get("_modules") and not any(_is_zero(one) for one in scales)
 
 
 def zeroed(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
@@ -95,5 +99,7 @@ def _is_readable(tensor: Any) -> bool:
 
 def _is_zero(parameter: Any) -> bool:
     """True for a scale that is zero at first on purpose; where that is not known, too."""
-    plain = type(parameter) is torch.nn.Parameter and parameter.is_cpu and parameter.numel() <= _LARGEST
-    return not plain or not bool(parameter.detach().any())
+    if type(parameter) is not torch.nn.Parameter or not parameter.is_cpu or parameter.numel() > _LARGEST:
+        return True
+    storage = private.storage_of(parameter)
+    return storage is None or not storage[1] or not bool(parameter.detach().any())
