@@ -116,3 +116,40 @@ def test_a_sampler_of_batches_keeps_the_order_of_its_own_sampler(sampler, lines)
     names = "from torch.utils.data import BatchSampler, RandomSampler, SequentialSampler\n"
     loader = f"loader = DataLoader(TensorDataset(x, y), batch_sampler=BatchSampler({sampler}, 16, False))"
     assert told(names + loader, LOOP) == lines
+
+
+PARTS = """
+loader = DataLoader(Rows([dict(mel=a, speaker=int(b), place=n) for n, (a, b) in enumerate(zip(x, y))]), batch_size=16)
+trios = DataLoader(Rows([(a, int(b), n) for n, (a, b) in enumerate(zip(x, y))]), batch_size=16)
+compare = nn.CrossEntropyLoss()
+regress = nn.MSELoss()
+class Trainer:
+    def training_step(self, batch, number):
+        return compare(net(batch["mel"]), batch["speaker"].long())
+trainer, F = Trainer(), nn.functional
+"""
+BY_LOSS = {
+    "key": "for batch in loader:\n    learn(F.cross_entropy(net(batch['mel']), batch['speaker']))",
+    "name": "for b in loader:\n    x0, y0 = b['mel'], b['speaker'].to('cpu')\n    learn(compare(net(x0), y0))",
+    "count": "for i, b in enumerate(loader):\n    learn(nn.CrossEntropyLoss()(net(b['mel']), target=b['speaker']))",
+    "step": "for i, b in enumerate(loader):\n    learn(trainer.training_step(b, i))",
+    "trio": "for xb, yb, n in trios:\n    learn(compare(net(xb), yb))",
+    "place": "for batch in trios:\n    learn(compare(net(batch[0]), batch[1]))",
+}
+OTHERS = {
+    "regression": "for b in loader:\n    learn(regress(net(b['mel'])[:, 0], b['speaker'].float()))",
+    "not the target": "for b in loader:\n    learn(compare(net(b['mel'] + b['speaker'][:, None]), b['mel'].argmax(1)))",
+    "read": "for b in loader:\n    compare(net(b['mel']), b['speaker'])",
+    "another": "for xb, yb, n in trios:\n    learn(compare(net(xb), n % 4))",
+}
+
+
+@pytest.mark.parametrize("cell", BY_LOSS.values(), ids=BY_LOSS)
+def test_the_loss_tells_which_part_has_the_classes(cell):
+    assert told(PARTS, cell) == [(2, 1)]
+    assert told(PARTS.replace("batch_size=16", "batch_size=16, shuffle=True"), cell) == []
+
+
+@pytest.mark.parametrize("cell", OTHERS.values(), ids=OTHERS)
+def test_parts_that_are_no_targets(cell):
+    assert told(PARTS, cell) == []

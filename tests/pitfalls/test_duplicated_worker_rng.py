@@ -26,6 +26,11 @@ class Drawn(Rows):
 class Jittered(Rows):
     def __getitem__(self, i):
         return self.transform(i)
+class Chained(Rows):
+    def __getitem__(self, i):
+        for one in self.transform:
+            i = one(i)
+        return i
 class Fixed(Rows):
     def __getitem__(self, i):
         return i + self.order
@@ -70,9 +75,50 @@ FOUND = {
     "a variable in a function for batches": (
         "shared = random.Random(7)\ndef mix(batch): return shared.random()\nbegin(Plain(), collate_fn=mix)"
     ),
+    "a variable in a function that is called": (
+        "shared = random.Random(7)\ndef jitter(i): return i + shared.random()\n"
+        "class Calls(Rows):\n    def __getitem__(self, i): return jitter(i)\nbegin(Calls())"
+    ),
+    "two calls deep": (
+        "shared = random.Random(7)\ndef draw(): return shared.random()\ndef jitter(i): return i + draw()\n"
+        "class Calls(Rows):\n    def __getitem__(self, i): return self.get(i)\n"
+        "    def get(self, i): return jitter(i)\nbegin(Calls())"
+    ),
+    "an object of the notebook": (
+        "noise = Noise()\nclass Calls(Rows):\n    def __getitem__(self, i): return noise(i)\nbegin(Calls())"
+    ),
+    "in a list of transforms": "begin(Chained(transform=[abs, Noise()]))",
+    "in a transform of a subset": "begin(Subset(Jittered(transform=Noise()), [0, 1, 2, 3]))",
     "global seeds do not help": "begin(Drawn(random.Random(7)), worker_init_fn=seed_global)",
 }
 QUIET = {
+    "a variable in a function that is not called": (
+        "shared = random.Random(7)\ndef jitter(i): return i + shared.random()\n"
+        "class Calls(Rows):\n    def __getitem__(self, i): return i\nbegin(Calls())"
+    ),
+    "a function that only a drawing of samples calls": (
+        "shared = random.Random(7)\ndef some(): return shared.random()\n"
+        "class Calls(Rows):\n    def __getitem__(self, i): return i\n    def show(self): return some()\nbegin(Calls())"
+    ),
+    "a function that tells workers apart": (
+        "shared = random.Random(7)\n"
+        "def jitter(i): return i + shared.random() * torch.utils.data.get_worker_info().id\n"
+        "class Calls(Rows):\n    def __getitem__(self, i): return jitter(i)\nbegin(Calls())"
+    ),
+    "a function that is prepared": (
+        "shared = random.Random(7)\ndef jitter(i): return i + shared.random()\n"
+        "class Calls(Rows):\n    def __getitem__(self, i): return jitter(i)\n"
+        "def anew(worker):\n    global shared\n    shared = random.Random(worker)\nbegin(Calls(), worker_init_fn=anew)"
+    ),
+    "an object that is prepared": (
+        "noise = Noise()\nclass Calls(Rows):\n    def __getitem__(self, i): return noise(i)\n"
+        "def anew(worker): noise.state = np.random.RandomState(worker)\nbegin(Calls(), worker_init_fn=anew)"
+    ),
+    "an object that does not draw": (
+        "class Fixed2:\n    def __init__(self): self.state = random.Random(1)\n"
+        "    def __call__(self, i): return i\nfixed = Fixed2()\n"
+        "class Calls(Rows):\n    def __getitem__(self, i): return fixed(i)\nbegin(Calls())"
+    ),
     "a variable that is prepared": (
         "shared = random.Random(7)\ndef anew(worker):\n    global shared\n    shared = random.Random(worker)\n"
         "begin(Global(), worker_init_fn=anew)"

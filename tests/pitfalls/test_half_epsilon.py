@@ -24,6 +24,7 @@ def found(code):
         ("unit = x / norm.clamp(min=1e-12)", "norm.clamp(min=1e-4)  # in place of"),
         ("unit = x / (x.norm(dim=1, keepdim=True) + 1e-8)", "x.norm(dim=1, keepdim=True) + 1e-4"),
         ("low = torch.log(p + 1e-10)", "p + 1e-4"),
+        ("unit = x / (x.norm(dim=-1, keepdim=True) + 1e-15)", "x.norm(dim=-1, keepdim=True) + 1e-4"),
     ],
 )
 def test_a_number_that_is_zero(code, fix):
@@ -46,3 +47,56 @@ def test_a_number_that_is_zero(code, fix):
 )
 def test_numbers_that_are_not_and_results_that_are_finite(code):
     assert not found(code)
+
+
+FUNCTIONS = """\
+EPS, TWO = 1e-4, 2
+EPS = 1e-15
+SMALL = 1e-9
+def unit(v, eps=1e-8):
+    return v / (v.norm(dim=-1, keepdim=True) + eps)
+def by_hand(v):
+    length = v.pow(2).sum(-1, keepdim=True).sqrt()
+    return v / (length + SMALL)
+def floored(v):
+    return v / v.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+def two_names(v):
+    return v / (v.norm(dim=-1, keepdim=True) + EPS)
+def scaled(v):
+    return v.log() / (v.norm(dim=-1, keepdim=True) + SMALL)
+def shifted(v):
+    v = v - v.mean()
+    return v / (v.norm(dim=-1, keepdim=True) + SMALL)
+def wide(v):
+    return (v.float() / (v.float().norm(dim=-1, keepdim=True) + SMALL)).half()
+class Unit(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.eps = 1e-12
+    def forward(self, v):
+        return v / (v.norm(dim=-1, keepdim=True) + self.eps)
+layer = Unit()"""
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "number"),
+    [
+        ("out = unit(x)", 5, "`eps`, which is 1e-08, is zero"),
+        ("out = unit(x, 1e-9)", None, ""),
+        ("out = unit(x, eps=1e-3)", None, ""),
+        ("out = by_hand(x)", 8, "`SMALL`, which is 1e-09, is zero"),
+        ("out = floored(x)", 10, "1e-12 is zero"),
+        ("out = two_names(x)", None, ""),
+        ("out = scaled(x)", None, ""),
+        ("out = shifted(x)", None, ""),
+        ("out = wide(x)", None, ""),
+        ("out = unit(x.float()).half()", None, ""),
+        ("out = layer(x)", 25, "`self.eps`, which is 1e-12, is zero"),
+        ("out = x / (x.norm(dim=-1, keepdim=True) + SMALL)", 1, "`SMALL`, which is 1e-09, is zero"),
+    ],
+)
+def test_numbers_with_a_name_and_in_functions(code, line, number):
+    found = [one for one in findings_in(START, FUNCTIONS, code) if one.slug == "half-underflow"]
+    assert [one.line for one in found] == ([line] if line else [])
+    assert all(number in one.message for one in found)
+    assert all(one.cell == (2 if line > 1 else 3) for one in found)

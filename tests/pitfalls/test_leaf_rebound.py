@@ -57,3 +57,57 @@ def test_found_with_names(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]])[0] == []
+
+
+NET = """\
+lin, others = nn.Linear(3, 1), nn.Linear(3, 1)
+def update(model, lr=0.1):
+    with torch.no_grad():
+        {}
+class Trainer:
+    def move(self, params):
+        {}
+trainer = Trainer()"""
+LOSS = "lin(x).pow(2).mean().backward()\n"
+IDLE = {
+    "at the top": "for p in lin.parameters():\n    p = p - 0.1 * p.grad",
+    "under no_grad": "with torch.no_grad():\n    for p in lin.parameters():\n        p = p - 0.1 * p.grad",
+    "with names": "for name, p in lin.named_parameters():\n    p = p - 0.1 * p.grad if p.grad is not None else p - 0",
+    "a list": "for p in [lin.weight, lin.bias]:\n    p = p.sub(0.1 * p.grad)",
+    "pairs": "for p, g in zip(lin.parameters(), [q.grad for q in lin.parameters()]):\n    p = p - 0.1 * g",
+    "groups": "for group in [{'params': lin.parameters()}]:\n    for p in group['params']:\n        p = p - p.grad",
+    "another dress": "for p in lin.parameters():\n    p = nn.Parameter(p - 0.1 * p.grad)",
+}
+USED = {
+    "in place": "with torch.no_grad():\n    for p in lin.parameters():\n        p -= 0.1 * p.grad",
+    "by a method": "with torch.no_grad():\n    for p in lin.parameters():\n        p = p.sub_(0.1 * p.grad)",
+    "data": "for p in lin.parameters():\n    p.data = p.data - 0.1 * p.grad",
+    "collected": "fast = []\nfor p in lin.parameters():\n    p = p - 0.1 * p.grad\n    fast.append(p)",
+    "measured": "far = 0\nfor p in lin.parameters():\n    p = p - p.grad\n    far += float(p.norm())",
+    "written back": (
+        "for p, q in zip(lin.parameters(), others.parameters()):\n    p = p - 0.1 * p.grad; q.data.copy_(p)"
+    ),
+    "other names": "for p in lin.parameters():\n    step = p - 0.1 * p.grad",
+    "numbers": "for p in [1.0, 2.0]:\n    p = p - 1",
+}
+
+
+@pytest.mark.parametrize("name", IDLE)
+def test_updates_of_the_variable_of_a_loop(name):
+    (finding,), _ = found([NET.format("pass", "pass"), LOSS + IDLE[name]])
+    assert (finding.cell, finding.subject) == (2 + 1, "p")
+    assert "stays as it is" in finding.message
+
+
+@pytest.mark.parametrize("name", USED)
+def test_what_a_loop_computes_and_uses(name):
+    assert found([NET.format("pass", "pass"), LOSS + USED[name]])[0] == []
+
+
+def test_updates_in_functions_that_are_called():
+    loop = "for p in model.parameters(): p = p - lr * p.grad"
+    method = "for p in params: p = p - 0.1 * p.grad"
+    (finding,), _ = found([NET.format(loop, "pass"), LOSS + "update(lin)"])
+    assert (finding.cell, finding.fix) == (2, "p -= lr * p.grad  # in place")
+    assert found([NET.format(loop, "pass"), LOSS])[0] == []
+    assert len(found([NET.format("pass", method), LOSS + "trainer.move(lin.parameters())"])[0]) == 1

@@ -117,3 +117,39 @@ def test_the_last_axis_is_told_so_that_one_sample_may_come_alone():
     assert "torch.softmax(pi(obs), dim=-1)" in finding.fix
     right = POLICY.replace("dim=0", "dim=-1")
     assert not findings_in(SETUP, right, loss, slug="softmax-over-batch", fails=False)
+
+
+ATTENTION = """\
+q, k = torch.nn.Linear(10, 10), torch.nn.Linear(10, 10)
+scores = torch.bmm(q(h), k(h).transpose(1, 2))
+w = {weights}
+loss = (torch.bmm(w, h) - h).square().mean()
+loss.backward()"""
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "torch.softmax(scores.view(60, 10), dim={})",
+        "torch.softmax(scores.flatten(0, 1) / 3, dim={})",
+        "nn.Softmax(dim={})(scores.reshape(-1, 10))",
+    ],
+)
+def test_rows_of_all_samples_in_one_table(weights):
+    (finding,) = found(ATTENTION.format(weights=weights.format(0) + ".view(6, 10, 10)"))
+    assert "runs along dim 0, the 60 rows of all samples, so the weights of one sample" in finding.message
+    assert weights.partition("(scores.")[0].format(-1) in finding.fix
+    assert not found(ATTENTION.format(weights=weights.format(-1) + ".view(6, 10, 10)"))
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "torch.softmax(scores.transpose(1, 2).reshape(60, 10), dim=-1).view(6, 10, 10)",
+        "torch.softmax(scores, dim=1)",
+        "torch.stack([torch.softmax(one, dim=0) for one in scores])",
+        "torch.softmax(scores.view(6, 100), dim=1).view(6, 10, 10)",
+    ],
+)
+def test_tables_that_are_each_their_own(weights):
+    assert not found(ATTENTION.format(weights=weights))

@@ -568,3 +568,53 @@ def test_a_loop_that_is_nearly_one_call(cell):
         notebook.run(LOOPS)
         for finding in notebook.run(cell).findings:
             assert not finding.fix.startswith(("d =", "t +="))
+
+
+IOU = """\
+def overlap(a, b):
+    "Of two boxes."
+    wide = (torch.min(a[2:], b[2:]) - torch.max(a[:2], b[:2])).clamp(min=0)
+    area = lambda box: (box[2] - box[0]) * (box[3] - box[1])
+    inner = wide[0] * wide[1]
+    return inner / (area(a) + area(b) - inner)
+def table(one, two):
+    out = torch.zeros(len(one), len(two))
+    for i, a in enumerate(one):
+        for j, b in enumerate(two):
+            out[i, j] = {}
+    return out
+boxes = torch.rand(60, 4)
+def far(a, b):
+    return (overlap(a, b) - 1).abs()
+kept = []
+def keeps(a, b):
+    kept.append(a)
+    return (a - b).sum()
+def chooses(a, b):
+    return a.sum() if a[0] > b[0] else b.sum()
+def shows(a, b):
+    print(a)
+    return a.sum()
+def draws(a, b):
+    return (a - b).sum() + torch.randn(())
+def writes(a, b):
+    a[0] = 1
+    return a.sum()
+def reads_all(a, b):
+    return (large - a[0]).sum()
+large, net = torch.zeros(90_000), torch.nn.Linear(4, 1)
+def calls(a, b):
+    return net(a - b).sum()
+"""
+
+
+@pytest.mark.parametrize("call", ["overlap(a, b)", "far(a, b) * 2", "torch.exp(-overlap(a, b))"])
+@pytest.mark.parametrize("given", ["boxes, boxes", "torch.cat([boxes, boxes]), boxes"])
+def test_loops_that_call_a_function_that_only_computes(call, given):
+    ((line, subject, _),) = visits(IOU.format(call), f"m = table({given})")
+    assert (line, subject) == (9, "one")
+
+
+@pytest.mark.parametrize("name", ["keeps", "chooses", "shows", "draws", "writes", "reads_all", "calls"])
+def test_loops_that_call_a_function_that_does_more(name):
+    assert visits(IOU.format(f"{name}(a, b)"), "m = table(boxes, boxes)") == []

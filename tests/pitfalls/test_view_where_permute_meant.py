@@ -189,3 +189,38 @@ def test_of_two_views_that_may_be_meant_none_is_named():
     two = "x.view(batch, self.h, steps, self.dk) if batch else x.reshape(batch, self.h, steps, self.dk)"
     (finding,) = findings_in(SPLIT.format(two), RUNS, slug="view-where-permute-meant")
     assert (finding.cell, finding.fix[0]) == (2, "#")
+
+
+TAGGER = """\
+import torch
+from torch import nn
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.out = nn.LSTM(8, 10), nn.Linear(10, 4)
+    def forward(self, words):
+        times, batch, _ = words.shape
+        made, _ = self.rnn(words)
+        return self.out({view})
+tagger, words, tags = Tagger(), torch.randn(7, 5, 8), torch.zeros(35).long()"""
+
+
+def of_tagger(view, scores):
+    loss = f"loss = nn.functional.cross_entropy({scores}, tags)\nloss.backward()"
+    with a_notebook() as notebook:
+        notebook.run(TAGGER.format(view=view))
+        return [one for one in notebook.run(loss).findings if one.slug == "view-where-permute-meant"]
+
+
+@pytest.mark.parametrize("scores", ["tagger(words).reshape(-1, 4)", "tagger(words).flatten(0, 1)"])
+@pytest.mark.parametrize("view", ["made.view(batch, times, -1)", "torch.reshape(made, (batch, times, 10))"])
+def test_scores_that_are_cut_into_rows_after_it(view, scores):
+    assert of_tagger(view, scores)
+
+
+@pytest.mark.parametrize(
+    "view",
+    ["made.transpose(0, 1)", "made.reshape(-1, times, 10)", "made.view(*[batch, times, 10])", "made.view(35, 10)"],
+)
+def test_sizes_that_are_worked_out_may_come_to_the_same_by_chance(view):
+    assert of_tagger(view, "tagger(words).reshape(-1, 4)") == []

@@ -104,3 +104,52 @@ def test_what_a_constructor_changes(init):
 def test_large_arrays_are_cut_into_first():
     (finding,) = found("x = Digits(big)[0]", before="\nbig = np.tile(arr, (6000, 4, 4))")
     assert finding.fix.startswith("img = img.float()")
+
+
+MOTION = """
+def motion(frames, step=1):
+    diff = {diff}
+    return diff
+later = np.roll(arr, 1)
+"""
+
+
+def of_motion(diff, cell="seen = torch.from_numpy(motion(arr))"):
+    return found(cell, before=MOTION.format(diff=diff))
+
+
+@pytest.mark.parametrize(
+    "diff",
+    ["frames[1:] - frames[:-1]", "np.abs(frames[1:] - frames[:-1])", "np.subtract(frames, later)", "frames * 2",
+     "frames[0] + 200", "frames ** 2", "np.square(frames)"],
+)  # fmt: skip
+def test_arithmetic_of_arrays_of_which_a_tensor_is_made(diff):
+    (finding,) = of_motion(diff)
+    assert "is worked out in uint8" in finding.message
+    assert finding.fix.partition("  #")[0] in ("frames = frames.astype('int32')", "frames[0].astype('int32')")
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        "frames[1:].astype(int) - frames[:-1]",
+        "frames[1:] / 255 - frames[:-1] / 255",
+        "np.where(frames > later, frames - later, later - frames)",
+        "(frames > 128) * 1",
+        "frames[1:] - np.float32(3)",
+        "(frames[1:] - frames[:-1]) & 255",
+        "frames // 2 + 100",
+    ],
+)
+def test_arithmetic_of_arrays_that_fits(diff):
+    assert of_motion(diff) == []
+
+
+def test_arrays_that_stay_arrays():
+    assert of_motion("frames[1:] - frames[:-1]", "seen = motion(arr)") == []
+
+
+def test_arrays_of_samples():
+    item = "return self.arr[i] - self.arr[0]"
+    (finding,) = found("for x in DataLoader(Digits(arr), batch_size=4):\n    pass", item=item)
+    assert "uint8" in finding.message

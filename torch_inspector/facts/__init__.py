@@ -30,6 +30,7 @@ from torch_inspector.facts.forwards import (
     ModeFact,
     NormsFact,
     TeacherFact,
+    ZeroedRows,
 )
 from torch_inspector.facts.graphs import BackwardFact, CutFact, GraphFact, PatternFact, TableFact, WitnessFact
 from torch_inspector.facts.holders import (
@@ -72,7 +73,7 @@ from torch_inspector.facts.text import (
 )
 from torch_inspector.facts.trace import Trace
 from torch_inspector.facts.values import NO_TARGET, ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
-from torch_inspector.facts.viewed import Viewed, viewed_again
+from torch_inspector.facts.viewed import Viewed, computes_sizes, viewed_again
 
 __all__ = [
     "NO_TARGET",
@@ -152,8 +153,10 @@ __all__ = [
     "WindowFact",
     "WitnessFact",
     "Written",
+    "ZeroedRows",
     "assigned",
     "called",
+    "computes_sizes",
     "instead",
     "is_merged",
     "is_recut",

@@ -46,6 +46,8 @@ class LoaderFact(NamedTuple):
     """If it failed: classes and functions of the notebook that workers need which start empty."""
     class_batch: int = 0
     """Samples in a batch of the pass of `class_runs`, which a sampler of batches may have said."""
+    part_runs: tuple[tuple[str | int, tuple[tuple[int, int], ...]], ...] = ()
+    """As `class_runs`, of parts of the batches that may be targets or not: by their key or place in a batch."""
 
 
 class CountFact(NamedTuple):

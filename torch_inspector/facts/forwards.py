@@ -73,6 +73,15 @@ class NormsFact(NamedTuple):
     """Dotted names and keys of parts that are frozen as a whole and have all of `frozen_awake`, outermost first."""
 
 
+class ZeroedRows(NamedTuple):
+    """Rows in float16 that a norm has made zero, which they were not."""
+
+    count: int
+    total: int
+    largest: float
+    """The number farthest from zero in what it was given."""
+
+
 class TeacherFact(NamedTuple):
     """A called module, or a frozen part of it, that is named as a teacher is; layers in it are in train mode."""
 
@@ -141,6 +150,8 @@ class ForwardFact(NamedTuple):
     """Sizes before and after, of an argument that a view has brought from its own sizes into another order."""
     teachers: tuple[TeacherFact, ...] = ()
     """What in it is named as a teacher is, in train mode."""
+    zeroed: ZeroedRows | None = None
+    """What it has made zero of finite numbers, if it is a norm of the user's in float16."""
 
 
 class ModeFact(NamedTuple):

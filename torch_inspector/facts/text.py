@@ -96,6 +96,8 @@ class RebindFact(NamedTuple):
     """What keeps the leaf."""
     made: bool = False
     """True if it does not rebind but computes from a new tensor: `torch.rand(3, requires_grad=True) * 0.1`."""
+    looped: str = ""
+    """What the loop goes through whose own variable it is, if nothing reads it after that: `net.parameters()`."""
 
 
 class CopyFact(NamedTuple):

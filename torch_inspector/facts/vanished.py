@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.small_numbers import Known, known_numbers, number_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from torch_inspector.facts.run import Run
     from torch_inspector.facts.values import ExtremeFact
 
-# Half of the smallest number of float16: what is not above it becomes zero.
-_ZERO = 2.0**-25
 _FLOORS = ("clamp", "clamp_min", "maximum")
+# What makes no NaN of finite numbers, nor zeros of others: a function of these alone has one reason for NaN.
+_CALM = frozenset(
+    ["norm", "vector_norm", "pow", "square", "sum", "mean", "sqrt", "abs", "unsqueeze", "expand", "expand_as", "view",
+     "reshape", "flatten", "squeeze", "clamp", "clamp_min", "maximum", "amax", "contiguous"]
+)  # fmt: skip
 
 
 class Vanished(NamedTuple):
@@ -23,29 +26,49 @@ class Vanished(NamedTuple):
 
     result: ExtremeFact
     number: str
-    """As written: `1e-8`."""
+    """As written: `1e-8`, `EPS`."""
     guarded: str
     """What the number stands in: `norm + 1e-8`."""
     line: int
+    cell: int | None = None
+    """Of a function of an earlier cell."""
+    value: float = 0.0
+    """Of a number that has a name."""
+
+
+class _Guard(NamedTuple):
+    node: ast.expr
+    source: str
+    known: Known
+    cell: int | None = None
 
 
 def vanished(run: Run) -> Iterator[Vanished]:
     """Float16 variables with NaN or minus infinity that come from finite ones, past a number that is zero there."""
     tree = syntax.parse(run.cell.source) if run.after.extremes else None
     spoiled = {one.path: one for one in run.after.extremes}
+    bad = {path.partition(".")[0].partition("[")[0] for path in spoiled}
+    known = known_numbers(run) if tree is not None else {}
     for node in tree.body if tree is not None else ():
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         result = spoiled.get(target.id) if isinstance(target, ast.Name) else None
         if result is None or result.dtype != "float16" or not isinstance(node, ast.Assign):
             continue
         names = {one.id for one in syntax.walk(node.value) if isinstance(one, ast.Name)}
-        if _is_given_later(tree, {result.path, *names}, node.lineno):
+        if names & bad or _is_given_later(tree, {result.path, *names}, node.lineno):
             continue
-        guard = _guard_in(node.value, result)
-        if guard is not None and not names & {path.partition(".")[0].partition("[")[0] for path in spoiled}:
-            number = next(one for one in syntax.walk(guard) if _is_small(one))
-            text = ast.get_source_segment(run.cell.source, number) or ast.unparse(number)
-            yield Vanished(result, text, ast.get_source_segment(run.cell.source, guard) or text, node.lineno)
+        inner = _guard_in(node.value, result, known)
+        guard = _Guard(inner, run.cell.source, known) if inner is not None else _called_guard(run, node, result, known)
+        if guard is not None:
+            yield _fact(result, guard)
+
+
+def _fact(result: ExtremeFact, guard: _Guard) -> Vanished:
+    number = next(one for one in syntax.walk(guard.node) if number_in(one, guard.known))
+    text = ast.get_source_segment(guard.source, number) or ast.unparse(number)
+    value = number_in(number, guard.known) if not isinstance(number, ast.Constant) else 0.0
+    whole = ast.get_source_segment(guard.source, guard.node) or text
+    return Vanished(result, text, whole, guard.node.lineno, guard.cell, value)
 
 
 def _is_given_later(tree: ast.AST | None, names: set[str], line: int) -> bool:
@@ -55,27 +78,93 @@ def _is_given_later(tree: ast.AST | None, names: set[str], line: int) -> bool:
     return any(one.id in names for one in stored)
 
 
-def _guard_in(value: ast.expr, result: ExtremeFact) -> ast.expr | None:
-    """The divisor of a named tensor, or what is given to a logarithm, if such a number is to keep it from zero."""
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and result.nan_count:
-        return value.right if isinstance(value.left, ast.Name) and _is_guard(value.right) else None
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "log":
-        of_torch = isinstance(value.func.value, ast.Name) and value.func.value.id == "torch"
-        given = value.args[0] if of_torch and value.args else value.func.value
-        return given if result.negative_inf_count and _is_guard(given) else None
+def _called_guard(run: Run, node: ast.Assign, result: ExtremeFact, known: Known) -> _Guard | None:
+    """The guard in the function that an assignment calls, if nothing else in it can have made NaN."""
+    call = node.value
+    # Of what stands in the place of an argument nothing is known: it may have made the NaN.
+    if not isinstance(call, ast.Call) or not all(isinstance(one, ast.Name) for one in call.args):
+        return None
+    for past in (run, *reversed(run.earlier)):
+        function = _defined(past, run, call)
+        if function is None:
+            continue
+        passed = {one.arg for one in call.keywords if one.arg}
+        own = _parameters(function, len(call.args), passed)
+        inner = _only_guard(function, result, {**known, **own})
+        cell = None if past is run else past.cell.number
+        return _Guard(inner, past.cell.source, {**known, **own}, cell) if inner is not None else None
     return None
 
 
-def _is_guard(node: ast.expr) -> bool:
+def _defined(past: Run, run: Run, call: ast.Call) -> ast.FunctionDef | None:
+    """The function of a call in the text of a cell, or the `forward` of the module that is called."""
+    tree, name = syntax.parse(past.cell.source), ast.unparse(call.func)
+    kind = next((one.kind for one in run.after.modules if one.path == name), "")
+    for one in tree.body if tree is not None else ():
+        if isinstance(one, ast.FunctionDef) and one.name == name and not kind:
+            return one
+        if isinstance(one, ast.ClassDef) and one.name == kind:
+            methods = (part for part in one.body if isinstance(part, ast.FunctionDef))
+            return next((part for part in methods if part.name == "forward"), None)
+    return None
+
+
+def _parameters(function: ast.FunctionDef, given: int, passed: set[str]) -> dict[str, float | None]:
+    """The parameters of a function with their defaults, where those hold."""
+    arguments = [one.arg for one in function.args.args if one.arg != "self"]
+    defaults = dict(zip(reversed(arguments), reversed(function.args.defaults), strict=False))
+    held = {name for name in arguments[given:] if name not in passed}
+    return {name: number_in(defaults[name], {}) if name in held and name in defaults else None for name in arguments}
+
+
+def _only_guard(function: ast.FunctionDef, result: ExtremeFact, known: Known) -> ast.expr | None:
+    """The one guarded division of a function that otherwise does nothing that makes NaN."""
+    last = function.body[-1]
+    nodes = list(syntax.walk(function))
+    wild = (ast.Div, ast.MatMult, ast.Sub)
+    divisions = [one for one in nodes if isinstance(one, ast.BinOp) and isinstance(one.op, wild)]
+    calls = {one.func.attr for one in nodes if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)}
+    named = [one for one in nodes if isinstance(one, ast.Call) and not isinstance(one.func, ast.Attribute)]
+    left = divisions[0].left if len(divisions) == 1 else None
+    stored = {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    given = isinstance(left, ast.Name) and left.id in {one.arg for one in function.args.args} - stored
+    # A root may be of a negative number, unless that is a sum of squares.
+    squares = not calls.isdisjoint(("pow", "square")) or any(isinstance(one, (ast.Pow, ast.Mult)) for one in nodes)
+    if (
+        ("sqrt" in calls and not squares)
+        or named
+        or not given
+        or not calls <= _CALM
+        or not isinstance(last, ast.Return)
+        or function.decorator_list
+    ):
+        return None
+    return _guard_in(divisions[0], result, known)
+
+
+def _guard_in(value: ast.expr, result: ExtremeFact, known: Known) -> ast.expr | None:
+    """The divisor of a named tensor, or what is given to a logarithm, if such a number is to keep it from zero."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and result.nan_count:
+        return value.right if isinstance(value.left, ast.Name) and _is_guard(value.right, known) else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "log":
+        of_torch = isinstance(value.func.value, ast.Name) and value.func.value.id == "torch"
+        given = value.args[0] if of_torch and value.args else value.func.value
+        return given if result.negative_inf_count and _is_guard(given, known) else None
+    return None
+
+
+def _is_guard(node: ast.expr, known: Known) -> bool:
     """True for `x + 1e-8` and `x.clamp(min=1e-8)`, if nothing in them can be below zero by a difference."""
-    if any(isinstance(one, (ast.Sub, ast.USub)) for one in syntax.walk(node)):
+    if any(isinstance(one, ast.Sub) or _is_negated(one) for one in syntax.walk(node)):
         return False
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _is_small(node.left) or _is_small(node.right)
+        return bool(number_in(node.left, known) or number_in(node.right, known))
     floor = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FLOORS
     given = [*node.args, *(one.value for one in node.keywords)] if floor and isinstance(node, ast.Call) else []
-    return any(map(_is_small, given))
+    return any(number_in(one, known) for one in given)
 
 
-def _is_small(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) is float and 0 < node.value <= _ZERO
+def _is_negated(node: ast.AST) -> bool:
+    """True for `-x`; an axis such as -1 is a number."""
+    negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    return negated and not isinstance(node.operand, ast.Constant)  # type: ignore[attr-defined]

@@ -34,6 +34,36 @@ def viewed_again(run: Run) -> tuple[Viewed, ...]:
     return tuple(dict.fromkeys(one for cell in cells.values() for one in _viewed_in(cell)))
 
 
+def computes_sizes(run: Run, after: Shape) -> bool:
+    """True if a view in the texts works out one of its sizes in front: `h.reshape(-1, segment, width)`.
+
+    Args:
+        run: Its cell is read, and those before it.
+        after: What the view came to; one to another number of sizes, or to others, is not meant.
+    """
+    sources = dict.fromkeys(past.cell.source for past in (*run.earlier, run))
+    trees = (tree for source in sources if (tree := syntax.parse(source)) is not None)
+    views = (node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.Call))
+    return any(_computes(_sizes(view), after) for view in views)
+
+
+def _computes(sizes: list[ast.expr], after: Shape) -> bool:
+    if any(isinstance(one, ast.Starred) for one in sizes):
+        return True
+    pairs = list(zip(sizes, after, strict=False)) if len(sizes) == len(after) else []
+    fits = all(type(one.value) is not int or one.value == n for one, n in pairs if isinstance(one, ast.Constant))
+    return fits and any(isinstance(one, (ast.BinOp, ast.UnaryOp)) for one, _ in pairs[:-1])
+
+
+def _sizes(call: ast.Call) -> list[ast.expr]:
+    """The sizes that a view is given; none for other calls."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _METHODS:
+        return []
+    of_torch = isinstance(call.func.value, ast.Name) and call.func.value.id == "torch"
+    sizes = call.args[1:] if of_torch else call.args
+    return sizes[0].elts if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)) else sizes
+
+
 def _viewed_in(cell: Cell) -> Iterator[Viewed]:
     tree = syntax.parse(cell.source)
     scopes = [one for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef)] if tree is not None else []

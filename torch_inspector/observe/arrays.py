@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from torch_inspector.facts import syntax
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.shapes import is_array
+from torch_inspector.observe.source import dotted
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.expressions import Scope
 
 _SMALL = frozenset(["uint8", "int8", "int16"])
 # Functions of torch that make a tensor with the numbers of an array, and those of NumPy that hand an array on.
@@ -44,6 +49,35 @@ def taken_over(names: Names, call: ast.expr, array: Any, otherwise: Any) -> Any:
 def is_small(value: Any) -> bool:
     """True for arrays of NumPy's own class that hold whole numbers of 8 or 16 bits."""
     return is_array(value) and value.dtype.name in _SMALL
+
+
+def as_tensors(values: list[Any]) -> list[Any]:
+    """Copies of small arrays, where NumPy keeps what it makes of them in their own kind; else what was given.
+
+    To `array - 300` it gives a wider kind, or an error: it depends on the release.
+    """
+    arrays = [one for one in values if is_small(one)]
+    if not arrays or any(not is_small(one) and type(one) is not int for one in values):
+        return values
+    numpy: Any = sys.modules.get("numpy")
+    try:
+        kept = numpy.result_type(*values) == arrays[0].dtype
+    except (OverflowError, TypeError):
+        return values
+    small = kept and sum(one.size for one in arrays) <= _LARGEST
+    return [_as_tensor(one) if is_small(one) else one for one in values] if small else values
+
+
+def becomes_tensor(scope: Scope) -> bool:
+    """True if the function, or the cell that called it, makes tensors of arrays, or a loader does that with samples."""
+    scopes = [scope]
+    while scopes[-1].caller is not None:
+        scopes.append(scopes[-1].caller)
+    if any(one.function == "__getitem__" for one in scopes):
+        return True
+    calls = (node for one in (scopes[0], scopes[-1]) for node in syntax.walk(one.node) if isinstance(node, ast.Call))
+    functions = (call.func for call in calls if isinstance(call.func, ast.Attribute))
+    return any(one.attr in _OF_TORCH and dotted(one.value) == "torch" for one in functions)
 
 
 def part_of(array: Any, index: tuple[Any, ...], otherwise: Any) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
+from torch_inspector.facts import Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
@@ -25,10 +27,21 @@ def across_samples(walk: Walk) -> Iterator[Node]:
     for node in walk.by_kind.get("BmmBackward0", ()):
         softmax = down(node, _HANDED_ON)
         shape = private.output_shape(softmax) if type(softmax).__name__ == "SoftmaxBackward0" else None
-        if softmax is None or shape is None or len(shape) < _AXES or axis_of(softmax) != 0 or shape[0] < 2:  # noqa: PLR2004
+        if softmax is None or shape is None or axis_of(softmax) != 0 or shape[0] < 2:  # noqa: PLR2004
             continue
-        if type(down(softmax, SCORED)).__name__ == "BmmBackward0":
+        table = down(softmax, SCORED)
+        if type(table).__name__ != "BmmBackward0" or table is None:
+            continue
+        if len(shape) >= _AXES or (_is_flat(table, shape) and _is_flat(parents_of(node)[0], shape)):
             yield softmax
+
+
+def _is_flat(table: Node, flat: Shape) -> bool:
+    """True if a batch of tables lies in one table, its rows below each other: (batch * queries, keys)."""
+    shape = private.output_shape(table) if table is not None else None
+    if shape is None or len(shape) < _AXES or len(flat) != 2 or min(shape[0], *shape[-2:]) < 2:  # noqa: PLR2004
+        return False
+    return (prod(shape[:-1]), shape[-1]) == flat
 
 
 def down(node: Node, passes: frozenset[str]) -> Node | None:

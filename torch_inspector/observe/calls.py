@@ -8,13 +8,14 @@ from weakref import ref
 
 import torch
 
-from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, NormsFact, Place, Shape, TeacherFact
+from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, NormsFact, Place, Shape, TeacherFact, ZeroedRows
 from torch_inspector.observe import dropping, kinds, layers, norms, private
 from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.callsite import CallSite
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.recut import sizes_before
 from torch_inspector.observe.teachers import looked_again, teachers_in
+from torch_inspector.observe.zeroed import is_norm_layer
 
 if TYPE_CHECKING:
     from torch_inspector.observe.recorder import Recorder
@@ -42,6 +43,7 @@ class Calls(CallSite):
         "input_requires_grad",
         "input_shapes",
         "inside",
+        "is_norm",
         "kind",
         "last_order",
         "lasti",
@@ -61,6 +63,7 @@ class Calls(CallSite):
         "trainable_count",
         "trained",
         "training",
+        "zeroed",
     )
 
     def __init__(self, module: Any, frame: FrameType, *, training: bool, grad_enabled: bool) -> None:
@@ -110,6 +113,9 @@ class Calls(CallSite):
         """Number of the first autograd node that it makes."""
         self.norms: NormsFact | None = None
         self.teachers: tuple[TeacherFact, ...] = ()
+        self.is_norm = False
+        """True if it may make rows zero in float16 by squaring them."""
+        self.zeroed: ZeroedRows | None = None
 
     def describe(self, module: Any, args: tuple[Any, ...], frame: FrameType, recorder: Recorder) -> None:
         """Notes all that the first call shows before it runs."""
@@ -125,6 +131,7 @@ class Calls(CallSite):
         self.trainable_count = sum(p.requires_grad for p in parameters)
         self.norms = norms.norms_in(module, recorder.keys)
         self.teachers = teachers_in(module, self.name)
+        self.is_norm = is_norm_layer(module)
         if not self.training or not self.grad_enabled:
             self.dropouts = dropping.dropouts_in(module, recorder.places)
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
@@ -187,6 +194,7 @@ class Calls(CallSite):
             told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
             differentiated > self.differentiated, self.hooked, self.trainable_count, self.dropouts, self.drew,
             self.norms, self.layer is not None, self.recut, self.teachers,
+            self.zeroed,
         )  # fmt: skip
 
 

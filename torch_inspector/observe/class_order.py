@@ -19,6 +19,8 @@ LEAST, _MOST = 8, 4096
 # Samples of one class in a row, on average.
 _IN_A_ROW = 8
 _KEYS = ("label", "labels", "target", "targets", "y", "class", "classes")
+# Parts of a batch that are looked through.
+_PARTS = 16
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool)
 _BINARY = (0.0, 1.0)
 
@@ -36,25 +38,18 @@ def batch_in_order(loader: Any) -> int:
     return size if type(size) is int and known and LEAST <= size <= _MOST else 0
 
 
-class ClassOrder:
-    """The classes that one pass over a loader has given so far, as long as none comes back."""
+class _Runs:
+    """The classes that one part of the batches has given so far, as long as none comes back."""
 
-    __slots__ = ("_runs", "_seen", "batches", "is_sorted", "trained")
+    __slots__ = ("_runs", "_seen", "is_sorted")
 
     def __init__(self) -> None:
         self._runs: list[list[Any]] = []
         self._seen: set[Any] = set()
         self.is_sorted = True
-        """False as soon as a class comes back, or where batches have no classes."""
-        self.batches = 0
-        self.trained = 0
-        """Batches after which an optimizer took a step."""
 
-    def add(self, batch: Any) -> None:
-        """Reads the targets of one more batch."""
-        self.batches += 1
-        with private.unseen():
-            targets = _targets_of(batch)
+    def add(self, targets: list[Any]) -> None:
+        """Reads those of one more batch."""
         for value, same in groupby(targets):
             count = len(list(same))
             if self._runs and self._runs[-1][0] == value:
@@ -68,18 +63,60 @@ class ClassOrder:
         count = sum(one for _, one in self._runs)
         self.is_sorted = self.is_sorted and bool(targets) and count >= _IN_A_ROW * (len(self._runs) - 1)
 
+    def fact(self) -> tuple[tuple[int, int], ...]:
+        """Each class with its samples, in the order of the loader."""
+        return tuple((int(value), count) for value, count in self._runs)
+
+
+class ClassOrder:
+    """The classes that one pass over a loader has given so far, as long as none comes back."""
+
+    __slots__ = ("_columns", "batches", "trained")
+
+    def __init__(self) -> None:
+        self._columns: dict[str | int, _Runs] = {}
+        """By the part of a batch; the empty name is that of the targets, where what a batch is like tells them."""
+        self.batches = 0
+        self.trained = 0
+        """Batches after which an optimizer took a step."""
+
+    @property
+    def is_sorted(self) -> bool:
+        """False as soon as a class comes back, or where batches have no classes."""
+        return bool(self._columns) or not self.batches
+
+    def add(self, batch: Any) -> None:
+        """Reads the targets of one more batch."""
+        self.batches += 1
+        with private.unseen():
+            parts = _columns_of(batch)
+        if self.batches == 1:
+            self._columns = {key: _Runs() for key in parts}
+        for key, runs in self._columns.items():
+            runs.add(parts.get(key, []))
+        self._columns = {key: runs for key, runs in self._columns.items() if runs.is_sorted}
+
     def runs(self) -> tuple[tuple[int, int], ...]:
         """Each class with its samples, in the order of the loader; empty if they do not come class by class."""
-        return tuple((int(value), count) for value, count in self._runs) if self.is_sorted else ()
+        return self._columns[""].fact() if "" in self._columns else ()
+
+    def of_parts(self) -> tuple[tuple[str | int, tuple[tuple[int, int], ...]], ...]:
+        """The same of whole numbers that may be targets or not: by key, or place, in a batch."""
+        return tuple((key, runs.fact()) for key, runs in self._columns.items() if key != "")
 
 
-def _targets_of(batch: Any) -> list[Any]:
-    """The classes of a batch; empty if it has none that can be read at once."""
+def _columns_of(batch: Any) -> dict[str | int, list[Any]]:
+    """The classes of a batch; of a dictionary with other keys, or of three parts and more, all that may be classes."""
+    parts: list[tuple[str | int, Any]] = []
     if type(batch) is dict:
-        parts = [value for key, value in dict.items(batch) if type(key) is str and key in _KEYS]
-    else:
-        parts = list(batch[1:]) if type(batch) in (list, tuple) and len(batch) == 2 else []  # noqa: PLR2004
-    return next((found for part in reversed(parts) if (found := _classes_in(part))), [])
+        parts = [(key, value) for key, value in dict.items(batch) if type(key) is str and key]
+    elif type(batch) in (list, tuple):
+        parts = list(enumerate(batch))
+    known = [value for key, value in parts if key in _KEYS or (len(parts), key) == (2, 1)]
+    if known or len(parts) > _PARTS:
+        targets = next((found for part in reversed(known) if (found := _classes_in(part))), [])
+        return {"": targets} if targets else {}
+    return {key: found for key, part in parts if (found := _classes_in(part))}
 
 
 def is_class_tensor(part: Any, most: int) -> bool:

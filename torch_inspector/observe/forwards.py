@@ -20,6 +20,7 @@ from torch_inspector.observe.outputs import main_tensor
 from torch_inspector.observe.repeated import repeated_facts
 from torch_inspector.observe.waiting import Waiting
 from torch_inspector.observe.wrapper import Patch
+from torch_inspector.observe.zeroed import zeroed_rows
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader
@@ -239,6 +240,8 @@ class ForwardWatch:
                 return
             calls.output_shape = tuple(output.shape)
             calls.output_requires_grad |= output.requires_grad
+            if calls.is_norm and len(args) == 1:
+                calls.zeroed = calls.zeroed or zeroed_rows(args[0], output)
             if output.requires_grad and not calls.training and not calls.traced and recorder.budget.open():
                 self._wait(recorder, calls, args, output)
         recorder.budget.charge(begun)

@@ -71,6 +71,7 @@ class _Tally:
             self.failed,
             self.unsendable,
             self.in_order,
+            order.of_parts() if order is not None else (),
         )
 
     def follow(self, batch: Any, steps: int) -> None:

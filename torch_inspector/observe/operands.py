@@ -15,7 +15,18 @@ from torch import nn
 from torch_inspector.facts import Shape
 from torch_inspector.observe.kinds import class_fields, fields_of, is_a, mro_of, setting_of
 from torch_inspector.observe.layer_shapes import layer_shape
-from torch_inspector.observe.shapes import SAME_SHAPE, UNKNOWN, Sized, is_tensor, made_by, of_array, shape_of, together
+from torch_inspector.observe.shapes import (
+    JOINS,
+    SAME_SHAPE,
+    UNKNOWN,
+    Sized,
+    is_tensor,
+    joined,
+    made_by,
+    of_array,
+    shape_of,
+    together,
+)
 from torch_inspector.observe.source import dotted
 
 _DICTS = (dict, OrderedDict, defaultdict)
@@ -237,6 +248,8 @@ def _read_function(names: Names, function: str, arguments: list[ast.expr]) -> An
         return Sized(sizes) if all(type(one) is int for one in sizes) else UNKNOWN
     if function in _COPIES and len(given) == 1:
         return of_array(given[0])
+    if function in JOINS and type(given[0]) is tuple:
+        return joined(function, [shape_of(one) for one in given[0]], given[1:])
     return made_by(function, given[0], given[1:])
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import GradReadFact, RebindFact, syntax
+from torch_inspector.observe.loop_variables import own_updates
 from torch_inspector.observe.source import dotted
 
 # What makes the value a leaf again, or is no computation.
@@ -17,7 +18,13 @@ _LONGEST = 80
 
 def rebind_facts(tree: ast.Module, offset: int) -> tuple[RebindFact, ...]:
     """All such assignments, by line."""
-    found = [fact for node, function, guarded in _walk(tree, "", False) for fact in _of(node, function, guarded)]
+    own, found = own_updates(tree), list[RebindFact]()
+    for node, function, guarded in _walk(tree, "", False):
+        # The next turn gives the variable of a loop another leaf.
+        if id(node) not in own:
+            found.extend(_of(node, function, guarded))
+        elif own[id(node)]:
+            found.append(_looped(node, function, own[id(node)], guarded=guarded))
     return tuple(fact._replace(line=fact.line + offset) for fact in sorted(found, key=lambda fact: fact.line))
 
 
@@ -74,6 +81,11 @@ def _of(node: ast.Assign, function: str, guarded: bool) -> Iterator[RebindFact]:
         remedy = _in_place(path, node)
         grads = any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in syntax.walk(node.value))
         yield RebindFact(path, node.lineno, text, function, guarded, grads, remedy)
+
+
+def _looped(node: ast.Assign, function: str, source: str, *, guarded: bool) -> RebindFact:
+    path, text = dotted(node.targets[0]), " ".join(ast.unparse(node).split())
+    return RebindFact(path, node.lineno, text, function, guarded, remedy=_in_place(path, node), looped=source)
 
 
 def _may_matter(path: str, value: ast.expr) -> bool:

@@ -26,6 +26,8 @@ DIVERGENCE = "kl_div"
 """A loss that leaves no node of its own: the text has to say that it was called."""
 ATTENTION = "attention"
 """What reads a softmax that is the weights of an attention."""
+ROWS = "rows"
+"""Said of a softmax over the rows of all samples, that lie below each other in one table."""
 
 Namer = Callable[[list[Node]], str]
 """What the user's code calls what one of some nodes made; empty if it has no name there."""
@@ -76,9 +78,17 @@ def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
         yield from _over_batch(walk, name_of)
         yield from _misread(walk, name_of)
         yield from lone_softmaxes(walk)
-        for node in (*across_samples(walk), *weighed_across(walk)):
-            names, shape = (ATTENTION, type(node).__name__), private.output_shape(node) or ()
-            yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, [node]), rivals=len(kinds[names[1]]))
+        yield from _attention(walk, name_of)
+
+
+def _attention(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
+    """Weights that sum to 1 over the samples, or over the rows of all samples together."""
+    across = list(across_samples(walk))
+    flat = {id(node): (ROWS,) for node in across if len(private.output_shape(node) or ()) == 2}  # noqa: PLR2004
+    for node in (*across, *weighed_across(walk)):
+        names, shape = (ATTENTION, type(node).__name__, *flat.get(id(node), ())), private.output_shape(node) or ()
+        rivals = len(walk.by_kind[names[1]])
+        yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, [node]), rivals=rivals)
 
 
 def _down(node: Node, passes: frozenset[str]) -> list[Node]:

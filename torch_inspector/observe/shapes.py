@@ -94,6 +94,7 @@ SAME_SHAPE = frozenset(
      "type_as"]
 )  # fmt: skip
 """Methods, and functions of torch, whose result is as large as what they are given first."""
+JOINS = frozenset(["cat", "concat", "stack"])
 _SCALAR = frozenset(["item", "max", "mean", "median", "min", "norm", "std", "sum", "var"])
 _FLAT = frozenset(["flatten", "ravel", "squeeze"])
 
@@ -110,6 +111,26 @@ def made_by(method: str, owner: Any, given: list[Any]) -> Any:
     reshape = _RESHAPES.get(method)
     made = reshape(shape, sizes) if reshape is not None and len(sizes) == len(given) else None
     return Sized(made) if made is not None else UNKNOWN
+
+
+def joined(function: str, shapes: list[Shape | None], given: list[Any]) -> Any:
+    """What `cat` and `stack` make of a list whose parts are known: `torch.cat([a, b], 1)`."""
+    first, axis = shapes[0] if shapes else None, given[0] if given else 0
+    if (
+        not first
+        or type(axis) is not int
+        or len(given) > 1
+        or not all(shapes)
+        or any(-1 in one for one in shapes if one)
+    ):
+        return UNKNOWN
+    if function == "stack":
+        at = axis % (len(first) + 1)
+        return Sized((*first[:at], len(shapes), *first[at:])) if set(shapes) == {first} else UNKNOWN
+    at = axis % len(first)
+    rest = {(*one[:at], *one[at + 1 :]) for one in shapes if one}
+    total = sum(one[at] for one in shapes if one and len(one) == len(first))
+    return Sized((*first[:at], total, *first[at + 1 :])) if len(rest) == 1 else UNKNOWN
 
 
 def _squeezed(shape: Shape, axes: list[int]) -> Shape | None:

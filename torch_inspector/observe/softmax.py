@@ -11,6 +11,7 @@ from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
+from torch_inspector.observe.votes import PRODUCTS, Axis, voted
 
 SOFTMAX = "softmax-before-log-softmax"
 TWICE = "log-softmax-twice"
@@ -47,31 +48,31 @@ class _Search:
 
     path: list[str] = field(default_factory=list)
     """Names of the nodes on the first way down to a softmax."""
-    ends: list[tuple[Node, bool]] = field(default_factory=list)
-    """The softmax nodes, and whether values were moved on the way from there."""
+    ends: list[tuple[Node, Axis]] = field(default_factory=list)
+    """The softmax nodes, and the axis along which each should run."""
 
-    def run(self, node: Node) -> bool:
-        """True if everything that the node was given is probabilities."""
-        stack, seen = [(node, False)], set[int]()
+    def run(self, node: Node, axis: Axis) -> bool:
+        """True if everything that the node was given is probabilities, as far as they run along the axes noted."""
+        stack, seen = [(parents_of(node)[0], axis)], {id(node)}
+        self.path.append(type(node).__name__)
         while stack:
-            here, moved = stack.pop()
+            here, axis = stack.pop()
             if id(here) in seen:
                 continue
             seen.add(id(here))
-            below = _below(here) if here is not node else [parents_of(node)[0]]
+            below = _below(here, axis)
             if below is None or len(seen) > _LIMIT:
                 return False
-            self._note(here, moved=moved)
-            moved = moved or _moves(type(here).__name__)
-            stack.extend((parent, moved) for parent in reversed(below))
+            self._note(here, axis)
+            stack.extend(reversed(below))
         return bool(self.ends)
 
-    def _note(self, node: Node, *, moved: bool) -> None:
+    def _note(self, node: Node, axis: Axis) -> None:
         name = type(node).__name__
         if not self.ends and self.path[-1:] != [name]:
             self.path.append(name)
         if name == "SoftmaxBackward0" or by_hand(node):
-            self.ends.append((node, moved))
+            self.ends.append((node, axis))
 
 
 def softmax_below(node: Node, softmaxes: int) -> Iterator[PatternFact]:
@@ -81,12 +82,12 @@ def softmax_below(node: Node, softmaxes: int) -> Iterator[PatternFact]:
         node: The node of the log-softmax.
         softmaxes: How many softmax nodes the whole graph has; 0 if that is not known.
     """
+    shape, place = private.output_shape(node), axis_of(node)
+    size = shape[place] if shape and place is not None else None
     search = _Search()
-    if parents_of(node)[0] is None or not search.run(node):
+    if parents_of(node)[0] is None or not search.run(node, Axis(size, place)):
         return
-    shape, axis = private.output_shape(node), axis_of(node)
-    size = shape[axis] if shape and axis is not None else None
-    if all(_same_axis(end, axis, size, moved=moved) for end, moved in search.ends):
+    if all(_runs_along(end, axis) for end, axis in search.ends):
         rivals = 0 if any(by_hand(end) for end, _ in search.ends) else softmaxes
         yield PatternFact(SOFTMAX, tuple(search.path), (_classes(size),), rivals=rivals)
 
@@ -149,12 +150,12 @@ def _classes(size: int | None) -> Shape:
     return () if size is None else (size,)
 
 
-def _same_axis(end: Node, axis: int | None, size: int | None, *, moved: bool) -> bool:
+def _runs_along(end: Node, axis: Axis) -> bool:
     """After a move an axis is known again by its size only."""
     shape, own = private.output_shape(end), axis_of(end)
     if shape is None or own is None:
         return False
-    return shape[own] == size and (moved or own == axis)
+    return shape[own] == axis.size and axis.place in (None, own)
 
 
 def axis_of(node: Node) -> int | None:
@@ -175,8 +176,18 @@ def _moves(name: str) -> bool:
     return name in MOVES or _JOINS.get(name, False)
 
 
-def _below(node: Node) -> list[Node] | None:
-    """The nodes whose results this one hands on; None if what it makes is not theirs any more."""
+def _below(node: Node, axis: Axis) -> list[tuple[Node, Axis]] | None:
+    """The nodes whose results this one hands on, and the axis there; None if what it makes is not theirs any more."""
+    name = type(node).__name__
+    if name in PRODUCTS:
+        found = voted(node, axis)
+        return None if found is None else [found]
+    handed = _handed_on(node)
+    axis = Axis(axis.size) if _moves(name) else axis
+    return None if handed is None else [(parent, axis) for parent in handed]
+
+
+def _handed_on(node: Node) -> list[Node] | None:
     name, parents = type(node).__name__, parents_of(node)
     some = [parent for parent in parents if parent is not None]
     if name == "SoftmaxBackward0" or by_hand(node):

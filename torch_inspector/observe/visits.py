@@ -21,6 +21,7 @@ from torch_inspector.observe.lengths import is_range, range_length
 from torch_inspector.observe.shapes import UNKNOWN, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import loops_in
+from torch_inspector.observe.straight import is_straight
 from torch_inspector.observe.turns_apart import depends, indexed
 
 Loop = ast.For | ast.ListComp | ast.GeneratorExp
@@ -150,7 +151,10 @@ def _is_for_all(scope: Scope, function: ast.expr) -> bool:
     if _NOT_FOR_ALL.search(name) or name.endswith("_"):
         return False
     if not isinstance(function, ast.Attribute):
-        return name in _PLAIN and scope.names.value(function) is UNKNOWN
+        own = scope.names.value(function)
+        if own is not UNKNOWN:
+            return is_straight(own, scope.reading.tree_of, lambda one: _NOT_FOR_ALL.search(one) is not None)
+        return name in _PLAIN
     if dotted(function).partition(".")[0] in _TORCHS or dotted(function.value).endswith("functional"):
         return True
     return name in _METHODS and not is_a(scope.names.value(function.value), nn.Module)

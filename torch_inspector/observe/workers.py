@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from dis import get_instructions
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ import torch
 from torch_inspector.facts import GeneratorFact
 from torch_inspector.observe import kinds
 from torch_inspector.observe.alike import seeded_alike
+from torch_inspector.observe.drawing import globals_read, holders_in, with_called
 from torch_inspector.observe.naming import names_of
 
 # Fields of one object, and generators in one data set.
@@ -30,9 +30,7 @@ def generators_in(loader: Any) -> tuple[GeneratorFact, ...]:
     settings = kinds.fields_of(loader)
     dataset = settings.get("dataset")
     found: list[GeneratorFact] = []
-    holders = [("", dataset)]
-    holders += [(name, p) for name, p in _fields(dataset) if kinds.fields_of(p) or type(p) is FunctionType]
-    holders.append((COLLATE, settings.get(COLLATE)))
+    holders = [*holders_in(dataset), (COLLATE, settings.get(COLLATE))]
     for prefix, holder in holders:
         for name, thing in _fields(holder):
             kind = _generator_kind(thing)
@@ -40,7 +38,7 @@ def generators_in(loader: Any) -> tuple[GeneratorFact, ...]:
                 path = f"{prefix}.{name}" if prefix else name
                 found.append(GeneratorFact(path, kind, kinds.class_name(holder)))
         for name, kind in _globals_drawn_from(holder):
-            if len(found) < _MOST and not _reseeds(settings, name):
+            if len(found) < _MOST and not _reseeds(settings, name.rpartition(".")[2]):
                 found.append(GeneratorFact(name, kind, _called(holder), is_global=True))
     running = [one for _, holder in holders for one in _running(holder)]
     return (*found, *seeded_alike(settings, running))
@@ -58,22 +56,17 @@ def _called(holder: Any) -> str:
 
 def _globals_drawn_from(holder: Any) -> list[tuple[str, str]]:
     """Generators among the notebook's variables that methods of an object, or a function, name."""
-    running = _running(holder)
+    running = with_called(_running(holder))
     if any(_TELLS_APART & names_of(one.__code__) for one in running):
         return []
-    found = {
-        name: kind
-        for one in running
-        for name in names_of(one.__code__)
-        if (kind := _generator_kind(dict.get(one.__globals__, name))) and _reads_global(one.__code__, name)
-    }
+    found: dict[str, str] = {}
+    for one in running:
+        for name, thing in globals_read(one):
+            kind = _generator_kind(thing)
+            parts = [] if kind or type(thing) is FunctionType else _fields(thing)
+            drawn = ((f"{name}.{field}", _generator_kind(part)) for field, part in parts if _draws(thing, field))
+            found.update({name: kind} if kind else {path: kind for path, kind in drawn if kind})
     return list(found.items())
-
-
-def _reads_global(code: CodeType, name: str) -> bool:
-    """True if code reads a variable of the notebook, and not just an attribute of that name."""
-    inner = any(_reads_global(part, name) for part in code.co_consts if type(part) is CodeType)
-    return inner or any(one.opname == "LOAD_GLOBAL" and one.argval == name for one in get_instructions(code))
 
 
 def _fields(thing: Any) -> list[tuple[str, Any]]:

@@ -11,7 +11,7 @@ import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe import private
-from torch_inspector.observe.arrays import copied, is_small, part_of, taken_over
+from torch_inspector.observe.arrays import as_tensors, becomes_tensor, copied, is_small, part_of, taken_over
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.reached import is_reached
 from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor, shape_of
@@ -33,6 +33,7 @@ _WRITTEN = re.compile(r"% *(256|65536)|& *(255|65535)")
 # What undoes them: modulo 256, too.
 _BACK: dict[type[ast.operator | None], str] = {ast.Add: "sub", ast.Sub: "add"}
 _SIGNS: dict[type[ast.operator | None], str] = {ast.Sub: "sub", ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow"}
+_SPACES = frozenset(["torch", "np", "numpy"])
 _METHODS = {
     "sub": "sub",
     "subtract": "sub",
@@ -50,9 +51,12 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
         yield from _in_place(scope, node, statement)
         return
     operation, sides = _operation(node)
-    if not operation or not sides or _WRITTEN.search(ast.unparse(statement)):
+    if not operation or not sides or _WRITTEN.search(ast.unparse(statement)) or _both_ways(sides, statement):
         return
-    values = [_live(scope, side) for side in sides]
+    live = [_live(scope, side) for side in sides]
+    values = as_tensors(live)
+    if values is not live and not becomes_tensor(scope):
+        return
     if not is_tensor(values[0]) or _dtype_of(values[0]) not in _SMALL:
         return
     dtype = _dtype_of(values[0])
@@ -61,8 +65,16 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
     share = _share(operation, values, dtype)
     if share and (not scope.function or is_reached(scope.node, statement, node, scope.names.value)):
         names, name = tuple(ast.unparse(side) for side in sides), str(dtype).removeprefix("torch.")
+        name = name if values is live else f"numpy.{name}"
         shapes = tuple(shape for value in values if (shape := shape_of(value)) is not None)
         yield scope.fact("wrapped", node, statement, names=names, shapes=shapes, detail=name, share=share)
+
+
+def _both_ways(sides: list[ast.expr], statement: ast.stmt) -> bool:
+    """True for `where(a > b, a - b, b - a)`, which takes of each the one that fits."""
+    one, two = (ast.unparse(side) for side in sides)
+    text = ast.unparse(statement)
+    return one != two and all(f"{a} - {b}" in text for a, b in ((one, two), (two, one)))
 
 
 def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stmt) -> Iterator[ExpressionFact]:
@@ -197,7 +209,7 @@ def _operation(node: ast.AST) -> tuple[str, list[ast.expr]]:
         return "", []
     operation = _METHODS.get(node.func.attr, "")
     root = node.func.value
-    sides = list(node.args) if isinstance(root, ast.Name) and root.id == "torch" else [root, *node.args]
+    sides = list(node.args) if isinstance(root, ast.Name) and root.id in _SPACES else [root, *node.args]
     if node.func.attr == "square":
         sides = [*sides, ast.Constant(value=2)]
     return operation, sides if len(sides) == 2 else []  # noqa: PLR2004

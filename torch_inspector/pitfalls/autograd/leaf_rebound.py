@@ -21,12 +21,44 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if not any(one.trace.rebinds for one in (run, *run.earlier)):
         return
+    yield from _in_loops(run)
     told = set()
     for read in run.trace.grad_reads:
         rebind = _rebind(run, read.path, read.line)
         if rebind is not None and read.path not in told and _lost(run, read.path):
             told.add(read.path)
             yield _finding(run, rebind, read.line)
+
+
+def _in_loops(run: Run) -> Iterator[Finding]:
+    """Updates that go to the variable of a loop only, in a cell that differentiates, or in a function that it calls."""
+    if not run.trace.count("backward"):
+        return
+    seen = {past.cell.source: past for past in (*run.earlier, run)}
+    for past in seen.values():
+        for fact in past.trace.rebinds:
+            call = rf"(?<!def )\b{re.escape(fact.function)}\("
+            ran = re.search(call, run.cell.code) is not None if fact.function else past is run
+            if fact.looped and ran:
+                yield _in_loop(run, fact, past.cell.number)
+
+
+def _in_loop(run: Run, fact: RebindFact, cell: int | None) -> Finding:
+    inner = f"{fact.remedy}  # in place" if fact.in_no_grad else f"with torch.no_grad():\n    {fact.remedy}"
+    return Finding(
+        message=(
+            f"`{fact.text}` gives another tensor to the loop's own `{fact.path}`, which no later line of the loop "
+            f"reads: what `{fact.looped}` gave stays as it is."
+        ),
+        subject=fact.path,
+        fix=inner,
+        line=fact.line,
+        cell=cell,
+        evidence=(
+            Evidence("goes through", fact.looped),
+            Evidence("backward calls in this cell", run.trace.count("backward"), "count"),
+        ),
+    )
 
 
 def _lost(run: Run, path: str) -> bool:
@@ -37,7 +69,7 @@ def _lost(run: Run, path: str) -> bool:
 
 def _rebind(run: Run, path: str, line: int | None) -> tuple[RebindFact, int | None] | None:
     """The latest assignment of that kind at the top level, here or in a cell before, with the number of the cell."""
-    own = [one for one in run.trace.rebinds if one.path == path and not one.function]
+    own = [one for one in run.trace.rebinds if one.path == path and not one.function and not one.looped]
     if own:
         before = [one for one in own if line is None or one.line <= line]
         if before:
@@ -45,7 +77,7 @@ def _rebind(run: Run, path: str, line: int | None) -> tuple[RebindFact, int | No
     if re.search(rf"^ *{re.escape(path)} = ", run.cell.code, re.MULTILINE):
         return None
     for one in reversed(run.earlier):
-        found = [fact for fact in one.trace.rebinds if fact.path == path and not fact.function]
+        found = [fact for fact in one.trace.rebinds if fact.path == path and not fact.function and not fact.looped]
         if found:
             return found[-1], one.cell.number
     return None
@@ -74,7 +106,7 @@ def _near(run: Run, error: ErrorFact) -> Iterator[tuple[RebindFact, int | None]]
     for one in (run, *reversed(run.earlier)):
         if one.cell.number == error.place.cell:
             for fact in one.trace.rebinds:
-                if fact.function == error.place.function and not fact.made:
+                if fact.function == error.place.function and not fact.made and not fact.looped:
                     yield fact, one.cell.number
 
 

@@ -28,7 +28,7 @@ def check(run: Run) -> Iterator[Finding]:
     elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts + run.error.constants:
         calls = [call for call in run.trace.forwards if call.parameter_keys]
         # A parameter that was rebound is told of as that, a block without gradients as what cut it off.
-        told = any(one.in_no_grad for one in run.trace.rebinds) or _is_cut_by_checkpoint(run)
+        told = any(one.in_no_grad and not one.looped for one in run.trace.rebinds) or _is_cut_by_checkpoint(run)
         if not told and not any(call.output_requires_grad or not call.grad_enabled for call in calls):
             yield _without_history(run, calls)
     elif run.error.message.startswith(_NO_PARAMETERS) and not run.after.unlisted:

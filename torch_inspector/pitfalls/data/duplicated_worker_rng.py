@@ -36,7 +36,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _finding(loader: LoaderFact, generator: GeneratorFact) -> Finding:
-    name, own = generator.path.rpartition(".")[2], "" if generator.is_global else "self."
+    own = "" if generator.is_global else "self."
+    name = generator.path if generator.is_global else generator.path.rpartition(".")[2]
     return Finding(
         message=(
             f"`{generator.owner}` draws from `{own}{name}` ({generator.kind}), and each of the {loader.worker_count} "
@@ -110,6 +111,8 @@ def _is_given(word: ast.keyword, function: str) -> bool:
 
 def _fix(generator: GeneratorFact) -> str:
     made, name = _MADE.get(generator.kind, "…"), generator.path.rpartition(".")[2]
+    if generator.is_global and "." in generator.path:
+        return _PREPARE + f"    {generator.path} = {made}"
     if generator.is_global:
         return _PREPARE + f"    global {name}\n    {name} = {made}"
     if generator.path.startswith("collate_fn."):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torch_inspector.facts import ExpressionFact, LoaderFact, Run, Shape, looped_over
+from torch_inspector.facts.targeted import targets_of
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -14,21 +15,24 @@ _ROW = 8
 _STEPS, _SHARE = 3, 0.5
 _SHOWN = 3
 
+_Runs = tuple[tuple[int, int], ...]
+
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds loaders without shuffling that give one class after the other to a loop that trains on each batch."""
     told = set()
     for loader in run.trace.loaders:
-        if _is_sorted(loader) and loader.place not in told:
+        runs = _runs_of(run, loader)
+        if loader.place not in told and _is_sorted(loader, runs):
             told.add(loader.place)
-            yield _finding(run, loader)
+            yield _finding(run, loader, runs)
     for cut in run.expressions("cut-batches"):
-        (size, *_), *runs = cut.shapes
-        counts = [count for _, count in runs]
+        (size, *_), *cuts = cut.shapes
+        counts = [count for _, count in cuts]
         long = sum(count >= _ROW for count in counts) >= 2 and sum(counts) / len(counts) >= size / 2  # noqa: PLR2004
         if long and sum(counts) >= _STEPS * size and _steps_in(run, cut):
-            yield _of_slices(cut, size, runs)
+            yield _of_slices(cut, size, cuts)
 
 
 def _steps_in(run: Run, cut: ExpressionFact) -> bool:
@@ -63,10 +67,18 @@ def _told(runs: Sequence[Shape]) -> str:
     return shown + (f", and so on for {len(runs)} classes" if len(runs) > _SHOWN else "")
 
 
-def _is_sorted(loader: LoaderFact) -> bool:
-    if not loader.class_batch or not loader.class_runs:
+def _runs_of(run: Run, loader: LoaderFact) -> _Runs:
+    """The classes of the targets in their order; where the batches do not tell which part that is, the loss does."""
+    if loader.class_runs or not loader.part_runs:
+        return loader.class_runs
+    targets = targets_of(run, loader.place)
+    return next((runs for key, runs in loader.part_runs if key in targets), ())
+
+
+def _is_sorted(loader: LoaderFact, runs: _Runs) -> bool:
+    if not loader.class_batch or not runs:
         return False
-    counts = [count for _, count in loader.class_runs]
+    counts = [count for _, count in runs]
     if sum(count >= _ROW for count in counts) < 2:  # noqa: PLR2004
         return False
     batches = sum(counts) / loader.class_batch
@@ -74,8 +86,8 @@ def _is_sorted(loader: LoaderFact) -> bool:
     return in_a_row and loader.trained_count >= max(_STEPS, batches * _SHARE)
 
 
-def _finding(run: Run, loader: LoaderFact) -> Finding:
-    name, runs = looped_over(run, loader.place), loader.class_runs
+def _finding(run: Run, loader: LoaderFact, runs: _Runs) -> Finding:
+    name = looped_over(run, loader.place)
     return Finding(
         message=(
             f"{f'`{name}`' if name else 'The loader'} does not shuffle, and its data lie class by class: "

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Written, called, operand, sole
+from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Written, called, instead, operand, sole
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
@@ -14,6 +14,9 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _LONGEST = 60
+_GIVEN = re.compile(r"((?:\w+\.)*)cross_entropy\((\w+), (\w+)\)")
+# Products of the probabilities with a fixed matrix: scores in their place would be sums of scores.
+_VOTES = frozenset(["MmBackward0", "BmmBackward0"])
 
 
 @pitfall(severity="error", early=True)
@@ -54,7 +57,8 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     layers = _softmax_layers(run) if pattern.rivals == 1 else ()
     layers = layers if len(layers) == 1 else ()
     inside = None if layers else handed_on(run, "softmax", "cross_entropy")
-    written = None if layers or backward.root else _only_loss(run)
+    votes = not _VOTES.isdisjoint(pattern.nodes)
+    written = None if layers or (backward.root and not votes) else _only_loss(run)
     place = written.place if written is not None else backward.made_at
     where = f" (`{layers[0]}`)" if layers else f" (in `{written.text}`)" if written is not None else ""
     first = _first_softmax(run, pattern) if not layers and not inside else None
@@ -76,11 +80,21 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
             "so gradients are small and the loss cannot get near zero."
         ),
         subject=layers[0] if layers else backward.root or _first_of(written),
-        fix=_fix(run, layers, first),
+        fix=_fix_of_votes(run) if votes else _fix(run, layers, first),
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
     )
+
+
+def _fix_of_votes(run: Run) -> str:
+    """What the product made are probabilities of the classes, and there are no scores of them."""
+    written = sole(run, lambda node: called(node) in ("cross_entropy", "CrossEntropyLoss"))
+    given = _GIVEN.fullmatch(written.text) if written is not None else None
+    if written is None or given is None:
+        return "# nn.NLLLoss() on the logarithm of the probabilities, in place of cross-entropy"
+    new = f"{given[1]}nll_loss(({given[2]} + 1e-06).log(), {given[3]})"
+    return instead(run, written.place, written.text, new, "these are probabilities already")
 
 
 def _only_loss(run: Run) -> Written | None:

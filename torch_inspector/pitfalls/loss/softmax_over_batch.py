@@ -88,17 +88,18 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     layer = layers[0] if len(layers) == 1 else ""
     name = run.operand_of(pattern)
     names = [f"`{one}`" for one in (name, layer) if one]
-    attends = reader == "attention"
-    wanted = (1 if shape[-1] == 1 or len(shape) == 2 else -1) if attends else class_axis  # noqa: PLR2004
+    attends, flat = reader == "attention", "rows" in pattern.nodes
+    wanted = (1 if shape[-1] == 1 or (len(shape) == 2 and not flat) else -1) if attends else class_axis  # noqa: PLR2004
     along = _along(wanted) if attends else _CLASSES
     classes = f"{shape[class_axis]} classes along dim {class_axis}"
     reads = f"; {_READS.get(reader, f'`{reader}` then reads')} {classes}, whose probabilities do not"
     written = None if layer else _written(run, kind, axis, len(shape))
     at = written.place if written is not None and written.inside else place
+    what = f"the {shape[0]} rows of all samples" if flat else _what(shape, axis, class_axis)
     where = " from ".join(names) or ("an attention" if attends else "the input of the loss")
     return Finding(
         message=(
-            f"{_SAID.get(kind, 'softmax')} in {where} runs along dim {axis}, {_what(shape, axis, class_axis)}"
+            f"{_SAID.get(kind, 'softmax')} in {where} runs along dim {axis}, {what}"
             f"{_ATTENDS if attends else reads} sum to 1."
         ),
         subject=layer or name or root,

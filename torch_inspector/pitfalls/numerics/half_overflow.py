@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Run, syntax
+from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Place, Run, syntax
+from torch_inspector.facts.vanished import vanished
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -36,11 +37,45 @@ def check(run: Run) -> Iterator[Finding]:
     if found is not None:
         yield _of_variable(run, *found)
         return
+    if any(vanished(run)):
+        return  # the other end of float16, of which half-underflow tells
     loss = run.first_nonfinite_loss() if run.overflowed() else None
     if loss is not None:
         yield _of_loss(run, loss)
+    elif zeroed := list(_of_rows(run)):
+        yield zeroed[0]
     elif not run.trace.backwards:
         yield from _of_result(run)
+
+
+def _of_rows(run: Run) -> Iterator[Finding]:
+    """Norms of which infinite squares have made zeros of what they were given."""
+    for call in run.trace.forwards:
+        if call.zeroed is not None:
+            name, place = call.name or run.module_path(call.module) or call.kind, call.place
+            yield _of_norm(name, place, call.zeroed.count, call.zeroed.total, f"{call.zeroed.largest:,.0f}")
+    for fact in run.expressions("zeroed"):
+        if fact.shapes and len(fact.shapes[0]) > 1:
+            count, total = fact.shapes[0][:2]
+            yield _of_norm(fact.text, fact.place, count, total, fact.detail)
+
+
+def _of_norm(name: str, place: Place, count: int, total: int, largest: str) -> Finding:
+    return Finding(
+        message=(
+            f"`{name}` made {count} of {total} rows zero, which were not: they have numbers up to {largest}, and the "
+            "squares are beyond 65,504, where float16 ends; one over infinity is 0."
+        ),
+        subject=name,
+        fix="# in its code x.float().pow(2) in place of x.pow(2), and .to(x.dtype) of the result: squares in float32",
+        line=place.line,
+        cell=place.cell,
+        evidence=(
+            Evidence("rows made zero", count, "count"),
+            Evidence("rows in all", total, "count"),
+            Evidence("largest number of float16", _LARGEST),
+        ),
+    )
 
 
 def _of_result(run: Run) -> Iterator[Finding]:

@@ -60,15 +60,17 @@ def _fix(name: str, owner: str, *, full: bool) -> str:
 def _of_guard(one: Vanished) -> Finding:
     """Of a number that was to keep a divisor from zero, and is zero itself."""
     result = one.result
+    number = f"`{one.number}`, which is {one.value:g}," if one.value else one.number
     count, kind = (result.nan_count, "nan") if result.nan_count else (result.negative_inf_count, "-inf")
     return Finding(
         message=(
-            f"`{result.path}` has {count} {kind} of {result.count} values: {one.number} is zero in float16, so "
+            f"`{result.path}` has {count} {kind} of {result.count} values: {number} is zero in float16, so "
             f"`{one.guarded}` is zero where the rest of it is."
         ),
         subject=result.path,
         fix=f"{one.guarded.replace(one.number, '1e-4')}  # in place of {one.guarded}; or .float() before it",
         line=one.line,
+        cell=one.cell,
         evidence=(
             Evidence(kind, count, "count"),
             Evidence("values in all", result.count, "count"),

@@ -14,6 +14,8 @@ _MODULAR = re.compile(r"%\s*256|\bmod(ulo)?\.?\s*256|\bbytes\(|\bbytearray\(", r
 _SLICED = re.compile(r"(\w+)\[[^\[\]]*[:,][^\[\]]*\]")
 # Names of what holds the number of a class for each pixel or sample.
 _CLASSES = re.compile(r"(?<![a-z])(gt|ids?|seg\w*)(?![a-z])|mask|label|target|class", re.IGNORECASE)
+# Before the kind of number of an array.
+_ARRAY = "numpy."
 _RANGES = {"uint8": "0 to 255", "int8": "-128 to 127", "int16": "-32768 to 32767"}
 
 
@@ -28,15 +30,16 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _is_modular(run: Run, fact: ExpressionFact) -> bool:
     """True where bytes are reckoned with: the text speaks of 256 or makes bytes."""
-    return fact.detail == "uint8" and _MODULAR.search(run.source_of(fact.place.cell)) is not None
+    return fact.detail.endswith("uint8") and _MODULAR.search(run.source_of(fact.place.cell)) is not None
 
 
 def _finding(fact: ExpressionFact) -> Finding:
     first = fact.names[0] if fact.names else fact.text
-    held = _RANGES.get(fact.detail, "few numbers")
+    kind = fact.detail.removeprefix(_ARRAY)
+    held = _RANGES.get(kind, "few numbers")
     return Finding(
         message=(
-            f"`{fact.text}` is worked out in {fact.detail}, which holds {held}: "
+            f"`{fact.text}` is worked out in {kind}, which holds {held}: "
             f"{fact.share:.0%} of the results do not fit and come out as other numbers."
         ),
         subject=fact.target or first,
@@ -44,7 +47,7 @@ def _finding(fact: ExpressionFact) -> Finding:
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(
-            Evidence("kind of number", fact.detail),
+            Evidence("kind of number", kind),
             Evidence("results that do not fit", round(fact.share, 3)),
             *(Evidence(name, str(shape)) for name, shape in zip(fact.names, fact.shapes, strict=False)),
         ),
@@ -53,6 +56,8 @@ def _finding(fact: ExpressionFact) -> Finding:
 
 def _fix(fact: ExpressionFact, name: str) -> str:
     """Another type of number before the arithmetic: whole numbers for classes, and those of a picture for a picture."""
+    if fact.detail.startswith(_ARRAY):
+        return assigned(name, "{}.astype('int32')", "before the arithmetic")
     if _are_classes(fact):
         return assigned(name, "{}.long()", "whole numbers of 64 bits, before the arithmetic")
     return assigned(name, "{}.float()", _remark(fact))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import (
@@ -13,6 +12,7 @@ from torch_inspector.facts import (
     Run,
     Shape,
     Viewed,
+    computes_sizes,
     instead,
     is_merged,
     is_recut,
@@ -26,8 +26,6 @@ from torch_inspector.pitfall import pitfall
 _HEADS = ("batch", "heads", "time", "size")
 _ROWS, _STATES, _CLIPS = 2, 3, 5
 _PLAIN = "rows and channels"
-# A view to three sizes of which the first two are worked out.
-_COMPUTED = re.compile(r"\.(view|reshape)\(\s*(-1\s*,|[^(),]*[*/+-][^(),]*,|[^(),]*,[^(),]*[*/+-])")
 
 
 @pitfall(severity="warning")
@@ -61,10 +59,7 @@ def _in_graphs(run: Run) -> list[tuple[PatternFact, str, Place]]:
 
 def _may_be_recut(run: Run, pattern: PatternFact) -> bool:
     """True if a view in the text computes such sizes: `h.reshape(-1, segment, width)`, `x.view(batch * 2, …)`."""
-    if not is_recut(*pattern.shapes[:2]):
-        return False
-    cells = (run.cell, *(past.cell for past in run.earlier))
-    return any(_COMPUTED.search(cell.source) for cell in cells)
+    return is_recut(*pattern.shapes[:2]) and computes_sizes(run, pattern.shapes[1])
 
 
 def _grouped(facts: tuple[ExpressionFact, ...]) -> list[list[ExpressionFact]]:
