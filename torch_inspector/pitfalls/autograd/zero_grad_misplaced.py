@@ -61,7 +61,9 @@ def _tested_lines(tree: ast.Module) -> Iterator[_Lines]:
     """Lines of each block that runs under a test, or after an exception."""
     for node in syntax.walk(tree):
         if isinstance(node, ast.If):
-            yield from (_lines_of(block) for block in (node.body, node.orelse) if block and block[0].lineno > node.lineno)
+            yield from (
+                _lines_of(block) for block in (node.body, node.orelse) if block and block[0].lineno > node.lineno
+            )
         elif isinstance(node, ast.ExceptHandler):
             yield _lines_of(node.body)
 
@@ -70,7 +72,9 @@ def _is_in_line(tree: ast.Module, place: Place) -> bool:
     """True if the line itself is a test with its block, or `bad and opt.zero_grad()`."""
     tests = (ast.If, ast.IfExp, ast.BoolOp)
     inside = (one for one in syntax.walk(tree) if isinstance(one, tests) and one.lineno == place.line)
-    return any(isinstance(call, ast.Call) and called(call) == "zero_grad" for one in inside for call in syntax.walk(one))
+    return any(
+        isinstance(call, ast.Call) and called(call) == "zero_grad" for one in inside for call in syntax.walk(one)
+    )
 
 
 def _reads_gradients(run: Run, steps: list[StepFact]) -> bool:
