@@ -212,6 +212,8 @@ def test_turns_that_do_not_teach_one_model_one_class_at_a_time(cell):
         + with_more().replace("loss.backward()", "scaler.scale(loss).backward()").replace("opt.step()", "scaler.step(opt)"),
         with_more(last="best = copy.deepcopy(net.state_dict())"),
         with_more() + "\nx.add_(0.0)\nnet.load_state_dict(state)",
+        f"def epoch(x, y, seen):\n{indented(LOOPS[0])}\n        seen.append(loss.item())\nlosses = []\nepoch(x, y, losses)",
+        f"def step(net):\n    net(x).sum().backward()\n{LOOPS[0]}",
     ],
 )  # fmt: skip
 def test_turns_that_do(cell):

@@ -258,6 +258,7 @@ BRIGHTER = "def brighter(all):\n    for one in all:\n        one.mul_(12)\n"
         LOW + LOOP + "frames[0].numpy()[:] = 250",
         LOW + LOOP + "torch.add(frames[0], 230, out=frames[0])",
         BRIGHTER + LOW + LOOP + "brighter(frames)",
+        LOW + "a, b = frames[0], frames[1]\nfor f in [a, b]:\n    total += f\na.fill_(250)",
         LOW + LOOP + "    f.mul_(12)",
         LOW + LOOP.replace("f in frames", "i in range(4)").replace("+= f", "+= frames[i]") + "for f in frames:\n    f.mul_(12)",
         LOW + "def mean(frames):\n    total = torch.zeros_like(frames[0])\n    for f in frames:\n        total += f\n    return total\n"

@@ -35,8 +35,9 @@ def goes_on(scope: Scope, loop: ast.For) -> bool:
 
 
 def _called(scope: Scope, calls: list[ast.Call]) -> Iterator[ast.FunctionDef]:
-    """Functions of the user's that are called, as their names say."""
-    names = {_name_of(one) for one in calls}
+    """Functions of the user's that are called by name, or as methods of `self`."""
+    plain = (one for one in calls if isinstance(one.func, ast.Name) or dotted(one.func).startswith("self."))
+    names = {_name_of(one) for one in plain}
     trees = [file.tree for file in (scope.file, *scope.reading.places.latest()) if file.tree is not None]
     for one in (node for tree in dict.fromkeys(trees) for node in syntax.walk(tree)):
         if isinstance(one, ast.FunctionDef) and one.name in names:

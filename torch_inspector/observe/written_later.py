@@ -47,9 +47,11 @@ def is_written_later(scope: Scope, source: ast.expr, first: int) -> bool:
 
 
 def _names_in(source: ast.expr) -> frozenset[str]:
-    """What an expression is called: `frames` of `frames[1:]`, and of `self.frames`."""
+    """What an expression is called: `frames` of `frames[1:]`, and of `self.frames`; of a list all that is in it."""
     while isinstance(source, (ast.Subscript, ast.Call)):
         source = source.value if isinstance(source, ast.Subscript) else (*source.args, source.func)[0]
+    if isinstance(source, (ast.List, ast.Tuple)):
+        return frozenset[str]().union(*map(_names_in, source.elts))
     last = source.attr if isinstance(source, ast.Attribute) else getattr(source, "id", "")
     return frozenset([last] if last else [])
 
@@ -142,19 +144,21 @@ def _changed_by(call: ast.Call) -> Iterable[ast.expr]:
 
 
 def _gives_away(scope: Scope, node: ast.AST, names: frozenset[str]) -> bool:
-    """True if a function of the user's that writes to anything is given what one of the names stands for."""
+    """True if a function of the user's is given what one of the names stands for, and writes to it."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
-    if not any(_shares(one, names) for one in node.args):
+    given = [at for at, one in enumerate(node.args) if _shares(one, names)]
+    keys = {one.arg for one in node.keywords if _shares(one.value, names)}
+    if not given and not keys:
         return False
     trees = (file.tree for file in (scope.file, *scope.reading.places.latest(_FUNCTIONS)) if file.tree is not None)
     inside = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef))
-    return any(one.name == node.func.id and any(_writes_to_given(one)) for one in inside)
+    return any(one.name == node.func.id and _writes_to(one, given, keys) for one in inside)
 
 
-def _writes_to_given(function: ast.FunctionDef) -> Iterator[bool]:
-    """For what a function writes to: true if it is one of its parameters, or a part of one."""
-    given = frozenset(one.arg for one in (*function.args.posonlyargs, *function.args.args))
-    alike = _alike(function, given)
-    for node in syntax.walk(function):
-        yield from (bool(parts_of(one) & alike) for one in writes(node))
+def _writes_to(function: ast.FunctionDef, given: list[int], keys: set[str | None]) -> bool:
+    """True if a function writes to some of its parameters, or to a part of one."""
+    every = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    wanted = {name for at, name in enumerate(every) if at in given} | (keys & {*every})
+    alike = _alike(function, frozenset(name for name in wanted if name))
+    return any(parts_of(one) & alike for node in syntax.walk(function) for one in writes(node))
