@@ -188,19 +188,6 @@ QUIET.update(
 )
 
 
-UNNAMED = """\
-def prepare(worker): np.random.seed(3)
-for b in DataLoader(data, num_workers=2, worker_init_fn=prepare, multiprocessing_context="fork"): pass"""
-
-
-def test_a_loader_without_a_name():
-    with a_notebook() as notebook:
-        for cell in (SETUP, f"data = {OF_NUMPY}", UNNAMED):
-            notebook.run(cell)
-        (finding,) = [one for one in notebook.runs[-1].findings if one.slug == "duplicated-worker-rng"]
-    assert finding.fix.startswith("loader.worker_init_fn = None")
-
-
 def test_torch_alone_gives_each_worker_its_own_numbers():
     cells = (SETUP, prepared("np.random.seed(42)", before="").replace("begin(", "loader = begin("))
     with a_notebook() as notebook:

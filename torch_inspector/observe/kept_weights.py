@@ -102,7 +102,7 @@ class KeptWeights:
 
 
 def _is_double(value: Any) -> bool:
-    return any(is_a(one, torch.Tensor) and one.dtype is torch.float64 for one in _tensors(value))
+    return any(is_a(one, torch.Tensor) and _dtype_of(one) is torch.float64 for one in _tensors(value))
 
 
 def _rounds(pair: _Pair, sides: list[Taken]) -> bool:
