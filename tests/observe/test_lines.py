@@ -65,6 +65,21 @@ def test_where_a_variable_got_its_value_and_another_line_is_given(code, before, 
         ("[[net(x) for x in data] for _ in range(9)]", 1, True),
         ("[[net(x) for x in data] for net in nets]", 1, False),
         ("[[net(x) for x in part] for part in data]", 1, False),
+        ("for _ in range(9):\n    runs.append(torch.cat([net(xb) for xb in x.split(4)]))", 2, True),
+        ("for _ in range(9):\n    parts = [net(xb) for xb in x.split(4)]\n    runs.append(torch.cat(parts))", 2, True),
+        ("for _ in range(9):\n    parts = []\n    for xb in x.split(4):\n        parts.append(net(xb))", 4, True),
+        ("for _ in range(9):\n    for xb, _ in pairs:\n        xb = xb.to(d)\n        out = net(xb)", 4, True),
+        ("for _ in range(9):\n    for z in torch.randn(9, 4).split(3):\n        out = net(z)", 3, False),
+        (
+            "for _ in range(9):\n    noise = draw()\n    for xb in xs:\n        z = xb + noise\n        out = net(z)",
+            5,
+            False,
+        ),
+        ("for part in parts:\n    for xb in part:\n        out = net(xb)", 3, False),
+        ("for net in nets:\n    for xb in part:\n        out = net(xb)", 3, False),
+        ("for _ in range(9):\n    train_one(net)\n    for xb in part:\n        out = net(xb)", 4, False),
+        ("for _ in range(9):\n    print(optimizer)\n    ys.append(net(x))", 3, True),
+        ("while True:\n    for xb in part:\n        out = net(xb)", 3, True),
         ("net(x)", 1, False),
         ("for _ in range(9):\n    pass\nnet(x)", 3, False),
         ("for x, y in data:\n    out = net(x)", 2, False),
@@ -72,3 +87,14 @@ def test_where_a_variable_got_its_value_and_another_line_is_given(code, before, 
 )
 def test_the_same_input_again(code, line, repeats):
     assert lines.repeats_input(tree(code), line) is repeats
+
+
+ASKED = "for _ in range(9):\n    once(net, {})\n    ys.append(score(net, x))"
+
+
+@pytest.mark.parametrize(
+    ("given", "optimizers", "repeats"),
+    [("opt", {"opt"}, False), ("opt", set(), True), ("self.opt", {"opt"}, False), ("opt_level", {"opt"}, True)],
+)
+def test_only_what_is_an_optimizer_trains(given, optimizers, repeats):
+    assert lines.repeats_input(tree(ASKED.format(given)), 3, None, frozenset(optimizers)) is repeats

@@ -138,3 +138,83 @@ def test_columns_that_are_not_the_target_and_orders_that_mean_something(cell):
 )
 def test_targets_of_other_losses(loss):
     assert found(LOOPS[0].replace("F.cross_entropy(net(xb), yb)", loss))
+
+
+ANEW = "net = nn.Linear(4, 2)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+HELPERS = """
+import copy
+old, anchor, state = copy.deepcopy(net), net.weight.detach().clone(), copy.deepcopy(net.state_dict())
+def ewc(net): return ((net.weight - anchor) ** 2).sum()
+def again(net, opt, rows=24):
+    opt.zero_grad()
+    F.cross_entropy(net(x[:rows]), y[:rows]).backward()
+    opt.step()
+def back(net):
+    with torch.no_grad():
+        net.weight.copy_(anchor)
+seen = torch.randint(0, 96, (32,))
+"""
+
+
+def with_more(first="", more="", last="", loss=""):
+    train = TRAIN.replace("F.cross_entropy(net(xb), yb)", f"F.cross_entropy(net(xb), yb){loss}")
+    train = "\n".join(part for part in (first, train, last) if part).replace(
+        "loss.backward()", f"{more}loss.backward()"
+    )
+    return f"{HELPERS}{CUT}{indented(train)}"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # Each part has a model of its own, or the weights of the beginning.
+        with_more(ANEW.strip()),
+        with_more("net = copy.deepcopy(old)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)"),
+        with_more("net.load_state_dict(state)"),
+        with_more(last="net.load_state_dict(state)"),
+        with_more("back(net)"),
+        with_more("net.reset_parameters()"),
+        with_more("for p, q in zip(net.parameters(), old.parameters()):\n    p.data.copy_(q)"),
+        # The loss has more in it than the batch.
+        with_more(loss=" + F.cross_entropy(net(x[seen]), y[seen])"),
+        with_more(loss=" + 10 * ewc(net)"),
+        with_more(more="loss += 10 * ewc(net)\n"),
+        with_more(more="loss = loss + 10 * ewc(net)\n"),
+        with_more(more="loss = torch.stack([loss, 10 * ewc(net)]).sum()\n"),
+        with_more(more="loss = sum([loss, ewc(net)])\n"),
+        with_more(more="ewc(net).backward()\n"),
+        with_more(loss=" + F.kl_div(net(xb).log_softmax(1), old(xb).softmax(1), reduction='batchmean')"),
+        # Steps on what came before, gradients by hand, steps that move nothing.
+        with_more(last="again(net, opt)"),
+        with_more(last="for _ in range(2):\n    opt.zero_grad()\n    F.cross_entropy(net(x[seen]), y[seen]).backward()\n    opt.step()"),
+        with_more().replace("    loss.backward()", "    loss.backward()\n    net.weight.grad -= net.weight.grad.mean()"),
+        "opt = torch.optim.SGD(net.parameters(), lr=0.0)\n" + with_more(),
+        # The data lie in this order only since the loop has ended.
+        f"y = torch.randint(0, 2, (96,))\n{LOOPS[0]}\norder = y.argsort()\nx.copy_(x[order])\ny.copy_(y[order])",
+        f"y = torch.randint(0, 2, (96,))\n{LOOPS[0]}\ny[:] = y.sort().values",
+        f"def epoch(x, y):\n{indented(LOOPS[0])}\ny = torch.randint(0, 2, (96,))\nepoch(x, y)\ntorch.sort(y, out=(y, torch.zeros(96).long()))",
+        "xs, ys = x.clone(), y.clone()\nfor _ in range(2):\n    order = torch.randperm(96)\n    torch.index_select(x, 0, order, out=xs)\n"
+        f"    torch.index_select(y, 0, order, out=ys)\n{indented(LOOPS[5].replace('x[', 'xs[').replace('y[', 'ys['))}\nxs.copy_(x)\nys.copy_(y)",
+    ],
+)  # fmt: skip
+def test_turns_that_do_not_teach_one_model_one_class_at_a_time(cell):
+    assert found(cell) == []
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        with_more(),
+        with_more(loss=" / 2"),
+        with_more(last="print([p.mean().item() for p in net.parameters()])"),
+        with_more(more="scaled = (0.5 * loss).mean()\n").replace("loss.backward()", "scaled.backward()"),
+        "scaler = torch.amp.GradScaler('cpu', enabled=False)\n"
+        + with_more().replace("loss.backward()", "scaler.scale(loss).backward()").replace("opt.step()", "scaler.step(opt)"),
+        with_more(last="best = copy.deepcopy(net.state_dict())"),
+        with_more() + "\nx.add_(0.0)\nnet.load_state_dict(state)",
+        f"def epoch(x, y, seen):\n{indented(LOOPS[0])}\n        seen.append(loss.item())\nlosses = []\nepoch(x, y, losses)",
+        f"def step(net):\n    net(x).sum().backward()\n{LOOPS[0]}",
+    ],
+)  # fmt: skip
+def test_turns_that_do(cell):
+    assert found(cell)

@@ -175,6 +175,65 @@ QUIET.update(
 )
 
 
+MODES = """
+class Modes(Rows):
+    mode, p = "val", 0.5
+    def noise(self): return self.rng.random()
+    def __getitem__(self, i):
+        x = float(i)
+        {}
+        return x
+data = Modes(random.Random(7))
+"""
+DRAWN = {
+    "under a test that does not hold": "if self.mode == 'train': x += self.rng.random()",
+    "under another": "if self.mode != 'val': x += self.noise()",
+    "in the other branch": "if self.mode in ('val', 'test'): pass\n        else: x += self.rng.random()",
+    "after a return": "if self.mode == 'val': return x\n        x += self.rng.random()",
+    "in one of two": "x += self.rng.random() if self.mode == 'train' else 0",
+    "after and": "x += self.mode == 'train' and self.rng.random()",
+    "where it is not known": "if len(str(i)) > 5: x += self.rng.random()",
+}
+for _name, _line in DRAWN.items():
+    QUIET[_name] = MODES.format(_line) + "begin(data)"
+    if "known" not in _name:
+        FOUND[_name.replace("does not hold", "holds")] = MODES.format(_line) + "data.mode = 'train'\nbegin(data)"
+    _numpy = MODES.format(_line.replace("self.rng.random()", "np.random.rand()")).replace("self.rng", "np.random")
+    QUIET[f"{_name}, numpy"] = f"{_numpy}{prepared('np.random.seed(42)', data='data')}"
+FOUND.update(
+    {
+        "chance first": MODES.format("if self.rng.random() < self.p: x = -x") + "begin(data)",
+        "by a method": MODES.format("x += self.noise()") + "begin(data)",
+        "in a loop": MODES.format("for _ in range(2): x += self.rng.random()") + "begin(data)",
+        "in a comprehension": MODES.format("x += sum(self.rng.random() for _ in range(2))") + "begin(data)",
+        "by another name": MODES.format("rng = self.rng; x += rng.random()") + "begin(data)",
+        "a transform that is there": (
+            "class If(Rows):\n    def __getitem__(self, i):\n"
+            "        return self.transform(i) if self.transform is not None else i\nbegin(If(transform=Noise()))"
+        ),
+    }
+)
+QUIET.update(
+    {
+        "a transform for another mode": (
+            "class If(Rows):\n    train = False\n    def __getitem__(self, i):\n"
+            "        return self.transform(i) if self.train else i\nbegin(If(transform=Noise()))"
+        ),
+        "a state that is put back": prepared(
+            "np.random.seed(42)",
+            data="Jittered(transform=own)",
+            before="def own(i):\n    keep = np.random.get_state()\n    x = np.random.PCG64(i).random_raw() % 7\n"
+            "    np.random.set_state(keep)\n    return float(x)\n",
+        ),
+        "a generator of another kind": prepared(
+            "np.random.seed(42)",
+            data="Jittered(transform=own)",
+            before="def own(i):\n    return float(np.random.PCG64(i).random_raw() % 7)\n",
+        ),
+    }
+)
+
+
 def test_torch_alone_gives_each_worker_its_own_numbers():
     cells = (SETUP, prepared("np.random.seed(42)", before="").replace("begin(", "loader = begin("))
     with a_notebook() as notebook:

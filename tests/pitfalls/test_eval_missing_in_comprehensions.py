@@ -4,6 +4,8 @@ import pytest
 
 from tests.cells import findings_in
 
+# ruff: noqa: E501
+
 SETUP = """\
 import torch
 from torch import nn
@@ -62,3 +64,56 @@ def test_in_eval_mode_nothing_is_said():
     assert not found(
         "sum(mse(net.eval()(x), y).item() for x, y in pairs)", "nn.Dropout(0.5)", EPOCHS.format("evaluate(net, pairs)")
     )
+
+
+LOOPED = """\
+import types
+opt_level, options = "O1", types.SimpleNamespace(samples=20)
+x = torch.randn(64, 5)
+def go(net):
+    for x, y in pairs:
+        opt.zero_grad()
+        mse(net(x), y).backward()
+        opt.step()
+def predict(net, x, opt=None):
+    outs = []
+    for xb in x.split(32):
+        outs.append(net(xb))
+    return torch.cat(outs)
+def one(net, x, opt):
+    return net(x)
+go(net)"""
+SAMPLED = {
+    "comprehension in a loop": "runs = []\nfor _ in range(20):\n    runs.append(torch.cat([net(xb) for xb in x.split(32)]))",
+    "parts first": "runs = []\nfor _ in range(20):\n    parts = [net(xb) for xb in x.split(32)]\n    runs.append(torch.cat(parts))",
+    "loop in a loop": "runs = []\nfor _ in range(20):\n    for xb in x.split(32):\n        runs.append(net(xb))",
+    "function with a loop": "runs = [predict(net, x) for _ in range(20)]",
+    "options": "runs = [one(net, x, opt=options) for _ in range(20)]",
+    "options called opt": "held, opt = opt, options\nruns = [one(net, x, opt) for _ in range(20)]\nopt = held",
+    "a level": "runs = []\nfor _ in range(20):\n    print(opt_level)\n    runs.append(net(x))",
+    "a look at it": "runs = []\nfor _ in range(20):\n    text = repr(opt)\n    runs.append(net(x))",
+}
+EPOCHS_OF = {
+    "function with a loop": "predict(net, x)",
+    "comprehension": "torch.cat([net(xb) for xb in x.split(32)])",
+    "loop": "[0]\n        for xb in x.split(32):\n            out = net(xb)",
+}
+
+
+def looped(text):
+    cells = (setup("0"), LOOPED, text)
+    return [one for one in findings_in(*cells, slug="eval-missing", fails=False) if one.severity == "warning"]
+
+
+@pytest.mark.parametrize("sampled", SAMPLED)
+def test_samples_in_loops(sampled):
+    body = "\n".join(f"    {line}" for line in SAMPLED[sampled].split("\n"))
+    assert not looped(f"with torch.no_grad():\n{body}")
+
+
+@pytest.mark.parametrize("epochs", EPOCHS_OF)
+def test_epochs_that_train_by_a_function_of_any_name(epochs):
+    (finding,) = looped(
+        f"for _ in range(6):\n    go(net)\n    with torch.no_grad():\n        out = {EPOCHS_OF[epochs]}"
+    )
+    assert finding.subject == "net"

@@ -298,6 +298,6 @@ def test_a_prediction_of_a_softmax_along_the_samples():
     assert found("softmax-over-batch", source) == []
     source += "\n    right = (pred == y).sum()"
     (finding,) = found("softmax-over-batch", source)
-    assert (finding.line, finding.severity) == (3, "warning")
+    assert (finding.line, finding.severity) == (3, "hint")
     assert found("softmax-over-batch", source.replace("dim=0", "dim=1")) == []
     assert found("softmax-over-batch", source.replace("net(x)", "torch.rand(60, 3)")) == []

@@ -146,3 +146,86 @@ def test_live_weights_beside_copies_and_other_weights(cells):
 def test_a_cell_of_many_comparisons_takes_no_longer(monkeypatch):
     monkeypatch.setattr(kept_weights, "_TIME_S", 0.0)
     assert found(f"before = list(net.parameters())\n{TRAIN}\n{EQUAL}") == []
+
+
+PARAMS = "params = list(net.parameters())\nopt = torch.optim.SGD(params, lr=0.1)\n"
+WEIGHT = f"w = net[0].weight.detach()\n{TRAIN}\n"
+PAIRS = "for a, b in zip(kept, net.parameters()):\n    "
+CHECKS_OF_SAME = [
+    "if not torch.equal(a, b): raise RuntimeError('others')",
+    "if (a != b).any(): raise RuntimeError('others')",
+    "if (a - b).abs().max() > 0: raise RuntimeError('others')",
+    "if torch.equal(a, b): pass\n    else: raise RuntimeError('others')",
+    "assert not (a != b).any(), 'others'",
+    "assert not torch.ne(a, b).any()",
+    "assert 1e-6 > (a - b).abs().max()",
+    "assert (a - b).abs().max() == 0",
+    "assert (a != b).sum() == 0",
+    "assert 0 == (a != b).sum().item()",
+    "assert (a == b).sum() == a.numel()",
+    "assert not (a - b).abs().max() > 1e-6",
+    "same = torch.equal(a, b)\n    assert same",
+    "import warnings\n    if not torch.allclose(a, b): warnings.warn('others')",
+]
+CHECKS_OF_CHANGE = [
+    "if torch.equal(a, b): print('not trained')",
+    "import warnings\n    if torch.equal(a, b): warnings.warn('not trained')",
+    "import warnings\n    if not (a != b).any(): warnings.warn('not trained')",
+    "import warnings\n    if (a - b).abs().max() == 0: warnings.warn('not trained')",
+    "same = torch.equal(a, b)\n    print(same)",
+]
+ASSERTED_CHANGES = [
+    "assert not torch.equal(a, b)",
+    "assert (a != b).any()",
+    "assert (a - b).abs().max() > 1e-6",
+    "assert (a != b).sum() > 0",
+]
+
+
+@pytest.mark.parametrize("check", CHECKS_OF_SAME)
+def test_a_check_that_two_names_stand_for_the_same(check):
+    assert found(f"kept = list(net.parameters())\n{TRAIN}\n{PAIRS}{check}") == []
+
+
+@pytest.mark.parametrize("check", CHECKS_OF_CHANGE)
+def test_a_check_that_weights_have_changed(check):
+    (finding,) = found(f"kept = list(net.parameters())\n{TRAIN}\n{PAIRS}{check}")
+    assert finding.subject == "kept"
+
+
+@pytest.mark.parametrize("check", ASSERTED_CHANGES)
+def test_an_assertion_that_weights_have_changed_which_fails(check):
+    cells = (START, f"kept = list(net.parameters())\n{TRAIN}", f"{PAIRS}{check}")
+    assert findings_in(*cells, slug="state-dict-alias", fails=True)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        # The variable is what the optimizer trains.
+        [f"{PARAMS}{TRAIN}\nprint([torch.equal(a, b) for a, b in zip(params, net.parameters())])"],
+        [f"params = list(net.parameters())\nopt = torch.optim.SGD([{{'params': params}}], lr=0.1)\n{TRAIN}",
+         "print([torch.equal(a, b) for a, b in zip(params, net.parameters())])"],
+        [f"params = list(net.parameters())\nnn.utils.clip_grad_norm_(params, 1.0)\n{TRAIN}",
+         "print([torch.equal(a, b) for a, b in zip(params, net.parameters())])"],
+        # Weights that are tied.
+        [f"kept = list(net.parameters())\n{TRAIN}\nprint('tied:', all(torch.equal(a, b) for a, b in zip(kept, net.parameters())))"],
+        [f"w = net[0].weight\n{TRAIN}\ntie_ok = torch.equal(w, net[0].weight)"],
+        # Errors of rounding.
+        [f"{WEIGHT}print((w.to(torch.bfloat16).float() - net[0].weight).abs().max())"],
+        [f"{WEIGHT}print(torch.allclose(net[0].weight, w.to(torch.half).float()))"],
+        [f"{WEIGHT}print((w.to(dtype=torch.bfloat16).to(torch.float32) - net[0].weight).abs().max())"],
+        [f"{WEIGHT}low = torch.float16\nprint((w.to(low).to(w.dtype) - net[0].weight).abs().max())"],
+        [f"net.double()\nx = x.double()\n{WEIGHT}print((w.float().double() - net[0].weight).abs().max())"],
+        [f"net.double()\nx = x.double()\n{WEIGHT}print((w.to(torch.float32) - net[0].weight).abs().max())"],
+        [f"w = net[0].weight.detach().to('cpu', copy=True)\n{TRAIN}\nprint((w - net[0].weight).abs().max())"],
+    ],
+)  # fmt: skip
+def test_what_is_one_on_purpose_and_errors_of_rounding(cells):
+    assert found(*cells) == []
+
+
+@pytest.mark.parametrize("shown", ["w.to('cpu')", "w.to(device)", "w.to(torch.float32)", "w.float()", "w.double()"])
+def test_what_shows_the_same_numbers(shown):
+    (finding,) = found(f"device = torch.device('cpu')\n{WEIGHT}print(({shown} - net[0].weight).abs().max())")
+    assert finding.subject == "w"

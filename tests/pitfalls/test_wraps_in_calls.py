@@ -4,6 +4,8 @@ import pytest
 
 from tests.cells import findings_in
 
+# ruff: noqa: E501
+
 SLUG = "uint8-arithmetic-wraps"
 SETUP = """\
 import torch
@@ -250,3 +252,58 @@ def test_numbers_of_classes_are_no_picture(name, line, fix):
     (finding,) = findings_in(made, line, slug=SLUG)
     assert finding.fix.startswith(fix)
     assert not findings_in(made, finding.fix.partition("  #")[0], line, slug=SLUG)
+
+
+LOW = "frames = [torch.full((4, 4), 20, dtype=torch.uint8) for _ in range(4)]\ntotal = torch.zeros_like(frames[0])\n"
+LOOP = "for f in frames:\n    total += f\n"
+BRIGHTER = "def brighter(all):\n    for one in all:\n        one.mul_(12)\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        # The pieces, or the list, are others after the loop.
+        LOW + LOOP + "frames.append(total * 2)\nframes.append(total * 2)",
+        LOW + LOOP + "frames.extend([total, total, total])",
+        LOW + LOOP + "frames += [total, total, total]",
+        LOW + LOOP + "frames[0] = torch.full((4, 4), 250, dtype=torch.uint8)",
+        LOW + LOOP + "for f in frames:\n    f.mul_(12)",
+        LOW + LOOP + "for f in frames:\n    f *= 12",
+        LOW + LOOP + "for i, f in enumerate(frames):\n    f[:] = 250",
+        LOW + LOOP + "first = frames[0].view(-1)\nfirst.fill_(250)",
+        LOW + LOOP + "frames[0].numpy()[:] = 250",
+        LOW + LOOP + "torch.add(frames[0], 230, out=frames[0])",
+        BRIGHTER + LOW + LOOP + "brighter(frames)",
+        LOW + "a, b = frames[0], frames[1]\nfor f in [a, b]:\n    total += f\na.fill_(250)",
+        LOW + LOOP + "    f.mul_(12)",
+        LOW + LOOP.replace("f in frames", "i in range(4)").replace("+= f", "+= frames[i]") + "for f in frames:\n    f.mul_(12)",
+        LOW + "def mean(frames):\n    total = torch.zeros_like(frames[0])\n    for f in frames:\n        total += f\n    return total\n"
+        "out = mean(frames)\nfor one in frames:\n    one.mul_(12)",
+        LOW + "def mean(all):\n    total = torch.zeros_like(all[0])\n    for f in all:\n        total += f\n    return total\n"
+        "out = mean(frames)\nframes.append(out * 2)\nframes.append(out * 2)",
+        # The sum begins anew in between.
+        SUMS + "total = torch.zeros_like(frames[0])\nfor f in frames:\n    total.zero_()\n    total += f",
+        SUMS + "total = torch.zeros_like(frames[0])\nfor f in frames:\n    total[:] = 0\n    total += f",
+        # Bytes that no name leads to are written.
+        "import numpy as np\nmemory = np.full((4, 16), 20, dtype=np.uint8)\nframes = [torch.from_numpy(row) for row in memory]\n"
+        "total = torch.zeros_like(frames[0])\n" + LOOP + "memory[:] = 250",
+    ],
+)  # fmt: skip
+def test_what_is_added_up_is_another_after_the_loop(cell):
+    assert findings_in("import torch", cell, slug="uint8-arithmetic-wraps", fails=False) == []
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "total //= 6",
+        "total = total / 6",
+        "shown = []\nshown.append(total)",
+        "n += 1",
+        "print(len(frames), frames[0].max())",
+    ],
+)
+def test_sums_that_wrapped_whatever_comes_later(later):
+    cell = SUMS + "total = torch.zeros_like(frames[0])\nfor frame in frames:\n    total += frame\n" + later
+    (finding,) = findings_in("import torch", cell, slug="uint8-arithmetic-wraps", fails=False)
+    assert finding.fix.startswith("total = total.float()")

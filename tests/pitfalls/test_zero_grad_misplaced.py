@@ -142,3 +142,48 @@ def test_clipping_at_the_step_takes_the_gradients_as_they_are(clip):
     assert not found(cleared_after_steps.format("pass", clip))
     # The norm may be what the micro-batches are for.
     assert not found(EVERY_FOURTH.format(clip, "pass"))
+
+
+SKIPS = """\
+def guard(n):
+    if n > 1:
+        opt.zero_grad()
+def skip():
+    opt.zero_grad()
+for t in range(8):
+    xb = x * (1e4 if t in {bad} else 1)
+    loss = one(body(xb)).square().mean()
+    loss.backward()
+    n = nn.utils.clip_grad_norm_(body.parameters(), 1.0)
+    {skip}
+    opt.step(); opt.zero_grad()"""
+
+
+@pytest.mark.parametrize("bad", [(0,), (2,), (0, 2, 5)])
+@pytest.mark.parametrize(
+    "skip",
+    [
+        "if n > 100: opt.zero_grad()",
+        "if n > 100:\n        print(n)\n        opt.zero_grad()",
+        "if n < 100:\n        pass\n    else:\n        opt.zero_grad()",
+        "n > 100 and opt.zero_grad()",
+        "opt.zero_grad() if n > 100 else None",
+        "guard(n / 100)",
+        "if n > 100: skip()",
+        "if loss > 100: opt.zero_grad()",
+    ],
+)
+def test_a_bad_batch_is_left_out(skip, bad):
+    assert not found(SKIPS.format(bad=bad, skip=skip))
+
+
+def test_one_step_under_a_test_is_no_loop():
+    assert not found("n = 200\none(body(x)).mean().backward()\nif n > 100: opt.zero_grad()\nopt.step()")
+    assert found("one(body(x)).mean().backward()\nopt.zero_grad()\nopt.step()")
+
+
+@pytest.mark.parametrize("skip", ["opt.zero_grad()", "if t >= 0: opt.zero_grad()", "skip()", "guard(2)"])
+def test_a_clearing_that_all_steps_meet(skip):
+    assert found(SKIPS.format(bad=(), skip=skip))
+    # The test is around the step as well.
+    assert found("if True:\n    one(body(x)).mean().backward()\n    opt.zero_grad()\n    opt.step()")

@@ -40,11 +40,15 @@ def looped_over(run: Run, place: Place) -> str:
         return ""
     loops = (node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.comprehension)))
     sources = [loop.iter for loop in loops if loop.iter.lineno == place.line]
-    while sources and isinstance(sources[0], ast.Call) and sources[0].args:
-        if "load" in ast.unparse(sources[0].func).lower():
-            return ""  # made in the line: `for x in DataLoader(data)`
+    while sources and isinstance(sources[0], ast.Call) and sources[0].args and _is_wrap(sources[0]):
         sources[0] = sources[0].args[0]
-    return ast.unparse(sources[0]) if len(sources) == 1 else ""
+    return ast.unparse(sources[0]) if len(sources) == 1 and not isinstance(sources[0], ast.Call) else ""
+
+
+def _is_wrap(call: ast.Call) -> bool:
+    """True for `enumerate(loader)` and `tqdm(loader)`; `DataLoader(data)` and `get_loader(data)` make another thing."""
+    name = str(getattr(call.func, "attr", "") or getattr(call.func, "id", ""))
+    return name.islower() and "load" not in name
 
 
 def function_at(run: Run, place: Place) -> str:

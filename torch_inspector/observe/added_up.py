@@ -15,12 +15,14 @@ from torch_inspector.observe.reached import is_reached
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import plain_stores, stores_in
+from torch_inspector.observe.written_later import is_written_later, parts_of, writes
 
 _HIGHEST = 255
 # Numbers that are added up, and tensors.
 _LARGEST, _MOST = 1 << 20, 500
 _LIKE = frozenset(["torch.zeros_like", "torch.empty_like", "torch.ones_like"])
 _OF_SIZES = frozenset(["torch.zeros", "torch.ones", "torch.empty"])
+_ZEROS = frozenset(["torch.zeros_like", "torch.zeros"])
 _LEAVES = (ast.Break, ast.Continue, ast.Return)
 
 
@@ -36,7 +38,10 @@ def added_up(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFac
         total, begins = _total(one, piece), None
         if total and stored.count(total) == 1:
             begins = _begins(scope, node, total)
-        if begins is None or not (share := _share(_pieces(scope, node.iter))):
+        pieces = _pieces(scope, node.iter) if begins is not None else []
+        if begins is None or not (share := _share(pieces)) or not _stays(scope, node, one, total):
+            continue
+        if not _is_their_sum(scope, node, total, begins, pieces):
             continue
         plain = isinstance(begins, ast.Constant)
         if not _is_of_bytes(scope, begins, node.iter) or (scope.function and not _is_run(scope, one)):
@@ -49,6 +54,26 @@ def added_up(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFac
 def _is_inner(scope: ast.AST, loop: ast.For) -> bool:
     loops = [one for one in syntax.own_expressions(scope) if isinstance(one, (ast.For, ast.While)) and one is not loop]
     return any(inner is loop for one in loops for inner in syntax.walk(one))
+
+
+def _stays(scope: Scope, loop: ast.For, one: ast.stmt, total: str) -> bool:
+    """True if the pieces are now what they were, and the loop does nothing else to the sum."""
+    others = (node for node in syntax.walk(loop) if node is not one)
+    touched = any(total in parts_of(written) for node in others for written in writes(node))
+    return not touched and not is_written_later(scope, loop.iter, loop.lineno)
+
+
+def _is_their_sum(scope: Scope, loop: ast.For, total: str, begins: ast.expr, pieces: list[torch.Tensor]) -> bool:
+    """False if the sum is still there and is another, with nothing below the loop that would have changed it."""
+    value, end = scope.reading.names.get(total), (loop.end_lineno or loop.lineno) + 1
+    if scope.function or type(value) is not torch.Tensor or not _is_bytes(value):
+        return True
+    known = dotted(begins.func) in _ZEROS if isinstance(begins, ast.Call) else True
+    later = max(stores_in(scope.node)[total]) >= end or is_written_later(scope, ast.Name(total, ast.Load()), end)
+    if not known or later or shape_of(value) != shape_of(pieces[0]):
+        return True
+    start = begins.value if isinstance(begins, ast.Constant) and type(begins.value) is int else 0
+    return bool((torch.stack(pieces).sum(0) + start).remainder(_HIGHEST + 1).eq(value).all())
 
 
 def _is_run(scope: Scope, one: ast.stmt) -> bool:

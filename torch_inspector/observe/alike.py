@@ -25,21 +25,37 @@ _OF_TORCH = frozenset(
 # Code with one of these makes its numbers depend on the sample, or on the worker.
 _OWN = frozenset(
     ["get_worker_info", "initial_seed", "SeedSequence", "seed", "manual_seed", "default_rng", "RandomState", "Random",
-     "Generator", "fork_rng"]
+     "Generator", "fork_rng", "set_state", "setstate", "set_rng_state"]
 )  # fmt: skip
+_OF_PYTHON = frozenset(
+    ["random", "randint", "randrange", "randbytes", "getrandbits", "choice", "choices", "sample", "shuffle", "uniform",
+     "gauss", "normalvariate", "lognormvariate", "betavariate", "expovariate", "gammavariate", "triangular"]
+)  # fmt: skip
+_OF_NUMPY = frozenset(
+    ["rand", "randn", "randint", "random", "random_sample", "random_integers", "ranf", "sample", "bytes", "choice",
+     "shuffle", "permutation", "uniform", "normal", "standard_normal", "beta", "binomial", "poisson", "exponential",
+     "gamma", "laplace", "lognormal", "multinomial", "multivariate_normal", "dirichlet", "triangular", "geometric"]
+)  # fmt: skip
+Named = frozenset[str] | None
+"""What code surely names, as written; None if its text is not at hand."""
 # Instructions that compute nothing.
 _SILENT = frozenset(["CACHE", "EXTENDED_ARG", "PUSH_NULL", "PRECALL"])
 
 
-def seeded_alike(settings: dict[str, Any], functions: list[FunctionType]) -> Iterator[GeneratorFact]:
-    """The sources of random numbers that `functions`, which workers run, draw from and `worker_init_fn` seeds alike."""
+def seeded_alike(settings: dict[str, Any], functions: list[tuple[FunctionType, Named]]) -> Iterator[GeneratorFact]:
+    """The sources of random numbers that `functions`, which workers run, draw from and `worker_init_fn` seeds alike.
+
+    Args:
+        settings: Of the loader.
+        functions: Each with what the object that it belongs to surely names.
+    """
     prepare = settings.get("worker_init_fn")
     if type(prepare) is not FunctionType or not _is_constant(prepare):
         return
-    if any(_OWN & names_of(one.__code__) for one in functions):
+    if any(_OWN & names_of(one.__code__) for one, _ in functions):
         return
     seeded = {kind for kind in _modules(prepare) if _seeds(prepare, kind)}
-    drawn = {kind for one in functions for kind in _modules(one) if _draws(one, kind)}
+    drawn = {kind for one, named in functions for kind in _modules(one) if _draws(one, kind, named)}
     owner = kinds.class_name(settings.get("dataset"))
     for kind in sorted(seeded & drawn):
         yield GeneratorFact(kind, kind, owner, seeded_by=prepare.__name__)
@@ -80,14 +96,13 @@ def _is_number(function: FunctionType, value: Instruction, call: Instruction) ->
     return loads and type(number) is int and call.opname.startswith("CALL")
 
 
-def _draws(function: FunctionType, kind: str) -> bool:
-    """True if its code asks a source for numbers."""
+def _draws(function: FunctionType, kind: str, named: Named) -> bool:
+    """True if its code asks a source for numbers, not only under a test that may not hold."""
     name = _modules(function)[kind]
+    prefix = f"{name}.random" if kind == "numpy.random" else name
+    wanted = {"torch": _OF_TORCH, "random": _OF_PYTHON, "numpy.random": _OF_NUMPY}[kind]
     chains = {chain for chain, _ in _chains(function.__code__)}
-    if kind == "torch":
-        return any(f"{name}.{one}" in chains for one in _OF_TORCH)
-    prefix = f"{name}.random." if kind == "numpy.random" else f"{name}."
-    return any(one.startswith(prefix) for one in chains)
+    return any(f"{prefix}.{one}" in chains and (named is None or f"{prefix}.{one}" in named) for one in wanted)
 
 
 def _chains(code: CodeType) -> Iterator[tuple[str, tuple[Instruction, Instruction]]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import CallerFact, Place
 from torch_inspector.observe import lines
+from torch_inspector.observe.trainers import trainers
 
 if TYPE_CHECKING:
     from torch_inspector.observe.place import CodeFile, Places
@@ -36,18 +37,23 @@ class Callers(NamedTuple):
     """Name of the Python module that made it, or of the part of torch on whose behalf it was made."""
     frames: tuple[_Frame, ...] = ()
     """The user's frames, innermost first."""
+    optimizers: frozenset[str] = frozenset()
+    """Names in them that hold an optimizer."""
+    places: Places | None = None
 
     def facts(self) -> tuple[CallerFact, ...]:
         """Their lines with the loops around them; reads the text of the cells."""
         return tuple(CallerFact(frame.place, _loops_around(frame)) for frame in self.frames)
 
     def same_input(self) -> bool:
-        """True if the innermost loop around the call gives it the same input each time."""
+        """True if a loop around the call gives it the same input each time; batches of one input are looked through."""
+        files = (*(frame.file for frame in self.frames), *(self.places.latest() if self.places else ()))
+        training = trainers(dict.fromkeys(tree for file in files if (tree := file.tree) is not None))
         for frame in self.frames:
             tree = frame.file.tree
-            if tree is not None and lines.repeats_input(tree, frame.line, _columns(frame)):
+            if tree is not None and lines.repeats_input(tree, frame.line, _columns(frame), self.optimizers, training):
                 return True
-            if _loops_around(frame):
+            if tree is None or not lines.is_looked_through(tree, frame.line):
                 return False
         return False
 
@@ -55,7 +61,7 @@ class Callers(NamedTuple):
 def callers_of(frame: FrameType, places: Places) -> Callers:
     """Walks the frames around a call, from the one that made it outwards."""
     frames: list[_Frame] = []
-    module = _module_name(frame)
+    module, optimizers = _module_name(frame), frozenset[str]()
     here: FrameType | None = frame
     for _ in range(_FRAMES):
         if here is None or len(frames) >= _OF_USER:
@@ -65,9 +71,10 @@ def callers_of(frame: FrameType, places: Places) -> Callers:
         file = places.file_of(here)
         if file is not None:
             line = here.f_lineno
+            optimizers |= lines.optimizers_of(here)
             frames.append(_Frame(file, places.place(here, line), line, here.f_code, here.f_lasti))
         here = here.f_back
-    return Callers(module, tuple(frames))
+    return Callers(module, tuple(frames), optimizers, places)
 
 
 def _loops_around(frame: _Frame) -> tuple[tuple[int, int], ...]:

@@ -11,9 +11,11 @@ import torch
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.class_order import LEAST, is_class_tensor
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.one_learner import goes_on
 from torch_inspector.observe.ordered_loops import keeps_order, targets_of
 from torch_inspector.observe.shapes import Sized, Unknown, is_tensor
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.written_later import is_written_later
 
 # Targets that are read, and runs of them that are told: of so many classes none is told.
 _READ, _RUNS = 1_000_000, 1_000
@@ -38,8 +40,8 @@ def cut_batches(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Ex
     values = {name: scope.names.value(ast.Name(name, ast.Load())) for name in cut.names}
     name = _targets(values)
     learned = bool(name) and name in targets_of(scope, node) and not keeps_order(scope, node)
-    runs = _runs(values[name]) if learned else ()
-    if runs:
+    runs = _runs(values[name]) if learned and goes_on(scope, node) else ()
+    if runs and not is_written_later(scope, ast.Name(name, ast.Load()), node.lineno):
         lines = str((node.end_lineno or node.lineno) + scope.file.offset)
         names = (name, *(one for one in cut.names if one != name))
         more: dict[str, Any] = {"names": names, "shapes": ((size,), *runs), "detail": lines}

@@ -20,6 +20,7 @@ from torch_inspector.facts import ExpressionFact, Place, StepFact, syntax
 from torch_inspector.observe import private
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.layers import walk_parameters
+from torch_inspector.observe.meant_alike import is_meant, is_trained_with
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.shapes import is_array
@@ -30,13 +31,15 @@ from torch_inspector.observe.taken import Taken, in_step, origin, taken_in
 _VARIABLES, _TENSORS, _CELLS = 2_000, 64, 64
 # Processor time for the comparisons of one cell.
 _TIME_S = 0.010
+_dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
 _COMPARES = frozenset(["equal", "allclose", "isclose", "eq", "ne", "dist", "sub", "array_equal", "array_equiv"])
 _WORD = re.compile(r"\w+")
 _ON_PURPOSE = re.compile(
     r"data_ptr|shar(e|es|ed|ing)(?![a-z])|alias|storage|referenc|same memory|\bid\(|\bno(t a)? cop(y|ies)\b"
-    r"|\bviews?\b(?!\()|#.*\b(live|without)\b",
+    r"|(?<![a-z])t(ied?|ying)(?![a-z])|same (tensor|object)|\bviews?\b(?!\()|#.*\b(live|without)\b",
     re.IGNORECASE,
 )
+_TO_SINGLE = re.compile(r"\.float\(\)|torch\.float(32)?\b")
 _Side = tuple[ast.expr, ast.expr]
 
 
@@ -90,8 +93,21 @@ class KeptWeights:
         sides = [one for one in (kept, other) if one is not None]
         if not between or _is_known(kept.file) or any(_is_bound_again(one, files) for one in sides):
             return False
+        trees = [file.tree for file in files if file.tree is not None]
+        rounds = any(_is_double(names.get(one.name)) for one in sides) and _rounds(pair, sides)
+        if rounds or any(is_trained_with(one.name, trees) for one in sides):
+            return False
         memory = _memory_of(names.get(kept.model), between)
         return all(_shows(names.get(one.name), memory) for one in sides) and _meet([names.get(s.name) for s in sides])
+
+
+def _is_double(value: Any) -> bool:
+    return any(is_a(one, torch.Tensor) and _dtype_of(one) is torch.float64 for one in _tensors(value))
+
+
+def _rounds(pair: _Pair, sides: list[Taken]) -> bool:
+    """True if the text asks for 32 bits: of 64 these leave something out."""
+    return any(_TO_SINGLE.search(ast.unparse(one)) for one in (pair.node, *(side.node for side in sides)))
 
 
 def _shown(names: Mapping[str, Any], code: str, deadline: float) -> frozenset[str]:
@@ -156,22 +172,11 @@ def _lines_of_giving(name: str, file: CodeFile) -> list[int]:
     return [one.lineno for one in named if not isinstance(one.ctx, ast.Load)]
 
 
-def _held_to_be_equal(tree: ast.Module) -> frozenset[int]:
-    """What `assert` says is the same: whoever writes that knows that it is no copy."""
-    tests = [one.test for one in syntax.own_expressions(tree) if isinstance(one, ast.Assert)]
-    return frozenset(id(inner) for test in tests if not _is_denied(test) for inner in syntax.walk(test))
-
-
-def _is_denied(test: ast.expr) -> bool:
-    """True for `not …`, and for what is to differ: `a != b`, `gap > 0`."""
-    return any(isinstance(one, (ast.Not, ast.NotEq, ast.Gt)) for one in syntax.walk(test))
-
-
 def _kept(
     pair: _Pair, tree: ast.Module, files: list[CodeFile], deadline: float
 ) -> Iterator[tuple[Taken, Taken | None]]:
     """Variables of a comparison that were taken from just what they are compared with; that, where it is another."""
-    if id(pair.node) in _held_to_be_equal(tree) or not in_step(*pair.sides, tree):
+    if is_meant(pair.node, tree) or not in_step(*pair.sides, tree):
         return
     ends = [origin(side, tree) for side in pair.sides]
     taken = [taken_in(one, pair.node.lineno, files, deadline) if one.isidentifier() else None for one in ends]

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from types import FrameType
+
+from torch.optim import Optimizer
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe import kinds
+from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.source import dotted
 
 # Functions that train, and what they are given.
@@ -15,7 +20,10 @@ _TRAINS = re.compile(
     r"^(backward|step|_?(run_|do_)?(train|fit|learn|optimi[sz]e)(_(one|a|an|for|on|with|epoch|step|model|loop|batch|net)\w*)?)$"
 )
 _OPTIMIZER = re.compile(r"^opt(im|imizer|imiser)?(_|$)|_opt(im|imizer|imiser)?$")
+# What only looks at what it is given.
+_LOOKS = frozenset(["print", "repr", "str", "type", "id", "len", "isinstance", "vars", "dir", "display"])
 
+_FORS = (ast.For, ast.AsyncFor)
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Loop = ast.For | ast.AsyncFor | _Comprehension
 
@@ -56,17 +64,31 @@ def _loops_in(scope: ast.AST) -> tuple[tuple[int, int], ...]:
 
 
 @lru_cache(maxsize=64)
-def repeats_input(tree: ast.AST, line: int, columns: tuple[int, int] | None = None) -> bool:
-    """True if the innermost loop around a call on this line binds none of the names that the call reads.
+def repeats_input(
+    tree: ast.AST,
+    line: int,
+    columns: tuple[int, int] | None = None,
+    optimizers: frozenset[str] | None = None,
+    training: frozenset[str] = frozenset(),
+) -> bool:
+    """True if a loop around a call on this line gives it the same input in each turn.
 
     `[net(x) for _ in range(50)]` samples the same input; `[net(x) for x in batches]` does not, `[m(x) for m in nets]`
-    asks several modules, and a loop that trains gets another answer each time because the weights change.
+    asks several modules, and a loop that trains gets another answer each time because the weights change. Batches of
+    one input are looked through: `[[net(x) for x in batches] for _ in range(50)]` samples too.
+
+    Args:
+        tree: The cell.
+        line: Of the call.
+        columns: Where in its lines the call begins and ends, if that is known.
+        optimizers: Names that hold an optimizer; without them names tell.
+        training: Names of functions that are known to train.
     """
     loops = _loops_of(tree)
     calls = _calls_of(tree).get(line, [])
     exact = [call for call in calls if (call.col_offset, call.end_col_offset) == columns]
-    around = ((one, loops[one]) for call in exact or calls for one in (call, *_comprehensions(call, loops)))
-    return any(loop is not None and _repeats(node, loop) for node, loop in around)
+    trains = partial(_trains, optimizers=optimizers, training=training)
+    return any(_is_sampled(call, loops, trains) for call in exact or calls)
 
 
 @lru_cache(maxsize=64)
@@ -85,12 +107,43 @@ def _calls_of(tree: ast.AST) -> dict[int, list[ast.Call]]:
     return found
 
 
-def _comprehensions(node: ast.AST, loops: dict[ast.AST, ast.AST | None]) -> Iterator[ast.AST]:
-    """Those around a call, but for the outermost: `[[net(x) for x in batches] for _ in range(50)]` samples too."""
-    inner = loops[node]
-    while isinstance(inner, _Comprehension) and isinstance(loops[inner], _Comprehension):
-        yield inner
-        inner = loops[inner]
+def _is_sampled(call: ast.Call, loops: dict[ast.AST, ast.AST | None], trains: Callable[[ast.AST], bool]) -> bool:
+    """True if the innermost loop around a call repeats it, or one further out repeats all loops inside."""
+    loop, used, bound = loops[call], _read_by(call), frozenset[str]()
+    if loop is not None and _repeats_call(call, bound_in(loop)):
+        return not trains(loop)
+    while isinstance(loop, Loop) and (outer := loops[loop]) is not None and not _draws(loop):
+        used, bound, loop = used | _read_by(loop), bound | bound_in(loop), outer
+        if used - bound and not (used - bound) & bound_in(loop):
+            return not trains(loop)
+    return False
+
+
+@lru_cache(maxsize=256)
+def is_looked_through(tree: ast.AST, line: int) -> bool:
+    """True if no loop around a line in its function goes on by a test, or through what is drawn anew."""
+    around = [one for one in syntax.own_statements(syntax.scope_at(tree, line)) if isinstance(one, (ast.While, *_FORS))]
+    inside = [one for one in around if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    return not any(isinstance(one, ast.While) or _draws(one) for one in inside)
+
+
+@lru_cache(maxsize=256)
+def _read_by(node: ast.AST) -> frozenset[str]:
+    """Names that a call reads; of a loop those of what it goes through, and of what it gives to names."""
+    parts: list[ast.AST] = [node]
+    if isinstance(node, _FORS):
+        parts = [node.iter, *(one.value for one in syntax.walk(node) if isinstance(one, ast.Assign))]
+    return frozenset(one.id for part in parts for one in syntax.walk(part) if isinstance(one, ast.Name))
+
+
+def _draws(loop: ast.AST) -> bool:
+    """True if what a loop goes through is drawn anew each time: `for z in torch.randn(99, 8).split(32)`."""
+    over = [loop.iter] if isinstance(loop, _FORS) else [one.iter for one in _heads(loop)]
+    return any("rand" in dotted(one.func) for part in over for one in syntax.walk(part) if isinstance(one, ast.Call))
+
+
+def _heads(loop: ast.AST) -> list[ast.comprehension]:
+    return list(getattr(loop, "generators", ()))
 
 
 def _in_loops(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
@@ -108,39 +161,46 @@ def _in_loops(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
 
 def _run_once(node: ast.AST) -> list[ast.AST]:
     """Parts of a loop that are evaluated before it begins."""
-    if isinstance(node, (ast.For, ast.AsyncFor)):
+    if isinstance(node, _FORS):
         return [node.iter]
     # The iterables of a comprehension make batches; none of them is a call of the module on one and the same input.
     return [*node.generators] if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)) else []
 
 
-def _repeats(node: ast.AST, loop: ast.AST) -> bool:
-    bound = bound_in(loop)
-    if not isinstance(node, ast.Call):
-        used = {n.id for n in syntax.walk(node) if isinstance(n, ast.Name)} - bound_in(node)
-        return bool(used) and not used & bound and not _trains(loop)
-    return _repeats_call(node, loop, bound)
-
-
-def _repeats_call(call: ast.Call, loop: ast.AST, bound: frozenset[str]) -> bool:
+def _repeats_call(call: ast.Call, bound: frozenset[str]) -> bool:
     given = {n.id for a in call.args for n in syntax.walk(a) if isinstance(n, ast.Name)}
     callee = {n.id for n in syntax.walk(call.func) if isinstance(n, ast.Name)}
-    return bool(given) and not (given | callee) & bound and not _makes_new(call) and not _trains(loop)
+    return bool(given) and not (given | callee) & bound and not _makes_new(call)
 
 
 @lru_cache(maxsize=256)
-def _trains(loop: ast.AST) -> bool:
-    return any(map(_is_training, (n for n in syntax.walk(loop) if isinstance(n, ast.Call))))
+def _trains(loop: ast.AST, *, optimizers: frozenset[str] | None, training: frozenset[str]) -> bool:
+    return any(_is_training(one, optimizers, training) for one in syntax.walk(loop) if isinstance(one, ast.Call))
 
 
-def _is_training(call: ast.Call) -> bool:
+def _is_training(call: ast.Call, optimizers: frozenset[str] | None, training: frozenset[str]) -> bool:
     """True for `backward()`, and for functions that train by their names or are given an optimizer."""
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("train", "eval"):
         return False  # the mode
-    if _TRAINS.search(dotted(call.func).rpartition(".")[2]):
+    called = dotted(call.func).rpartition(".")[2]
+    if _TRAINS.search(called) or called in training:
         return True
     given = [*call.args, *(one.value for one in call.keywords)]
-    return any(_OPTIMIZER.search(dotted(argument).rpartition(".")[2]) for argument in given)
+    names = (dotted(argument).rpartition(".")[2] for argument in given if dotted(call.func) not in _LOOKS)
+    return any(_OPTIMIZER.search(one) and (optimizers is None or one in optimizers) for one in names)
+
+
+def optimizers_of(frame: FrameType) -> frozenset[str]:
+    """Names of a frame, and fields of its `self`, that hold an optimizer and are called like one."""
+    code = frame.f_code
+    every = (*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names)
+    names = [one for one in every if _OPTIMIZER.search(one)]
+    if not names:
+        return frozenset()
+    with locals_of(frame) as values:
+        fields = kinds.fields_of(values.get("self"))
+        known = ((one, values.get(one, frame.f_globals.get(one, fields.get(one)))) for one in names)
+        return frozenset(one for one, value in known if kinds.is_a(value, Optimizer))
 
 
 def _makes_new(call: ast.Call) -> bool:

@@ -18,6 +18,7 @@ from torch_inspector.observe.workers import generators_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
+    from torch_inspector.observe.place import Places
     from torch_inspector.observe.recorder import Recorder
 
 _LOADERS_KEPT = 256
@@ -31,7 +32,7 @@ class _Tally:
         "pin_memory", "place", "steps", "unsendable", "waited_s", "workers",
     )  # fmt: skip
 
-    def __init__(self, loader: Any, place: Place) -> None:
+    def __init__(self, loader: Any, place: Place, places: Places) -> None:
         settings = kinds.fields_of(loader)
         self.kind = kinds.class_name(loader)
         self.place = place
@@ -39,7 +40,7 @@ class _Tally:
         self.batch_size = size if type(size) is int else None
         self.workers = int(settings.get("num_workers") or 0)
         self.pin_memory = bool(settings.get("pin_memory"))
-        self.generators = generators_in(loader) if self.workers > 1 else ()
+        self.generators = generators_in(loader, places.tree_of) if self.workers > 1 else ()
         self.drops = settings.get("drop_last") is True and not kinds.is_a(settings.get("dataset"), IterableDataset)
         self.batches = 0
         self.waited_s = 0.0
@@ -141,7 +142,7 @@ class LoaderWatch:
             key = (recorder.keys.of(loader), place)
             tally = self._tallies.get(key)
             if tally is None:
-                tally = self._tallies[key] = _Tally(loader, place)
+                tally = self._tallies[key] = _Tally(loader, place, recorder.places)
             if error is not None:
                 tally.failed = kinds.class_name(error)
                 return

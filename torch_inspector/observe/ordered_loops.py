@@ -25,13 +25,13 @@ _MODULES = 10_000
 def targets_of(scope: Scope, loop: ast.For) -> set[str]:
     """Tensors whose cuts are the targets of a loss over classes: `y` of `F.cross_entropy(net(xb), y[i:i + 32])`."""
     given = dict(_given(loop))
-    calls = [one for one in syntax.walk(loop) if isinstance(one, ast.Call) and _is_loss(scope, one)]
+    calls = [one for one in syntax.walk(loop) if isinstance(one, ast.Call) and is_loss(scope, one)]
     targets = [one.args[1] if len(one.args) > 1 else _named(one, "target") for one in calls]
     return {_cut_of(one, given) for one in targets if one is not None} - {""}
 
 
 def keeps_order(scope: Scope, loop: ast.For) -> bool:
-    """True if a turn goes on from the one before, rows may be steps of a sequence, or each part has its own model."""
+    """True if a turn goes on from the one before, rows may be steps of a sequence, or each class has its own model."""
     for node in syntax.walk(loop):
         if isinstance(node, ast.Attribute) and node.attr in _TURNS:
             return True
@@ -44,7 +44,7 @@ def keeps_order(scope: Scope, loop: ast.For) -> bool:
     return _carries(loop)
 
 
-def _is_loss(scope: Scope, call: ast.Call) -> bool:
+def is_loss(scope: Scope, call: ast.Call) -> bool:
     """True for a function or a layer of PyTorch that compares scores with classes."""
     func = call.func
     if isinstance(func, ast.Call):
@@ -126,7 +126,15 @@ def _own(statement: ast.stmt) -> Iterator[ast.AST]:
     """The nodes of a statement without those of the statements within."""
     for child in syntax.children(statement):
         if not isinstance(child, ast.stmt):
-            yield from syntax.walk(child)
+            own = set(_comprehended(child))
+            yield from (one for one in syntax.walk(child) if getattr(one, "id", "") not in own)
+
+
+def _comprehended(node: ast.AST) -> Iterator[str]:
+    """Variables of comprehensions, which no turn of the loop hands on."""
+    for one in syntax.walk(node):
+        if isinstance(one, ast.comprehension):
+            yield from (part.id for part in syntax.walk(one.target) if isinstance(part, ast.Name))
 
 
 def _is_picked(func: ast.expr) -> bool:

@@ -88,6 +88,11 @@ class Places:
         file = self._files.get(code.co_filename)
         return file if file and file.owns(code) else None
 
+    def tree_of(self, code: CodeType) -> ast.Module | None:
+        """The parsed text of that cell."""
+        file = self.file_of_code(code)
+        return file.tree if file is not None else None
+
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """The innermost frame, from `frame` outwards, that runs the user's own code."""
         for _ in range(_DEPTH):

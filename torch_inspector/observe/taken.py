@@ -15,7 +15,10 @@ from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.source import dotted
 
 # What shows the same weights, or would if the kind of numbers were the same; no copies. In a row, not in another shape.
-_SHOWS = frozenset(["detach", "cpu", "float", "double", "to", "numpy"])
+_SHOWS = frozenset(["detach", "cpu", "float", "double", "numpy"])
+# Where `to` moves, by name, and types that hold as much as weights as a rule have.
+_DEVICES = re.compile(r"dev|cpu|cuda|gpu", re.IGNORECASE)
+_TYPES = frozenset(["torch.float", "torch.float32", "torch.double", "torch.float64"])
 _IN_A_ROW = frozenset(["view", "flatten", "reshape", "ravel"])
 _LISTS = frozenset(["list", "dict", "tuple"])
 _ASKED = frozenset(["parameters", "named_parameters"])
@@ -154,7 +157,22 @@ def _bare(node: ast.expr) -> ast.expr:
 
 
 def _shows_all(call: ast.Call, name: str) -> bool:
+    if name == "to":
+        return _moves_only(call)
     return name in _SHOWS or (name in _IN_A_ROW and [ast.unparse(one) for one in call.args] in ([], ["-1"]))
+
+
+def _moves_only(call: ast.Call) -> bool:
+    """True for `x.to(device)`, and for a type in which no number is another; false for a copy."""
+    given = [*call.args, *(one.value for one in call.keywords if one.arg in {"device", "dtype", "other"})]
+    names = [dotted(one.func if isinstance(one, ast.Call) else one) for one in given]
+    text = [str(one.value) if isinstance(one, ast.Constant) else "" for one in given]
+    copies = any(one.arg == "copy" for one in call.keywords)
+    same = (
+        name in _TYPES or _DEVICES.search(name.rpartition(".")[2] or said)
+        for name, said in zip(names, text, strict=True)
+    )
+    return not copies and bool(given) and all(same)
 
 
 def _asked(node: ast.Call) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 
 from torch_inspector.facts import GeneratorFact
 from torch_inspector.observe import kinds
-from torch_inspector.observe.alike import seeded_alike
+from torch_inspector.observe.alike import Named, seeded_alike
+from torch_inspector.observe.asked_items import TreeOf, named_by
 from torch_inspector.observe.drawing import globals_read, holders_in, with_called
 from torch_inspector.observe.naming import names_of
 
@@ -25,23 +27,46 @@ _BEFORE = ("__init__", "__setstate__")
 _TELLS_APART = frozenset(["get_worker_info", "initial_seed", "SeedSequence"])
 
 
-def generators_in(loader: Any) -> tuple[GeneratorFact, ...]:
-    """Generators that the data set, what it holds, or the function for batches draws from, and the notebook's own."""
+def generators_in(loader: Any, tree_of: TreeOf = lambda _: None) -> tuple[GeneratorFact, ...]:
+    """Generators that the data set, what it holds, or the function for batches draws from, and the notebook's own.
+
+    Args:
+        loader: A `DataLoader`.
+        tree_of: Gives the text of code; what stands behind a test that does not hold is left out then.
+    """
     settings = kinds.fields_of(loader)
-    dataset = settings.get("dataset")
     found: list[GeneratorFact] = []
-    holders = [*holders_in(dataset), (COLLATE, settings.get(COLLATE))]
-    for prefix, holder in holders:
+    holders = list(_holders(settings, tree_of))
+    for prefix, holder, named in holders:
         for name, thing in _fields(holder):
             kind = _generator_kind(thing)
-            if kind and len(found) < _MOST and _draws(holder, name) and not _reseeds(settings, name):
+            drawn = _draws(holder, name) and _is_named(f"self.{name}", named)
+            if kind and len(found) < _MOST and drawn and not _reseeds(settings, name):
                 path = f"{prefix}.{name}" if prefix else name
                 found.append(GeneratorFact(path, kind, kinds.class_name(holder)))
         for name, kind in _globals_drawn_from(holder):
-            if len(found) < _MOST and not _reseeds(settings, name.rpartition(".")[2]):
+            surely = _is_named(name.partition(".")[0], named)
+            if len(found) < _MOST and surely and not _reseeds(settings, name.rpartition(".")[2]):
                 found.append(GeneratorFact(name, kind, _called(holder), is_global=True))
-    running = [one for _, holder in holders for one in _running(holder)]
+    running = [(one, named) for _, holder, named in holders for one in _running(holder)]
     return (*found, *seeded_alike(settings, running))
+
+
+def _holders(settings: dict[str, Any], tree_of: TreeOf) -> Iterator[tuple[str, Any, Named]]:
+    """What workers run code of, each with its path and what its code surely names."""
+    named: dict[str, Named] = {}
+    for path, holder in holders_in(settings.get("dataset")):
+        owner, _, part = path.rpartition(".")
+        if not path or _is_named(f"self.{part.partition('[')[0]}", named.get(owner)):
+            named[path] = named_by(holder, tree_of)
+            yield path, holder, named[path]
+    batches = settings.get(COLLATE)
+    yield COLLATE, batches, named_by(batches, tree_of)
+
+
+def _is_named(name: str, named: Named) -> bool:
+    """True if code surely names something, or is not at hand."""
+    return named is None or any(one == name or one.startswith(f"{name}.") for one in named)
 
 
 def _running(holder: Any) -> list[FunctionType]:

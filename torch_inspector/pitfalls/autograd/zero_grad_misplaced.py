@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Place, Run, StepFact, syntax
+from torch_inspector.facts import Place, Run, StepFact, called, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -30,11 +30,51 @@ def check(run: Run) -> Iterator[Finding]:
             continue  # `step-before-backward` says it
         if empty and (empty[0].cleared_at, empty[0].place) in said:
             continue  # a loop over optimizers: the first speaks for all
-        if empty:
+        if empty and _is_built_so(run, key, empty):
             said.add((empty[0].cleared_at, empty[0].place))
             yield _cleared_before_step(run, key, empty)
-        elif sum(step.discarded_count for step in thrown) >= _OFTEN and not _reads_gradients(run, thrown):
+        elif not empty and sum(step.discarded_count for step in thrown) >= _OFTEN and not _reads_gradients(run, thrown):
             yield _micro_batches(run, key, thrown)
+
+
+def _is_built_so(run: Run, key: int, empty: list[StepFact]) -> bool:
+    """True if steps find nothing because of how the loop is built; under a test, a bad batch may be left out."""
+    alike = [one for one in run.steps_by_optimizer()[key] if one.place == empty[0].place and not one.has_closure]
+    place = empty[0].cleared_at
+    apart = place is not None and place.function != empty[0].place.function
+    if apart or _is_tested(run, empty[0]):
+        return len(alike) == len(empty) >= _OFTEN
+    return len(alike) == len(empty) or len(empty) >= _OFTEN
+
+
+def _is_tested(run: Run, step: StepFact) -> bool:
+    """True if gradients are cleared under a test that the backward call and the step are not under."""
+    place = step.cleared_at
+    tree = syntax.parse(run.source_of(place.cell)) if place is not None else None
+    if place is None or place.line is None or tree is None:
+        return False
+    others = {one.line for one in (step.place, step.backward_at) if one is not None and one.cell == place.cell}
+    return any(place.line in lines and not lines & others for lines in _tested_lines(tree)) or _is_in_line(tree, place)
+
+
+def _tested_lines(tree: ast.Module) -> Iterator[_Lines]:
+    """Lines of each block that runs under a test, or after an exception."""
+    for node in syntax.walk(tree):
+        if isinstance(node, ast.If):
+            yield from (
+                _lines_of(block) for block in (node.body, node.orelse) if block and block[0].lineno > node.lineno
+            )
+        elif isinstance(node, ast.ExceptHandler):
+            yield _lines_of(node.body)
+
+
+def _is_in_line(tree: ast.Module, place: Place) -> bool:
+    """True if the line itself is a test with its block, or `bad and opt.zero_grad()`."""
+    tests = (ast.If, ast.IfExp, ast.BoolOp)
+    inside = (one for one in syntax.walk(tree) if isinstance(one, tests) and one.lineno == place.line)
+    return any(
+        isinstance(call, ast.Call) and called(call) == "zero_grad" for one in inside for call in syntax.walk(one)
+    )
 
 
 def _reads_gradients(run: Run, steps: list[StepFact]) -> bool:

@@ -36,10 +36,15 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _steps_in(run: Run, cut: ExpressionFact) -> bool:
-    """True if steps were taken in the lines of a loop."""
+    """True if steps in the lines of a loop moved weights, and nothing else set these or stepped in between."""
     first, last = cut.place.line or 0, int(cut.detail)
-    places = [one.place for one in run.trace.steps]
-    return any(one.cell == cut.place.cell and first < (one.line or 0) <= last for one in places)
+    inside = [s for s in run.trace.steps if s.place.cell == cut.place.cell and first < (s.place.line or 0) <= last]
+    if not inside or all(one.rate_is_zero or one.unmoved or one.idle for one in inside):
+        return False
+    span, keys = (inside[0].order, inside[-1].order), {one.optimizer for one in inside}
+    loads = [one.order for one in run.trace.loads]
+    others = [s.order for s in run.trace.steps if s not in inside and s.optimizer in keys]
+    return not any(span[0] < order < span[1] for order in (*loads, *others))
 
 
 def _of_slices(cut: ExpressionFact, size: int, runs: list[Shape]) -> Finding:
