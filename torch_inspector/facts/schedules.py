@@ -47,6 +47,8 @@ class ScheduleFact(NamedTuple):
     """The same after 0, 1, 2, 3, 7, 15, … calls: `((0, 0.1), (1, 0.09))`."""
     siblings: int = 1
     """Schedules that were stepped from this line in this cell."""
+    callers: tuple[Place, ...] = ()
+    """Of the first call of its life: the user's lines that led to `place`, innermost first."""
 
     def setting(self, name: str) -> float | None:
         """What it was made with; None if it has no such setting."""

@@ -37,9 +37,9 @@ class Callers(NamedTuple):
     frames: tuple[_Frame, ...] = ()
     """The user's frames, innermost first."""
 
-    def facts(self) -> tuple[CallerFact, ...]:
-        """Their lines with the loops around them; reads the text of the cells."""
-        return tuple(CallerFact(frame.place, _loops_around(frame)) for frame in self.frames)
+    def facts(self, *, loops: bool) -> tuple[CallerFact, ...]:
+        """Their lines, with the loops around them if these are asked for: that reads the text of the cells."""
+        return tuple(CallerFact(frame.place, _loops_around(frame) if loops else ()) for frame in self.frames)
 
     def same_input(self) -> bool:
         """True if the innermost loop around the call gives it the same input each time."""
@@ -68,6 +68,11 @@ def callers_of(frame: FrameType, places: Places) -> Callers:
             frames.append(_Frame(file, places.place(here, line), line, here.f_code, here.f_lasti))
         here = here.f_back
     return Callers(module, tuple(frames))
+
+
+def lines_outside(frame: FrameType, places: Places) -> tuple[Place, ...]:
+    """The user's lines that led to the one that a frame is in, innermost first."""
+    return tuple(one.place for one in callers_of(frame, places).frames[1:])
 
 
 def _loops_around(frame: _Frame) -> tuple[tuple[int, int], ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import ScheduleFact
 from torch_inspector.observe import kinds
+from torch_inspector.observe.callers import lines_outside
 from torch_inspector.observe.groups import groups_of
 from torch_inspector.observe.naming import from_outside, name_in
 from torch_inspector.observe.planned import planned_turns
@@ -85,6 +86,7 @@ class Schedules:
         fields = kinds.fields_of(schedule)
         optimizer = fields.get("optimizer")
         user = recorder.places.user_frame(frame)
+        is_first = _is_new(fields) and kinds.fields_of(optimizer).get("_opt_called") is not True
         fact = ScheduleFact(
             order=recorder.next_order(),
             place=site.place,
@@ -94,7 +96,8 @@ class Schedules:
             path=from_outside(user, name),
             optimizer=recorder.keys.of(optimizer) if optimizer is not None else 0,
             optimizer_name=name_in(user, optimizer) if optimizer is not None else "",
-            first_ever=_is_new(fields) and kinds.fields_of(optimizer).get("_opt_called") is not True,
+            first_ever=is_first,
+            callers=lines_outside(frame, recorder.places) if is_first else (),
             told=bool(given),
             turns=planned_turns(frame, recorder.places),
             settings=_settings(fields),
