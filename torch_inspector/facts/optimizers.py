@@ -110,6 +110,10 @@ class UnheldFact(NamedTuple):
     """False if only the version counters say that they stay as they are, as for a device."""
     unlisted: UnlistedFact | None = None
     """The plain container they are in, if they are."""
+    parts: tuple[str, ...] = ()
+    """The fewest paths that cover them: of modules all of whose parameters they are, and of single parameters."""
+    single: frozenset[str] = frozenset()
+    """Those of them that are parameters."""
 
 
 class ClearFact(NamedTuple):
