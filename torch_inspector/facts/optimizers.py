@@ -80,6 +80,8 @@ class StepFact(NamedTuple):
     """True if every gradient is 0 in all its numbers; looked at where a step has not moved what was compared."""
     coarse_type: str = ""
     """`bfloat16` or `float16` if all its parameters are of that type, and it has moved no number in any of them."""
+    path: str = ""
+    """What the notebook calls it where that is another name: `trainer.optimizer` for `self.optimizer`."""
 
 
 class UnheldFact(NamedTuple):

@@ -10,7 +10,7 @@ from torch_inspector.facts import ScheduleFact
 from torch_inspector.observe import kinds
 from torch_inspector.observe.callers import lines_outside
 from torch_inspector.observe.groups import groups_of
-from torch_inspector.observe.naming import from_outside, name_in
+from torch_inspector.observe.naming import from_outside, name_in, outer_name
 from torch_inspector.observe.planned import planned_turns
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Schedules:
             schedule=recorder.keys.of(schedule),
             kind=kinds.class_name(schedule),
             name=(name := name_in(user, schedule)),
-            path=from_outside(user, name),
+            path=_path(user, name, schedule),
             optimizer=recorder.keys.of(optimizer) if optimizer is not None else 0,
             optimizer_name=name_in(user, optimizer) if optimizer is not None else "",
             first_ever=is_first,
@@ -115,6 +115,12 @@ class Schedules:
 
     def _siblings(self, record: _Record) -> int:
         return sum(other.site.place == record.site.place for other in self._all)
+
+
+def _path(frame: FrameType | None, name: str, schedule: Any) -> str:
+    """What the notebook calls it where a method says `self.schedule`."""
+    own = outer_name(frame, schedule) if frame is not None and name.startswith("self.") else ""
+    return own or from_outside(frame, name)
 
 
 def _is_new(fields: dict[str, Any]) -> bool:

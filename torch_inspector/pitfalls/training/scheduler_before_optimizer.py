@@ -42,7 +42,7 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
     step = next((one for one in run.trace.steps if one.optimizer == fact.optimizer), None)
     return Finding(
         message=f"`{name}.step()` ran before the first `{optimizer}.step()`: {_effect(fact.first_rate, used)}.",
-        subject=name,
+        subject=fact.path or name,
         fix=_fix(run, fact, step, name, optimizer),
         line=fact.place.line,
         cell=fact.place.cell,
