@@ -250,3 +250,63 @@ def test_what_was_moved_there_stands_for_another_device(moved):
     line = f"where = torch.device('meta')\nlayer = {moved}\nlayer(labels{', labels' if moved == 'net' else ''})"
     (finding,) = findings_in(MIXED, line, slug="device-mismatch", fails=True)
     assert "to_empty" not in finding.fix
+
+
+ANCHORED = """import torch
+from torch import nn
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Linear(3, 3) for _ in range(2))
+        self.anchors = {made}
+    def forward(self, feats):{before}
+        return {line}
+head = Head().to("meta")
+feats = [torch.ones(2, 3, device="meta") for _ in range(2)]
+head(feats)"""
+LIST, TABLE = "[torch.ones(3), torch.ones(3)]", "{'a': torch.ones(3), 'b': torch.ones(3)}"
+LISTED = 'self.anchors = [one.to("meta") for one in self.anchors]'
+TABLED = 'self.anchors = {key: one.to("meta") for key, one in self.anchors.items()}'
+
+
+@pytest.mark.parametrize(
+    ("made", "line", "fix"),
+    [
+        (LIST, "[c(f) * a for c, f, a in zip(self.convs, feats, self.anchors)]", LISTED),
+        (LIST, "sum((c(f) * a).sum() for c, (f, a) in zip(self.convs, zip(feats, self.anchors)))", LISTED),
+        (LIST, "{i: feats[i] * a for i, a in enumerate(self.anchors)}", LISTED),
+        (LIST, "[feats[0] * a for a in self.anchors]", LISTED),
+        (TABLE, "[feats[0] * a for _, a in self.anchors.items()]", TABLED),
+        (TABLE, "[feats[0] * a for a in self.anchors.values()]", TABLED),
+    ],
+)
+def test_what_a_comprehension_gives_out_is_moved_as_a_whole(made, line, fix):
+    source = ANCHORED.replace("{made}", made).replace("{line}", line)
+    (finding,) = findings_in(source.replace("{before}", ""), slug="device-mismatch", fails=True)
+    assert finding.subject == "self.anchors"
+    assert "`a` of `self.anchors` is on cpu" in finding.message
+    assert finding.fix == f"{fix}  # before the line; as buffers .to() would move them"
+    assert findings_in(source.replace("{before}", f"\n        {fix}"), slug="device-mismatch", fails=False) == []
+
+
+GIVEN_OUT = """import torch
+from torch import nn
+net = nn.Linear(3, 3).to("meta")
+loader = torch.utils.data.DataLoader(torch.ones(6, 3), batch_size=2)
+pairs = [(torch.ones(2, 3), 1), (torch.ones(2, 3), 2)]
+rows, shift = torch.ones(4, 3), torch.ones(3, device="meta")
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("[net(x) for x in loader]", "[net(x.to('meta')) for x in loader]"),
+        ("[net(x) for (x, _) in pairs]", "[net(x.to('meta')) for x, _ in pairs]"),
+        ("[shift + x for x in rows]", "[shift + x.to('meta') for x in rows]"),
+    ],
+)
+def test_what_may_be_no_list_is_moved_where_it_is_given_out(line, fix):
+    (finding,) = findings_in(GIVEN_OUT + line, slug="device-mismatch", fails=True)
+    assert finding.fix.startswith(f"{fix}  # in place of [")
+    assert findings_in(GIVEN_OUT + finding.fix, slug="device-mismatch", fails=False) == []
