@@ -79,6 +79,8 @@ class ClipFact(NamedTuple):
     """Where it did."""
     unscaled_late: bool = False
     """True if it was not `step` but a call of `unscale_` that found them still scaled."""
+    names_there: tuple[tuple[str, str, Place], ...] = ()
+    """What scaler and optimizer are called around the clip, and the innermost line where both have a name."""
 
     def spreads(self) -> bool:
         """True if the norm was not finite because of some gradients, and made all others so."""
