@@ -271,3 +271,17 @@ def test_train_does_not_go_into_the_function_that_trains():
         "pair.one.train()  # after the evaluation",
         "pair.two.train()  # after the evaluation",
     }
+
+
+def test_modes_that_are_set_in_a_comprehension():
+    source = ENCODERS.format(rest="rest")
+    inline = "[one.eval() for one in (pair.one, pair.two)]; [pair.embed(part).detach() for part in x.split(24)]"
+    assert {one.fix for one in found(source, PAIR_LOOP.format(inline))} <= {
+        "pair.one.train()  # after the evaluation",
+        "pair.two.train()  # after the evaluation",
+    }
+    within = "def look(p):\n    [one.eval() for one in (p.one, p.two)]\n    with torch.no_grad(): p.embed(x)"
+    assert {one.fix for one in found(source, within, PAIR_LOOP.format("look(pair)"))} == {
+        "pair.one.train()  # at the end of look()",
+        "pair.two.train()  # at the end of look()",
+    }

@@ -213,7 +213,7 @@ def _evaluating(run: Run, call: ForwardFact, inference: ForwardFact) -> tuple[Pl
     trains = {_function(place) for place in _way(call)}
     way = (switch.place, *switch.callers) if switch is not None else ()
     for index, place in enumerate(way):
-        if place.function and _function(place) in evaluates:
+        if place.function[:1] not in ("", "<") and _function(place) in evaluates:
             return () if _function(place) in trains else way[index::-1]
     return ()
 
