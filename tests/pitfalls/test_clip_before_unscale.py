@@ -109,3 +109,41 @@ def test_the_fix_is_for_the_place_of_its_line():
     (finding,) = findings(TRAINER.replace("Trainer().fit()", "trainer = Trainer()\ntrainer.fit()"))
     assert finding.subject == "trainer.optimizer"
     assert finding.fix.startswith("self.scaler.unscale_(self.optimizer)")
+
+
+CALLBACKS = """
+class Engine:
+    def __init__(self): self.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    def step(self, optimizer):
+        self.scaler.step(optimizer); self.scaler.update()
+class Callback:
+    def __init__(self, clip): self.clip = clip
+    def end(self, runner):
+        if self.clip is not None:
+            self.clip(runner.net.parameters())
+        else:
+            clip_grad_norm_(runner.net.parameters(), 1.0)
+        runner.engine.step(runner.optimizer)
+class Runner:
+    def __init__(self): self.net, self.engine, self.optimizer = net, Engine(), opt
+runner = Runner()
+"""
+RUN = """
+for _ in range(3):
+    runner.optimizer.zero_grad()
+    runner.engine.scaler.scale(loss()).backward()
+    callback.end(runner)
+"""
+
+
+@pytest.mark.parametrize(
+    ("clip", "line", "where"),
+    [("None", 12, ""), ("lambda ps: clip_grad_norm_(ps, 1.0)", 1, ", which line 10 of cell 2 leads to")],
+)
+def test_the_fix_is_in_the_names_of_the_clip(clip, line, where):
+    made = f"callback = Callback({clip})"
+    (finding,) = findings(CALLBACKS, made, RUN)
+    assert finding.line == line
+    assert finding.fix == f"runner.engine.scaler.unscale_(runner.optimizer)  # right before the clip{where}"
+    mended = CALLBACKS.replace("        if self.clip", f"        {finding.fix}\n        if self.clip")
+    assert findings(mended, made, RUN) == []

@@ -250,3 +250,134 @@ def test_what_was_moved_there_stands_for_another_device(moved):
     line = f"where = torch.device('meta')\nlayer = {moved}\nlayer(labels{', labels' if moved == 'net' else ''})"
     (finding,) = findings_in(MIXED, line, slug="device-mismatch", fails=True)
     assert "to_empty" not in finding.fix
+
+
+ANCHORED = """import torch
+from torch import nn
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Linear(3, 3) for _ in range(2))
+        self.anchors = {made}
+    def forward(self, feats):{before}
+        return {line}
+head = Head().to("meta")
+feats = [torch.ones(2, 3, device="meta") for _ in range(2)]
+head(feats)"""
+LIST, TABLE = "[torch.ones(3), torch.ones(3)]", "{'a': torch.ones(3), 'b': torch.ones(3)}"
+LISTED = 'self.anchors = [one.to("meta") for one in self.anchors]'
+TABLED = 'self.anchors = {key: one.to("meta") for key, one in self.anchors.items()}'
+
+
+@pytest.mark.parametrize(
+    ("made", "line", "fix"),
+    [
+        (LIST, "[c(f) * a for c, f, a in zip(self.convs, feats, self.anchors)]", LISTED),
+        (LIST, "sum((c(f) * a).sum() for c, (f, a) in zip(self.convs, zip(feats, self.anchors)))", LISTED),
+        (LIST, "{i: feats[i] * a for i, a in enumerate(self.anchors)}", LISTED),
+        (LIST, "[feats[0] * a for a in self.anchors]", LISTED),
+        (TABLE, "[feats[0] * a for _, a in self.anchors.items()]", TABLED),
+        (TABLE, "[feats[0] * a for a in self.anchors.values()]", TABLED),
+    ],
+)
+def test_what_a_comprehension_gives_out_is_moved_as_a_whole(made, line, fix):
+    source = ANCHORED.replace("{made}", made).replace("{line}", line)
+    (finding,) = findings_in(source.replace("{before}", ""), slug="device-mismatch", fails=True)
+    assert finding.subject == "self.anchors"
+    assert "`a` of `self.anchors` is on cpu" in finding.message
+    assert finding.fix == f"{fix}  # before the line; as buffers .to() would move them"
+    assert findings_in(source.replace("{before}", f"\n        {fix}"), slug="device-mismatch", fails=False) == []
+
+
+GIVEN_OUT = """import torch
+from torch import nn
+net = nn.Linear(3, 3).to("meta")
+loader = torch.utils.data.DataLoader(torch.ones(6, 3), batch_size=2)
+pairs = [(torch.ones(2, 3), 1), (torch.ones(2, 3), 2)]
+rows, shift = torch.ones(4, 3), torch.ones(3, device="meta")
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("[net(x) for x in loader]", "[net(x.to('meta')) for x in loader]"),
+        ("[net(x) for (x, _) in pairs]", "[net(x.to('meta')) for x, _ in pairs]"),
+        ("[shift + x for x in rows]", "[shift + x.to('meta') for x in rows]"),
+    ],
+)
+def test_what_may_be_no_list_is_moved_where_it_is_given_out(line, fix):
+    (finding,) = findings_in(GIVEN_OUT + line, slug="device-mismatch", fails=True)
+    assert finding.fix.startswith(f"{fix}  # in place of [")
+    assert findings_in(GIVEN_OUT + finding.fix, slug="device-mismatch", fails=False) == []
+
+
+BATCHED = """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(3, 2)
+    def forward(self, rows=None, mask=None):
+        h = rows * mask
+        return self.proj(h)
+device = torch.device("meta")
+net = Net().to(device)
+loader = [dict(rows=torch.ones(4, 3), mask=torch.ones(4, 3)) for _ in range(2)]
+pairs = [[torch.ones(4, 3), torch.ones(4, 3)] for _ in range(2)]
+"""
+LOST = {
+    "values": (
+        "for batch in loader:\n    for v in batch.values():\n        v.to(device)\n    net(**batch)",
+        "for key, v in batch.items():\n    batch[key] = v.to(device)",
+        "the result of `v.to(device)` in line 3 of cell 2 is thrown away",
+    ),
+    "items": (
+        "for batch in loader:\n    for k, v in batch.items():\n        v.to(device)\n    net(**batch)",
+        "batch[k] = v.to(device)",
+        "the result of `v.to(device)` in line 3 of cell 2 is thrown away",
+    ),
+    "given to the variable of the loop": (
+        "for batch in loader:\n    for k, v in batch.items():\n        v = v.to(device)\n    net(**batch)",
+        "batch[k] = v.to(device)",
+        "`v = v.to(device)` in line 3 of cell 2 changes the variable alone",
+    ),
+    "a list": (
+        "for batch in pairs:\n    for one in batch:\n        one = one.to('meta')\n    net(*batch)",
+        "batch = [one.to('meta') for one in batch]",
+        "`one = one.to('meta')` in line 3 of cell 2 changes the variable alone",
+    ),
+    "one tensor": (
+        "for rows, mask in pairs:\n    rows.to(device)\n    net(rows, mask)",
+        "rows = rows.to(device)",
+        "the result of `rows.to(device)` in line 2 of cell 2 is thrown away",
+    ),
+    "in a function": (
+        (
+            "def run(batches):\n    for batch in batches:\n        for k, v in batch.items():\n"
+            "            v.to(device)\n        net(**batch)\nrun(loader)"
+        ),
+        "batch[k] = v.to(device)",
+        "the result of `v.to(device)` in line 4 of cell 2 is thrown away",
+    ),
+}
+OTHER = {
+    "of something else": "y = torch.ones(3)\ny.to(device)\nfor batch in loader:\n    net(**batch)",
+    "a type": ("for batch in loader:\n    for v in batch.values():\n        v.to(torch.float64)\n    net(**batch)"),
+    "after the call": "for batch in loader:\n    net(**batch)\n    for v in batch.values():\n        v.to(device)",
+    "kept": "for batch in loader:\n    for k, v in batch.items():\n        v = v.to('cpu')\n    net(**batch)",
+}
+
+
+@pytest.mark.parametrize("way", LOST)
+def test_a_move_that_was_lost_is_the_cause(way):
+    source, fix, why = LOST[way]
+    (finding,) = findings_in(BATCHED, source, slug="device-mismatch", fails=True)
+    assert finding.message.endswith(f": torch does not mix devices; {why}.")
+    assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize("way", OTHER)
+def test_what_has_nothing_to_do_with_it_is_not_told(way):
+    (finding,) = findings_in(BATCHED, OTHER[way], slug="device-mismatch", fails=True)
+    assert finding.message.endswith(": torch does not mix devices.")

@@ -32,7 +32,7 @@ def test_a_class_is_no_variable():
     (finding,) = found
     assert "Sequential of `whole`" in finding.message
     assert "Sequential(" not in finding.fix
-    assert finding.fix.splitlines()[1].strip().startswith("error = ...")
+    assert finding.fix.splitlines()[1].strip().startswith("return nn.functional.mse_loss(self.layers(rows)")
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,59 @@ def test_a_scripted_model_is_asked_for_its_mode(mode, width, found):
     setup = f"import torch\nnet = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(256, {width}), torch.nn.ReLU()))"
     told = findings_in(setup, f"{mode}\nout = [net(torch.ones(4096, 256)) for _ in range(2)]")
     assert [one.subject for one in told if one.slug == "eval-without-no-grad"] == found
+
+
+STEPS = """def answers(rows):
+    for part in rows.split(100):
+        yield net(part).argmax(1), net(part)
+def step(rows):
+    out = net(rows)
+    return out.mean()
+def loss_of(rows):
+    return net(rows).mean()
+def validate(rows):
+    return loss_of(rows)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+net.train()
+for _ in range(2):
+    optimizer.zero_grad()
+    loss_of(x).backward()
+    optimizer.step()
+net.eval()
+"""
+EARLIER = {
+    "a statement": ("kept = [step(x) for _ in range(4)]", "out = net(rows)"),
+    "a generator": (
+        "kept = dict(enumerate(out for _, out in answers(x)))",
+        "made = (net(part).argmax(1), net(part))\nyield made",
+    ),
+    "what training calls as well": ("kept = [validate(x) for _ in range(4)]", "return loss_of(rows)"),
+    "a lambda": ("f = lambda rows: net(rows)\nkept = [f(x) for _ in range(4)]", "output = net(...)"),
+}
+
+
+@pytest.mark.parametrize("way", EARLIER)
+def test_the_line_of_an_earlier_cell_is_quoted(way):
+    cell, line = EARLIER[way]
+    (finding,) = findings_in(SETUP, STEPS, cell, slug="eval-without-no-grad", fails=False)
+    assert finding.fix == f"with torch.no_grad():\n    {line}"
+
+
+WIDE = """\
+import torch
+from torch import nn
+net = nn.Sequential(nn.Flatten(), nn.Linear(20_000, 400), nn.ReLU(), nn.Linear(400, 2)).eval()
+class Total:
+    value = torch.tensor(0.0)
+def validate(total):
+    for _ in range(8):
+        rows = torch.randn(100, 20_000)
+        total.value = total.value + net(rows).mean()
+"""
+
+
+def test_what_is_held_in_the_end_is_told_where_it_is_more():
+    cell = "total = Total()\nvalidate(total)"
+    (finding,) = findings_in(WIDE, cell, slug="eval-without-no-grad", min_bytes=100_000, fails=False)
+    assert "a graph of 156.2 KB per call in eval mode" in finding.message
+    assert "`total.value` still holds it, 62.3 MB with inputs and later results." in finding.message

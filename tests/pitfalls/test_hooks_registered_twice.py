@@ -153,3 +153,29 @@ def test_what_a_function_adds_is_told_with_its_line_and_the_layer():
     assert one.fix.startswith("net[0]._forward_hooks.clear()")
     assert "handle = layer.register_forward_hook(save)" in one.fix
     assert findings_in(SETUP, HEATMAP, cell, one.fix, slug="hooks-registered-twice", fails=False) == [one]
+
+
+HELD = """
+class Injector:
+    def __init__(self, model):
+        self.reference = torch.randn(500, 500)
+        for layer in model:
+            layer.register_forward_hook(self.note)
+    def note(self, layer, args, output):
+        return output
+{by}
+for _ in range(4):
+    net(x)
+    fi = Injector(net)
+"""
+
+
+@pytest.mark.parametrize(("by", "last", "told"), [("", "del fi", "3.8 MB"), ("", "", "2.9 MB"), ("kept = []", "@", "")])
+def test_what_only_the_hooks_keep_alive_is_told(by, last, told):
+    cell = HELD.format(by=by) + (last if last != "@" else "    kept.append(fi.reference)")
+    (finding,) = findings_in(SETUP, cell, slug="hooks-registered-twice", fails=False)
+    assert finding.message.endswith(
+        f"; it runs as often in each pass, and keeps {told} alive that no variable leads to."
+        if told
+        else "; it runs as often in each pass."
+    )

@@ -55,7 +55,7 @@ def test_a_circle_is_held_by_no_variable():
     finally:
         gc.enable()
     assert "no variable leads to it" in finding.message
-    assert "gc.collect()" in finding.fix
+    assert finding.fix.startswith("import gc; gc.collect()  # frees objects that refer to each other in a circle")
 
 
 @pytest.mark.parametrize(
@@ -119,3 +119,29 @@ def test_a_cell_that_runs_again_with_another_text(second, count):
         notebook.shell.run_cell("net = nn.Linear(1000, 900)", store_history=True, cell_id=second)
         run = notebook.extension.session.runs[-1]
         assert len([one for one in run.findings if one.slug == SLUG]) == count
+
+
+REGISTERED = """\
+import atexit
+class Det(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(1000, 1000)
+def build():
+    made = Det()
+    atexit.register(lambda: made.eval())
+    return made
+"""
+
+
+def test_what_python_holds_is_no_circle():
+    (finding,) = found(START, REGISTERED, "net = build()", "net = build()")
+    assert "no variable leads to it" in finding.message
+    assert "gc.collect()" not in finding.fix
+
+
+def test_a_circle_that_python_holds_as_well():
+    hook = "made.body.register_forward_hook(lambda *args: made.train())"
+    both = REGISTERED.replace("    return", f"    {hook}\n    return")
+    (finding,) = found(START, both, "net = build()", "net = build()")
+    assert "gc.collect()" not in finding.fix

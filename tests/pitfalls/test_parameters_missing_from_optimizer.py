@@ -313,3 +313,75 @@ def test_a_generator_that_was_used_up(use):
 def test_a_generator_that_is_made_anew_is_not_used_up():
     made = "own = encoder.parameters()\ncount = sum(p.numel() for p in own)\nown = encoder.parameters()"
     assert found(made, GROUPS, loop("decoder(encoder(x))")) == []
+
+
+LAZY = """\
+class Lazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj, self.out = None, nn.Linear(8, 1)
+    def forward(self, x):
+        if self.proj is None:
+            self.proj = nn.Linear(x.shape[-1], 8)
+        return self.out(torch.tanh(self.proj(x)))
+net = Lazy()
+opt = torch.optim.RMSprop(net.parameters(), lr=1e-2)"""
+LOW_RANK = """\
+class LowRank(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base.requires_grad_(False)
+        self.A = nn.Parameter(torch.randn(base.in_features, 2) * 0.1)
+        self.B = nn.Parameter(torch.randn(2, base.out_features) * 0.1)
+    def forward(self, x):
+        return self.base(x) + x @ self.A @ self.B
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+"""
+GATE = "opt = torch.optim.SGD(net.parameters(), lr=0.01)\nnet.gate = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))"
+ONE = "net.head = LowRank(net.head)"
+BOTH = "net.head, net.neck = LowRank(net.head), LowRank(net.neck)"
+ALL = f"{BOTH}\nnet.body = LowRank(net.body)"
+GROUPED = "opt = torch.optim.SGD([{'params': [*net.body.parameters(), *net.head.parameters()]}], lr=0.01)"
+UNFROZEN = (
+    "net.body.requires_grad_(False)\nopt = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.01)"
+)
+
+
+@pytest.mark.parametrize(
+    ("cells", "out", "first"),
+    [
+        ([LAZY], "net(x)", 'opt.add_param_group({"params": net.proj.parameters()})  # once they are there;'),
+        ([GATE], "net(x) * net.gate(x)", 'opt.add_param_group({"params": net.gate.parameters()})'),
+        ([LOW_RANK, ONE], "net(x)", 'opt.add_param_group({"params": [net.head.A, net.head.B]})'),
+        (
+            [LOW_RANK, BOTH],
+            "net(x)",
+            'opt.add_param_group({"params": [net.neck.A, net.neck.B, net.head.A, net.head.B]})',
+        ),
+        ([LOW_RANK, ALL], "net(x)", 'held = {id(p) for group in opt.param_groups for p in group["params"]}'),
+        ([GROUPED], "net(x)", 'opt.add_param_group({"params": [*net.neck.parameters(), net.scale]})  # or, of what'),
+        (
+            [UNFROZEN, "net.body.requires_grad_()"],
+            "net(x)",
+            'opt.add_param_group({"params": net.body.parameters()})  # once they are to learn',
+        ),
+        (
+            ["opt = torch.optim.SGD(decoder.parameters(), lr=0.1)"],
+            "decoder(encoder(x))",
+            (
+                'opt.add_param_group({"params": encoder.parameters()})  '
+                "# or, if it is not to learn: encoder.requires_grad_(False)"
+            ),
+        ),
+    ],
+)
+def test_the_fix_gives_the_optimizer_what_it_lacks(cells, out, first):
+    with a_notebook() as notebook:
+        for source in (START, *cells, loop(out)):
+            run = notebook.run(source)
+        (finding,) = [one for one in run.findings if one.slug == SLUG]
+        assert finding.fix.startswith(first)
+        notebook.run(finding.fix)
+        run = notebook.run(loop(out))
+        assert notebook.errors == [None] * (len(cells) + 4)
+        assert not run or not [one for one in run.findings if one.slug == SLUG]

@@ -1,5 +1,7 @@
 """The fix for an optimizer of an older model is the user's own line, with the rate that was meant."""
 
+import pytest
+
 from tests.cells import findings_in
 
 MODEL = """
@@ -27,7 +29,60 @@ def test_the_line_as_written():
     assert finding.fix == "opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)  # again, after the model"
 
 
-def test_a_line_that_is_broken_is_put_together():
+def test_several_lines_as_written():
     broken = OPTIMIZER.replace("SGD(net", "SGD(\n    net").replace(", momentum=0.9)  # plain", ",\n)")
     (finding,) = findings_in(MODEL, broken, TRAIN, MODEL, TRAIN, slug="optimizer-of-another-model")
-    assert finding.fix.startswith("opt = torch.optim.SGD(net.parameters(), lr=0.0")
+    assert finding.fix == "opt = torch.optim.SGD(\n    net.parameters(), lr=0.1,\n)  # again, after the model"
+
+
+GROUPS = """
+opt = torch.optim.SGD([{"params": [net.weight], "weight_decay": 0.1}, {"params": [net.bias]}], lr=0.1)
+sched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.9)
+"""
+MADE = {
+    "written": (
+        GROUPS.replace("[net.weight]", "[p for p in net.parameters() if p.dim() > 1]"),
+        "again, after the model",
+    ),
+    "by a function": (
+        "def make(net):" + GROUPS.replace("\n", "\n    ") + "return opt, sched\nopt, sched = make(net)",
+        "again, after the model, with the 2 groups that it had",
+    ),
+    "by a function that is given it": (
+        (
+            "def make(of): return torch.optim.SGD([{'params': [of.weight]}, {'params': [of.bias]}], lr=0.1)\n"
+            "opt = make(net)\nsched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.9)"
+        ),
+        "again, after the model",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", MADE)
+def test_groups_are_kept_or_told(way):
+    made, comment = MADE[way]
+    (finding,) = findings_in(MODEL, made, TRAIN, MODEL, TRAIN, slug="optimizer-of-another-model")
+    assert finding.fix.endswith(f"  # {comment}")
+    assert findings_in(MODEL, made, TRAIN, MODEL, finding.fix, TRAIN, fails=False) == []
+
+
+LEARNER = """
+import copy
+class Learner:
+    def __init__(self, model, opt): self.model, self.opt = copy.deepcopy(model), opt
+    def one_batch(self):
+        self.opt.zero_grad()
+        ((self.model(x) - y) ** 2).mean().backward()
+        self.opt.step()
+    def fit(self, turns):
+        for _ in range(turns): self.one_batch()
+opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+learner = Learner(net, opt)
+"""
+
+
+def test_what_is_stepped_is_made_anew():
+    (finding,) = findings_in(MODEL, LEARNER, "learner.fit(3)", slug="optimizer-of-another-model")
+    written = "torch.optim.SGD(learner.model.parameters(), lr=0.1, momentum=0.9)"
+    assert (finding.subject, finding.fix) == ("learner.opt", f"learner.opt = {written}  # again, after the model")
+    assert findings_in(MODEL, LEARNER, finding.fix, "learner.fit(3)", fails=False) == []

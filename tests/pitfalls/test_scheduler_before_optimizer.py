@@ -176,3 +176,44 @@ def test_a_restart_that_is_told_the_epoch_or_goes_on_is_silent():
     assert findings_in(SETUP, source.replace("FIRST", "sched.step(_)"), fails=False) == []
     resumed = source.replace("\nfor _", "\nsched.load_state_dict({**sched.state_dict(), 'last_epoch': 5})\nfor _")
     assert findings_in(SETUP, resumed.replace("FIRST", "sched.step()"), fails=False) == []
+
+
+CALLBACKS = """
+class Decay:
+    def __init__(self, plan): self.plan = plan
+    def begin(self): self.plan.step()
+    def end(self): pass
+class Trainer:
+    def __init__(self, callbacks): self.callbacks = callbacks
+    def tell(self, what): [getattr(one, what)() for one in self.callbacks]
+    def turn(self): sched.step()
+    def fit(self, epochs):
+        for epoch in range(epochs):
+            self.tell("begin")
+            for _ in range(2):
+                opt.zero_grad()
+                net(torch.ones(4, 3)).pow(2).mean().backward()
+                opt.step()
+            self.tell("end")
+"""
+BEHIND = "behind the loop with opt.step() of line 16, at the end of each turn of `for epoch`, line 11"
+
+
+def test_a_callback_at_the_start_of_an_epoch():
+    (finding,) = findings_in(SETUP, CALLBACKS, "Trainer([Decay(sched)]).fit(3)", slug="scheduler-before-optimizer")
+    assert finding.fix == f"self.plan.step()  # move this line from begin() to what fit() calls {BEHIND}"
+    mended = CALLBACKS.replace("pass", "self.plan.step()").replace("begin(self): self.plan.step()", "begin(self): pass")
+    assert findings_in(SETUP, mended, "Trainer([Decay(sched)]).fit(3)", fails=False) == []
+
+
+def test_a_method_that_is_called_at_the_start_of_an_epoch():
+    source = CALLBACKS.replace('self.tell("begin")', "self.turn()").replace('self.tell("end")', "pass")
+    (finding,) = findings_in(SETUP, source, "Trainer([]).fit(3)", slug="scheduler-before-optimizer")
+    assert finding.fix == f"sched.step()  # move this line from turn() to fit(), {BEHIND}"
+
+
+def test_a_function_that_is_called_before_the_step_of_the_same_loop():
+    turn = "def turn(): sched.step()"
+    loop = "for _ in range(3):\n    turn()\n    net(torch.ones(4, 3)).sum().backward()\n    opt.step()"
+    (finding,) = findings_in(SETUP, turn, loop, slug="scheduler-before-optimizer")
+    assert finding.fix == "sched.step()  # move this line from turn() to the cell, behind opt.step() of line 4"

@@ -210,3 +210,78 @@ def test_train_goes_into_the_function_that_said_eval(restored):
 def test_dropout_that_slept_dropped_nothing():
     (finding,) = found(GENERATED)
     assert finding.message.endswith(": 1 Dropout dropped nothing.")
+
+
+ENCODERS = """
+class Pair:
+    def __init__(self):
+        self.one = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Linear(16, 3))
+        self.two = nn.Sequential(nn.Linear(6, 16), nn.Dropout(0.2), nn.Linear(16, 3))
+        self.opt = torch.optim.Adam([*self.one.parameters(), *self.two.parameters()])
+    def wake(self): self.one.train(); self.two.train()
+    def rest(self): self.one.eval(); self.two.eval()
+    def lull(self): self.rest()
+    def embed(self, rows): return self.one(rows) + self.two(rows)
+    def learn(self, rows, kinds):
+        self.opt.zero_grad()
+        nn.functional.cross_entropy(self.embed(rows), kinds).backward()
+        self.opt.step()
+    def check(self):
+        self.rest()
+        with torch.no_grad():
+            return sum(self.embed(part).norm().item() for part in x.split(24))
+pair = Pair()
+def validate(p):
+    p.{rest}()
+    with torch.no_grad():
+        return sum(p.embed(part).norm().item() for part in x.split(24))
+"""
+PAIR_LOOP = """
+pair.wake()
+for step, (rows, kinds) in enumerate(zip(x.split(8), y.split(8))):
+    pair.learn(rows, kinds)
+    if step % 3 == 1:
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "call", "owner", "function"),
+    [
+        ("rest", "validate(pair)", "p", "validate"),
+        ("lull", "validate(pair)", "p", "validate"),
+        ("rest", "pair.check()", "self", "check"),
+    ],
+)
+def test_train_goes_where_eval_was_asked_for_and_not_where_a_batch_passes(rest, call, owner, function):
+    findings = found(ENCODERS.format(rest=rest), PAIR_LOOP.format(call))
+    fixes = [f"{owner}.{part}.train()  # at the end of {function}()" for part in ("one", "two")]
+    assert [one.fix for one in findings] == fixes
+    assert all("self" not in one.message for one in findings)
+
+
+def test_train_does_not_go_into_the_function_that_trains():
+    inline = "pair.rest()\n        with torch.no_grad(): pair.embed(x)"
+    assert {one.fix for one in found(ENCODERS.format(rest="rest"), PAIR_LOOP.format(inline))} == {
+        "pair.one.train()  # after the evaluation",
+        "pair.two.train()  # after the evaluation",
+    }
+    fit = "\ndef fit(pair):" + PAIR_LOOP.format(inline).replace("\n", "\n    ") + "\nfit(pair)"
+    assert {one.fix for one in found(ENCODERS.format(rest="rest"), fit)} == {
+        "pair.one.train()  # after the evaluation",
+        "pair.two.train()  # after the evaluation",
+    }
+
+
+def test_modes_that_are_set_in_a_comprehension():
+    source = ENCODERS.format(rest="rest")
+    inline = "[one.eval() for one in (pair.one, pair.two)]; [pair.embed(part).detach() for part in x.split(24)]"
+    assert {one.fix for one in found(source, PAIR_LOOP.format(inline))} <= {
+        "pair.one.train()  # after the evaluation",
+        "pair.two.train()  # after the evaluation",
+    }
+    within = "def look(p):\n    [one.eval() for one in (p.one, p.two)]\n    with torch.no_grad(): p.embed(x)"
+    assert {one.fix for one in found(source, within, PAIR_LOOP.format("look(pair)"))} == {
+        "pair.one.train()  # at the end of look()",
+        "pair.two.train()  # at the end of look()",
+    }

@@ -28,7 +28,10 @@ class CallerFact(NamedTuple):
 
     place: Place
     loops: tuple[tuple[int, int], ...] = ()
-    """First and last line of each loop around that line in its function, innermost first."""
+    """First and last line of each loop around that line in its function, innermost first.
+
+    Left empty for calls of modules whose layers all sleep.
+    """
 
 
 class DropoutFact(NamedTuple):
@@ -161,6 +164,8 @@ class ModeFact(NamedTuple):
     place: Place
     module: int
     training: bool
+    callers: tuple[Place, ...] = ()
+    """Of an `eval()`: the user's lines that led to it, innermost first, without its own."""
 
 
 class LoadFact(NamedTuple):

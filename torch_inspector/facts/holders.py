@@ -82,6 +82,8 @@ class ElderFact(NamedTuple):
     """The attribute of a plain object that is the only way to it, as `evaluation.net`; `holder` is that object."""
     successor: int = 0
     """Key of the module that the variable names now."""
+    circular: bool = False
+    """True if it is proven that nothing refers to them but a circle of which they are part."""
 
 
 class HookFact(NamedTuple):

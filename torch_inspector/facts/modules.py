@@ -128,6 +128,8 @@ class HookCountFact(NamedTuple):
     count: int
     same: bool
     """True if it is one and the same function each time."""
+    held_nbytes: int = 0
+    """Bytes of tensors that they know and no variable leads to; what several layers' hooks know is at the first."""
 
 
 class UnlistedFact(NamedTuple):

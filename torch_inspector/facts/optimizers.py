@@ -80,6 +80,8 @@ class StepFact(NamedTuple):
     """True if every gradient is 0 in all its numbers; looked at where a step has not moved what was compared."""
     coarse_type: str = ""
     """`bfloat16` or `float16` if all its parameters are of that type, and it has moved no number in any of them."""
+    path: str = ""
+    """What the notebook calls it where that is another name: `trainer.optimizer` for `self.optimizer`."""
 
 
 class UnheldFact(NamedTuple):
@@ -110,6 +112,10 @@ class UnheldFact(NamedTuple):
     """False if only the version counters say that they stay as they are, as for a device."""
     unlisted: UnlistedFact | None = None
     """The plain container they are in, if they are."""
+    parts: tuple[str, ...] = ()
+    """The fewest paths that cover them: of modules all of whose parameters they are, and of single parameters."""
+    single: frozenset[str] = frozenset()
+    """Those of them that are parameters."""
 
 
 class ClearFact(NamedTuple):

@@ -33,6 +33,12 @@ def only_reads_outputs(run: Run) -> bool:
     return _READS.search(code) is not None and _LOSSES.search(code) is None
 
 
+def line_at(run: Run, place: Place) -> str:
+    """The line of a place as typed; empty if it is not known."""
+    lines = run.source_of(place.cell).splitlines()
+    return lines[place.line - 1] if place.line is not None and 0 < place.line <= len(lines) else ""
+
+
 def looped_over(run: Run, place: Place) -> str:
     """What the `for` in one line goes through, if it is one thing: `for x in enumerate(loaders["val"])`; else empty."""
     tree = syntax.parse(run.source_of(place.cell))

@@ -47,6 +47,8 @@ class ScheduleFact(NamedTuple):
     """The same after 0, 1, 2, 3, 7, 15, … calls: `((0, 0.1), (1, 0.09))`."""
     siblings: int = 1
     """Schedules that were stepped from this line in this cell."""
+    callers: tuple[Place, ...] = ()
+    """Of the first call of its life: the user's lines that led to `place`, innermost first."""
 
     def setting(self, name: str) -> float | None:
         """What it was made with; None if it has no such setting."""
@@ -77,6 +79,8 @@ class ClipFact(NamedTuple):
     """Where it did."""
     unscaled_late: bool = False
     """True if it was not `step` but a call of `unscale_` that found them still scaled."""
+    names_there: tuple[tuple[str, str, Place], ...] = ()
+    """What scaler and optimizer are called around the clip, and the innermost line where both have a name."""
 
     def spreads(self) -> bool:
         """True if the norm was not finite because of some gradients, and made all others so."""

@@ -41,9 +41,9 @@ class Callers(NamedTuple):
     """Names in them that hold an optimizer."""
     places: Places | None = None
 
-    def facts(self) -> tuple[CallerFact, ...]:
-        """Their lines with the loops around them; reads the text of the cells."""
-        return tuple(CallerFact(frame.place, _loops_around(frame)) for frame in self.frames)
+    def facts(self, *, loops: bool) -> tuple[CallerFact, ...]:
+        """Their lines, with the loops around them if these are asked for: that reads the text of the cells."""
+        return tuple(CallerFact(frame.place, _loops_around(frame) if loops else ()) for frame in self.frames)
 
     def same_input(self) -> bool:
         """True if a loop around the call gives it the same input each time; batches of one input are looked through."""
@@ -75,6 +75,11 @@ def callers_of(frame: FrameType, places: Places) -> Callers:
             frames.append(_Frame(file, places.place(here, line), line, here.f_code, here.f_lasti))
         here = here.f_back
     return Callers(module, tuple(frames), optimizers, places)
+
+
+def lines_outside(frame: FrameType, places: Places) -> tuple[Place, ...]:
+    """The user's lines that led to the one that a frame is in, innermost first."""
+    return tuple(one.place for one in callers_of(frame, places).frames[1:])
 
 
 def _loops_around(frame: _Frame) -> tuple[tuple[int, int], ...]:

@@ -185,16 +185,17 @@ class Calls(CallSite):
     def fact(self, differentiated: int) -> ForwardFact:
         """What is known at the end of the cell, in which so many backward calls were made."""
         inside = self.inside
-        # Only a module that behaves differently in the two modes is asked for the loops that it was called in.
-        told = self.callers if inside.awake or self.dropouts else Callers(self.callers.module)
+        # Only a module that behaves differently in the two modes is asked for the way to it, and for the loops on the
+        # way only if it might be in the wrong one.
+        judged = bool(inside.awake or self.dropouts)
+        told = self.callers if judged or inside.asleep else Callers(self.callers.module)
         return ForwardFact(
             self.fact_order, self.place, self.module, self.kind, self.training, self.grad_enabled, self.count,
             inside.awake, inside.asleep, inside.frozen_asleep, self.input_shapes, self.input_devices,
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
-            told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name, told.facts(),
-            differentiated > self.differentiated, self.hooked, self.trainable_count, self.dropouts, self.drew,
-            self.norms, self.layer is not None, self.recut, self.teachers,
-            self.zeroed,
+            judged and told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name,
+            told.facts(loops=judged), differentiated > self.differentiated, self.hooked, self.trainable_count,
+            self.dropouts, self.drew, self.norms, self.layer is not None, self.recut, self.teachers, self.zeroed,
         )  # fmt: skip
 
 

@@ -124,6 +124,12 @@ class Circles:
         return list(found.values())
 
 
+def only_circles(things: list[Any]) -> bool:
+    """True if nothing refers to some objects but circles of which they are part; the list is emptied."""
+    wanted = set(map(id, things))
+    return bool(wanted) and wanted <= _unreferenced(things)
+
+
 def _instances(classes: list[Any]) -> list[Any]:
     """Objects of some classes, which they refer to; of modules, those that the cell called are asked for elsewhere."""
     some = [kind for kind in classes if not issubclass(kind, torch.nn.Module)]

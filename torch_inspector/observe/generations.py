@@ -12,9 +12,11 @@ import re
 import sys
 from collections.abc import Mapping
 from typing import Any
+from weakref import ref
 
 from torch_inspector.facts import ElderFact
 from torch_inspector.observe import kinds, private
+from torch_inspector.observe.circles import only_circles
 from torch_inspector.observe.history import module_tensors, storages_of
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.namespace import Names, hidden
@@ -56,7 +58,10 @@ class Generations:
         kept = (self._kept(path, things, user) for path, things in elders.items())
         found = (_fact(path, things, held, variables, history) for path, things in elders.items())
         facts = [fact for fact in (*kept, *found) if fact is not None]
-        return tuple(fact._replace(successor=self._named[fact.path][0]) for fact in facts)
+        facts = [fact._replace(successor=self._named[fact.path][0]) for fact in facts]
+        alone = {path: list(map(ref, things.values())) for path, things in elders.items()}
+        elders.clear()  # for the count of references
+        return tuple(_told(fact, alone[fact.path]) for fact in facts)
 
     def _kept(self, path: str, elders: dict[int, Any], user: Names) -> ElderFact | None:
         """The one elder of a variable, where an attribute of a plain object, `ev.net`, is the only way to it."""
@@ -93,6 +98,14 @@ class Generations:
             return {-n: one for n, one in enumerate(_instances(type(now)), 1) if id(one) not in known}
         elder = self._keys.live(before[0]) if before is not None and before[1] == kind else None
         return {before[0]: elder} if before is not None and elder is not None else {}
+
+
+def _told(fact: ElderFact, elders: list[ref[Any]]) -> ElderFact:
+    """The fact, with what is known about those that no variable leads to."""
+    if fact.holder:
+        return fact
+    things = [one() for one in elders]
+    return fact._replace(circular=all(one is not None for one in things) and only_circles(things))
 
 
 def _name_of_class(module: Any) -> str:

@@ -43,6 +43,15 @@ def roots_of(function: Any) -> Iterator[Root]:
                 yield root
 
 
+def tensors_of(function: Any) -> Iterator[Tensor]:
+    """The tensors that a hook knows: those around it, and those in the fields of its objects."""
+    for _, value in _known(function, _DEPTH):
+        parts = [value]
+        if sorts.sort_of(type(value)) == "object":
+            parts = [part for _, part in attributes_of(value)[:_ATTRIBUTES]]
+        yield from (one for one in parts if kinds.is_a(one, Tensor))
+
+
 def hook_with(module: Any, address: int, storages: Container[int] = ()) -> str:
     """The registry, of a module or a layer of it, whose hooks know an object or memory; empty if there is none.
 

@@ -8,7 +8,9 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import HookCountFact
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe.history import storages_of
+from torch_inspector.observe.hooked import tensors_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.namespace import Names
@@ -23,6 +25,8 @@ _FUNC: Any = partial.__dict__["func"]
 _ARGS: Any = partial.__dict__["args"]
 _KEYWORDS: Any = partial.__dict__["keywords"]
 _Signature = tuple[Any, ...]
+_Found = tuple[HookCountFact, list[Any]]
+"""A fact, and the hooks that it is about."""
 
 
 class HookCounts:
@@ -36,13 +40,13 @@ class HookCounts:
         self._wanted = self._wanted or "hook" in code
         if not self._wanted:
             return ()
-        found: list[HookCountFact] = []
+        found: list[_Found] = []
         left, looked = _LAYERS, set[int]()
         for path, module in names.modules:
             for name, layer in layers.walk_modules(module):
                 left -= 1
                 if left < 0 or len(found) >= _FACTS:
-                    return tuple(found)
+                    return _with_memory(found, names)
                 if id(layer) in looked:
                     continue
                 looked.add(id(layer))
@@ -51,10 +55,21 @@ class HookCounts:
                     hooks = fields.get(kind)
                     if hooks and kinds.is_a(hooks, dict):
                         found.extend(_repeated(layers.typed_path(path, module, name), path, kind, hooks))
-        return tuple(found)
+        return _with_memory(found, names)
 
 
-def _repeated(path: str, owner: str, kind: str, hooks: Any) -> list[HookCountFact]:
+def _with_memory(found: list[_Found], names: Names) -> tuple[HookCountFact, ...]:
+    """The facts with what only the hooks lead to."""
+    known, facts = set(storages_of(names)) if found else set(), []
+    for fact, hooks in found:
+        own = [private.storage_of(tensor) for hook in hooks for tensor in tensors_of(hook)]
+        alone = {one[0]: one[1] for one in own if one is not None and one[0] not in known}
+        known |= alone.keys()
+        facts.append(fact._replace(held_nbytes=sum(alone.values())))
+    return tuple(facts)
+
+
+def _repeated(path: str, owner: str, kind: str, hooks: Any) -> list[_Found]:
     functions = list(dict.values(hooks))[:_EACH]
     if len(functions) == 1:
         return []
@@ -65,7 +80,7 @@ def _repeated(path: str, owner: str, kind: str, hooks: Any) -> list[HookCountFac
         if count > 1:
             own = [one for one, other in signed if other == signature]
             same = all(one is own[0] for one in own)
-            facts.append(HookCountFact(path, owner, kind.strip("_"), str(signature[0]), count, same))
+            facts.append((HookCountFact(path, owner, kind.strip("_"), str(signature[0]), count, same), own))
     return facts
 
 

@@ -11,6 +11,7 @@ import torch
 
 from torch_inspector.facts import ModeFact
 from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe.callers import lines_outside
 from torch_inspector.observe.loading import brings_training
 from torch_inspector.observe.states import Given, StateWatch
 from torch_inspector.observe.wrapper import Patch, unframe
@@ -70,8 +71,9 @@ class ModeWatch:
             self._changed()
             if len(self.facts) >= _MODES_KEPT:
                 return
-            place = recorder.places.find(frame)
-            self.facts.append(ModeFact(recorder.next_order(), place, recorder.keys.of(module), mode is True))
+            place, training = recorder.places.find(frame), mode is True
+            callers = () if training else lines_outside(frame, recorder.places)
+            self.facts.append(ModeFact(recorder.next_order(), place, recorder.keys.of(module), training, callers))
 
     def _wrap_load(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:

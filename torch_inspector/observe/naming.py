@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dis
 from functools import lru_cache
 from types import CodeType, FrameType
 
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
+
+# A class body and a cell read by name; a function, globals.
+_READS = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
 def name_in(frame: FrameType | None, thing: object) -> str:
@@ -18,10 +22,11 @@ def name_in(frame: FrameType | None, thing: object) -> str:
         return ""
     code = frame.f_code
     with locals_of(frame) as values:
+        owner = values.get("self")
         for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names):
             if values.get(name, frame.f_globals.get(name)) is thing:
-                return name
-        owner = values.get("self")
+                field = name not in values and kinds.fields_of(owner).get(name) is thing
+                return f"self.{name}" if field and name not in _variables_of(code) else name
         fields = kinds.fields_of(owner) if owner is not None else {}
         return next((f"self.{name}" for name, value in fields.items() if value is thing and type(name) is str), "")
 
@@ -39,6 +44,12 @@ def from_outside(frame: FrameType | None, name: str) -> str:
     with locals_of(frame) as values:
         owner = outer_name(frame, values.get("self"))
     return f"{owner}.{name.removeprefix('self.')}" if owner else ""
+
+
+@lru_cache(maxsize=512)
+def _variables_of(code: CodeType) -> frozenset[str]:
+    """The globals that code reads itself: its other names are attributes, such as the `opt` of `self.opt`."""
+    return frozenset(one.argval for one in dis.get_instructions(code) if one.opname in _READS)
 
 
 @lru_cache(maxsize=512)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Site(CallSite):
     """One line (more exactly, one call in it) from which one kind of call is made."""
 
-    __slots__ = ("code", "growing", "kind", "known_as", "lasti", "name", "owner", "place")
+    __slots__ = ("code", "growing", "kind", "known_as", "known_outside", "lasti", "name", "owner", "place")
 
     def __init__(self, kind: str, place: Place, name: str = "", owner: int = 0) -> None:
         super().__init__()
@@ -29,6 +29,8 @@ class Site(CallSite):
         self.name = name
         self.known_as = ""
         """What the code there calls the optimizer."""
+        self.known_outside = ""
+        """What the notebook calls it where that is another name."""
         self.growing = 0
         """Nodes of the last graph of a backward call there, while each is kept and larger than the one before."""
         self.owner = owner

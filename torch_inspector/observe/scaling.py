@@ -16,6 +16,7 @@ from torch_inspector.facts import ClipFact, Place, ScalerFact
 from torch_inspector.observe import kinds, private
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.near import Near, near
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ _ELEMENTS = 300_000
 
 _Marks = dict[int, list["Mark"]]
 """Gradients of optimizers, by their keys."""
-_Pending = tuple[int, _Marks]
-"""Position of a clip among all of the cell, and the gradients that it has changed."""
+_Pending = tuple[int, _Marks, tuple[Near, ...]]
+"""Position of a clip among all of the cell, the gradients that it has changed, and what has a name around it."""
 
 _is_compiling = torch.compiler.is_dynamo_compiling
 
@@ -146,7 +147,8 @@ class ScalingWatch:
         scaler, optimizer = given[:2]
         key, user = recorder.keys.of(optimizer), recorder.places.user_frame(frame)
         now = self._ledger.record(key, optimizer).marks()
-        for index in [index for index, touched in pending if touched.get(key) == now]:
+        for index, around in [(index, around) for index, touched, around in pending if touched.get(key) == now]:
+            named = [one for one in around if id(scaler) in one.paths and id(optimizer) in one.paths][:1]
             self.clips[index] = self.clips[index]._replace(
                 scale=_scale_of(kinds.fields_of(scaler)),
                 scaler_name=name_in(user, scaler),
@@ -154,6 +156,7 @@ class ScalingWatch:
                 optimizer_name=name_in(user, optimizer),
                 step_place=recorder.places.find(frame),
                 unscaled_late=unscaled_late,
+                names_there=tuple((one.paths[id(scaler)], one.paths[id(optimizer)], one.place) for one in named),
             )
 
     # clips --------------------------------------------------------------------
@@ -230,7 +233,8 @@ class ScalingWatch:
                 spoiled_keys=spoiled & keys,
                 parameter_keys=keys,
             )
-            self._pending.append((len(self.clips), touched))
+            around = near(frame, recorder.places, (torch.amp.GradScaler, torch.optim.Optimizer))
+            self._pending.append((len(self.clips), touched, around))
             self.clips.append(fact)
 
 

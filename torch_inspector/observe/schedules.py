@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import ScheduleFact
 from torch_inspector.observe import kinds
+from torch_inspector.observe.callers import lines_outside
 from torch_inspector.observe.groups import groups_of
-from torch_inspector.observe.naming import from_outside, name_in
+from torch_inspector.observe.naming import from_outside, name_in, outer_name
 from torch_inspector.observe.planned import planned_turns
 
 if TYPE_CHECKING:
@@ -85,16 +86,18 @@ class Schedules:
         fields = kinds.fields_of(schedule)
         optimizer = fields.get("optimizer")
         user = recorder.places.user_frame(frame)
+        is_first = _is_new(fields) and kinds.fields_of(optimizer).get("_opt_called") is not True
         fact = ScheduleFact(
             order=recorder.next_order(),
             place=site.place,
             schedule=recorder.keys.of(schedule),
             kind=kinds.class_name(schedule),
             name=(name := name_in(user, schedule)),
-            path=from_outside(user, name),
+            path=_path(user, name, schedule),
             optimizer=recorder.keys.of(optimizer) if optimizer is not None else 0,
             optimizer_name=name_in(user, optimizer) if optimizer is not None else "",
-            first_ever=_is_new(fields) and kinds.fields_of(optimizer).get("_opt_called") is not True,
+            first_ever=is_first,
+            callers=lines_outside(frame, recorder.places) if is_first else (),
             told=bool(given),
             turns=planned_turns(frame, recorder.places),
             settings=_settings(fields),
@@ -112,6 +115,12 @@ class Schedules:
 
     def _siblings(self, record: _Record) -> int:
         return sum(other.site.place == record.site.place for other in self._all)
+
+
+def _path(frame: FrameType | None, name: str, schedule: Any) -> str:
+    """What the notebook calls it where a method says `self.schedule`."""
+    own = outer_name(frame, schedule) if frame is not None and name.startswith("self.") else ""
+    return own or from_outside(frame, name)
 
 
 def _is_new(fields: dict[str, Any]) -> bool:

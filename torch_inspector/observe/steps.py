@@ -13,7 +13,7 @@ from torch.optim import optimizer as optim
 
 from torch_inspector.facts import StepFact
 from torch_inspector.observe import kinds, private
-from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.naming import from_outside, name_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -123,7 +123,9 @@ class StepWatch:
         site = self._quiet_steps.get(key)
         if site is None:
             site = self._quiet_steps[key] = recorder.site("step", frame, kinds.class_name(optimizer), owner)
-            site.known_as = name_in(recorder.places.user_frame(frame), optimizer)
+            user = recorder.places.user_frame(frame)
+            site.known_as = name_in(user, optimizer)
+            site.known_outside = from_outside(user, site.known_as)
             site.count = 0
         return site
 
@@ -157,6 +159,7 @@ class StepWatch:
             leaf_keys=frozenset(record.leaf_keys),
             backward_at=record.backward_at,
             name=site.known_as,
+            path=site.known_outside,
             idle=empty and not has_closure,
             frozen_count=record.frozen_count() if empty else 0,
             rate_is_zero=record.rate_is_zero(),

@@ -75,6 +75,22 @@ class _Own(NamedTuple):
     def keys(self) -> frozenset[int]:
         return frozenset(id(p) for _, p in self.parameters)
 
+    def parts(self) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The fewest paths that cover the parameters, and those of them that are parameters and no modules."""
+        keys, covered, paths = self.keys(), set[int](), list[str]()
+        around = {name[:end] for name, _ in self.parameters for end in (0, *_dots(name))}
+        for name, module in layers.walk_modules(self.module):
+            every = {id(p) for _, p in layers.walk_parameters(module)} if name in around else set()
+            if every and every <= keys and not every & covered:
+                covered |= every
+                paths.append(f"{self.path}.{name}" if name else self.path)
+        single = [f"{self.path}.{name}" for name, p in self.parameters if id(p) not in covered]
+        return (*paths, *single), frozenset(single)
+
+
+def _dots(name: str) -> list[int]:
+    return [index for index, sign in enumerate(name) if sign == "."]
+
 
 class UnheldWatch:
     """Follows the unheld parameters of one cell."""
@@ -166,6 +182,7 @@ class UnheldWatch:
         path, module, _ = own
         keys = own.keys()
         names = [name for name, p in layers.walk_parameters(module) if id(p) in held]
+        parts, single = own.parts()
         return UnheldFact(
             order=step.order,
             place=step.place,
@@ -179,6 +196,8 @@ class UnheldWatch:
             training=all(kinds.fields_of(one).get("training") is True for one in _owners(module, keys)),
             settled=bool(keys & self._ledger.settled),
             compared=all(self._marks[key][2] is not None for key in keys),
+            parts=parts,
+            single=single,
         )
 
     def _variable(self, step: StepFact, path: str, tensor: torch.Tensor) -> UnheldFact:

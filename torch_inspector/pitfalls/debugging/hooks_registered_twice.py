@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import HookCountFact, Place, Run, syntax
 from torch_inspector.facts.part_names import typed
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 _SHOWN = 3
@@ -147,7 +147,10 @@ def _finding(run: Run, several: list[HookCountFact]) -> Finding:
     layers = f"{where} has" if len(several) == 1 else f"{where} have"
     name, place = one.name.rpartition(".<locals>.")[2], _registering(run)
     return Finding(
-        message=f"{layers} the hook `{name}` {one.count} times{_why(run, place)}; it runs as often in each pass.",
+        message=(
+            f"{layers} the hook `{name}` {one.count} times{_why(run, place)}; "
+            f"it runs as often in each pass{_held(run, several)}."
+        ),
         subject=one.owner,
         fix=_fix(run, several, place),
         line=_calling(run, place),
@@ -156,7 +159,19 @@ def _finding(run: Run, several: list[HookCountFact]) -> Finding:
             Evidence("kind", one.kind),
             Evidence("times on one layer", one.count, "count"),
             Evidence("layers", len(several), "count"),
+            *((Evidence("held by the hooks alone", held, "bytes"),) if (held := _held_nbytes(several)) else ()),
         ),
+    )
+
+
+def _held_nbytes(several: list[HookCountFact]) -> int:
+    return sum(one.held_nbytes for one in several)
+
+
+def _held(run: Run, several: list[HookCountFact]) -> str:
+    nbytes = _held_nbytes(several)
+    return (
+        f", and keeps {size_text(nbytes)} alive that no variable leads to" if nbytes >= max(run.min_nbytes, 1) else ""
     )
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from torch_inspector.facts import ErrorFact, OperandFact, Run, assigned, syntax
 from torch_inspector.facts.given_moved import given_moved
+from torch_inspector.facts.looped import Looped, looped, with_call
+from torch_inspector.facts.lost_moves import LostMove, lost_move
 from torch_inspector.facts.made_in_line import Made, made_in
 from torch_inspector.facts.made_on_meta import built_on_meta
 from torch_inspector.findings import Evidence, Finding
@@ -50,6 +52,19 @@ class _Spot(NamedTuple):
     mover: str
     """What to move: the module, for a part of one."""
     operand: OperandFact
+
+
+class _Cause(NamedTuple):
+    """The tensor or module that is elsewhere, and why."""
+
+    odd: _Spot
+    source: Looped | None = None
+    """What gives it out, if it is the variable of a comprehension: no line of its own could move it."""
+    lost: LostMove | None = None
+
+    def subject(self) -> str:
+        """What the user calls it."""
+        return (self.source.whole if self.source is not None else "") or self.odd.path
 
 
 @pitfall(severity="error")
@@ -126,21 +141,40 @@ def _finding(run: Run, error: ErrorFact, spots: list[_Spot], named: tuple[str, .
     odd = _empty(run, error, spots) or _odd_one(spots, home)
     if odd is not None and odd.device == "meta":
         home = next((spot.device for spot in spots if spot.device != "meta"), "cpu")
+    cause = _cause(run, error, odd, home) if odd is not None else None
     made = _made(error, spots, home, named) if odd is None else None
     return Finding(
-        message=_message(odd, home, spots, named) if made is None else _said_of(made, home, spots, named),
-        subject=odd.path if odd else made.text if made is not None else "",
-        fix=_whole_fix(run, error, odd, home) if odd else made.statement if made else _UNKNOWN,
+        message=_message(cause, spots, named, home) if made is None else _said_of(made, home, spots, named),
+        subject=cause.subject() if cause is not None else made.text if made is not None else "",
+        fix=_whole_fix(run, error, cause, home) if cause is not None else made.statement if made else _UNKNOWN,
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(Evidence(f"{spot.path} ({_kind(spot.operand)})", spot.device) for spot in spots),
     )
 
 
-def _whole_fix(run: Run, error: ErrorFact, odd: _Spot, home: str) -> str:
+def _cause(run: Run, error: ErrorFact, odd: _Spot, home: str) -> _Cause:
+    if odd.operand.kind != "tensor":
+        return _Cause(odd)
+    found = looped(run.source_of(error.place.cell), error.place.line, odd.path) if odd.path.isidentifier() else None
+    if found is not None and any(operand.path == found.whole for operand in error.operands):
+        found = found._replace(whole="")  # a list is not made of a tensor whose rows are given out, or of a module
+    return _Cause(odd, found, lost_move(run, error, odd.path, home))
+
+
+def _whole_fix(run: Run, error: ErrorFact, cause: _Cause, home: str) -> str:
+    odd, source, lost = cause
     target = _target(error, home)
     if odd.device == "meta" and odd.operand.kind != "tensor":
         return f"{odd.mover}.to_empty(device={target})  # then load its weights: on meta it has none"
+    if lost is not None:
+        return lost.fix
+    # What has no owner may be a loader, which is not to be made a list.
+    if source is not None and "." in source.whole:
+        also = "; as buffers .to() would move them" if source.whole.startswith("self.") else ""
+        return f"{source.changed(f'.to({target})')}  # before the line{also}"
+    if source is not None:
+        return f"{with_call(source.text, odd.path, f'.to({target})')}  # in place of {source.text}"
     return given_moved(run, error, odd.operand, target) or _fix(odd, target) + _elsewhere(run, error, odd.path)
 
 
@@ -161,10 +195,13 @@ def _rest(spots: list[_Spot], home: str) -> str:
     return ", ".join([f"`{spot.path}`" for spot in spots if _same(spot.device, home)][:_SHOWN]) or "the rest"
 
 
-def _message(odd: _Spot | None, home: str, spots: list[_Spot], named: tuple[str, ...]) -> str:
-    if odd is None:
+def _message(cause: _Cause | None, spots: list[_Spot], named: tuple[str, ...], home: str) -> str:
+    if cause is None:
         return f"tensors on {' and '.join(named) if len(named) > 1 else 'different devices'} met in one operation."
-    return f"`{odd.path}` is on {odd.device}, {_rest(spots, home)} on {home}: torch does not mix devices."
+    odd, source, lost = cause
+    who = f"`{odd.path}` of `{source.whole}`" if source is not None and source.whole else f"`{odd.path}`"
+    why = f"; {lost.said}" if lost is not None else ""
+    return f"{who} is on {odd.device}, {_rest(spots, home)} on {home}: torch does not mix devices{why}."
 
 
 def _kind(operand: OperandFact) -> str:

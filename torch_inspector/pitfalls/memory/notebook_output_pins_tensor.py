@@ -12,6 +12,8 @@ from torch_inspector.pitfall import pitfall
 
 # Below this it is not worth more than a hint, whatever the user's own threshold says.
 _LARGE_NBYTES = 1 << 20
+# What was told is told again only where it has become more: the input of a graph comes to it when that is deleted.
+_MORE = 1.1
 # Methods that take something out of a container.
 _REMOVERS = frozenset(("clear", "pop", "popitem", "popleft", "remove", "update"))
 
@@ -19,9 +21,10 @@ _REMOVERS = frozenset(("clear", "pop", "popitem", "popleft", "remove", "update")
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds entries of `Out` that came to be the only holder of memory in this cell."""
-    before = {holder.path: holder.nbytes for holder in run.before.holders}
+    before, least = {holder.path: holder.nbytes for holder in run.before.holders}, max(run.min_nbytes, 1)
     for holder in run.after.holders:
-        if holder.nbytes >= max(run.min_nbytes, 1) and holder.nbytes > before.get(holder.path, 0):
+        old = before.get(holder.path, 0)
+        if holder.nbytes >= least and holder.nbytes > (old * _MORE if old >= least else old):
             yield _finding(run, holder)
 
 

@@ -117,9 +117,9 @@ def _fix(elder: ElderFact) -> str:
         return f"{elder.attribute} = {elder.path}  # the one of now"
     if elder.holder:
         return f"del {elder.holder}  # or make it anew too, from the `{elder.path}` of now"
-    return (
-        "import gc; gc.collect()  # frees objects that refer to each other in a circle, such as a hook of its own layer"
-    )
+    if elder.circular:
+        return "import gc; gc.collect()  # frees objects that refer to each other in a circle, as these do"
+    return "unregister what still uses it before it is made anew: a callback, as of `atexit`, or the cache of a library"
 
 
 def _line(run: Run, name: str) -> int | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, LayerCounts, ModeFact, Place, Run, only_reads_outputs
+from torch_inspector.facts.asked import asked_together
 from torch_inspector.facts.teachers import awake_teachers, counted, stays
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -32,15 +33,16 @@ _LINES = 6
 def check(run: Run) -> Iterator[Finding]:
     """Finds predictions of a trained module whose dropout or batch statistics are on."""
     yield from _of_teachers(run)
-    found: dict[tuple[int, int | None, str], list[ForwardFact]] = {}
-    said: set[Place] = set()
+    lines: dict[Place, list[ForwardFact]] = {}
     for call in run.trace.forwards:
-        # A line that asks several models in turn is one mistake, and so are several lines that ask one model.
-        if call.place not in said and _is_asked_in_train_mode(call, run) and _is_prediction(call, run):
-            said.add(call.place)
-            found.setdefault((call.module, call.place.cell, call.place.function), []).append(call)
+        if _is_asked_in_train_mode(call, run) and _is_prediction(call, run):
+            lines.setdefault(call.place, []).append(call)
+    # A line that asks several models in turn is one mistake, and so are several lines that ask one model.
+    found: dict[tuple[int, int | None, str], list[ForwardFact]] = {}
+    for place, calls in lines.items():
+        found.setdefault((calls[0].module, place.cell, place.function), []).extend(calls)
     for calls in found.values():
-        yield _finding(run, calls[0], calls[1:])
+        yield _finding(run, calls)
 
 
 def _is_prediction(call: ForwardFact, run: Run) -> bool:
@@ -238,26 +240,29 @@ def _cause(call: ForwardFact) -> str:
     return " and on ".join(causes)
 
 
-def _finding(run: Run, call: ForwardFact, others: list[ForwardFact]) -> Finding:
-    name = run.module_path(call.module) or call.name or call.kind
+def _finding(run: Run, calls: list[ForwardFact]) -> Finding:
+    call, asked = calls[0], asked_together(run, calls)
+    others = [place for place in dict.fromkeys(one.place for one in calls) if place != call.place]
     layers = ", ".join(f"{count} {kind}" for kind, count in call.awake)
     off = "gradients are off" if not call.grad_enabled else "nothing is trained here"
     are = "is" if sum(count for _, count in call.awake) == 1 else "are"
+    each = "" if not asked.several else " in each" if len({one.awake for one in calls}) == 1 else " in the first"
     undoing = _undoing(call, run)
     before = f"in place of train() in {undoing.place.said_in(call.place.cell)}" if undoing else "before predicting"
     undone = f" after `train()` in {undoing.place.said_in(call.place.cell)} had undone `eval()`" if undoing else ""
     return Finding(
         message=(
-            f"`{name}` was asked for predictions in train mode ({off}){undone}: {layers} {are} active, "
-            f"so results depend on {_cause(call)}."
+            f"{asked.listed()} {'were' if asked.several else 'was'} asked for predictions in train mode "
+            f"({off}){undone}: {layers} {are} active{each}, so results depend on {_cause(call)}."
         ),
-        subject=name,
-        fix=f"{name}.eval()   # {before}\n{name}.train()  # before training goes on",
+        subject=asked.names[0],
+        fix=f"{asked.switched('eval')}   # {before}\n{asked.switched('train')}  # before training goes on",
         line=call.place.line,
         cell=call.place.cell,
         severity="hint" if call.grad_enabled or _is_repeated(call, run) or _is_generator(call, run) else "",
         evidence=(
-            Evidence("module", f"{name} ({call.kind})"),
+            Evidence("module", f"{asked.names[0]} ({call.kind})"),
+            *((Evidence("modules in train mode", len(asked.names), "count"),) if asked.several else ()),
             Evidence("layers in train mode", layers),
             Evidence("gradients recorded", "yes" if call.grad_enabled else "no"),
             *(() if call.by_name else (Evidence("calls from this line", call.count, "count"),)),
@@ -266,8 +271,8 @@ def _finding(run: Run, call: ForwardFact, others: list[ForwardFact]) -> Finding:
     )
 
 
-def _lines_of(calls: list[ForwardFact]) -> str:
+def _lines_of(places: list[Place]) -> str:
     """Numbers of their lines, the first few."""
-    lines = [str(call.place.line) for call in calls if call.place.line is not None]
+    lines = [str(place.line) for place in places if place.line is not None]
     more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
     return ", ".join(lines[:_LINES]) + more

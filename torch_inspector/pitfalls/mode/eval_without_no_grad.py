@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, Place, Run, only_reads_outputs, syntax
+from torch_inspector.facts import ForwardFact, Place, Run, only_reads_outputs
+from torch_inspector.facts.simple import statement_at
 from torch_inspector.facts.spelled import with_article
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
@@ -16,6 +18,9 @@ _LARGE_NBYTES = 1 << 20
 _MANY_CALLS = 3
 _ALONE = re.compile(r"\s*(torch\.)?(no_grad|inference_mode)\(\)\s*(#.*)?$")
 _HUGE_NBYTES = 10 << 20
+_SHOWN = 3
+# Held of the calls, over what they recorded: less may be the losses.
+_MORE = 1.1
 
 
 @pitfall(severity="warning")
@@ -64,22 +69,47 @@ def _kept(run: Run) -> list[str]:
     return [graph.path for graph in run.after.graphs if graph.newest_nodes and not graph.spent]
 
 
+def _held(call: ForwardFact, run: Run) -> str:
+    """Who still holds it, and how much that is by now: what the calls were given may be in it."""
+    graphs = [graph for graph in run.after.graphs if graph.newest_nodes and not graph.spent]
+    if not graphs:
+        return ""
+    if len(graphs) > 1:
+        return f"; {', '.join(f'`{one.path}`' for one in graphs[:_SHOWN])} still hold it"
+    (graph,) = graphs
+    more = not call.training and graph.saved_nbytes > _MORE * call.count * call.graph_nbytes
+    total = f"{'' if graph.complete else 'at least '}{size_text(graph.saved_nbytes)}"
+    return f"; `{graph.path}` still holds it{f', {total} with inputs and later results' if more else ''}"
+
+
 def _is_worth_a_warning(call: ForwardFact, run: Run) -> bool:
     lasting = bool(_kept(run)) or call.count >= _MANY_CALLS or call.graph_nbytes >= _HUGE_NBYTES
     return lasting and not call.training and call.graph_nbytes >= _LARGE_NBYTES
 
 
-def _statement(call: ForwardFact, run: Run) -> str:
-    """The user's own line, if it stands alone; else what it does."""
-    lines = run.cell.source.splitlines()
-    line, here = call.place.line, call.place.cell == run.cell.number
-    text = lines[line - 1].partition("#")[0].strip() if here and line and 0 < line <= len(lines) else ""
-    if syntax.parse(text) is None:
-        text = ""
-    if text or call.name:
-        return text or f"output = {call.name}(...)"
+def _under_no_grad(call: ForwardFact, run: Run) -> str:
+    """The block, with the user's own statement in it where that can be had; else with what it does."""
+    place = _place_of_evaluation(call, run)
+    statement = statement_at(run.source_of(place.cell), place) if place is not None else None
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield) and statement.value.value is not None:
+        # The block would go on while others read what is given out.
+        return f"with torch.no_grad():\n    made = {ast.unparse(statement.value.value)}\nyield made"
+    if statement is not None:
+        return f"with torch.no_grad():\n    {ast.unparse(statement)}"
     kept = _kept(run)[:1]
-    return f"{kept[0]} = ...  # the pass in eval mode" if kept and kept[0].isidentifier() else "..."
+    named = f"{kept[0]} = ...  # the pass in eval mode" if kept and kept[0].isidentifier() else "..."
+    return f"with torch.no_grad():\n    {f'output = {call.name}(...)' if call.name else named}"
+
+
+def _place_of_evaluation(call: ForwardFact, run: Run) -> Place | None:
+    """The innermost line that led to the call and is not in a function that training goes through as well."""
+    trained = [one for past in (run, *run.earlier) for one in past.trace.forwards if one.training or one.reached]
+    shared = {(at.cell, at.function) for one in trained for at in _way(one) if at.function}
+    return next((at for at in _way(call) if (at.cell, at.function) not in shared), None)
+
+
+def _way(call: ForwardFact) -> tuple[Place, ...]:
+    return (call.place, *(caller.place for caller in call.callers))
 
 
 def _alone(run: Run, call: ForwardFact) -> str:
@@ -100,14 +130,11 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
     kept = _kept(run)
     size = size_text(_graph_nbytes(call, run))
     mode = "" if call.training else " per call in eval mode"
-    held = (
-        f"; {', '.join(f'`{path}`' for path in kept[:3])} still hold{'s' if len(kept) == 1 else ''} it" if kept else ""
-    )
     return Finding(
         message=f"{_described(run, call, name)} recorded a graph of {size}{mode}, "
-        f"and no backward call used it{held}.{_alone(run, call)}",
+        f"and no backward call used it{_held(call, run)}.{_alone(run, call)}",
         subject=kept[0] if kept else name,
-        fix=f"with torch.no_grad():\n    {_statement(call, run)}",
+        fix=_under_no_grad(call, run),
         line=call.place.line,
         cell=call.place.cell,
         severity="" if _is_worth_a_warning(call, run) else "hint",
@@ -115,6 +142,6 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
             Evidence("module", f"{name} ({call.kind})"),
             Evidence(f"kept for backward{' per call' if not call.training else ''}", _graph_nbytes(call, run), "bytes"),
             Evidence("calls from this line", call.count, "count"),
-            *(Evidence("held by", path) for path in kept[:3]),
+            *(Evidence("held by", path) for path in kept[:_SHOWN]),
         ),
     )

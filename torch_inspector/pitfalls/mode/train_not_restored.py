@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, ModeFact, Run, reading
+from torch_inspector.facts import ForwardFact, ModeFact, Place, Run, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -13,6 +13,7 @@ _SLUG = "train-not-restored"
 # A few calls may be a look at whether the loss can be computed.
 _CALLS = 3
 _EVAL = re.compile(r"\s*([\w.]+)\.eval\(\)")
+_SAID = re.compile(r"([\w.]+)\.eval\(\)")
 # How a function ends that hands out a model asleep, without a word about it.
 _HANDED_OUT = re.compile(r"\s*return\s+[\w.]+\.eval\(\)")
 _MEANT = re.compile(r"frozen|freeze|teacher|target|fixed|stats", re.IGNORECASE)
@@ -166,7 +167,7 @@ def _given_asleep(run: Run, call: ForwardFact) -> Finding:
 
 def _finding(run: Run, call: ForwardFact, since: int, inference: ForwardFact) -> Finding:
     name, layers = _name(run, call), _layers(call)
-    known_as = f" of `{inference.name}`" if inference.name not in ("", name) else ""
+    known_as = f" of `{inference.name}`" if inference.module != call.module and inference.name else ""
     switch = _last_switch(run, call)
     evidence = [
         Evidence("module", f"{name} ({call.kind})"),
@@ -192,34 +193,59 @@ def _finding(run: Run, call: ForwardFact, since: int, inference: ForwardFact) ->
 
 def _fix(run: Run, call: ForwardFact, since: int, inference: ForwardFact) -> str:
     """Where `train()` is missing: the training loop may say it already, before an evaluation comes in between."""
-    name, function = _name(run, call), _evaluating(run, call) or reading.function_at(run, inference.place)
+    name, way = _name(run, call), _evaluating(run, call, inference)
     said = any(m.module == call.module and m.training and m.order < since for m in run.trace.modes)
     if not said:
         return f"{name}.train()  # at the start of each training epoch"
-    own = (inference.module == call.module or bool(_evaluating(run, call))) and bool(function)
-    if own:
-        return f"{_switched(run, call) or name}.train()  # at the end of {function}()"
+    if way:
+        return f"{_named_at(run, call, way) or name}.train()  # at the end of {reading.function_at(run, way[0])}()"
     return f"{name}.train()  # after the evaluation"
 
 
-def _evaluating(run: Run, call: ForwardFact) -> str:
-    """The function that both says `eval()` and makes a pass, itself or by what it calls; empty if none does."""
+def _evaluating(run: Run, call: ForwardFact, inference: ForwardFact) -> tuple[Place, ...]:
+    """The line of the function that both says `eval()` and makes a pass, then the lines on from there to the `eval()`.
+
+    Empty where no function does both, or where it is the one that trains.
+    """
     switch = _last_switch(run, call)
-    function = switch.place.function if switch is not None else ""
-    passes = [f for one in (run, *run.earlier) for f in one.trace.forwards if not f.training]
-    places = {place for f in passes for place in (f.place, *(caller.place for caller in f.callers))}
-    here = {(place.cell, place.function) for place in places}
-    inside = switch is not None and (switch.place.cell, function) in here
-    return reading.function_at(run, switch.place) if switch is not None and inside and function else ""
+    passes = [inference, *(f for one in (run, *run.earlier) for f in one.trace.forwards if not f.training)]
+    evaluates = {_function(place) for one in passes for place in _way(one) if one is not call}
+    trains = {_function(place) for place in _way(call)}
+    way = (switch.place, *switch.callers) if switch is not None else ()
+    for index, place in enumerate(way):
+        if place.function[:1] not in ("", "<") and _function(place) in evaluates:
+            return () if _function(place) in trains else way[index::-1]
+    return ()
 
 
-def _switched(run: Run, call: ForwardFact) -> str:
-    """What the line of the latest `eval()` calls the module."""
-    switch = _last_switch(run, call)
-    lines = run.source_of(switch.place.cell).splitlines() if switch is not None else []
-    line = switch.place.line if switch is not None and switch.place.line is not None else 0
-    found = _EVAL.match(lines[line - 1]) if 0 < line <= len(lines) else None
-    return found[1] if found else ""
+def _way(call: ForwardFact) -> tuple[Place, ...]:
+    return (call.place, *(caller.place for caller in call.callers))
+
+
+def _function(place: Place) -> tuple[int | None, str]:
+    return place.cell, place.function
+
+
+def _named_at(run: Run, call: ForwardFact, way: tuple[Place, ...]) -> str:
+    """What the first of the lines that lead to an `eval()` can call the module; empty if that is not plain.
+
+    A method that is called there, `learner.rest()`, says `self.net.eval()`: the module is `learner.net` there.
+    """
+    name = _switched(run, call, way[-1])
+    for here, there in zip(way[-2::-1], way[:0:-1], strict=True):
+        owner = re.search(rf"([\w.]+)\.{re.escape(there.function)}\(", reading.line_at(run, here))
+        if owner is None or not name.startswith("self."):
+            return ""
+        name = f"{owner[1]}.{name.removeprefix('self.')}"
+    return name
+
+
+def _switched(run: Run, call: ForwardFact, place: Place) -> str:
+    """What a line that says `eval()` calls the module, unless it is one of a loop over several."""
+    said = _SAID.findall(reading.line_at(run, place))
+    own = said if len(said) == 1 else [one for one in said if one.split(".")[-1] == _name(run, call).split(".")[-1]]
+    looped = own and re.search(rf"\bfor\s(\w+, *)*{re.escape(own[0])}(, *\w+)*\sin\b", run.source_of(place.cell))
+    return own[0] if own and not looped else ""
 
 
 def _last_switch(run: Run, call: ForwardFact) -> ModeFact | None:

@@ -33,6 +33,16 @@ def _divides(clip: ClipFact) -> str:
     return "unscale_" if clip.unscaled_late else "step"
 
 
+def _fix(clip: ClipFact, scaler: str, optimizer: str) -> str:
+    """The call by the names that there are at the clip, or where what clips is called."""
+    here = (clip.place.cell, clip.place.function)
+    if here == (clip.step_place.cell, clip.step_place.function) or not clip.names_there:
+        return f"{scaler}.unscale_({optimizer})  # first, then clip, then {scaler}.step({optimizer})"
+    scaler, optimizer, place = clip.names_there[0]
+    where = "" if (place.cell, place.function) == here else f", which {place.said_in(clip.place.cell)} leads to"
+    return f"{scaler}.unscale_({optimizer})  # right before the clip{where}"
+
+
 def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
     scaler = clip.scaler_name or "scaler"
     path = run.optimizer_path(clip.optimizer) or clip.optimizer_name or "optimizer"
@@ -43,10 +53,10 @@ def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
         message=(
             f"`{clip.function}` clipped gradients that still carry the loss scale of {clip.scale:g}: "
             f"after `{scaler}.{_divides(clip)}({optimizer})` divides by it, at most {limit / clip.scale:.2g} is left "
-            f"of the limit of {limit:g}. `{scaler}.unscale_({optimizer})` has to come before."
+            f"of the limit of {limit:g}. `unscale_` has to come before."
         ),
         subject=path,
-        fix=f"{scaler}.unscale_({optimizer})  # first, then clip, then {scaler}.step({optimizer})",
+        fix=_fix(clip, scaler, optimizer),
         line=clip.place.line,
         cell=clip.place.cell,
         evidence=(

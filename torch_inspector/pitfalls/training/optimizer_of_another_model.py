@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
 from torch_inspector.facts import ModuleFact, Run, StepFact
+from torch_inspector.facts.rebuilt import rebuilt
 from torch_inspector.facts.severed import cut_models, ends_at_fresh
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -38,7 +38,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
-    name, step = run.optimizer_path(key) or "optimizer", steps[0]
+    step = steps[0]
+    name = _target(run, step)
     owner = _owner(run, step.leaf_keys)
     called_as = owner.path if owner else _called_as(run, step)
     trained = f"`{called_as}`" if called_as else "other parameters"
@@ -58,7 +59,7 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
             f"{_since(run, step)}`{name}.step()` changed nothing of what the loss reaches."
         ),
         subject=name,
-        fix=_rebuild(run, key, called_as),
+        fix=rebuilt(run, key, name, called_as),
         line=step.place.line,
         cell=step.place.cell,
         evidence=(
@@ -68,6 +69,11 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
             Evidence("steps like this, of those looked at", len(steps), "count"),
         ),
     )
+
+
+def _target(run: Run, step: StepFact) -> str:
+    """What has to be made anew for the step to be another one: `learner.opt`, though `opt` is the same optimizer."""
+    return step.path or run.optimizer_path(step.optimizer) or "optimizer"
 
 
 def _called_as(run: Run, step: StepFact) -> str:
@@ -148,7 +154,7 @@ def _of_an_older_part(run: Run, key: int, step: StepFact, replaced: _Replaced) -
             f"{'move' if len(missing) > 1 else 'moves'}."
         ),
         subject=name,
-        fix=_rebuild(run, key, module.path),
+        fix=rebuilt(run, key, _target(run, step), module.path),
         line=step.place.line,
         cell=step.place.cell,
         evidence=(
@@ -163,29 +169,3 @@ def _owner(run: Run, keys: frozenset[int]) -> ModuleFact | None:
     some = [m for m in run.after.modules if m.path and m.parameter_keys & keys]
     every = [m for m in some if keys <= m.parameter_keys]
     return min(every or some, key=lambda m: len(m.parameter_keys), default=None)
-
-
-def _rebuild(run: Run, key: int, path: str) -> str:
-    fact = run.after.optimizer(key)
-    kind = fact.kind if fact else "SGD"
-    name = run.optimizer_path(key) or "optimizer"
-    written = _as_written(run, name, path)
-    if written:
-        return f"{written}  # again, after the model"
-    rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
-    return f"{name} = torch.optim.{kind}({path or 'model'}.parameters(){rate})  # again, after the model"
-
-
-def _as_written(run: Run, name: str, path: str) -> str:
-    """The line of a cell that makes the optimizer, if it is the latest and gives it the parameters of this module.
-
-    Its learning rate is the one that was meant; that of the live optimizer may be where a schedule has led it.
-    """
-    makes = re.compile(rf"^\s*{re.escape(name)}\s*=\s*[\w.]+\(")
-    for one in (run, *reversed(run.earlier)):
-        lines = [line.strip() for line in one.cell.source.splitlines() if makes.match(line)]
-        if lines:
-            last = lines[-1].split("  #")[0]
-            whole = last.count("(") == last.count(")")
-            return last if whole and f"{'(' * bool(path)}{path}.parameters()" in last else ""
-    return ""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run, UnheldFact
+from torch_inspector.facts import Run, UnheldFact, part_names
 from torch_inspector.facts.used_up import used_up
 from torch_inspector.findings import Evidence, Finding, Severity
 from torch_inspector.pitfall import pitfall
 
 _NAMES_SHOWN = 4
+# As many fit into a line.
+_PARTS_GIVEN = 4
 # Words of notebooks in which a part is left as it was loaded, or is fixed on purpose.
 _ON_PURPOSE = re.compile(
     r"pretrain|load_state_dict|torch\.load|\bweights\s*=\s*['\x22A-Z]|hub\.load|load_from|from_checkpoint"
@@ -148,12 +150,30 @@ def _fix(run: Run, fact: UnheldFact, name: str) -> str:
         return f"{one.name} = list({one.made})  # {one.at.said_in(fact.place.cell)}; then make {name} anew"
     if not fact.module:
         return f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
-    if fact.late or fact.held_count:
+    return f"{_added(fact, name)}  # {_or_else(fact, name)}"
+
+
+def _added(fact: UnheldFact, name: str) -> str:
+    """The call that gives the optimizer what it lacks, by name as long as that is short."""
+    parts = fact.parts or (fact.module,)
+    if len(parts) > _PARTS_GIVEN:
         return (
-            f"give {fact.module}.parameters() to {name}, all of them, where it is made; "
-            "what is not to learn: .requires_grad_(False)"
+            f'held = {{id(p) for group in {name}.param_groups for p in group["params"]}}\n'
+            f"missing = [p for p in {fact.module}.parameters() if p.requires_grad and id(p) not in held]\n"
+            f'{name}.add_param_group({{"params": missing}})'
         )
-    return (
-        f'{name}.add_param_group({{"params": {fact.module}.parameters()}})  '
-        f"# or, if it is not to learn: {fact.module}.requires_grad_(False)"
-    )
+    shown = {part: part_names.typed(part) for part in parts}
+    whole = f"{shown[parts[0]]}.parameters()"
+    each = (shown[part] if part in fact.single else f"*{shown[part]}.parameters()" for part in parts)
+    given = whole if len(parts) == 1 and not fact.single else f"[{', '.join(each)}]"
+    return f'{name}.add_param_group({{"params": {given}}})'
+
+
+def _or_else(fact: UnheldFact, name: str) -> str:
+    if fact.late == "added":
+        return f"once {'they are' if len(fact.keys) > 1 else 'it is'} there; or make {name} after that"
+    if fact.late:
+        return "once they are to learn"
+    if len(fact.parts) > 1:
+        return "or, of what is not to learn: .requires_grad_(False)"
+    return f"or, if it is not to learn: {part_names.typed((fact.parts or (fact.module,))[0])}.requires_grad_(False)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run, ScheduleFact, StepFact, reading
+from torch_inspector.facts import Place, Run, ScheduleFact, StepFact, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -42,7 +42,7 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
     step = next((one for one in run.trace.steps if one.optimizer == fact.optimizer), None)
     return Finding(
         message=f"`{name}.step()` ran before the first `{optimizer}.step()`: {_effect(fact.first_rate, used)}.",
-        subject=name,
+        subject=fact.path or name,
         fix=_fix(run, fact, step, name, optimizer),
         line=fact.place.line,
         cell=fact.place.cell,
@@ -58,17 +58,41 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
 def _fix(run: Run, fact: ScheduleFact, step: StepFact | None, name: str, optimizer: str) -> str:
     """Both lines in order, or where the schedule goes, if the optimizer steps in a loop or function of its own."""
     if step is not None and reading.loop_without(run, step.place, fact.place):
-        around, function = reading.loop_around(run, fact.place), reading.function_at(run, fact.place)
-        turn = f"each turn of {around}" if around else f"{function}()" if function else ""
-        end = f"at the end of {turn}" if turn else "not in it"
-        where = f" of line {step.place.line}" if step.place.line is not None else ""
-        return f"{name}.step()  # move this line behind the loop with {optimizer}.step(){where}, {end}"
+        return f"{name}.step()  # move this line {_behind(run, step, fact.place, optimizer)}"
     if step is not None and (step.place.cell, step.place.function) != (fact.place.cell, fact.place.function):
-        call = reading.function_at(run, step.place)
+        call, outer = reading.function_at(run, step.place), _outer_line(fact, step)
+        if outer is not None:
+            return _moved_out(run, fact, step, outer, optimizer)
         if call:
             return f"{name}.step()  # move this line behind the calls of {call}(), which makes the steps"
     here = (fact.optimizer_name if fact.place.function else "") or optimizer
     return f"{here}.step()\n{name}.step()  # after the optimizer, once its steps with this rate are made"
+
+
+def _moved_out(run: Run, fact: ScheduleFact, step: StepFact, outer: Place, optimizer: str) -> str:
+    """The schedule is stepped by what the function that makes the steps calls: a callback, say, at an epoch's start."""
+    here, there, name = reading.function_at(run, fact.place), reading.function_at(run, outer), fact.name or fact.kind
+    known = not name.startswith("self.") or reading.seen_from(run, name, fact.place, outer)
+    to = f"{there}()," if there else "the cell,"
+    to = to if known else f"what {there}() calls" if there else "what the cell calls"
+    return f"{name}.step()  # move this line from {here}() to {to} {_behind(run, step, outer, optimizer)}"
+
+
+def _outer_line(fact: ScheduleFact, step: StepFact) -> Place | None:
+    """The line of the very function that makes the steps, if it is this that called what steps the schedule."""
+    there = (step.place.cell, step.place.function)
+    return next((one for one in fact.callers if (one.cell, one.function) == there), None)
+
+
+def _behind(run: Run, step: StepFact, line: Place, optimizer: str) -> str:
+    """Where the schedule goes, from a line of the function that makes the steps."""
+    where = f" of line {step.place.line}" if step.place.line is not None else ""
+    if not reading.loop_without(run, step.place, line):
+        return f"behind {optimizer}.step(){where}"
+    around, function = reading.loop_around(run, line), reading.function_at(run, line)
+    turn = f"each turn of {around}" if around else f"{function}()" if function else ""
+    end = f"at the end of {turn}" if turn else "not in it"
+    return f"behind the loop with {optimizer}.step(){where}, {end}"
 
 
 def _effect(first: float | None, used: float | None) -> str:

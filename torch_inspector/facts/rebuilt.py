@@ -1,0 +1,65 @@
+"""The statement that makes an optimizer, written again for the model that is to be trained."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from torch_inspector.facts import syntax
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.run import Run
+
+_GIVEN = re.compile(r"([\w.]+)\.parameters\(\)")
+_SELF = re.compile(r"\bself\.")
+
+
+def rebuilt(run: Run, key: int, target: str, path: str) -> str:
+    """`opt = torch.optim.SGD(net.parameters(), lr=0.1)`: as it was written, if that is known, else by what it holds.
+
+    The learning rate as written is the one that was meant; that of the live optimizer may be where a schedule has led
+    it.
+
+    Args:
+        run: The cell that made its steps.
+        key: Of the optimizer.
+        target: What is to be assigned.
+        path: Of the model; empty if it has no name.
+    """
+    fact = run.after.optimizer(key)
+    written = _written(run, run.optimizer_path(key), path)
+    if written and (target.startswith("self.") or not _SELF.search(written)):
+        return f"{target} = {written}  # again, after the model"
+    rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
+    groups = len(fact.groups) if fact else 0
+    also = f", with the {groups} groups that it had" if groups > 1 else ""
+    kind = fact.kind if fact else "SGD"
+    return f"{target} = torch.optim.{kind}({path or 'model'}.parameters(){rate})  # again, after the model{also}"
+
+
+def _written(run: Run, name: str, path: str) -> str:
+    """What the optimizer was made by, if that takes this model, or can be given its parameters in place of others."""
+    for one in (run, *reversed(run.earlier)):
+        tree = syntax.parse(one.cell.source)
+        calls = [call for node in syntax.walk(tree) for call in _made_by(node, name)] if tree is not None else []
+        if calls:
+            last = max(calls, key=lambda call: call.lineno)
+            return _for_model(ast.get_source_segment(one.cell.source, last) or "", path)
+    return ""
+
+
+def _made_by(node: ast.AST, name: str) -> list[ast.Call]:
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) > 1:
+        return []
+    return [node.value] if ast.unparse(node.targets[0]) == name else []
+
+
+def _for_model(text: str, path: str) -> str:
+    if not path:
+        return text if _GIVEN.search(text) else ""
+    whole = rf"(?<![\w.]){re.escape(path)}(\.(named_)?parameters\(\)|(?![\w.\[(]))"
+    if re.search(whole, text):
+        return text
+    others = _GIVEN.findall(text)
+    return text.replace(f"{others[0]}.parameters()", f"{path}.parameters()") if len(others) == 1 else ""
