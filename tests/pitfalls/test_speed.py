@@ -370,6 +370,58 @@ def test_a_loop_over_the_parts_of_a_tensor(source, turns):
         assert [one.line for one in run.findings if one.slug == "cat-grows-in-loop"] == [4] * bool(turns)
 
 
+LOADED = """
+from itertools import islice
+from torch.utils.data import Dataset
+class Own(Dataset):
+    def __len__(self):
+        return 600
+    def __getitem__(self, i):
+        return {"x": torch.ones(8), "y": i}
+def grouped(loader):
+    found = []
+    for b in loader:
+        found.append(b)
+        if len(found) == 100:
+            yield {"x": torch.cat([one["x"] for one in found])}
+            found = []
+own = DataLoader(Own(), batch_size=3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "turns"),
+    [
+        ("own", 200),
+        ("DataLoader(Own(), batch_size=6)", 100),
+        ("islice(own, 150)", 150),
+        ("zip(own, own)", 201),
+        ("grouped(own)", 0),
+        ("[b for b in own][:2]", 0),
+        ("DataLoader(Own(), batch_size=60)", 0),
+    ],
+)
+def test_a_loop_over_a_loader_that_does_not_say_its_length(source, turns):
+    line = 'kept = torch.cat((kept, b["x"]))'
+    numbered = source.replace("zip(own, own)", "own")
+    loops = (
+        f"for b in {source}:\n    {line}" if "zip" not in source else f"for b, c in {source}:\n    {line}",
+        f"for i, b in enumerate({numbered}):\n    {line}",
+        f"for epoch in range(3):\n    kept = torch.empty(0, 8)\n    for b in {numbered}:\n        {line}",
+    )
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP + LOADED)
+        for loop in loops:
+            run = notebook.run(f"kept = torch.empty(0, 8)\n{loop}")
+            found = [one for one in run.findings if one.slug == "cat-grows-in-loop"]
+            assert [one.evidence[0].value in (turns, 200) for one in found] == [True] * bool(turns)
+        inner = f"    kept = torch.empty(0, 8)\n    for b in loader:\n        {line}\n    return kept"
+        run = notebook.run(f"def joined(loader):\n{inner}\nz = joined({numbered})")
+        begun_here = bool(turns) and "islice" not in source
+        assert [one.line for one in run.findings if one.slug == "cat-grows-in-loop"] == [4] * begun_here
+    assert not any(notebook.errors)
+
+
 FIRST = "kept = None\nfor i in range(400):\n    b = torch.ones(1, 8) * i\n    {}"
 
 

@@ -46,6 +46,8 @@ class LoaderFact(NamedTuple):
     """If it failed: classes and functions of the notebook that workers need which start empty."""
     class_batch: int = 0
     """Samples in a batch of the pass of `class_runs`, which a sampler of batches may have said."""
+    pass_count: int = 1
+    """How often it was begun."""
 
 
 class CountFact(NamedTuple):
