@@ -620,3 +620,44 @@ def test_a_loop_that_is_nearly_one_call(cell):
         notebook.run(LOOPS)
         for finding in notebook.run(cell).findings:
             assert not finding.fix.startswith(("d =", "t +="))
+
+
+OF_A_RESULT = """def scores(e, c):
+    out = torch.zeros(e.size(0), e.size(1), c.size(0))
+    for s in range(e.size(0)):
+        for u in range(e.size(1)):
+            for k in range({}):
+                {}
+    return out
+def middle(e):
+    parts = []
+    for one in e:
+        parts.append(one.mean(0))
+    return torch.stack(parts)
+e = torch.randn(12, 8, 64)"""
+COSINE = "out[s][u][k] = torch.cosine_similarity(e[s][u], c[k], dim=0)"
+
+
+def test_a_bound_that_belongs_to_the_result_of_a_function():
+    cell = OF_A_RESULT.format("c.size(0)", COSINE)
+    assert [one[:2] for one in visits(cell, "out = scores(e, middle(e))")] == [(3, "e")]
+    assert [one[:2] for one in visits(cell, "m = scores(e, c=middle(e))\nprint(m.shape)")] == [(3, "e")]
+    own = "def middle(e):\n    found = e.mean(1)\n    return found"
+    text = cell.replace("e.size(1), c.size(0))", "e.size(1), 12)")
+    assert [one[:2] for one in visits(text, own, "sums = scores(e, middle(e)).sum()")] == [(3, "e")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "call"),
+    [
+        (OF_A_RESULT.format("c.size(0)", COSINE).replace("12, 8", "3, 4"), "out = scores(e, middle(e))"),
+        (OF_A_RESULT.format("c.size(0)", COSINE).replace("return out", "return out.sum()"), "x = scores(e, middle(e))"),
+        (OF_A_RESULT.format("len(c) - 1", COSINE), "out = scores(e, middle(e))"),
+        (
+            OF_A_RESULT.format("c.size(0)", "out[s][u][k] = net(e[s][u]).sum()"),
+            "net = nn.Linear(64, 1)\nout = scores(e, middle(e))",
+        ),
+    ],
+)
+def test_bounds_that_are_not_told(cell, call):
+    assert not visits(cell, call)
