@@ -300,9 +300,11 @@ def test_a_list_that_each_epoch_makes_anew(epochs):
     [
         "kept = []\n    for r in x[:12]:\n        kept.append(net(r).square().mean())\n    sum(kept).backward()",
         "kept = [net(r).square().mean() for r in x[:12]]\n    torch.stack(kept).mean().backward()",
-        "kept, out = [], net(x)\n    for r in out[:12]:\n        kept.append(r.square().mean())\n    sum(kept).backward()",
-        "kept = []\n    for one in several:\n        loss = one(x).square().mean()\n        loss.backward()\n"
-        "        kept.append(loss)",
+        "kept = []\n    for r in net(x)[:12]:\n        kept.append(r.square().mean())\n    sum(kept).backward()",
+        (
+            "kept = []\n    for one in several:\n        loss = one(x).square().mean()\n        loss.backward()\n"
+            "        kept.append(loss)"
+        ),
         "kept = []\n    for _ in range(12):\n        kept.append(step().item())",
         "kept = []\n    for _ in range(12):\n        kept.append(step().detach())",
     ],

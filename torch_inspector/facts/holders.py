@@ -82,6 +82,10 @@ class ElderFact(NamedTuple):
     """The attribute of a plain object that is the only way to it, as `evaluation.net`; `holder` is that object."""
     successor: int = 0
     """Key of the module that the variable names now."""
+    registry: str = ""
+    """The container of a class, or of the notebook, that leads to it: `Learner.callbacks`."""
+    methods: bool = False
+    """True if there is nothing in that container but methods of objects such as the one that the variable names."""
 
 
 class HookFact(NamedTuple):
