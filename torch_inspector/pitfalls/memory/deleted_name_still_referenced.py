@@ -61,8 +61,8 @@ def _is_forgotten(run: Run, fact: DeletionFact) -> bool:
         return False
     if fact.how in _FORGOTTEN or (fact.how == "graph" and fact.is_module):
         return fact.wants_memory or fact.alone
-    # Who puts a tensor into a list of his own knows that it is there, unless a cell does nothing but ask for the memory;
-    # what an object does with it is forgotten.
+    # Who puts a tensor into a list of his own knows that it is there, unless a cell only asks for the memory; what an
+    # object does with it is forgotten.
     listed = fact.alone and ("[" in fact.holder or fact.how == "tuple")
     known = fact.how in ("alias", "tuple") and not fact.is_module and "." not in fact.holder and not listed
     # A loader is given its data to have it, until it has been gone through; what NumPy shares is not seen in its name.
@@ -126,6 +126,13 @@ def _fix(fact: DeletionFact) -> str:
         return f"{freed}  # or del {fact.holder}" if not fact.others else f"{freed}\ndel {', '.join(fact.others)}"
     if fact.how == "other" and fact.holder_kind.endswith("Loader"):
         return f"del {_listed(fact)}" + ("" if fact.others else "  # and its data set, if that has a name")
+    if fact.how == "view":
+        return _of_views(fact)
+    return _without_hooks(fact) or f"del {_listed(fact)}"
+
+
+def _without_hooks(fact: DeletionFact) -> str:
+    """What takes away the hooks that hold it; empty where it is no hook that does."""
     if fact.how in _HOOKS:
         return (
             f"for layer in {fact.holder}.modules():\n    layer.{fact.how}.clear()  # or remove() the handle before del"
@@ -137,9 +144,7 @@ def _fix(fact: DeletionFact) -> str:
         )
     if fact.how == _OWN_HOOKS:
         return f"{fact.holder}._backward_hooks.clear()  # or remove() the handle before del; keep it while it is needed"
-    if fact.how == "view":
-        return _of_views(fact)
-    return f"del {_listed(fact)}"
+    return ""
 
 
 def _of_views(fact: DeletionFact) -> str:
