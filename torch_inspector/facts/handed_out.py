@@ -25,7 +25,8 @@ def hands_out(source: str, line: int) -> bool:
     if function is None or "#" in source.splitlines()[line - 1] or _MEANT.search(ast.unparse(function)):
         return False
     own = list(syntax.own_expressions(function))
-    asleep = [one for one in own if _puts_to_sleep(one) and one.lineno == line]  # type: ignore[attr-defined]
+    calls = (one for one in own if isinstance(one, ast.Call) and one.lineno == line)
+    asleep = [one for one in calls if _puts_to_sleep(one)]
     returned = [one.value for one in own if isinstance(one, ast.Return) and one.value is not None]
     parts = [part for value in returned for part in _parts(value)]
     if any(inner is call for part in parts for inner in syntax.walk(part) for call in asleep):
@@ -64,5 +65,5 @@ def _given(own: list[ast.AST]) -> list[tuple[str, ast.expr]]:
     return [(target.id, one.value) for one in assigned for target in one.targets if isinstance(target, ast.Name)]
 
 
-def _holds(value: ast.expr, calls: list[ast.AST]) -> bool:
+def _holds(value: ast.expr, calls: list[ast.Call]) -> bool:
     return any(inner is call for inner in syntax.walk(value) for call in calls)

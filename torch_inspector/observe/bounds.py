@@ -93,4 +93,4 @@ def _asked(bound: ast.expr) -> tuple[str, int]:
 
 def _number(node: ast.expr) -> int:
     known = isinstance(node, ast.Constant) and type(node.value) is int and node.value >= 0
-    return node.value if known else 1 << 30  # type: ignore[attr-defined,return-value]
+    return node.value if known else 1 << 30  # type: ignore[attr-defined]

@@ -76,7 +76,7 @@ def _fact(put: _Put, path: str, model: str, count: int, *, sure: bool) -> Expres
 
 def _are_handles(container: Any) -> bool:
     """True for lists of the parameters themselves: who wants to clip them, or to train them, keeps such lists."""
-    first = next(iter(dict.values(container) if type(container) is dict else container), None)
+    first: Any = next(iter(dict.values(container) if type(container) is dict else container), None)
     inner: Any = dict.values(first) if is_a(first, dict) else first if type(first) in (list, tuple) else ()
     first = next(iter(inner), first)
     return is_a(first, torch.Tensor) and first.requires_grad
@@ -182,7 +182,7 @@ def _address(value: Any) -> _Address | None:
     if is_array(value):
         first = int(value.__array_interface__["data"][0])
         return first, first, tuple(value.shape)
-    storage = private.storage_of(value) if is_a(value, torch.Tensor) else None
+    storage = private.storage_of(value) if type(value) in (torch.Tensor, nn.Parameter) else None
     try:
         return (storage[0], value.data_ptr(), tuple(value.shape)) if storage is not None else None
     except Exception:  # noqa: BLE001  (layouts and modes without an address)

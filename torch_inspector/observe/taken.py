@@ -161,7 +161,7 @@ def _element(value: ast.expr) -> ast.expr:
     return value.elt if isinstance(value, (ast.ListComp, ast.GeneratorExp)) else value
 
 
-def _copied(node: ast.stmt, value: ast.expr, element: ast.expr) -> str:
+def _copied(node: ast.stmt | ast.expr, value: ast.expr, element: ast.expr) -> str:
     """The statement with copies of the weights."""
     new = ast.unparse(element)
     if isinstance(value, ast.Call) and dotted(value.func) in _LISTS:
