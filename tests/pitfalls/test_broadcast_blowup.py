@@ -209,3 +209,35 @@ def test_the_table_itself_is_told_from_what_came_of_it(body, said):
     cell = f"def pairs(p):\n    {body}"
     (one,) = findings_in(SETUP, cell, "loss = pairs(a).mean()\nloss.backward()", slug="broadcast-blowup", min_bytes=0)
     assert one.message.startswith(said)
+
+
+SPREAD = """
+def far(x, y):
+    n, m, d = x.size(1), y.size(1), x.size(2)
+    x = x.unsqueeze(2).expand(-1, n, m, d)
+    y = y.unsqueeze(1).expand(x.size(0), n, m, d)
+    return torch.pow(x - y, 2).sum(3)
+"""
+SETS = "x, y = torch.rand(4, 60, 16), torch.rand(4, 90, 16)"
+
+
+def test_operands_that_were_expanded_first():
+    (finding,) = findings_in(SETUP, SETS, SPREAD, "d = far(x, y)", slug="broadcast-blowup", min_bytes=0)
+    assert (finding.cell, finding.line) == (3, 6)
+    assert "(4, 60, 1, 16) met (4, 1, 90, 16)" in finding.message
+    spread = "p = x.unsqueeze(2).expand(-1, 60, 90, 16)\nq = y[:, None].expand(-1, 60, -1, -1)\n"
+    (finding,) = findings_in(SETUP, SETS, f"{spread}d = (p - q).pow(2).sum(3)", slug="broadcast-blowup", min_bytes=0)
+    assert "(4, 60, 1, 16) met (4, 1, 90, 16)" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "p = torch.rand(4, 60, 90, 16)\nd = (p - y[:, None].expand(-1, 60, 90, 16)).pow(2).sum(3)",
+        "p = x.unsqueeze(2).repeat(1, 1, 90, 1)\nd = (p - y[:, None].expand(-1, 60, 90, 16)).pow(2).sum(3)",
+        "p, q = x[:, :, None].expand(-1, 60, 90, 16), y[:, None].expand(-1, 60, 90, 16)\nd = p - q",
+        "p = x[:, :1].expand(-1, 60, 16)\nd = (p - x).pow(2).sum(2)",
+    ],
+)
+def test_operands_that_are_as_large_themselves(cell):
+    assert not findings_in(SETUP, SETS, cell, slug="broadcast-blowup", min_bytes=0)

@@ -120,7 +120,12 @@ def test_new_memory_in_the_same_cell_is_not_taken_for_the_old():
         ["loss = model(x).mean().item()", "del model" + GC],
         ["y = torch.zeros(1024)\nloader = DataLoader(TensorDataset(x, y), batch_size=8)", "del x, y" + GC],
         ["y = torch.zeros(1024)\nloader = DataLoader(TensorDataset(x, y))\nfor row, _ in loader:\n    pass", "del x"],
-        ["kept.append(x)", "del x" + GC],
+        ["kept.append(x)\ndel x" + GC],
+        ["kept.append(x)", "del x" + GC + "\nz = torch.zeros(4)"],
+        ["kept.append(x)", "del x"],
+        ["y = x", "del x" + GC],
+        ["kept = (x, 1)", "del x" + GC + "\nz = torch.zeros(4)"],
+        ["kept.append(x)", "del x, kept" + GC],
         ["kept.append(model)", "del model" + GC],
         ["body = model[0]", "del model" + GC],
         ["weights = model.state_dict()", "del model" + GC],
@@ -273,3 +278,37 @@ def test_views_that_show_all_of_it_are_to_go_too():
 def test_views_that_are_used_are_no_waste():
     assert found(ALIVE, "rows = [big[i] for i in range(1024)]", "del big" + GC) == []
     assert found(ALIVE, "train = big[:800]\ndl = DataLoader(TensorDataset(train))", "del big" + GC) == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "holder", "fix"),
+    [
+        ("kept.append(x)", "kept[0]", "del kept[0]"),
+        ("kept = [{'x': x}]", "kept[0]['x']", "del kept[0]['x']"),
+        ("kept = {}\nkept['last'] = x", "kept['last']", "del kept['last']"),
+        ("from collections import deque\nkept = deque([x])", "kept[0]", "del kept[0]"),
+        ("kept = (x, 1)", "kept", "del kept"),
+        ("kept = [(x, 1)]", "kept[0]", "del kept[0]"),
+    ],
+)
+def test_a_container_in_plain_sight_where_a_cell_only_asks_for_memory(cell, holder, fix):
+    (finding,) = findings_in(START, cell, "del x" + GC, fix, slug="deleted-name-still-referenced")
+    assert (finding.severity, finding.fix) == ("hint", fix)
+    assert f"`{holder}` holds them" in finding.message
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "w.register_hook(lambda g, r=x: g * r[0, :5]);",
+        "handle = w.register_hook(lambda g, r=x: g * r[0, :5])",
+        "def scaled(r):\n    return lambda g: g * r[0, :5]\nw.register_hook(scaled(x));",
+        "w.register_hook(functools.partial(lambda r, g: g, x));",
+    ],
+)
+def test_a_hook_of_a_tensor(hook):
+    weights = "w = torch.ones(5, requires_grad=True)"
+    (finding,) = findings_in(START, weights, hook, "del x" + GC, slug=SLUG)
+    assert (finding.severity, finding.fix.partition("  #")[0]) == ("warning", "w._backward_hooks.clear()")
+    assert not found(weights, hook, finding.fix, "del x" + GC) or "handle" in hook
+    assert not found(weights, "w.register_hook(lambda g: g * 2);", "del x" + GC)

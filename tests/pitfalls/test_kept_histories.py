@@ -284,3 +284,31 @@ def test_records_in_a_deque(record):
     assert finding.subject == "rows"
     assert not found(record, DEQUE.replace("step()", "step().item()"))
     assert not found(record, DEQUE.replace("range(6)", "range(1)"))
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 9, 30])
+def test_a_list_that_each_epoch_makes_anew(epochs):
+    (finding,) = found(
+        f"for e in range({epochs}):\n    kept = []\n    for _ in range(12):\n        kept.append(step())"
+    )
+    assert finding.severity == "hint"
+    assert "keeps 12 losses" in finding.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "kept = []\n    for r in x[:12]:\n        kept.append(net(r).square().mean())\n    sum(kept).backward()",
+        "kept = [net(r).square().mean() for r in x[:12]]\n    torch.stack(kept).mean().backward()",
+        "kept = []\n    for r in net(x)[:12]:\n        kept.append(r.square().mean())\n    sum(kept).backward()",
+        (
+            "kept = []\n    for one in several:\n        loss = one(x).square().mean()\n        loss.backward()\n"
+            "        kept.append(loss)"
+        ),
+        "kept = []\n    for _ in range(12):\n        kept.append(step().item())",
+        "kept = []\n    for _ in range(12):\n        kept.append(step().detach())",
+    ],
+)
+def test_parts_of_one_step_and_numbers_are_quiet(body):
+    cell = f"several = [nn.Linear(8, 1) for _ in range(5)]\nfor e in range(20):\n    opt.zero_grad()\n    {body}"
+    assert not found(f"{cell}\n    opt.step()")

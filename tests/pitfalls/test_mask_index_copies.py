@@ -22,6 +22,11 @@ FOUND = {
     "bootstrap": "folds = [data[torch.randint(0, 1200, (1200,))] for _ in range(3)]",
     "data sets": "folds = {}\nfor k in range(4):\n    rows = (fold_of != k).nonzero()[:, 0].numpy()\n"
     "    folds[k] = {'train': TensorDataset(data[rows])}",
+    "called by name": "folds = {}\nfor k in range(4):\n    folds[k] = dict(a=data[fold_of != k], b=data[fold_of == k])",
+    "appended by name": "folds = []\nfor k in range(4):\n    folds.append(dict(a=data[fold_of != k]))",
+    "by name in a comprehension": "folds = {k: dict(a=data[fold_of != k]) for k in range(4)}",
+    "in a record": "from typing import Any, NamedTuple\nclass Fold(NamedTuple):\n    train: Any\n    test: Any\n"
+    "folds = [Fold(data[fold_of != k], test=data[fold_of == k]) for k in range(4)]",
     "a list of data sets": "folds = []\nfor k in range(4):\n    folds.append(TensorDataset(data[fold_of != k]))",
 }
 SILENT = {
@@ -29,6 +34,8 @@ SILENT = {
     "data sets of the same data": "folds = [TensorDataset(data, fold_of != k) for k in range(4)]",
     "data sets of slices": "folds = [TensorDataset(data[k * 100 :]) for k in range(4)]",
     "data sets that are gone": "for k in range(4):\n    part = TensorDataset(data[fold_of != k])\n    len(part)",
+    "one split by name": "parts = dict(train=data[fold_of != 0], test=data[fold_of == 0])",
+    "records of slices": "folds = [dict(a=data[k * 300 : (k + 1) * 300]) for k in range(4)] * 3",
     "one split": "train, test = data[fold_of != 0], data[fold_of == 0]",
     "all folds apart": "folds = [data[fold_of == k] for k in range(4)]",
     "slices": "folds = [data[k * 300 : (k + 1) * 300] for k in range(4)] * 3",

@@ -49,3 +49,33 @@ def test_it_is_told_by_what_each_run_gained():
 )
 def test_what_does_not(cells):
     assert found(START, *cells) == []
+
+
+MODEL = "net = torch.nn.Linear(1000, 1000)\n_ = net(torch.ones(1000)) and 0\n"
+
+
+def test_models_that_each_run_adds():
+    (finding,) = found(START, *[MODEL.replace(" and 0", ".sum()") + "features.append(net)"] * 4)
+    assert (finding.line, finding.subject) == (3, "features")
+    assert "grew by 3.8 MB each time this cell ran" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("code", "times"),
+    [
+        ("features.append(net)", 2),
+        ("features = [net]", 5),
+        ("features.append(net)\nfeatures = features[-1:]", 5),
+        ("known[number % 2] = net; number += 1", 5),
+        ("features.extend(net for _ in range(3))\nfeatures = features[-3:]", 5),
+    ],
+)
+def test_models_that_are_replaced_or_few(code, times):
+    assert not found(START, *[MODEL.replace(" and 0", ".sum()") + code] * times)
+
+
+def test_many_models_of_one_run():
+    cell = (
+        "for n in range(5):\n    net = torch.nn.Linear(1000, 1000)\n    net(torch.ones(1000))\n    features.append(net)"
+    )
+    assert not found(START, cell)

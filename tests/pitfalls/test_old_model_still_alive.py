@@ -145,3 +145,54 @@ def test_a_circle_that_python_holds_as_well():
     both = REGISTERED.replace("    return", f"    {hook}\n    return")
     (finding,) = found(START, both, "net = build()", "net = build()")
     assert "gc.collect()" not in finding.fix
+
+
+NET = """\
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.body, self.head = nn.Linear(1000, 1000), nn.Linear(1000, n)
+    def tell(self):
+        return 0"""
+OWNER = """\
+callbacks = []
+class Owner:
+    callbacks = []
+    def __init__(self, n):
+        self.model = Net(n)
+        {}
+    def tell(self):
+        return 0"""
+
+
+@pytest.mark.parametrize("holder", ["Owner.callbacks", "callbacks"])
+def test_objects_that_put_a_method_into_a_list(holder):
+    owner = OWNER.format(f"{holder}.append(self.tell)")
+    (finding,) = found(START, NET, owner, "own = Owner(4)", "own = Owner(5)")
+    assert (finding.subject, finding.line, finding.severity) == ("own.model", 1, "hint")
+    assert f"`{holder}` leads to it" in finding.message
+    assert finding.fix.startswith(f"{holder}.clear()")
+
+
+def test_a_register_of_all_objects_is_told_where_the_cell_runs_again():
+    owner = OWNER.format("Owner.callbacks.append(self)")
+    assert not found(START, NET, owner, "own = Owner(4)", "own = Owner(5)")
+    (finding,) = found(START, NET, owner, "own = Owner(4)", "own = Owner(4)")
+    assert "`Owner.callbacks` leads to it" in finding.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("own = Owner(4)\ncallbacks.append(own.tell)", "own = Owner(5)\ncallbacks.append(own.tell)"),
+        ("own = Owner(4)", "own = Owner(5)\nfor one in callbacks:\n    one()"),
+        ("own = Owner(4)", "other = Owner(5)"),
+        ("own = Owner(4)", "callbacks.clear()\nown = Owner(5)"),
+        ("owns = [Owner(n) for n in range(3)]", "own = owns[0]", "own = owns[1]"),
+        ("for n in range(3):\n    own = Owner(n)",),
+        ("own = Owner(4)\nfirst = own", "own = Owner(5)"),
+    ],
+)
+def test_objects_that_are_wanted_on(cells):
+    assert not found(START, NET, OWNER.format("callbacks.append(self.tell)"), *cells)
+    assert not found(START, NET, OWNER.format("pass"), *cells)

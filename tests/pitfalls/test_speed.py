@@ -370,6 +370,58 @@ def test_a_loop_over_the_parts_of_a_tensor(source, turns):
         assert [one.line for one in run.findings if one.slug == "cat-grows-in-loop"] == [4] * bool(turns)
 
 
+LOADED = """
+from itertools import islice
+from torch.utils.data import Dataset
+class Own(Dataset):
+    def __len__(self):
+        return 600
+    def __getitem__(self, i):
+        return {"x": torch.ones(8), "y": i}
+def grouped(loader):
+    found = []
+    for b in loader:
+        found.append(b)
+        if len(found) == 100:
+            yield {"x": torch.cat([one["x"] for one in found])}
+            found = []
+own = DataLoader(Own(), batch_size=3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "turns"),
+    [
+        ("own", 200),
+        ("DataLoader(Own(), batch_size=6)", 100),
+        ("islice(own, 150)", 150),
+        ("zip(own, own)", 201),
+        ("grouped(own)", 0),
+        ("[b for b in own][:2]", 0),
+        ("DataLoader(Own(), batch_size=60)", 0),
+    ],
+)
+def test_a_loop_over_a_loader_that_does_not_say_its_length(source, turns):
+    line = 'kept = torch.cat((kept, b["x"]))'
+    numbered = source.replace("zip(own, own)", "own")
+    loops = (
+        f"for b in {source}:\n    {line}" if "zip" not in source else f"for b, c in {source}:\n    {line}",
+        f"for i, b in enumerate({numbered}):\n    {line}",
+        f"for epoch in range(3):\n    kept = torch.empty(0, 8)\n    for b in {numbered}:\n        {line}",
+    )
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP + LOADED)
+        for loop in loops:
+            run = notebook.run(f"kept = torch.empty(0, 8)\n{loop}")
+            found = [one for one in run.findings if one.slug == "cat-grows-in-loop"]
+            assert [one.evidence[0].value in (turns, 200) for one in found] == [True] * bool(turns)
+        inner = f"    kept = torch.empty(0, 8)\n    for b in loader:\n        {line}\n    return kept"
+        run = notebook.run(f"def joined(loader):\n{inner}\nz = joined({numbered})")
+        begun_here = bool(turns) and "islice" not in source
+        assert [one.line for one in run.findings if one.slug == "cat-grows-in-loop"] == [4] * begun_here
+    assert not any(notebook.errors)
+
+
 FIRST = "kept = None\nfor i in range(400):\n    b = torch.ones(1, 8) * i\n    {}"
 
 
@@ -618,3 +670,44 @@ def test_loops_that_call_a_function_that_only_computes(call, given):
 @pytest.mark.parametrize("name", ["keeps", "chooses", "shows", "draws", "writes", "reads_all", "calls"])
 def test_loops_that_call_a_function_that_does_more(name):
     assert visits(IOU.format(f"{name}(a, b)"), "m = table(boxes, boxes)") == []
+
+
+OF_A_RESULT = """def scores(e, c):
+    out = torch.zeros(e.size(0), e.size(1), c.size(0))
+    for s in range(e.size(0)):
+        for u in range(e.size(1)):
+            for k in range({}):
+                {}
+    return out
+def middle(e):
+    parts = []
+    for one in e:
+        parts.append(one.mean(0))
+    return torch.stack(parts)
+e = torch.randn(12, 8, 64)"""
+COSINE = "out[s][u][k] = torch.cosine_similarity(e[s][u], c[k], dim=0)"
+
+
+def test_a_bound_that_belongs_to_the_result_of_a_function():
+    cell = OF_A_RESULT.format("c.size(0)", COSINE)
+    assert [one[:2] for one in visits(cell, "out = scores(e, middle(e))")] == [(3, "e")]
+    assert [one[:2] for one in visits(cell, "m = scores(e, c=middle(e))\nprint(m.shape)")] == [(3, "e")]
+    own = "def middle(e):\n    found = e.mean(1)\n    return found"
+    text = cell.replace("e.size(1), c.size(0))", "e.size(1), 12)")
+    assert [one[:2] for one in visits(text, own, "sums = scores(e, middle(e)).sum()")] == [(3, "e")]
+
+
+@pytest.mark.parametrize(
+    ("cell", "call"),
+    [
+        (OF_A_RESULT.format("c.size(0)", COSINE).replace("12, 8", "3, 4"), "out = scores(e, middle(e))"),
+        (OF_A_RESULT.format("c.size(0)", COSINE).replace("return out", "return out.sum()"), "x = scores(e, middle(e))"),
+        (OF_A_RESULT.format("len(c) - 1", COSINE), "out = scores(e, middle(e))"),
+        (
+            OF_A_RESULT.format("c.size(0)", "out[s][u][k] = net(e[s][u]).sum()"),
+            "net = nn.Linear(64, 1)\nout = scores(e, middle(e))",
+        ),
+    ],
+)
+def test_bounds_that_are_not_told(cell, call):
+    assert not visits(cell, call)

@@ -285,3 +285,37 @@ def test_modes_that_are_set_in_a_comprehension():
         "pair.one.train()  # at the end of look()",
         "pair.two.train()  # at the end of look()",
     }
+
+
+NET = """
+def net():
+    return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 3))
+"""
+LOADED = "model = load(){}\noptimizer = torch.optim.Adam(model.parameters(), lr=1e-3)"
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ("m = net()\n    m.eval()\n    return m", ""),
+        ("m = net()\n    m.eval()\n    print('loaded')\n    return m", ""),
+        ("m = net().eval()\n    return m", ""),
+        ("m = net()\n    m = m.eval()\n    return m.to('cpu')", ""),
+        ("m = net()\n    m.train(False)\n    return m", ""),
+        ("m = net()\n    m.eval()\n    return m, 3", "[0]"),
+        ("return {'net': net().eval(), 'size': 3}", "['net']"),
+        ("return net().eval()", ""),
+    ],
+)
+def test_a_function_of_the_notebook_that_hands_out_a_model_asleep(body, part):
+    (finding,) = found(NET, f"def load():\n    {body}", LOADED.format(part), TRAIN)
+    assert (finding.subject, finding.severity) == ("model", "hint")
+    assert "as `load()` returned it" in finding.message
+    assert not found(NET, f"def load():\n    {body}", LOADED.format(part), "model.train()" + TRAIN)
+    frozen = f"def frozen_features():\n    {body}"
+    assert not found(NET, frozen, LOADED.format(part).replace("load()", "frozen_features()"), TRAIN)
+
+
+def test_a_function_that_is_given_the_model_means_it():
+    assert not found(NET, "def rest(m):\n    m.eval()\n    print('asleep')\n    return m", "model = rest(net())\n"
+                     "optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)", TRAIN)  # fmt: skip

@@ -48,6 +48,8 @@ class LoaderFact(NamedTuple):
     """Samples in a batch of the pass of `class_runs`, which a sampler of batches may have said."""
     part_runs: tuple[tuple[str | int, tuple[tuple[int, int], ...]], ...] = ()
     """As `class_runs`, of parts of the batches that may be targets or not: by their key or place in a batch."""
+    pass_count: int = 1
+    """How often it was begun."""
 
 
 class CountFact(NamedTuple):

@@ -84,6 +84,10 @@ class ElderFact(NamedTuple):
     """Key of the module that the variable names now."""
     circular: bool = False
     """True if it is proven that nothing refers to them but a circle of which they are part."""
+    registry: str = ""
+    """The container of a class, or of the notebook, that leads to it: `Learner.callbacks`."""
+    methods: bool = False
+    """True if there is nothing in that container but methods of objects such as the one that the variable names."""
 
 
 class HookFact(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
-from torch_inspector.facts import ExpressionFact, ForwardFact, Place, Shape, syntax
+from torch_inspector.facts import ExpressionFact, ForwardFact, LoaderFact, Place, Shape, syntax
 from torch_inspector.observe.iterated import fetches, turns
 from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.pairs import called
@@ -61,6 +61,7 @@ class Reading:
     before: Mapping[str, Shape]
     """Shapes that the user's tensors had when the cell began."""
     forwards: Callable[[], tuple[ForwardFact, ...]]
+    loaders: Callable[[], tuple[LoaderFact, ...]] = tuple
     deadline: float = field(default_factory=lambda: thread_time() + _BUDGET_S)
 
     @cached_property
@@ -68,6 +69,15 @@ class Reading:
         """Shapes of what modules gave back, by cell, line and name."""
         facts = self.forwards()
         return {(f.place.cell, f.place.line, f.name): f.output_shape for f in facts if f.output_shape and f.name}
+
+    @cached_property
+    def batches(self) -> dict[tuple[int | None, int | None], int]:
+        """Batches of the longest whole or latest pass of a loader, by the cell and line that goes through it."""
+        found: dict[tuple[int | None, int | None], int] = {}
+        for one in self.loaders():
+            place = (one.place.cell, one.place.line)
+            found[place] = max(found.get(place, 0), one.batch_count // max(one.pass_count, 1))
+        return found
 
     def file_of(self, code: CodeType) -> CodeFile | None:
         """The cell that a function comes from."""

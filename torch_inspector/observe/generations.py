@@ -21,6 +21,7 @@ from torch_inspector.observe.history import module_tensors, storages_of
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.namespace import Names, hidden
 from torch_inspector.observe.reach import Reach
+from torch_inspector.observe.registries import kept_by
 
 # Processor and wall time for the search, which is rare.
 _PROOF_S = 0.020
@@ -65,7 +66,7 @@ class Generations:
 
     def _kept(self, path: str, elders: dict[int, Any], user: Names) -> ElderFact | None:
         """The one elder of a variable, where an attribute of a plain object, `ev.net`, is the only way to it."""
-        if len(elders) != 1 or min(elders) < 0:
+        if len(elders) != 1 or min(elders) < 0 or not path.isidentifier():
             return None
         ((key, elder),) = elders.items()
         paths = [known for known, module in user.modules if module is elder]
@@ -80,7 +81,10 @@ class Generations:
 
     def _now(self, user: Names) -> dict[str, tuple[int, str]]:
         """Number of the module and name of its class, for each plain variable: a class may be made anew as well."""
-        plain = ((path, module) for path, module in user.modules if path.isidentifier())
+        known = {path for path, _ in user.modules}
+        owned = (path for path in known if _ATTRIBUTE.fullmatch(path) and path.count(".") == 1)
+        plain_objects = {path for path in owned if path.partition(".")[0] not in known}
+        plain = ((path, module) for path, module in user.modules if path.isidentifier() or path in plain_objects)
         return {path: (self._keys.of(module), _name_of_class(module)) for path, module in plain}
 
     def _elders(self, path: str, before: tuple[int, str] | None, code: str, user: Names) -> dict[int, Any]:
@@ -88,7 +92,7 @@ class Generations:
         key, kind = self._named[path]
         if before is not None and before[0] == key:
             return {}
-        if _makes_in_loop(path, code):
+        if path.isidentifier() and _makes_in_loop(path, code):
             known = {id(module) for _, module in user.modules}
             now = next(module for name, module in user.modules if name == path)
             # Of other classes than the notebook's own, instances that were never the user's may be about.
@@ -132,9 +136,16 @@ def _fact(
         own.update(alone)
     nbytes, in_loop = sum(own.values()), min(elders) < 0
     holder = _holder(set(own), variables, history) if nbytes >= _SMALL_NBYTES else None
-    if holder is None or holder == path or (holder and in_loop):
+    if (
+        holder is None
+        or holder == path.partition(".")[0]
+        or (holder and in_loop)
+        or not (holder or path.isidentifier())
+    ):
         return None
-    return ElderFact(path, kinds.class_name(next(iter(elders.values()))), nbytes, holder, max(elders), count, in_loop)
+    kept = kept_by(set(own), holder, variables.get(holder), variables.get(path.partition(".")[0]))
+    kind = kinds.class_name(next(iter(elders.values())))
+    return ElderFact(path, kind, nbytes, holder, max(elders), count, in_loop, registry=kept.path, methods=kept.methods)
 
 
 def _holder(wanted: set[int], variables: Mapping[str, Any], history: Mapping[Any, Any]) -> str | None:

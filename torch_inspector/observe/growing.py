@@ -11,7 +11,7 @@ import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.lengths import counted, loop_length
+from torch_inspector.observe.lengths import counted, turns_of
 from torch_inspector.observe.operands import at
 from torch_inspector.observe.shapes import is_tensor
 from torch_inspector.observe.source import dotted
@@ -42,7 +42,7 @@ def growing(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact
         one, begins = _joining(whole, node)
         if one is None or not (name := _grows(one)) or _is_needed(parts, one, name, begins):
             continue
-        if count := loop_length(scope, source):
+        if count := turns_of(scope, node, source):
             nbytes = _nbytes_at_end(scope, node, name)
             empty = bool(begins) or _begins_empty(scope, node, name)
             yield scope.fact(
@@ -67,7 +67,7 @@ def grown_by_calls(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator
         return
     for loop in loops_in(caller.node):
         owner = _only_call(loop, function.name)
-        if owner and (count := loop_length(caller, loop.iter)):
+        if owner and (count := turns_of(caller, loop, loop.iter)):
             path = f"{owner}.{name.removeprefix('self.')}"
             nbytes = 0 if caller.function else _nbytes(at(scope.reading.names, path))
             said = _as_list(node, name, empty=True, into=name)

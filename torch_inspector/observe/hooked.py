@@ -56,10 +56,12 @@ def hook_with(module: Any, address: int, storages: Container[int] = ()) -> str:
     """The registry, of a module or a layer of it, whose hooks know an object or memory; empty if there is none.
 
     Args:
-        module: Whatever it is; only modules have hooks.
+        module: Whatever it is; only modules and tensors have hooks.
         address: Of the object.
         storages: Those of its tensors that are looked for.
     """
+    if type(module) in (Tensor, nn.Parameter):
+        return "tensor hooks" if _one_knows(module._backward_hooks, address, storages) else ""
     for _, layer in layers.walk_modules(module) if sorts.sort_of(type(module)) == "module" else ():
         fields = kinds.fields_of(layer)
         for kind in _REGISTRIES:

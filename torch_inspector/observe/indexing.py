@@ -13,7 +13,7 @@ _MOST = 64
 # Calls that give a whole number.
 _NUMBERS = frozenset(["int", "len", "random.randrange", "random.randint"])
 # Calls that keep what they are given as it is.
-_PUTS_TOGETHER = frozenset(["tuple", "list", "set", "TensorDataset"])
+_PUTS_TOGETHER = frozenset(["tuple", "list", "set", "dict"])
 # By exact class, which is what a parser makes: asked of all nodes of a cell, `isinstance` takes ten times as long.
 _KEEPING = frozenset([ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.Expr])
 _GIVING = frozenset([ast.Assign, ast.For, ast.comprehension, ast.Tuple, ast.List, ast.arg])
@@ -136,9 +136,14 @@ def _parts(node: ast.expr) -> list[ast.expr | None]:
         return [node.elt]
     if isinstance(node, (ast.DictComp, ast.Starred)):
         return [node.value]
-    if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in _PUTS_TOGETHER:
-        return [*node.args]
+    if isinstance(node, ast.Call) and _puts_together(dotted(node.func).split(".")[-1]):
+        return [*node.args, *(one.value for one in node.keywords)]
     return []
+
+
+def _puts_together(name: str) -> bool:
+    """True for containers and classes, `TensorDataset` as well as `Fold`: what is kept is looked for afterwards."""
+    return name in _PUTS_TOGETHER or name[:1].isupper()
 
 
 def may_copy(index: ast.expr, numbers: Container[str] = ()) -> bool:

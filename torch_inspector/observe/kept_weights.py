@@ -22,6 +22,7 @@ from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.meant_alike import is_meant, is_trained_with
 from torch_inspector.observe.namespace import hidden
+from torch_inspector.observe.piled_weights import piled_weights
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.shapes import is_array
 from torch_inspector.observe.source import dotted
@@ -66,6 +67,8 @@ class KeptWeights:
         """
         if steps and files:
             self._stepped = [*self._stepped, (files[0], {one.place: one.parameter_keys for one in steps})][-_CELLS:]
+        if files and not _is_known(files[0]):
+            yield from piled_weights(names, files, steps)
         deadline = thread_time() + _TIME_S
         if not files or not self._stepped or _is_known(files[0]):
             return

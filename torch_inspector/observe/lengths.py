@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import class_name, fields_of, is_a
 from torch_inspector.observe.remainders import WRAPPED, sample_count
 from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
@@ -17,7 +17,29 @@ from torch_inspector.observe.statements import plain_stores, stores_in
 
 _RANGES = frozenset(["range", "trange"])
 _CUTS = frozenset(["split", "chunk", "unbind"])
+_WRAPPED = WRAPPED | {"islice", "zip", "track"}
 _BOUNDS, _FAR = 3, 1 << 40
+
+
+def turns_of(scope: Scope, loop: ast.For | ast.While, source: ast.expr) -> int:
+    """Turns of a loop as its text says them, else the batches that a loader was seen to give it; 0 for neither."""
+    known = loop_length(scope, source)
+    if known or not isinstance(loop, ast.For) or not _is_loader(scope, source):
+        return known
+    batches, last = scope.reading.batches, loop.iter.end_lineno or loop.lineno
+    lines = range(loop.lineno + scope.file.offset, last + scope.file.offset + 1)
+    return max(batches.get((scope.file.cell, line), 0) for line in lines)
+
+
+def _is_loader(scope: Scope, source: ast.expr) -> bool:
+    """True for what may be a loader, plain or in `enumerate` and its like; not for what puts batches together."""
+    while isinstance(source, ast.Call) and source.args and dotted(source.func).rpartition(".")[2] in _WRAPPED:
+        source = source.args[0]
+    if isinstance(source, ast.Call):
+        name = source.func.attr if isinstance(source.func, ast.Attribute) else dotted(source.func)
+        return "loader" in name.lower()
+    value = scope.names.value(source) if dotted(source) else ()
+    return value is UNKNOWN or is_a(value, DataLoader) or "tqdm" in class_name(value)
 
 
 def loop_length(scope: Scope, source: ast.expr) -> int:

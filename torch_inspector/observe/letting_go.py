@@ -7,6 +7,7 @@ When it has ended, the memory is searched for: by the walk of the variables, in 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from time import thread_time
@@ -23,6 +24,7 @@ from torch_inspector.observe.generations import notebooks_own
 from torch_inspector.observe.history import module_tensors, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.hooked import hook_with
 from torch_inspector.observe.namespace import Names, hidden, walk_paths
+from torch_inspector.observe.operands import at
 from torch_inspector.observe.paths import key_text
 from torch_inspector.observe.reach import Reach, gradients_readable, storages_behind
 
@@ -40,6 +42,7 @@ _TARGETS, _GRAPHS = 12, 8
 _FEW = 16
 # Ways to hold that end with one variable, or not at all: of the others it is asked who else holds it.
 _ALONE = frozenset(("part", "shared"))
+_LAST = re.compile(r"(\.\w+|\[[^\[\]]*\])$")
 _FUNCTIONS = (FunctionType, MethodType, functools.partial, GeneratorType)
 
 
@@ -140,7 +143,7 @@ class LettingGo:
         holders: dict[str, _Holder] = {}
         left = set(target.storages)
         own = Reach(left, (history, variables), _PROOF_S)
-        for path, how, kind, held in (*_named(user, target), *self._by_graphs(user), *_sharing(user)):
+        for path, how, kind, held in (*_named(user, target, variables), *self._by_graphs(user), *_sharing(user)):
             _claim(holders, left, _Holder(path, how, kind, held))
         if left and sum(target.storages[key] for key in left) >= _SMALL_NBYTES:
             own.wanted = set(left)
@@ -203,17 +206,25 @@ def _claim(holders: dict[str, _Holder], left: set[int], holder: _Holder) -> None
         known.storages |= found
 
 
-def _named(user: Names, target: _Target) -> Iterator[tuple[str, str, str, set[int]]]:
+def _named(user: Names, target: _Target, variables: Mapping[str, Any]) -> Iterator[tuple[str, str, str, set[int]]]:
     """Modules and tensors that the walk found."""
     for path, tensor in user.tensors:
         held = dict(storages_behind(tensor, gradients=gradients_readable()))
         if held.keys() & target.storages.keys():
             how = "alias" if id(tensor) == target.value else _how_of_view(tensor, held)
-            yield path, how, "Tensor", set(held)
+            owner = _tuple_around(path, variables) if how == "alias" else ""
+            yield (owner, "tuple", "tuple", set(held)) if owner else (path, how, "Tensor", set(held))
     for path, module in user.modules:
         held = dict(_storages_below(module))
         how = "alias" if id(module) == target.value and "." in path else "part"
         yield path, how, kinds.class_name(module), set(held)
+
+
+def _tuple_around(path: str, variables: Mapping[str, Any]) -> str:
+    """`pair` for `pair[0]`: of a tuple no part can be deleted. Empty for parts of anything else."""
+    owner = _LAST.sub("", path)
+    plain = owner != path and "…" not in owner and not owner.endswith(".tensors")  # of a data set
+    return owner if plain and kinds.is_a(at(variables, owner), tuple) else ""
 
 
 def _sharing(user: Names) -> Iterator[tuple[str, str, str, set[int]]]:

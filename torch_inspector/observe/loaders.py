@@ -29,7 +29,7 @@ class _Tally:
 
     __slots__ = (
         "batch_size", "batches", "drained", "drops", "failed", "followed", "generators", "in_order", "kind", "order",
-        "pin_memory", "place", "steps", "unsendable", "waited_s", "workers",
+        "passes", "pin_memory", "place", "steps", "unsendable", "waited_s", "workers",
     )  # fmt: skip
 
     def __init__(self, loader: Any, place: Place, places: Places) -> None:
@@ -42,7 +42,7 @@ class _Tally:
         self.pin_memory = bool(settings.get("pin_memory"))
         self.generators = generators_in(loader, places.tree_of) if self.workers > 1 else ()
         self.drops = settings.get("drop_last") is True and not kinds.is_a(settings.get("dataset"), IterableDataset)
-        self.batches = 0
+        self.batches, self.passes = 0, 0
         self.waited_s = 0.0
         self.drained = False
         self.in_order = batch_in_order(loader)
@@ -73,6 +73,7 @@ class _Tally:
             self.unsendable,
             self.in_order,
             order.of_parts() if order is not None else (),
+            max(self.passes, 1),
         )
 
     def follow(self, batch: Any, steps: int) -> None:
@@ -146,6 +147,7 @@ class LoaderWatch:
             if error is not None:
                 tally.failed = kinds.class_name(error)
                 return
+            tally.passes += 1
             tally.followed = -1 if tally.followed else id(running)
             self._running[id(running)] = tally
 

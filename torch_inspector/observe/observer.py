@@ -255,7 +255,7 @@ class TorchObserver:
         self._shapes = {fact.path: fact.shape for fact in taken.tensors}
         if not self._failures.gave_up("expressions"):
             with self._failures.guard("expressions"), private.unseen():
-                reading = Reading(file, self._places, names, before, self._forwards.facts)
+                reading = Reading(file, self._places, names, before, self._forwards.facts, self._loaders.facts)
                 files, steps = self._files(cell), self._steps.facts
                 kept = self._kept_weights.found(names, files, steps)
                 return (*expressions.found(reading, JUDGES), *namesakes(names, files, steps), *kept)

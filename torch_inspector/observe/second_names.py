@@ -12,6 +12,7 @@ from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.taken import copied, shown_in
 
 # Names for what should stay as it is then.
 _BEST = re.compile(r"best|snap|backup", re.IGNORECASE)
@@ -24,17 +25,22 @@ _Loop = ast.For | ast.While
 
 def second_names(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """`best_model = model`, `best = dict(model.named_parameters())` under an `if` of a loop."""
-    for kept, model, copied in _kept(node, statement):
-        known = isinstance(node, ast.Call) or _is_model(scope, kept, model)
+    for kept, model, detail in _kept(node, statement):
+        value = node.value if isinstance(node, ast.Assign) and shown_in(node.value) is not None else node
+        known = value is not node or isinstance(node, ast.Call) or _is_model(scope, kept, model)
+        if isinstance(value, (ast.Attribute, ast.Call)) and value is not node:
+            known = is_a(scope.names.value(model), nn.Parameter)
         if known and _BEST.search(ast.unparse(kept)) and _is_trained_on(scope, statement, model):
             names = (ast.unparse(kept), ast.unparse(model))
             sure = not _is_of_the_last_turn(scope, statement)
-            yield scope.fact("second-name", node, statement, names=names, detail=copied, sure=sure)
+            yield scope.fact("second-name", value, statement, names=names, detail=detail, sure=sure)
 
 
 def _kept(node: ast.AST, statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr, str]]:
     """What keeps it, the model, and how a copy of it is made."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and (shown := shown_in(node.value)) is not None:
+        yield node.targets[0], shown, copied(node.value)
+    elif isinstance(node, ast.Assign) and len(node.targets) == 1:
         for target, value in pairs(node.targets[0], node.value):
             if dotted(value):
                 yield target, value, f"copy.deepcopy({ast.unparse(value)})"

@@ -53,8 +53,19 @@ class SeenNames(Names):
             return Sized(self.before[name]) if name in self.before else self._earlier(name)
         if name in self.first or (name in self.own and name not in self.values and name not in self.given):
             return self.looped[name] if name in self.looped else self._earlier(name)
-        value = super().name(name)
+        value = self._as_given(name) if self.first and name in self.given else super().name(name)
         return self.looped.get(name, UNKNOWN) if type(value) is Unknown else value
+
+    def _as_given(self, name: str) -> Any:
+        """A variable of a function by its one statement, where parameters may not have had their later values yet."""
+        lines = stores_in(self.spot.scope).get(name, ()) if self.spot is not None else ()
+        if self.spot is None or len(lines) != 1 or name in self.values or lines[0] >= self.spot.line:
+            return super().name(name)
+        kept, self.spot = self.spot, self.spot._replace(line=lines[0])
+        try:
+            return super().name(name)
+        finally:
+            self.spot = kept
 
     def value(self, expression: ast.expr) -> Any:
         """A live object, a `Sized`, or `UNKNOWN`."""

@@ -26,6 +26,8 @@ class Sized:
     """A tensor that does not exist any more, or not yet: only its shape can be told. -1 is a length not known."""
 
     shape: Shape
+    before: Shape = ()
+    """Its shape before `expand()`, with an axis for each of now; empty if it was not expanded."""
 
 
 def is_tensor(value: Any) -> bool:
@@ -108,6 +110,8 @@ def made_by(method: str, owner: Any, given: list[Any]) -> Any:
         return Sized(shape)
     if method in _SCALAR and not given:
         return Sized(())
+    if method == "expand":
+        return _expanded(shape, list(given[0]) if len(given) == 1 and type(given[0]) is tuple else given)
     reshape = _RESHAPES.get(method)
     made = reshape(shape, sizes) if reshape is not None and len(sizes) == len(given) else None
     return Sized(made) if made is not None else UNKNOWN
@@ -131,6 +135,27 @@ def joined(function: str, shapes: list[Shape | None], given: list[Any]) -> Any:
     rest = {(*one[:at], *one[at + 1 :]) for one in shapes if one}
     total = sum(one[at] for one in shapes if one and len(one) == len(first))
     return Sized((*first[:at], total, *first[at + 1 :])) if len(rest) == 1 else UNKNOWN
+
+
+def _expanded(shape: Shape, sizes: list[Any]) -> Any:
+    """What `expand()` makes, where -1 stands for a length as it is."""
+    before = (1,) * (len(sizes) - len(shape)) + shape
+    if len(before) != len(sizes) or not all(type(n) is int for n in sizes):
+        return UNKNOWN
+    fits = all(n in (-1, old) or old == 1 for n, old in zip(sizes, before, strict=True))
+    return (
+        Sized(tuple(old if n == -1 else n for n, old in zip(sizes, before, strict=True)), before) if fits else UNKNOWN
+    )
+
+
+def before_expand(value: Any) -> Shape | None:
+    """Shape of a tensor without the repetitions that take no memory."""
+    if type(value) is Sized and value.before:
+        return value.before
+    shape = shape_of(value)
+    if shape is None or type(value) is not torch.Tensor or value.layout is not torch.strided:
+        return shape
+    return tuple(1 if step == 0 else n for n, step in zip(shape, value.stride(), strict=True))
 
 
 def _squeezed(shape: Shape, axes: list[int]) -> Shape | None:

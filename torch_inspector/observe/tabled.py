@@ -8,7 +8,7 @@ from math import prod
 
 from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
-from torch_inspector.observe.shapes import Sized, is_tensor, shape_of, together
+from torch_inspector.observe.shapes import Sized, before_expand, is_tensor, together
 from torch_inspector.observe.source import dotted
 
 # As in `blown.py`: smaller tables are not noted, nor those that are less than so many times larger than the rest.
@@ -38,7 +38,7 @@ def tabled(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
 def _table(where: Scope, meeting: ast.BinOp, axis: int) -> tuple[tuple[Shape, ...], int] | None:
     """Shapes and bytes of the table that two operands make, if it is large."""
     values = [where.names.value(side) for side in (meeting.left, meeting.right)]
-    sides = [shape for value in values if tensor_or_shape(value) and (shape := shape_of(value))]
+    sides = [shape for value in values if tensor_or_shape(value) and (shape := before_expand(value))]
     if len(sides) == 2 and not any(-1 in side for side in sides):  # noqa: PLR2004  (the two operands)
         shapes = _shapes(sides, axis)
         each = max([value.element_size() for value in values if is_tensor(value)], default=_FLOAT_NBYTES)

@@ -121,6 +121,42 @@ def _read(name: str, node: ast.stmt, tree: ast.Module, file: CodeFile) -> Taken 
     return Taken(name, source, source.partition(".")[0].partition("[")[0], node, file, fix)
 
 
+def with_a_copy(node: ast.stmt, value: ast.expr) -> str:
+    """A statement that puts weights into a container, with copies of them."""
+    element = _element(value)
+    if dotted(element) and element is value and not (isinstance(value, ast.Attribute) and value.attr == "data"):
+        whole, text = ast.unparse(node), ast.unparse(value)
+        at = whole.rfind(text)
+        return f"import copy\n{whole[:at]}copy.deepcopy({text}){whole[at + len(text) :]}"
+    return _copied(node, value, element)
+
+
+def copied(value: ast.expr) -> str:
+    """An expression that shows weights, with copies of them."""
+    return _copied(value, value, _element(value))
+
+
+def shown_in(value: ast.expr) -> ast.expr | None:
+    """The model of `[p.data for p in model.parameters()]`, the weight of `model.weight.detach()`; None for all else."""
+    element = _element(value)
+    inner = _without_history(element)
+    if element is value:
+        return inner if inner is not value and dotted(inner).count(".") else None
+    head = value.generators[0]  # type: ignore[attr-defined]
+    names = head.target.elts[-1:] if isinstance(head.target, ast.Tuple) else [head.target]
+    asked = head.iter.func if isinstance(head.iter, ast.Call) else None
+    of_model = isinstance(asked, ast.Attribute) and asked.attr in _ASKED and not head.ifs
+    return asked.value if of_model and [dotted(one) for one in names] == [dotted(inner)] != [""] else None  # type: ignore[union-attr]
+
+
+def _without_history(node: ast.expr) -> ast.expr:
+    """`p` of `p.data` and of `p.detach()`, which share its memory on every device."""
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        return node.value
+    detaches = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+    return node.func.value if detaches else node  # type: ignore[attr-defined]
+
+
 def _element(value: ast.expr) -> ast.expr:
     """What a comprehension keeps of each turn; of other expressions all."""
     if isinstance(value, ast.DictComp):
@@ -128,7 +164,7 @@ def _element(value: ast.expr) -> ast.expr:
     return value.elt if isinstance(value, (ast.ListComp, ast.GeneratorExp)) else value
 
 
-def _copied(node: ast.stmt, value: ast.expr, element: ast.expr) -> str:
+def _copied(node: ast.stmt | ast.expr, value: ast.expr, element: ast.expr) -> str:
     """The statement with copies of the weights."""
     new = ast.unparse(element)
     if isinstance(value, ast.Call) and dotted(value.func) in _LISTS:

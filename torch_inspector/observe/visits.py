@@ -13,6 +13,7 @@ from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.all_places import all_places
+from torch_inspector.observe.bounds import bound_of
 from torch_inspector.observe.certain import certain
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import is_a
@@ -172,7 +173,7 @@ def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, i
     elif isinstance(source, ast.Call) and dotted(source.func) == "zip":
         given = source.args
     elif is_range(source):
-        count = range_length(scope, source)
+        count = range_length(scope, source) or _by_words(scope, source)
         return ({target.id: count} if count and isinstance(target, ast.Name) else {}), {}
     else:
         given = [source]
@@ -185,6 +186,12 @@ def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, i
     counts = [shape[0] for shape in (*shapes.values(), *known) if shape]
     # All but the first change along with it: `for i, j in edges`.
     return ({**dict.fromkeys(names, 1), names[0]: min(counts)} if names and counts and min(counts) > 0 else {}), shapes
+
+
+def _by_words(scope: Scope, source: ast.expr) -> int:
+    """Turns of `range(n)` where the bound itself is not known."""
+    bounds = source.args if isinstance(source, ast.Call) else []
+    return bound_of(scope, bounds[0]) if len(bounds) == 1 else 0
 
 
 def _read(scope: Scope, loop: Loop, turns: dict[str, int]) -> dict[str, int]:

@@ -36,6 +36,10 @@ def check(run: Run) -> Iterator[Finding]:
         if run.trace.count("step") >= _SEVERAL:
             yield _is_second_name(fact)
     yield from (_shows_the_same(fact) for fact in run.expressions("kept-weights"))
+    told = {one.path for one in kept if _is_kept(run, one)}
+    for fact in run.expressions("piled-weights"):
+        if run.trace.count("step") >= _SEVERAL and fact.names[0] not in told:
+            yield _is_piled(fact)
     for fact in run.expressions("namesake"):
         if run.trace.count("step") >= _SEVERAL:
             yield _is_namesake(fact)
@@ -110,7 +114,9 @@ def _follows(run: Run, one: AliasFact) -> Finding:
 def _is_second_name(fact: ExpressionFact) -> Finding:
     kept, model = fact.names
     what = (
-        f"the parameters of `{model}` themselves" if fact.text.startswith(("dict(", "list(")) else f"`{model}` itself"
+        f"the parameters of `{model}` themselves"
+        if fact.text.startswith(("dict(", "list(", "[", "{"))
+        else f"`{model}` itself"
     )
     return Finding(
         message=f"`{kept}` is given {what}, no copy: the steps of later turns of the loop change it as well.",
@@ -120,6 +126,23 @@ def _is_second_name(fact: ExpressionFact) -> Finding:
         cell=fact.place.cell,
         severity="" if fact.sure else "hint",
         evidence=(Evidence("kept", fact.text),),
+    )
+
+
+def _is_piled(fact: ExpressionFact) -> Finding:
+    kept, model = fact.names
+    count = fact.shapes[0][0]
+    return Finding(
+        message=(
+            f"`{kept}` holds the weights of `{model}` {count} times, and none is a copy: all {count} show them as they "
+            "are now, after the steps that followed."
+        ),
+        subject=kept,
+        fix=f"{fact.detail}  # what is kept then stays as it is",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        severity="" if fact.sure else "hint",
+        evidence=(Evidence("kept", fact.text), Evidence("entries that share memory", count, "count")),
     )
 
 

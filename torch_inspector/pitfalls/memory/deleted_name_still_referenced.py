@@ -17,7 +17,7 @@ _NAMED = 3
 _OF_DATA_SET = re.compile(r"\.tensors\[\d+\]$")
 # Registries of hooks.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_TENSOR_HOOKS = "parameter hooks"
+_TENSOR_HOOKS, _OWN_HOOKS = "parameter hooks", "tensor hooks"
 # Holders that have no use without what was deleted, and that nobody thinks of when deleting it.
 _FORGOTTEN = {
     "spent graph": "its history refers to the weights",
@@ -26,6 +26,7 @@ _FORGOTTEN = {
     "function": "it was made with it",
     **dict.fromkeys(_HOOKS, "a hook of it was made with it, and is still registered"),
     _TENSOR_HOOKS: "a hook of one of its parameters was made with it, and is still registered",
+    _OWN_HOOKS: "a hook of it was made with it, and is still registered",
 }
 # Those that somebody means to keep unless the cell asks for memory.
 _MEANT = {
@@ -33,6 +34,7 @@ _MEANT = {
     "view": "it is a view, which keeps all of it",
     "alias": "it is the same object",
     "object": "it leads to it",
+    "tuple": "it is a part of it",
     "other": "it is the same memory",
 }
 _MODULES_ONLY = frozenset(("spent graph", "optimizer", "schedule"))
@@ -59,8 +61,10 @@ def _is_forgotten(run: Run, fact: DeletionFact) -> bool:
         return False
     if fact.how in _FORGOTTEN or (fact.how == "graph" and fact.is_module):
         return fact.wants_memory or fact.alone
-    # Who puts a tensor into a list of his own knows that it is there; what an object does with it is forgotten.
-    known = fact.how == "alias" and not fact.is_module and "." not in fact.holder
+    # Who puts a tensor into a list of his own knows that it is there, unless a cell only asks for the memory; what an
+    # object does with it is forgotten.
+    listed = fact.alone and ("[" in fact.holder or fact.how == "tuple")
+    known = fact.how in ("alias", "tuple") and not fact.is_module and "." not in fact.holder and not listed
     # A loader is given its data to have it, until it has been gone through; what NumPy shares is not seen in its name.
     known = known or (fact.how == "other" and fact.holder_kind != "ndarray" and not _is_used_loader(run, fact))
     return fact.how in _MEANT and fact.wants_memory and not known
@@ -122,6 +126,13 @@ def _fix(fact: DeletionFact) -> str:
         return f"{freed}  # or del {fact.holder}" if not fact.others else f"{freed}\ndel {', '.join(fact.others)}"
     if fact.how == "other" and fact.holder_kind.endswith("Loader"):
         return f"del {_listed(fact)}" + ("" if fact.others else "  # and its data set, if that has a name")
+    if fact.how == "view":
+        return _of_views(fact)
+    return _without_hooks(fact) or f"del {_listed(fact)}"
+
+
+def _without_hooks(fact: DeletionFact) -> str:
+    """What takes away the hooks that hold it; empty where it is no hook that does."""
     if fact.how in _HOOKS:
         return (
             f"for layer in {fact.holder}.modules():\n    layer.{fact.how}.clear()  # or remove() the handle before del"
@@ -131,9 +142,9 @@ def _fix(fact: DeletionFact) -> str:
             f"for one in {fact.holder}.parameters():\n    (one._backward_hooks or {{}}).clear()"
             "  # or remove() the handle before del; keep it while the hook is needed"
         )
-    if fact.how == "view":
-        return _of_views(fact)
-    return f"del {_listed(fact)}"
+    if fact.how == _OWN_HOOKS:
+        return f"{fact.holder}._backward_hooks.clear()  # or remove() the handle before del; keep it while it is needed"
+    return ""
 
 
 def _of_views(fact: DeletionFact) -> str:

@@ -12,6 +12,8 @@ from torch_inspector.pitfall import pitfall
 _COLLECTED = 3
 # What makes several losses may have called `backward()` on each of them: on two for a GAN, on four for four heads.
 _HEADS = 4
+# Fewer may be the losses of a few networks in one step, each with its own backward call.
+_EPOCH = 10
 # Below this, activations are not worth more than a hint, whatever the user's own threshold says.
 _LARGE_NBYTES = 1 << 20
 # Truncated backpropagation that reaches over some windows keeps their graphs on purpose, seldom of more than a few.
@@ -27,7 +29,21 @@ def check(run: Run) -> Iterator[Finding]:
     for graph in run.after.graphs:
         old = before.get(graph.path)
         if graph.newest_nodes and (old is None or old.key != graph.key) and not _follows_from_another(graph):
-            yield from _judge(run, graph)
+            yield from _judge(run, _with_steps(run, graph))
+
+
+def _with_steps(run: Run, graph: GraphFact) -> GraphFact:
+    """The same, known to reach over steps where each forward pass of the cell had a backward call of its own.
+
+    Of many calls only some are marked in between; a list that each epoch makes anew may lie between two marks.
+    """
+    if graph.differentiated or not graph.spent or graph.grown_by not in ("append", "item"):
+        return graph
+    called = (one for one in run.trace.counts if one.kind == "forward" and not one.name.endswith("Loss"))
+    passes = sum(one.count for one in called)
+    steps = graph.pass_count * run.trace.count("backward") // passes if passes else 0
+    steps = min(steps, graph.pass_count)
+    return graph._replace(differentiated=True, step_count=steps) if graph.container and steps >= _EPOCH else graph
 
 
 def _follows_from_another(graph: GraphFact) -> bool:

@@ -16,24 +16,28 @@ _RUNS = 3
 # A run that adds less than this share of what the one before added is a cache that fills up.
 _STEADY = 0.9
 _LARGE_NBYTES = 64 << 20
+_Sizes = dict[int, int]
+"""Bytes of models by key, told when they were called."""
 _COMMENT = re.compile(r"#.*")
 _COLLECTS = re.compile(r"\.(append|add|extend|insert|update|setdefault|appendleft)$")
 
 
 @pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds variables whose tensors took more memory after each of the last runs of this cell."""
-    if run.before.tensors == run.after.tensors:
+    """Finds variables whose tensors or models took more memory after each of the last runs of this cell."""
+    if run.before.tensors == run.after.tensors and len(run.before.modules) == len(run.after.modules):
         return
     runs = [*(past for past in run.earlier if _is_same(past, run)), run][-_RUNS:]
     if len(runs) < _RUNS or not all(one.before.complete and one.after.complete for one in runs):
         return
-    grown = {name: nbytes for name, nbytes in _growth(run).items() if nbytes >= max(run.min_nbytes, 1)}
-    before = [_growth(one) for one in runs[:-1]] if grown else []
+    called = (one for past in (*run.earlier, run) for one in past.after.modules if one.parameter_nbytes)
+    sizes = {one.key: one.parameter_nbytes for one in called}
+    grown = {name: nbytes for name, nbytes in _growth(run, sizes).items() if nbytes >= max(run.min_nbytes, 1)}
+    before = [_growth(one, sizes) for one in runs[:-1]] if grown else []
     for name, nbytes in grown.items():
         steps = [*(growth.get(name, 0) for growth in before), nbytes]
         if min(steps) >= max(run.min_nbytes, 1) and _is_steady(steps):
-            yield _finding(run, name, steps)
+            yield _finding(run, name, steps, sizes)
 
 
 def _is_same(past: Run, run: Run) -> bool:
@@ -50,14 +54,23 @@ def _is_steady(steps: list[int]) -> bool:
     return all(later >= _STEADY * earlier for earlier, later in pairwise(steps))
 
 
-def _growth(run: Run) -> dict[str, int]:
+def _growth(run: Run, sizes: _Sizes) -> dict[str, int]:
     """Bytes that each variable has gained in a run: variables that were there before and hold more tensors now."""
     before, after = _by_name(run.before), _by_name(run.after)
-    return {
-        name: nbytes - before[name][0]
-        for name, (nbytes, count) in after.items()
-        if name in before and count > before[name][1] > 0
-    } | {name: nbytes for name, (nbytes, count) in after.items() if name not in before and count > 1}
+    found = _growth_by_models(run, sizes)
+    for name, (nbytes, count) in after.items():
+        if name in before and count > before[name][1] > 0:
+            found[name] = nbytes - before[name][0]
+        elif name not in before and count > 1:
+            found[name] = nbytes
+    return found
+
+
+def _growth_by_models(run: Run, sizes: _Sizes) -> dict[str, int]:
+    """The same for containers of models that hold all of before, and more."""
+    before, after = _models(run.before, sizes), _models(run.after, sizes)
+    old = {name: before.get(name, {}) for name in after}
+    return {n: sum(own.values()) - sum(old[n].values()) for n, own in after.items() if own.keys() > old[n].keys()}
 
 
 def _by_name(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
@@ -71,8 +84,18 @@ def _by_name(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
     return sums
 
 
-def _finding(run: Run, name: str, steps: list[int]) -> Finding:
-    now = _by_name(run.after)[name][0]
+def _models(snapshot: Snapshot, sizes: _Sizes) -> dict[str, _Sizes]:
+    """The models in the containers of each variable, with their bytes."""
+    found: dict[str, _Sizes] = {}
+    for one in snapshot.modules:
+        name, bracket, _ = one.path.partition("[")
+        if bracket and one.key in sizes:
+            found.setdefault(name.partition(".")[0], {})[one.key] = sizes[one.key]
+    return found
+
+
+def _finding(run: Run, name: str, steps: list[int], sizes: _Sizes) -> Finding:
+    now = _by_name(run.after).get(name, (0, 0))[0] + sum(_models(run.after, sizes).get(name, {}).values())
     lines = [call.line for call in run.trace.calls if call.name.startswith(f"{name}.") and _COLLECTS.search(call.name)]
     return Finding(
         message=f"`{name}` grew by {size_text(steps[-1])} each time this cell ran and holds {size_text(now)} now.",

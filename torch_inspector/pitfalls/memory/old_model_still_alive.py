@@ -39,11 +39,28 @@ def _is_left_behind(run: Run, elder: ElderFact) -> bool:
     What has more in its name, as `predict_small`, is another thing on purpose.
     """
     line = _line(run, elder.path)
-    if line is None or _ROLE.fullmatch(elder.holder) is None or _has_a_second(run, elder) or _is_known(run, elder):
+    if elder.methods and line is not None:
+        return not any(_names(past, elder.registry) for past in (*run.earlier, run))
+    if (
+        "." in elder.path
+        or line is None
+        or _ROLE.fullmatch(elder.holder) is None
+        or _has_a_second(run, elder)
+        or _is_known(run, elder)
+    ):
         return False
     now = next((one.parameter_keys for one in run.after.modules if one.key == elder.successor), frozenset[int]())
     trained = any(step.parameter_keys & now for step in run.trace.steps)
     return trained or elder.holder in _read_after(run, line)
+
+
+def _names(run: Run, registry: str) -> bool:
+    """True if the cell, outside of functions and classes, reads what objects have put themselves into."""
+    tree = syntax.parse(run.cell.code)
+    own = list(syntax.own_expressions(tree)) if tree is not None else []
+    cleared = {id(one.value) for one in own if isinstance(one, ast.Attribute) and one.attr == "clear"}
+    read = (one for one in own if isinstance(getattr(one, "ctx", None), ast.Load) and id(one) not in cleared)
+    return any(isinstance(one, ast.expr) and ast.unparse(one) == registry for one in read)
 
 
 def _is_known(run: Run, elder: ElderFact) -> bool:
@@ -90,7 +107,7 @@ def _code(run: Run) -> str:
 
 def _finding(run: Run, elder: ElderFact) -> Finding:
     them = "it" if elder.count == 1 else "them"
-    holder = elder.attribute or elder.holder
+    holder = elder.attribute or elder.registry or elder.holder
     by = f"`{holder}` leads to {them}" if elder.holder else f"no variable leads to {them}"
     return Finding(
         message=f"`{elder.path}` was made anew, {_who(elder)} still alive: {size_text(elder.nbytes)}, and {by}.",
@@ -101,7 +118,7 @@ def _finding(run: Run, elder: ElderFact) -> Finding:
             Evidence("class", elder.kind),
             Evidence("earlier instances", elder.count, "count"),
             Evidence("held by them alone", elder.nbytes, "bytes"),
-            Evidence("led to by", elder.attribute or elder.holder or "no variable"),
+            Evidence("led to by", elder.attribute or elder.registry or elder.holder or "no variable"),
         ),
     )
 
@@ -113,8 +130,11 @@ def _who(elder: ElderFact) -> str:
 
 
 def _fix(elder: ElderFact) -> str:
+    root = elder.path.partition(".")[0]
     if elder.attribute:
         return f"{elder.attribute} = {elder.path}  # the one of now"
+    if elder.registry:
+        return f"{elder.registry}.clear()  # before `{root}` is made anew"
     if elder.holder:
         return f"del {elder.holder}  # or make it anew too, from the `{elder.path}` of now"
     if elder.circular:
@@ -128,5 +148,5 @@ def _line(run: Run, name: str) -> int | None:
     if tree is None:
         return None
     named = (node for node in syntax.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    lines = [node.lineno for node in named if node.id == name]
+    lines = [node.lineno for node in named if node.id == name.partition(".")[0]]
     return max(lines) + run.cell.line_offset if lines else None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, ModeFact, Place, Run, reading
+from torch_inspector.facts.handed_out import hands_out
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -14,8 +15,6 @@ _SLUG = "train-not-restored"
 _CALLS = 3
 _EVAL = re.compile(r"\s*([\w.]+)\.eval\(\)")
 _SAID = re.compile(r"([\w.]+)\.eval\(\)")
-# How a function ends that hands out a model asleep, without a word about it.
-_HANDED_OUT = re.compile(r"\s*return\s+[\w.]+\.eval\(\)")
 _MEANT = re.compile(r"frozen|freeze|teacher|target|fixed|stats", re.IGNORECASE)
 _DROPS = re.compile(r"Drop|^(RNN|LSTM|GRU|MultiheadAttention)$")
 # Who writes one of these thinks of the mode.
@@ -108,14 +107,15 @@ def _says_mode(run: Run, handed: ModeFact | None) -> bool:
 
 
 def _handed_out(run: Run, call: ForwardFact) -> ModeFact | None:
-    """The `eval()` of the model by the function that made it: on its last line, or right before `return model`."""
+    """The `eval()` of the model by the function that made it and gives it back."""
     mode = _last_switch(run, call)
     if mode is None or mode.place.line is None or not mode.place.function or _MEANT.search(mode.place.function):
         return None
-    here = run.source_of(mode.place.cell).splitlines()[mode.place.line - 1 :]
+    source, line = run.source_of(mode.place.cell), mode.place.line
+    here = source.splitlines()[line - 1 :]
     own = _EVAL.fullmatch(here[0].rstrip()) if here else None
     returned = own is not None and len(here) > 1 and here[1].strip() == f"return {own[1]}"
-    return mode if returned or (here and _HANDED_OUT.fullmatch(here[0].rstrip())) else None
+    return mode if returned or hands_out(source, line) else None
 
 
 def _trained_awake(run: Run, call: ForwardFact) -> bool:

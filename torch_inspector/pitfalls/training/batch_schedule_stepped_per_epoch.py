@@ -1,0 +1,114 @@
+"""A schedule that is made for all batches is stepped once per epoch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torch_inspector.facts import Run, ScheduleFact, syntax
+from torch_inspector.findings import Evidence, Finding
+from torch_inspector.pitfall import pitfall
+
+# Optimizer steps between two calls from which on those are epochs; a few are an accumulation.
+_STEPS = 5
+_SEVERAL = 2
+# The number that says how long a schedule is, by its kind, and where a call has it by position.
+_SPANS = {
+    "OneCycleLR": ("total_steps", 2),
+    "CosineAnnealingLR": ("T_max", 1),
+    "CosineAnnealingWarmRestarts": ("T_0", 1),
+    "PolynomialLR": ("total_iters", 1),
+    "LinearLR": ("total_iters", 3),
+}
+
+
+@pitfall(severity="warning")
+def check(run: Run) -> Iterator[Finding]:
+    """Finds schedules whose length was computed from the number of batches, and whose calls are epochs."""
+    seen: set[tuple[int | None, int | None]] = set()
+    for fact in run.trace.schedules if run.error is None else ():
+        at = (fact.place.cell, fact.place.line)
+        span = _span(fact)
+        if span and at not in seen and _counts_batches(run, fact, span) and _is_written_so(run, fact):
+            seen.add(at)
+            yield _finding(fact, span)
+
+
+def _span(fact: ScheduleFact) -> int:
+    """How many calls the schedule is made for; 0 for a kind that does not say."""
+    name, _ = _SPANS.get(fact.kind, ("", 0))
+    return int(fact.setting(name) or 0)
+
+
+def _per_epoch(fact: ScheduleFact) -> int:
+    """Optimizer steps between two calls, the same each time; 0 if there are only a few."""
+    counts = fact.step_counts
+    gaps = {later - earlier for earlier, later in zip((0, *counts), counts, strict=False)}
+    return gaps.pop() if fact.count >= _SEVERAL and len(gaps) == 1 and min(gaps) >= _STEPS else 0
+
+
+def _counts_batches(run: Run, fact: ScheduleFact, span: int) -> bool:
+    """True if the length is that of an epoch in batches, or of all of them, and the calls will not come to its end."""
+    steps = _per_epoch(fact)
+    planned = fact.turns[0] if fact.turns else None
+    calls = max(fact.count, planned or 0)
+    if not steps or fact.told or not fact.turns or span <= calls or fact.siblings > 1:
+        return False
+    passes = run.trace.count("backward") // fact.count  # of an accumulation more than steps
+    return any(span in (each, each * fact.count, each * calls) for each in (steps, passes))
+
+
+def _is_written_so(run: Run, fact: ScheduleFact) -> bool:
+    """True if the text that makes the schedule takes its length from that of something, as `len(loader)`."""
+    for past in (run, *reversed(run.earlier)):
+        tree = syntax.parse(past.cell.code) if fact.kind in past.cell.code else None
+        nodes = list(syntax.walk(tree)) if tree is not None else []
+        made = [one for one in nodes if isinstance(one, ast.Call) and _last_name(one.func) == fact.kind]
+        if made:
+            return all(_by_length(run, fact, call, nodes) for call in made)
+    return False
+
+
+def _last_name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _by_length(run: Run, fact: ScheduleFact, call: ast.Call, nodes: list[ast.AST]) -> bool:
+    """True if a length is asked for in the call, or where the names in it were given their values."""
+    name, position = _SPANS[fact.kind]
+    if any(one.arg == "steps_per_epoch" for one in call.keywords):
+        return True
+    given = [*call.args[position : position + 1], *(one.value for one in call.keywords if one.arg == name)]
+    named = {one.id for value in given for one in syntax.walk(value) if isinstance(one, ast.Name)}
+    trees = (syntax.parse(past.cell.code) for past in run.earlier) if named else ()
+    cells = [nodes, *(list(syntax.walk(tree)) for tree in trees if tree is not None)]
+    assigned = (one for cell in cells for one in cell if isinstance(one, ast.Assign))
+    values = [one.value for one in assigned if named & {t.id for t in one.targets if isinstance(t, ast.Name)}]
+    return any(_asks_length(value) for value in (*given, *values))
+
+
+def _asks_length(value: ast.expr) -> bool:
+    return any(isinstance(one, ast.Call) and _last_name(one.func) == "len" for one in syntax.walk(value))
+
+
+def _finding(fact: ScheduleFact, span: int) -> Finding:
+    name = fact.name or fact.kind
+    setting, _ = _SPANS[fact.kind]
+    first, last = fact.first_rate, fact.last_rate
+    rates = f" The rate went from {first:g} to {last:g}." if first is not None and last is not None else ""
+    return Finding(
+        message=(
+            f"`{name}.step()` ran {fact.count} times, once per epoch, but `{setting}={span}` counts batches: the "
+            f"schedule has come to {fact.count} of {span} calls.{rates}"
+        ),
+        subject=fact.path or name,
+        fix=f"{name}.step()  # in the loop over the batches, after the optimizer's step",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=(
+            Evidence("schedule", fact.kind),
+            Evidence(setting, span, "count"),
+            Evidence("calls of the schedule", fact.count, "count"),
+            Evidence("optimizer steps", fact.optimizer_steps, "count"),
+        ),
+    )
