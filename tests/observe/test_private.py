@@ -8,6 +8,7 @@ import torch
 
 from tests.cells import a_notebook
 from torch_inspector.observe import private
+from torch_inspector.observe.in_memory import is_in_memory
 
 
 class Loud(torch.Tensor):
@@ -104,11 +105,11 @@ def test_less_is_walked_outside_the_main_thread():
 def test_what_lies_outside_of_its_storage_is_not_in_memory():
     whole = torch.arange(12.0).reshape(3, 4)
     views = (whole, whole.t(), whole[1:, ::2], whole[:1].expand(5, 4), whole[:0])
-    assert all(map(private.is_in_memory, views))
+    assert all(map(is_in_memory, views))
     whole.untyped_storage().resize_(24)
-    assert [private.is_in_memory(view) for view in views] == [False, False, False, True, True]
+    assert [is_in_memory(view) for view in views] == [False, False, False, True, True]
     others = (torch.ones(2, device="meta"), torch.eye(2).to_sparse(), "no tensor")
-    assert not any(private.is_in_memory(other) for other in others)  # type: ignore[arg-type]
+    assert not any(is_in_memory(other) for other in others)  # type: ignore[arg-type]
 
 
 EMPTIED = """

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
-from torch_inspector.observe import private
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.reached import is_reached
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
@@ -142,7 +142,7 @@ def _pieces(scope: Scope, source: ast.expr) -> list[torch.Tensor]:
 
 
 def _is_bytes(value: torch.Tensor) -> bool:
-    return value.dtype is torch.uint8 and private.is_in_memory(value) and 0 < value.numel() <= _LARGEST
+    return value.dtype is torch.uint8 and is_in_memory(value) and 0 < value.numel() <= _LARGEST
 
 
 def _share(pieces: list[torch.Tensor]) -> float:

@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import BatchSampler, SequentialSampler
 
 from torch_inspector.observe import kinds, private
+from torch_inspector.observe.in_memory import is_in_memory
 
 # Smaller batches hold few classes in any order; larger ones take long to read.
 LEAST, _MOST = 8, 4096
@@ -130,7 +131,7 @@ def is_class_tensor(part: Any, most: int) -> bool:
 
 
 def _is_column(part: Any, most: int) -> bool:
-    if type(part) is not torch.Tensor or not private.is_in_memory(part):
+    if type(part) is not torch.Tensor or not is_in_memory(part):
         return False
     shape = _shape_of(part)
     return len(shape) in (1, 2) and 0 < shape[0] <= most and (len(shape) == 1 or shape[1] == 1)

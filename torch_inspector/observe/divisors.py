@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import kinds
+from torch_inspector.observe.in_memory import is_in_memory
 
 # Sums and averages of squared gradients, of which the roots are divided by.
 _SQUARES = ("exp_avg_sq", "square_avg", "sum")
@@ -23,6 +24,6 @@ def is_zero_where_spoiled(optimizer: Any, parameter: torch.Tensor) -> bool:
 
 
 def _is_zero_at(square: torch.Tensor, parameter: torch.Tensor) -> bool:
-    if square.shape != parameter.shape or not all(map(private.is_in_memory, (square, parameter))):
+    if square.shape != parameter.shape or not all(map(is_in_memory, (square, parameter))):
         return False
     return bool(((square == 0) & ~parameter.detach().isfinite()).any())

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import Place
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import kinds
 from torch_inspector.observe.groups import groups_of, parameters_of
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.sampled import Values, coarse_type, has_values, some_values, sums_of_bits
 from torch_inspector.observe.versions import version_of
 
@@ -251,7 +252,7 @@ class OptimizerRecord:
 
 
 def _is_readable(gradient: torch.Tensor) -> bool:
-    return has_values(gradient) and private.is_in_memory(gradient)
+    return has_values(gradient) and is_in_memory(gradient)
 
 
 def _first_with_grad(group: list[torch.Tensor]) -> int | None:

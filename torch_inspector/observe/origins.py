@@ -15,6 +15,7 @@ import torch
 from torch_inspector.facts import NO_TARGET, OperationFact
 from torch_inspector.observe import private
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 from torch_inspector.observe.softmax import IN_PLACE, MOVES
@@ -119,7 +120,7 @@ class _Left:
 
     def read(self, saved: Any) -> torch.Tensor | None:
         """A plain tensor on the CPU, of numbers with a point, as long as there is room for it."""
-        if type(saved) not in (torch.Tensor, torch.nn.Parameter) or not private.is_in_memory(saved):
+        if type(saved) not in (torch.Tensor, torch.nn.Parameter) or not is_in_memory(saved):
             return None
         if not saved.is_floating_point() or not saved.numel():
             return None

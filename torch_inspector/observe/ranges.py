@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.observe import private
+from torch_inspector.observe.in_memory import is_in_memory
 
 
 class Range(NamedTuple):
@@ -29,7 +29,7 @@ class Range(NamedTuple):
 
 def range_of(tensor: Any) -> Range:
     """What is in a tensor; nothing of one that is not on the CPU, or of whole numbers."""
-    if not private.is_in_memory(tensor) or not tensor.is_floating_point():
+    if not is_in_memory(tensor) or not tensor.is_floating_point():
         return Range()
     if not tensor.numel():
         return Range()

@@ -20,6 +20,7 @@ from torch import nn
 
 from torch_inspector.facts import OperationFact, Place, syntax
 from torch_inspector.observe import layers, private
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.operands import Names
@@ -178,7 +179,7 @@ class _Run:
 
     def _copied(self, tensor: torch.Tensor) -> torch.Tensor:
         self._left -= tensor.numel()
-        if self._left < 0 or not private.is_in_memory(tensor):
+        if self._left < 0 or not is_in_memory(tensor):
             raise _Unknown
         return tensor.detach().clone()
 

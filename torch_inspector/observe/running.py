@@ -11,6 +11,7 @@ import torch
 from torch_inspector.facts import LayerFact
 from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.constructed import settings_of, torchs_kind
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.naming import name_in
 
@@ -66,7 +67,7 @@ def _given(entry: TracebackType) -> torch.Tensor | None:
 
 
 def _extremes(ids: torch.Tensor) -> tuple[int, int] | None:
-    plain = type(ids) is torch.Tensor and private.is_in_memory(ids) and not ids.dtype.is_floating_point
+    plain = type(ids) is torch.Tensor and is_in_memory(ids) and not ids.dtype.is_floating_point
     return (int(ids.min()), int(ids.max())) if plain and ids.numel() else None
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import kinds
+from torch_inspector.observe.in_memory import is_in_memory
 
 # Values that are read.
 _SAMPLE = 16
@@ -26,7 +27,7 @@ def has_values(tensor: torch.Tensor) -> bool:
 def coarse_type(tensors: list[torch.Tensor]) -> str:
     """`bfloat16` or `float16` if plain tensors on the CPU, not too many, are all of that type; else empty."""
     types = {one.dtype for one in tensors}
-    plain = all(has_values(one) and private.is_in_memory(one) and one.is_contiguous() for one in tensors)
+    plain = all(has_values(one) and is_in_memory(one) and one.is_contiguous() for one in tensors)
     few = sum(one.numel() for one in tensors) <= _SUMMED
     return str(types.pop()).removeprefix("torch.") if len(types) == 1 and types <= {*_COARSE} and plain and few else ""
 
@@ -40,7 +41,7 @@ def sums_of_bits(tensors: list[torch.Tensor]) -> Values:
 def some_values(tensor: torch.Tensor) -> Values:
     """A few values of a tensor on the CPU, the same ones each time; None for other tensors. About 8 µs."""
     # Wrapped by `torch.func` it has no storage of its own.
-    if not has_values(tensor) or not private.is_in_memory(tensor):
+    if not has_values(tensor) or not is_in_memory(tensor):
         return None
     if not tensor.is_contiguous() or not tensor.numel():
         return None

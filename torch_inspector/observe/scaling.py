@@ -15,6 +15,7 @@ from torch.nn.utils import clip_grad
 from torch_inspector.facts import ClipFact, Place, ScalerFact
 from torch_inspector.observe import kinds, private
 from torch_inspector.observe.groups import parameters_of
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.near import Near, near
 from torch_inspector.observe.wrapper import Patch, unframe
@@ -197,7 +198,7 @@ class ScalingWatch:
         optimizers = [record.ref() for record in self._ledger.live()]
         for parameter in (p for one in optimizers if one is not None for group in parameters_of(one) for p in group):
             gradient = parameter.grad if parameter.is_leaf else None
-            if gradient is None or not private.is_in_memory(gradient):
+            if gradient is None or not is_in_memory(gradient):
                 continue
             left -= gradient.numel()
             if left < 0:
@@ -246,7 +247,7 @@ def _limit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
 
 def _number(norm: Any) -> float | None:
     """The total norm that a clip returned, if it lies on the CPU."""
-    plain = type(norm) is torch.Tensor and norm.numel() == 1 and private.is_in_memory(norm)
+    plain = type(norm) is torch.Tensor and norm.numel() == 1 and is_in_memory(norm)
     return float(norm.detach()) if plain else None
 
 

@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds, private
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.source import dotted
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class _Copying:
 
     def tensor(self, value: Any) -> torch.Tensor:
         """A tensor of the same values with memory of its own."""
-        if not private.is_in_memory(value) or value.is_nested or value.is_quantized:
+        if not is_in_memory(value) or value.is_nested or value.is_quantized:
             raise _Refused
         self._elements -= value.numel()
         if self._elements < 0:

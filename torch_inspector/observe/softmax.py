@@ -9,6 +9,7 @@ import torch
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 from torch_inspector.observe.votes import PRODUCTS, Axis, voted
@@ -208,7 +209,7 @@ def _averages(node: Node) -> bool:
     times = type(node).__name__ == "MulBackward0"
     first = node.next_functions[0][0] is not None
     number = saved_value(node, "other" if first else "self") if first or times else None
-    if type(number) is not torch.Tensor or number.dim() or number.is_complex() or not private.is_in_memory(number):
+    if type(number) is not torch.Tensor or number.dim() or number.is_complex() or not is_in_memory(number):
         return False
     value = float(number.item())
     return 0 < value <= 1 if times else value >= 1

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import torch
 
 from torch_inspector.facts import PatternFact
-from torch_inspector.observe import private
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.saved import saved_value
 
 OUTSIDE = "targets-outside"
@@ -26,7 +26,7 @@ def targets_outside(walk: Walk) -> Iterator[PatternFact]:
         # Who takes the losses one by one, or weighs them, may leave such targets out.
         if getattr(node, "_saved_reduction", 0) == 0 or saved_value(node, "weight") is not None:
             continue
-        if type(target) is not torch.Tensor or not 0 < target.numel() <= _LARGEST or not private.is_in_memory(target):
+        if type(target) is not torch.Tensor or not 0 < target.numel() <= _LARGEST or not is_in_memory(target):
             continue
         low, high = (float(one) for one in target.detach().aminmax())
         if low < _LOWEST or high > _HIGHEST:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
-from torch_inspector.observe import kinds, layers, origins, private
+from torch_inspector.observe import kinds, layers, origins
 from torch_inspector.observe.divisors import is_zero_where_spoiled
 from torch_inspector.observe.groups import parameters_of
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 from torch_inspector.observe.versions import version_of
@@ -160,7 +161,7 @@ def number_of(root: Any) -> float | None:
     """The value of a single number on the CPU; None for anything else."""
     if type(root) is not torch.Tensor or root.numel() != 1 or not root.is_floating_point():
         return None
-    if not private.is_in_memory(root):
+    if not is_in_memory(root):
         return None
     return float(root.detach())
 
@@ -195,7 +196,7 @@ def _readable(tensors: _Tensors) -> list[tuple[int, torch.Tensor]]:
 def _is_plain(tensor: Any) -> bool:
     if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
         return False
-    return tensor.is_floating_point() and tensor.numel() > 0 and private.is_in_memory(tensor)
+    return tensor.is_floating_point() and tensor.numel() > 0 and is_in_memory(tensor)
 
 
 def _is_zero(tensor: torch.Tensor) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
-from torch_inspector.observe import private
 from torch_inspector.observe.arrays import as_tensors, becomes_tensor, copied, is_small, part_of, taken_over
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.reached import is_reached
 from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor, shape_of
 
@@ -221,7 +221,7 @@ def _fits(value: Any, dtype: torch.dtype) -> bool:
         return True
     if type(value) is not torch.Tensor or _dtype_of(value) is not dtype:
         return False
-    return private.is_in_memory(value) and 0 < value.numel() <= _LARGEST
+    return is_in_memory(value) and 0 < value.numel() <= _LARGEST
 
 
 def _share(operation: str, values: list[Any], dtype: torch.dtype) -> float:

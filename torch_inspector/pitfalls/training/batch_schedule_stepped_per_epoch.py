@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from math import isfinite
 
 from torch_inspector.facts import Run, ScheduleFact, syntax
 from torch_inspector.findings import Evidence, Finding
@@ -37,7 +38,8 @@ def check(run: Run) -> Iterator[Finding]:
 def _span(fact: ScheduleFact) -> int:
     """How many calls the schedule is made for; 0 for a kind that does not say."""
     name, _ = _SPANS.get(fact.kind, ("", 0))
-    return int(fact.setting(name) or 0)
+    number = fact.setting(name) or 0
+    return int(number) if isfinite(number) else 0
 
 
 def _per_epoch(fact: ScheduleFact) -> int:
