@@ -6,8 +6,11 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
+from torch.optim import Optimizer
+
 from torch_inspector.facts import CallerFact, Place
-from torch_inspector.observe import lines
+from torch_inspector.observe import kinds, lines
+from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.trainers import trainers
 
 if TYPE_CHECKING:
@@ -71,7 +74,7 @@ def callers_of(frame: FrameType, places: Places) -> Callers:
         file = places.file_of(here)
         if file is not None:
             line = here.f_lineno
-            optimizers |= lines.optimizers_of(here)
+            optimizers |= _optimizers_of(here)
             frames.append(_Frame(file, places.place(here, line), line, here.f_code, here.f_lasti))
         here = here.f_back
     return Callers(module, tuple(frames), optimizers, places)
@@ -105,3 +108,16 @@ def _columns_of(code: CodeType) -> tuple[tuple[int | None, int | None], ...]:
     """First and last column of what each instruction stands for; empty before Python 3.11."""
     positions = getattr(code, "co_positions", tuple)
     return tuple((first, last) for _, _, first, last in positions())
+
+
+def _optimizers_of(frame: FrameType) -> frozenset[str]:
+    """Names of a frame, and fields of its `self`, that hold an optimizer and are called like one."""
+    code = frame.f_code
+    every = (*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names)
+    names = [one for one in every if lines.OPTIMIZER.search(one)]
+    if not names:
+        return frozenset()
+    with locals_of(frame) as values:
+        fields = kinds.fields_of(values.get("self"))
+        known = ((one, values.get(one, frame.f_globals.get(one, fields.get(one)))) for one in names)
+        return frozenset(one for one, value in known if kinds.is_a(value, Optimizer))

@@ -6,20 +6,15 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from types import FrameType
-
-from torch.optim import Optimizer
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe import kinds
-from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.source import dotted
 
 # Functions that train, and what they are given.
 _TRAINS = re.compile(
     r"^(backward|step|_?(run_|do_)?(train|fit|learn|optimi[sz]e)(_(one|a|an|for|on|with|epoch|step|model|loop|batch|net)\w*)?)$"
 )
-_OPTIMIZER = re.compile(r"^opt(im|imizer|imiser)?(_|$)|_opt(im|imizer|imiser)?$")
+OPTIMIZER = re.compile(r"^opt(im|imizer|imiser)?(_|$)|_opt(im|imizer|imiser)?$")
 # What only looks at what it is given.
 _LOOKS = frozenset(["print", "repr", "str", "type", "id", "len", "isinstance", "vars", "dir", "display"])
 
@@ -187,20 +182,7 @@ def _is_training(call: ast.Call, optimizers: frozenset[str] | None, training: fr
         return True
     given = [*call.args, *(one.value for one in call.keywords)]
     names = (dotted(argument).rpartition(".")[2] for argument in given if dotted(call.func) not in _LOOKS)
-    return any(_OPTIMIZER.search(one) and (optimizers is None or one in optimizers) for one in names)
-
-
-def optimizers_of(frame: FrameType) -> frozenset[str]:
-    """Names of a frame, and fields of its `self`, that hold an optimizer and are called like one."""
-    code = frame.f_code
-    every = (*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names)
-    names = [one for one in every if _OPTIMIZER.search(one)]
-    if not names:
-        return frozenset()
-    with locals_of(frame) as values:
-        fields = kinds.fields_of(values.get("self"))
-        known = ((one, values.get(one, frame.f_globals.get(one, fields.get(one)))) for one in names)
-        return frozenset(one for one, value in known if kinds.is_a(value, Optimizer))
+    return any(OPTIMIZER.search(one) and (optimizers is None or one in optimizers) for one in names)
 
 
 def _makes_new(call: ast.Call) -> bool:
