@@ -16,7 +16,7 @@ judging = torch.optim.SGD(judge.parameters(), lr=0.1)
 def loss(model=net):
     return model(torch.randn(4, 3)).pow(2).mean()
 def clip(model=net, limit=1.0):
-    return clip_grad_norm_(model.parameters(), limit)"""
+    clip_grad_norm_(model.parameters(), limit)"""
 FOUND = {
     "after the step": ("loss().backward()", "opt.step()", "clip()", "opt.zero_grad()"),
     "after the step, by value": (
@@ -47,6 +47,17 @@ SILENT = {
         "opt.zero_grad(); judging.zero_grad(); loss().backward()",
         "clip(); clip_grad_norm_(judge.parameters(), 1.0)",
         "opt.step(); judging.step()",
+    ),
+    "for somebody else": (
+        "opt.zero_grad(); loss().backward(); opt.step()",
+        "clip(); sent = [p.grad.clone() for p in net.parameters()]",
+    ),
+    "for its norm": ("opt.zero_grad()", "loss().backward()", "opt.step()", "n = clip_grad_norm_(net.parameters(), 1)"),
+    "of a part that is frozen": (
+        "for p in judge.parameters(): p.requires_grad_(False)",
+        "loss(judge).mul(1).add(loss()).backward()",
+        "clip(judge)",
+        "if turn % 2: opt.step(); opt.zero_grad()",
     ),
     "at every second turn": (
         "loss().backward()",

@@ -15,25 +15,33 @@ for one in nets:
     opt = torch.optim.SGD(one.parameters(), lr=0.1)
     for _ in range(3):
         opt.zero_grad(); nn.functional.mse_loss(one(x), y).backward(); opt.step()
+del one
 table, (a, b, *rest) = dict(zip("abcd", nets)), nets
 """
+NETS = [f"nets[{number}]" for number in range(4)]
 FOUND = {
-    "a sum": ("del a, b, table", "sum(net(x) for net in nets)", "nets", "`nets[0]`, `nets[1]` and 2 more of `nets`"),
-    "a list": ("del a, b, table", "[net(x) for net in nets]", "nets", "`nets[0]`, `nets[1]` and 2 more of `nets`"),
+    "a sum": ("del a, b, table", "sum(net(x) for net in nets)", NETS, "`nets[0]`, `nets[1]` and 2 more of `nets`"),
+    "a list": ("del a, b, table", "[net(x) for net in nets]", NETS, "`nets[0]`, `nets[1]` and 2 more of `nets`"),
     "some are asleep": (
         "del a, b, table\nnets[0].eval()",
         "[net(x) for net in nets]",
-        "nets",
-        "`nets[1]`, `nets[2]` and 1 more of `nets`",
+        NETS[1:],
+        "`nets[1]`, `nets[2]` and `nets[3]`",
     ),
     "a dictionary": (
         "del a, b, nets",
         "[table[key](x) for key in table]",
-        "table.values()",
+        [f"table['{key}']" for key in "abcd"],
         "`table['a']`, `table['b']` and 2 more of `table`",
     ),
-    "by name": ("", "[a(x), b(x)]", "(a, b)", "`a` and `b`"),
+    "by name": ("", "[a(x), b(x)]", ["a", "b"], "`a` and `b`"),
 }
+
+
+def loop_over(names, mode):
+    if len(names) <= 3:
+        return "\n".join(f"{name}.{mode}()" for name in names)
+    return f"for one_model in ({', '.join(names)}):\n    one_model.{mode}()"
 
 
 @pytest.mark.parametrize("way", FOUND)
@@ -46,7 +54,7 @@ def test_all_models_of_a_line_are_told(way):
         (finding,) = [one for one in run.findings if one.slug == SLUG]
         assert finding.message.startswith(f"{listed} were asked for predictions in train mode (gradients are off): ")
         assert "1 Dropout is active in each, so results depend on chance." in finding.message
-        modes = [f"for net in {source}:\n    net.{mode}()" for mode in ("eval", "train")]
+        modes = [loop_over(source, mode) for mode in ("eval", "train")]
         assert finding.fix == f"{modes[0]}   # before predicting\n{modes[1]}  # before training goes on"
         notebook.run(modes[0])
         run = notebook.run(f"with torch.no_grad():\n    out = {asked}")

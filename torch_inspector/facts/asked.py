@@ -19,8 +19,6 @@ class Asked(NamedTuple):
     names: tuple[str, ...]
     whole: str
     """The list or dictionary that all of several are in; empty if there is none."""
-    keyed: bool
-    """True if that is a dictionary."""
 
     @property
     def several(self) -> bool:
@@ -36,22 +34,23 @@ class Asked(NamedTuple):
         return f"{', '.join(shown)} and {last}" if shown else last
 
     def switched(self, mode: str) -> str:
-        """`net.eval()`, or that in a loop over all."""
-        if not self.several:
-            return f"{self.names[0]}.{mode}()"
-        source = f"{self.whole}.values()" if self.keyed else self.whole or f"({', '.join(self.names)})"
-        return f"for net in {source}:\n    net.{mode}()"
+        """`net.eval()` for each of a few, or that in a loop over these: others of their list may be meant to differ."""
+        untyped = any("…" in name for name in self.names)
+        if len(self.names) <= _SHOWN and not untyped:
+            return "\n".join(f"{name}.{mode}()" for name in self.names)
+        source = f"{self.whole}.values()" if untyped and self.whole else f"({', '.join(self.names)})"
+        return f"for one_model in {source}:\n    one_model.{mode}()"
 
 
 def asked_together(run: Run, calls: list[ForwardFact]) -> Asked:
     """The models of some calls of one line."""
-    names = tuple(dict.fromkeys(_name(run, call) for call in calls))
+    by_module = {call.module: _name(run, call) for call in calls}
+    names = tuple(dict.fromkeys(by_module.values()))
     # Where the line says one name for all, the last may still have that of the loop which trained them.
     in_turn = len({call.name for call in calls}) == 1
     parts = [_ELEMENT.fullmatch(name) for name in names if not (in_turn and name.isidentifier())]
     owners = {part[1] if part is not None else "" for part in parts}
-    keyed = any(part is not None and not part[2].isdecimal() for part in parts)
-    return Asked(names, owners.pop() if len(owners) == 1 and len(names) > 1 else "", keyed)
+    return Asked(names, owners.pop() if len(owners) == 1 and len(names) > 1 else "")
 
 
 def _name(run: Run, call: ForwardFact) -> str:

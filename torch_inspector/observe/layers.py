@@ -73,12 +73,6 @@ def typed_path(path: str, module: Any, name: str) -> str:
     return text
 
 
-def typed_parameter(path: str, module: Any, name: str) -> str:
-    """The same for the dotted name of a parameter: `net[0].weight`."""
-    owner, _, last = name.rpartition(".")
-    return f"{typed_path(path, module, owner)}.{last}"
-
-
 def is_training(module: Any) -> bool:
     """True for a module in train mode."""
     fields = kinds.fields_of(module)

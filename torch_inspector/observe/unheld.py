@@ -189,7 +189,7 @@ class UnheldWatch:
             optimizer=step.optimizer,
             module=path,
             kind=kinds.class_name(module),
-            names=tuple(layers.typed_parameter(path, module, name) for name, _ in own.parameters[:_NAMES_KEPT]),
+            names=tuple(f"{path}.{name}" for name, _ in own.parameters[:_NAMES_KEPT]),
             keys=keys,
             held_count=len(names),
             held_parts=len({name.partition(".")[0] for name in names}),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import ClipFact, Place, Run
+from torch_inspector.facts import ClipFact, Place, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # One call may be a try.
 _AGAIN = 2
 # A larger limit is there to measure, not to clip.
-_MEASURES = 1_000.0
+_MEASURES = 100.0
 
 
 @pitfall(severity="warning")
@@ -25,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
     for place, same in clips.items():
         if len(same) < _AGAIN or not all(0 < (clip.limit or 0) <= _MEASURES for clip in same):
             continue
-        if _clips_elsewhere(run, place):
+        if _clips_elsewhere(run, place) or _is_used(run):
             continue
         if _all_known([_is_wasted(run, clip) for clip in same]):
             yield _finding(run, same, after=True)
@@ -58,11 +59,36 @@ def _is_empty(run: Run, clip: ClipFact) -> bool | None:
     if clip.norm != 0 or clip.parameter_keys or len(run.steps_by_optimizer()) != 1:
         return False
     step = next((one for one in run.trace.steps if one.order > clip.order), None)
+    last = max((one.order for one in run.trace.steps if one.order < clip.order), default=0)
+    if any(last < one.order < clip.order for one in run.trace.backwards):
+        return False  # of a part that has none
     if step is None:
         return None
     if step.has_closure or step.empty_gradients:
         return False
     return True if any(clip.order < one.order < step.order for one in run.trace.backwards) else None
+
+
+def _is_used(run: Run) -> bool:
+    """True if a text reads gradients, or takes the norm that a clip returns."""
+    trees = (syntax.parse(past.cell.code) for past in (run, *run.earlier))
+    return any(_uses(tree) for tree in trees if tree is not None)
+
+
+def _uses(tree: ast.Module) -> bool:
+    nodes = list(syntax.walk(tree))
+    alone = {id(one.value) for one in nodes if isinstance(one, (ast.Expr, ast.Attribute)) and _is_left(one)}
+    for one in nodes:
+        clips = isinstance(one, ast.Call) and ast.unparse(one.func).rpartition(".")[2].startswith("clip_grad")
+        reads = isinstance(one, ast.Attribute) and one.attr == "grad" and isinstance(one.ctx, ast.Load)
+        if (clips or reads) and id(one) not in alone:
+            return True
+    return False
+
+
+def _is_left(node: ast.Expr | ast.Attribute) -> bool:
+    """True for a statement that is only a call, and for `zero_` of a gradient."""
+    return isinstance(node, ast.Expr) or node.attr == "zero_"
 
 
 def _clips_elsewhere(run: Run, place: Place) -> bool:
@@ -75,15 +101,15 @@ def _finding(run: Run, clips: list[ClipFact], *, after: bool) -> Finding:
     step = next((one for one in run.trace.steps if one.parameter_keys & keys or not keys), run.trace.steps[0])
     name = run.optimizer_name_at(step.optimizer, clip.place) or run.optimizer_path(step.optimizer) or "optimizer"
     backward = next((one for one in run.trace.backwards if one.order > clip.order), None)
-    loss = f"{backward.root if backward is not None and backward.root else 'loss'}.backward()"
+    loss = _line(run, backward.place, ".backward(") if backward is not None else ""
     if after:
         what = f"`{clip.function}` runs after `{name}.step()`, and the gradients that it clips are cleared unused"
     else:
-        what = f"`{clip.function}` runs before `{loss}` and finds no gradients: the norm is 0 each time"
+        what = f"`{clip.function}` runs before `backward()` and finds no gradients: the norm is 0 each time"
     return Finding(
         message=f"{what}. No step is limited to {clip.limit:g}.",
         subject=name,
-        fix=f"{loss}\n{_call(run, clip)}\n{name}.step()  # in this order",
+        fix="\n".join(line for line in (loss, _call(run, clip), f"{name}.step()  # in this order") if line),
         line=clip.place.line,
         cell=clip.place.cell,
         evidence=(
@@ -95,10 +121,12 @@ def _finding(run: Run, clips: list[ClipFact], *, after: bool) -> Finding:
 
 
 def _call(run: Run, clip: ClipFact) -> str:
-    """The line as the user wrote it, if it is one statement."""
-    past = next((one for one in (run, *run.earlier) if one.cell.number == clip.place.cell), None)
-    lines = past.cell.source.splitlines() if past is not None else []
-    number = clip.place.line or 0
+    own = _line(run, clip.place, clip.function)
+    return own or f"torch.nn.utils.{clip.function}(model.parameters(), {clip.limit:g})"
+
+
+def _line(run: Run, place: Place, word: str) -> str:
+    """A line as the user wrote it, if it is one whole statement with this word in it; else empty."""
+    lines, number = run.source_of(place.cell).splitlines(), place.line or 0
     text = lines[number - 1].split("#")[0].strip() if 0 < number <= len(lines) else ""
-    whole = clip.function in text and text.count("(") == text.count(")")
-    return text if whole else f"torch.nn.utils.{clip.function}(model.parameters(), {clip.limit:g})"
+    return text if word in text and ";" not in text and syntax.parse(text) is not None else ""
