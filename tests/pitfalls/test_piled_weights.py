@@ -157,3 +157,12 @@ def test_the_best_so_far(value):
     assert not found(f"{cell}            least = now\n            best = {quiet}\n    return best\nkept = run()")
     assert not found(f"{cell}            least = now\n            shown = {value}\n    return shown\nkept = run()")
     assert not found(f"{cell}            best = {value}\n            break\n    return best\nkept = run()")
+
+
+TWICE = "pair = {'live': net.fc.weight.detach().numpy(), 'plot': net.fc.weight.detach().numpy()}\n"
+LOGS = "def run():\n    out = {}\n    for e in range(4):\n        now = fit()\n        "
+
+
+@pytest.mark.parametrize("put", ["out[e] = now", "out[e] = float(now)", "out[e] = net.fc.weight.sum().item()"])
+def test_containers_that_no_statement_has_touched(put):
+    assert not found(TWICE, f"{LOGS}{put}\n    return out\nh = run()")

@@ -19,6 +19,7 @@ from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.operands import at
 from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.second_names import pairs
 from torch_inspector.observe.shapes import is_array
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.taken import with_a_copy
@@ -27,6 +28,37 @@ from torch_inspector.observe.taken import with_a_copy
 _TIME_S = 0.010
 _STATEMENTS, _VARIABLES, _ENTRIES, _TENSORS = 16, 2_000, 256, 64
 _SEVERAL = 2
+# Methods that show weights, or list them, without a copy.
+_SHOWS = frozenset(
+    [
+        "detach",
+        "cpu",
+        "cuda",
+        "to",
+        "float",
+        "double",
+        "numpy",
+        "view",
+        "view_as",
+        "flatten",
+        "reshape",
+        "ravel",
+        "squeeze",
+        "unsqueeze",
+        "t",
+        "type",
+        "contiguous",
+        "requires_grad_",
+        "parameters",
+        "named_parameters",
+        "buffers",
+        "named_buffers",
+        "state_dict",
+        "values",
+        "items",
+        "get_parameter",
+    ]
+)
 _Loop = ast.For | ast.While
 _Address = tuple[int, int, tuple[int, ...]]
 
@@ -58,7 +90,7 @@ def piled_weights(names: Mapping[str, Any], files: list[CodeFile], steps: list[S
     stepped = _memory(shown, frozenset().union(*(one.parameter_keys for one in steps)))
     told = set[str]()
     for put in takewhile(lambda _: thread_time() < deadline, puts if stepped else ()):
-        for path, container in _containers(put, names, shown):
+        for path, container in _containers(put, names, shown, files[0]):
             address, count = _same(container, set(stepped))
             if count < _SEVERAL or path in told:
                 continue
@@ -130,28 +162,64 @@ def _put(node: ast.AST, file: CodeFile, loop: _Loop) -> _Put | None:
     """`kept.append(…)`, `kept[epoch] = …`."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
         target = node.targets[0]
-        return _Put(node, target.value, node.value, file, loop) if dotted(target.value) else None
+        may_be = dotted(target.value) and _may_be_weights(node.value)
+        return _Put(node, target.value, node.value, file, loop) if may_be else None
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or len(call.args) != 1:
         return None
     puts = call.func.attr in ("append", "appendleft") and not call.keywords and dotted(call.func.value)
-    return _Put(node, call.func.value, call.args[0], file, loop) if puts else None  # type: ignore[arg-type]
+    may_be = puts and _may_be_weights(call.args[0])
+    return _Put(node, call.func.value, call.args[0], file, loop) if may_be else None  # type: ignore[arg-type]
 
 
-def _containers(put: _Put, names: Mapping[str, Any], shown: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The container that a statement fills; of a function's own, what variables may have been given it."""
-    path = dotted(put.owner)
-    found = at(names, path)
-    if _is_container(found):
-        yield path, found
-        return
-    for name, value in shown:
-        if path.startswith("self.") and "." not in path.removeprefix("self."):
-            attribute = path.removeprefix("self.")
-            value = fields_of(value).get(attribute)  # noqa: PLW2901
-            name = f"{name}.{attribute}"  # noqa: PLW2901
-        if _is_container(value):
-            yield name, value
+def _may_be_weights(value: ast.expr) -> bool:
+    """False for what a call computes, `loss.item()`, `float(loss)`, and for numbers and texts."""
+    if isinstance(value, (ast.ListComp, ast.DictComp)):
+        return _may_be_weights(value.value if isinstance(value, ast.DictComp) else value.elt)
+    if isinstance(value, (ast.Tuple, ast.List, ast.Dict)):
+        return all(_may_be_weights(one) for one in (value.values if isinstance(value, ast.Dict) else value.elts))
+    while isinstance(value, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(value, ast.Call) and dotted(value.func) in ("list", "dict", "tuple") and len(value.args) == 1:
+            return _may_be_weights(value.args[0])
+        if isinstance(value, ast.Call) and getattr(value.func, "attr", "") not in _SHOWS:
+            return False
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return isinstance(value, ast.Name)
+
+
+def _containers(
+    put: _Put, names: Mapping[str, Any], shown: list[tuple[str, Any]], latest: CodeFile
+) -> Iterator[tuple[str, Any]]:
+    """The container that a statement fills: by its name, of a method's object, or what the cell got of a function."""
+    path, tree = dotted(put.owner), put.file.tree
+    function = syntax.function_around(tree, put.node.lineno) if tree is not None else None
+    found: list[tuple[str, Any]] = [(path, at(names, path))]
+    if function is not None and path.startswith("self."):
+        attribute = path.removeprefix("self.")
+        kinds = [one.name for one in syntax.walk(tree) if isinstance(one, ast.ClassDef) and function in one.body]  # type: ignore[arg-type]
+        own = [one for one in shown if any(kind.__name__ in kinds for kind in type(one[1]).__mro__)]
+        found = [(f"{name}.{attribute}", fields_of(value).get(attribute)) for name, value in own]
+    elif function is not None and _is_local(path.partition(".")[0], function):
+        found = [(name, names.get(name)) for name in _given_by(function, path, latest)]
+    yield from (one for one in found if _is_container(one[1]))
+
+
+def _is_local(name: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    own = list(syntax.walk(function))
+    stored = any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store) for one in own)
+    return stored or any(isinstance(one, ast.arg) and one.arg == name for one in own)
+
+
+def _given_by(function: ast.FunctionDef | ast.AsyncFunctionDef, own: str, latest: CodeFile) -> Iterator[str]:
+    """Variables that the cell gives what a function returns under a name of its own."""
+    returned = [one.value for one in syntax.own_expressions(function) if isinstance(one, ast.Return)]
+    nodes = syntax.own_expressions(latest.tree) if latest.tree is not None else ()
+    for node in nodes if len(returned) == 1 else ():
+        call = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        called = call.func if isinstance(call, ast.Call) else None
+        if (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) == function.name:
+            target = node.targets[0]  # type: ignore[attr-defined]
+            yield from (dotted(one) for one, value in pairs(target, returned[0]) if dotted(value) == own)  # type: ignore[arg-type]
 
 
 def _is_container(value: Any) -> bool:
