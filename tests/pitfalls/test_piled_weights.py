@@ -166,3 +166,16 @@ LOGS = "def run():\n    out = {}\n    for e in range(4):\n        now = fit()\n 
 @pytest.mark.parametrize("put", ["out[e] = now", "out[e] = float(now)", "out[e] = net.fc.weight.sum().item()"])
 def test_containers_that_no_statement_has_touched(put):
     assert not found(TWICE, f"{LOGS}{put}\n    return out\nh = run()")
+
+
+def test_entries_are_asked_within_the_time(monkeypatch):
+    asked, address = [], piled_weights._address
+    monkeypatch.setattr(piled_weights, "_address", lambda one: asked.append(one) or address(one))
+    cells = "rows = [[float(j) for j in range(64)] for _ in range(200)]\n", "for e in range(4):\n    rows.append(fit())"
+    assert not found(*cells)
+    assert not found(cells[0], "for e in range(4):\n    now = fit()\n    rows.append(now)")
+    assert len([one for one in asked if type(one) is float]) == 204  # the first number of each row
+    del asked[:]
+    monkeypatch.setattr(piled_weights, "_TIME_S", 0.0)
+    assert not found(cells[0], "for e in range(4):\n    now = fit()\n    rows.append(now)")
+    assert not asked

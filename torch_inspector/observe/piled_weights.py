@@ -90,8 +90,9 @@ def piled_weights(names: Mapping[str, Any], files: list[CodeFile], steps: list[S
     stepped = _memory(shown, frozenset().union(*(one.parameter_keys for one in steps)))
     told = set[str]()
     for put in takewhile(lambda _: thread_time() < deadline, puts if stepped else ()):
-        for path, container in _containers(put, names, shown, files[0]):
-            address, count = _same(container, set(stepped))
+        filled = takewhile(lambda _: thread_time() < deadline, _containers(put, names, shown, files[0]))
+        for path, container in filled:
+            address, count = _same(container, set(stepped), deadline)
             if count < _SEVERAL or path in told:
                 continue
             sure = not _are_handles(container)
@@ -226,10 +227,11 @@ def _is_container(value: Any) -> bool:
     return type(value) in (list, dict, deque)
 
 
-def _same(container: Any, stepped: set[int]) -> tuple[int, int]:
+def _same(container: Any, stepped: set[int], deadline: float) -> tuple[int, int]:
     """Memory of stepped weights that entries of a container show, and how many show just the same; 0 if none does."""
     entries = islice(dict.values(container) if type(container) is dict else container, _ENTRIES)
-    known = Counter(key for one in entries if (key := _addresses(one)))
+    timely = takewhile(lambda _: thread_time() < deadline, entries)
+    known = Counter(key for one in timely if (key := _addresses(one)))
     counts = ((key, count) for key, count in known.items() if any(storage in stepped for storage, _, _ in key))
     key, count = max(counts, key=lambda one: one[1], default=((), 0))
     return next((storage for storage, _, _ in key if storage in stepped), 0), count
@@ -242,8 +244,8 @@ def _addresses(value: Any) -> tuple[_Address, ...]:
         parts = list(value[:_TENSORS])
     elif is_a(value, dict):
         parts = list(islice(dict.values(value), _TENSORS))
-    found = [_address(one) for one in parts]
-    return tuple(one for one in found if one is not None) if None not in found else ()
+    found = list(takewhile(lambda one: one is not None, map(_address, parts)))
+    return tuple(one for one in found if one is not None) if len(found) == len(parts) else ()
 
 
 def _address(value: Any) -> _Address | None:
