@@ -179,3 +179,23 @@ def test_entries_are_asked_within_the_time(monkeypatch):
     monkeypatch.setattr(piled_weights, "_TIME_S", 0.0)
     assert not found(cells[0], "for e in range(4):\n    now = fit()\n    rows.append(now)")
     assert not asked
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "    kept = []\n    for b in (8, 4, 2):\n        kept.append((net.fc.weight.data, net.fc.bias.data))",
+        "    kept = {}\n    kept[e] = net.fc.weight.data\n    kept[e + 9] = net.fc.weight.data",
+        "    rows['now'] = net.fc.weight.data\n    rows['shown'] = net.fc.weight.data",
+        "    kept.append(net.fc.weight.data)\n    kept.append(net.fc.weight.data)\n    fit()\n    break",
+    ],
+)
+def test_made_anew_or_of_one_turn(cell):
+    assert not found(f"kept, rows = [], {{}}\nfor e in range(4):\n    fit()\n{cell}")
+
+
+def test_a_copy_of_each_part():
+    told = found("kept = []\nfor e in range(4):\n    fit()\n    kept.append((net.fc.weight.data, net.fc.bias))")
+    assert told == [
+        (4, "kept", "warning", "import copy\nkept.append((net.fc.weight.data.clone(), copy.deepcopy(net.fc.bias)))")
+    ]

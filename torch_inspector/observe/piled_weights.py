@@ -27,7 +27,6 @@ from torch_inspector.observe.taken import with_a_copy
 # Processor time for all of one cell; statements, variables, entries of a container, and tensors of one that count.
 _TIME_S = 0.010
 _STATEMENTS, _VARIABLES, _ENTRIES, _TENSORS = 16, 2_000, 256, 64
-_SEVERAL = 2
 # Methods that show weights, or list them, without a copy.
 _SHOWS = frozenset(
     [
@@ -93,7 +92,8 @@ def piled_weights(names: Mapping[str, Any], files: list[CodeFile], steps: list[S
         filled = takewhile(lambda _: thread_time() < deadline, _containers(put, names, shown, files[0]))
         for path, container in filled:
             address, count = _same(container, set(stepped), deadline)
-            if count < _SEVERAL or path in told:
+            # One more than one turn can put there: steps lie between.
+            if count <= _puts_of_a_turn(put) or path in told:
                 continue
             sure = not _are_handles(container)
             if sure or not _is_used(put):
@@ -129,13 +129,31 @@ def _puts(files: list[CodeFile], steps: list[StepFact]) -> Iterator[_Put]:
     seen = set[int]()
     places = {one.place for one in steps}
     for file in files if steps else ():
-        for loop in _loops(file) if any(_may_make(file, place) for place in places) else ():
+        loops = list(_loops(file)) if any(_may_make(file, place) for place in places) else []
+        for loop in reversed(loops):  # inner ones first
             if any(_makes(loop, file, place) for place in places):
                 for node in syntax.walk(loop):
                     put = _put(node, file, loop) if id(node) not in seen else None
                     seen.add(id(node))
-                    if put is not None:
+                    if put is not None and _is_once_a_turn(put):
                         yield put
+
+
+def _is_once_a_turn(put: _Put) -> bool:
+    """True for a container that is there before the loop, and gets one more in a turn, not one for each of some."""
+    owner, nodes = dotted(put.owner), list(syntax.walk(put.loop))
+    inner = [one for one in nodes if isinstance(one, _Loop) and one is not put.loop]
+    if any(part is put.node for one in inner for part in syntax.walk(one)):
+        return False
+    if isinstance(put.node, ast.Assign) and isinstance(put.node.targets[0].slice, ast.Constant):  # type: ignore[attr-defined]
+        return False
+    named = (one for one in nodes if isinstance(one, (ast.Name, ast.Attribute)) and dotted(one) == owner)
+    return not any(isinstance(one.ctx, (ast.Store, ast.Del)) for one in named)
+
+
+def _puts_of_a_turn(put: _Put) -> int:
+    nodes = (_put(one, put.file, put.loop) for one in syntax.walk(put.loop))
+    return sum(one is not None and dotted(one.owner) == dotted(put.owner) for one in nodes)
 
 
 def _may_make(file: CodeFile, place: Place) -> bool:
