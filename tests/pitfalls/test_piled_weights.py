@@ -199,3 +199,39 @@ def test_a_copy_of_each_part():
     assert told == [
         (4, "kept", "warning", "import copy\nkept.append((net.fc.weight.data.clone(), copy.deepcopy(net.fc.bias)))")
     ]
+
+
+TAKEN = """
+ema = [p.detach().clone() for p in net.parameters()]
+for e in range(6):
+    fit()
+    if e % 2:
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            "backup = [p.data for p in net.parameters()]",
+            "for p, b in zip(net.parameters(), ema): p.data = b",
+            "for p, b in zip(net.parameters(), backup): p.data = b",
+        ],
+        ["snapshot = net.fc.weight.detach()", "rank = torch.linalg.matrix_rank(snapshot).item()"],
+        ["snap = [p.data for p in net.parameters()]", "best_vec = torch.cat([s.flatten() for s in snap])"],
+        ["best['w'] = net.fc.weight.detach()", "size = best['w'].norm().item()"],
+    ],
+)
+def test_a_second_name_that_its_turn_uses_up(lines):
+    assert not found("best = {}", TAKEN.format("\n        ".join(lines)))
+    if len(lines) == 2:
+        name = lines[0].partition(" = ")[0]
+        assert [one[1] for one in found("best = {}", TAKEN.format(lines[0]) + f"kept = {name}")] == [name]
+
+
+def test_a_second_name_that_a_function_uses_up():
+    restore = "def restore():\n    for p, b in zip(net.parameters(), backup): p.data = b"
+    take = "backup = [p.data for p in net.parameters()]"
+    assert not found(restore, TAKEN.format(f"{take}\n        restore()"))
+    assert [one[1] for one in found(TAKEN.format(take))] == ["backup"]
