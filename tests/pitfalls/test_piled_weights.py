@@ -157,3 +157,81 @@ def test_the_best_so_far(value):
     assert not found(f"{cell}            least = now\n            best = {quiet}\n    return best\nkept = run()")
     assert not found(f"{cell}            least = now\n            shown = {value}\n    return shown\nkept = run()")
     assert not found(f"{cell}            best = {value}\n            break\n    return best\nkept = run()")
+
+
+TWICE = "pair = {'live': net.fc.weight.detach().numpy(), 'plot': net.fc.weight.detach().numpy()}\n"
+LOGS = "def run():\n    out = {}\n    for e in range(4):\n        now = fit()\n        "
+
+
+@pytest.mark.parametrize("put", ["out[e] = now", "out[e] = float(now)", "out[e] = net.fc.weight.sum().item()"])
+def test_containers_that_no_statement_has_touched(put):
+    assert not found(TWICE, f"{LOGS}{put}\n    return out\nh = run()")
+
+
+def test_entries_are_asked_within_the_time(monkeypatch):
+    asked, address = [], piled_weights._address
+    monkeypatch.setattr(piled_weights, "_address", lambda one: asked.append(one) or address(one))
+    cells = "rows = [[float(j) for j in range(64)] for _ in range(200)]\n", "for e in range(4):\n    rows.append(fit())"
+    assert not found(*cells)
+    assert not found(cells[0], "for e in range(4):\n    now = fit()\n    rows.append(now)")
+    assert len([one for one in asked if type(one) is float]) == 204  # the first number of each row
+    del asked[:]
+    monkeypatch.setattr(piled_weights, "_TIME_S", 0.0)
+    assert not found(cells[0], "for e in range(4):\n    now = fit()\n    rows.append(now)")
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "    kept = []\n    for b in (8, 4, 2):\n        kept.append((net.fc.weight.data, net.fc.bias.data))",
+        "    kept = {}\n    kept[e] = net.fc.weight.data\n    kept[e + 9] = net.fc.weight.data",
+        "    rows['now'] = net.fc.weight.data\n    rows['shown'] = net.fc.weight.data",
+        "    kept.append(net.fc.weight.data)\n    kept.append(net.fc.weight.data)\n    fit()\n    break",
+    ],
+)
+def test_made_anew_or_of_one_turn(cell):
+    assert not found(f"kept, rows = [], {{}}\nfor e in range(4):\n    fit()\n{cell}")
+
+
+def test_a_copy_of_each_part():
+    told = found("kept = []\nfor e in range(4):\n    fit()\n    kept.append((net.fc.weight.data, net.fc.bias))")
+    assert told == [
+        (4, "kept", "warning", "import copy\nkept.append((net.fc.weight.data.clone(), copy.deepcopy(net.fc.bias)))")
+    ]
+
+
+TAKEN = """
+ema = [p.detach().clone() for p in net.parameters()]
+for e in range(6):
+    fit()
+    if e % 2:
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            "backup = [p.data for p in net.parameters()]",
+            "for p, b in zip(net.parameters(), ema): p.data = b",
+            "for p, b in zip(net.parameters(), backup): p.data = b",
+        ],
+        ["snapshot = net.fc.weight.detach()", "rank = torch.linalg.matrix_rank(snapshot).item()"],
+        ["snap = [p.data for p in net.parameters()]", "best_vec = torch.cat([s.flatten() for s in snap])"],
+        ["best['w'] = net.fc.weight.detach()", "size = best['w'].norm().item()"],
+    ],
+)
+def test_a_second_name_that_its_turn_uses_up(lines):
+    assert not found("best = {}", TAKEN.format("\n        ".join(lines)))
+    if len(lines) == 2:
+        name = lines[0].partition(" = ")[0]
+        assert [one[1] for one in found("best = {}", TAKEN.format(lines[0]) + f"kept = {name}")] == [name]
+
+
+def test_a_second_name_that_a_function_uses_up():
+    restore = "def restore():\n    for p, b in zip(net.parameters(), backup): p.data = b"
+    take = "backup = [p.data for p in net.parameters()]"
+    assert not found(restore, TAKEN.format(f"{take}\n        restore()"))
+    assert [one[1] for one in found(TAKEN.format(take))] == ["backup"]

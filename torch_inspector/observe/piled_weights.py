@@ -19,6 +19,7 @@ from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.operands import at
 from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.second_names import pairs
 from torch_inspector.observe.shapes import is_array
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.taken import with_a_copy
@@ -26,7 +27,37 @@ from torch_inspector.observe.taken import with_a_copy
 # Processor time for all of one cell; statements, variables, entries of a container, and tensors of one that count.
 _TIME_S = 0.010
 _STATEMENTS, _VARIABLES, _ENTRIES, _TENSORS = 16, 2_000, 256, 64
-_SEVERAL = 2
+# Methods that show weights, or list them, without a copy.
+_SHOWS = frozenset(
+    [
+        "detach",
+        "cpu",
+        "cuda",
+        "to",
+        "float",
+        "double",
+        "numpy",
+        "view",
+        "view_as",
+        "flatten",
+        "reshape",
+        "ravel",
+        "squeeze",
+        "unsqueeze",
+        "t",
+        "type",
+        "contiguous",
+        "requires_grad_",
+        "parameters",
+        "named_parameters",
+        "buffers",
+        "named_buffers",
+        "state_dict",
+        "values",
+        "items",
+        "get_parameter",
+    ]
+)
 _Loop = ast.For | ast.While
 _Address = tuple[int, int, tuple[int, ...]]
 
@@ -58,9 +89,11 @@ def piled_weights(names: Mapping[str, Any], files: list[CodeFile], steps: list[S
     stepped = _memory(shown, frozenset().union(*(one.parameter_keys for one in steps)))
     told = set[str]()
     for put in takewhile(lambda _: thread_time() < deadline, puts if stepped else ()):
-        for path, container in _containers(put, names, shown):
-            address, count = _same(container, set(stepped))
-            if count < _SEVERAL or path in told:
+        filled = takewhile(lambda _: thread_time() < deadline, _containers(put, names, shown, files[0]))
+        for path, container in filled:
+            address, count = _same(container, set(stepped), deadline)
+            # One more than one turn can put there: steps lie between.
+            if count <= _puts_of_a_turn(put) or path in told:
                 continue
             sure = not _are_handles(container)
             if sure or not _is_used(put):
@@ -96,13 +129,31 @@ def _puts(files: list[CodeFile], steps: list[StepFact]) -> Iterator[_Put]:
     seen = set[int]()
     places = {one.place for one in steps}
     for file in files if steps else ():
-        for loop in _loops(file) if any(_may_make(file, place) for place in places) else ():
+        loops = list(_loops(file)) if any(_may_make(file, place) for place in places) else []
+        for loop in reversed(loops):  # inner ones first
             if any(_makes(loop, file, place) for place in places):
                 for node in syntax.walk(loop):
                     put = _put(node, file, loop) if id(node) not in seen else None
                     seen.add(id(node))
-                    if put is not None:
+                    if put is not None and _is_once_a_turn(put):
                         yield put
+
+
+def _is_once_a_turn(put: _Put) -> bool:
+    """True for a container that is there before the loop, and gets one more in a turn, not one for each of some."""
+    owner, nodes = dotted(put.owner), list(syntax.walk(put.loop))
+    inner = [one for one in nodes if isinstance(one, _Loop) and one is not put.loop]
+    if any(part is put.node for one in inner for part in syntax.walk(one)):
+        return False
+    if isinstance(put.node, ast.Assign) and isinstance(put.node.targets[0].slice, ast.Constant):  # type: ignore[attr-defined]
+        return False
+    named = (one for one in nodes if isinstance(one, (ast.Name, ast.Attribute)) and dotted(one) == owner)
+    return not any(isinstance(one.ctx, (ast.Store, ast.Del)) for one in named)
+
+
+def _puts_of_a_turn(put: _Put) -> int:
+    nodes = (_put(one, put.file, put.loop) for one in syntax.walk(put.loop))
+    return sum(one is not None and dotted(one.owner) == dotted(put.owner) for one in nodes)
 
 
 def _may_make(file: CodeFile, place: Place) -> bool:
@@ -130,38 +181,75 @@ def _put(node: ast.AST, file: CodeFile, loop: _Loop) -> _Put | None:
     """`kept.append(…)`, `kept[epoch] = …`."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
         target = node.targets[0]
-        return _Put(node, target.value, node.value, file, loop) if dotted(target.value) else None
+        may_be = dotted(target.value) and _may_be_weights(node.value)
+        return _Put(node, target.value, node.value, file, loop) if may_be else None
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or len(call.args) != 1:
         return None
     puts = call.func.attr in ("append", "appendleft") and not call.keywords and dotted(call.func.value)
-    return _Put(node, call.func.value, call.args[0], file, loop) if puts else None  # type: ignore[arg-type]
+    may_be = puts and _may_be_weights(call.args[0])
+    return _Put(node, call.func.value, call.args[0], file, loop) if may_be else None  # type: ignore[arg-type]
 
 
-def _containers(put: _Put, names: Mapping[str, Any], shown: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The container that a statement fills; of a function's own, what variables may have been given it."""
-    path = dotted(put.owner)
-    found = at(names, path)
-    if _is_container(found):
-        yield path, found
-        return
-    for name, value in shown:
-        if path.startswith("self.") and "." not in path.removeprefix("self."):
-            attribute = path.removeprefix("self.")
-            value = fields_of(value).get(attribute)  # noqa: PLW2901
-            name = f"{name}.{attribute}"  # noqa: PLW2901
-        if _is_container(value):
-            yield name, value
+def _may_be_weights(value: ast.expr) -> bool:
+    """False for what a call computes, `loss.item()`, `float(loss)`, and for numbers and texts."""
+    if isinstance(value, (ast.ListComp, ast.DictComp)):
+        return _may_be_weights(value.value if isinstance(value, ast.DictComp) else value.elt)
+    if isinstance(value, (ast.Tuple, ast.List, ast.Dict)):
+        return all(_may_be_weights(one) for one in (value.values if isinstance(value, ast.Dict) else value.elts))
+    while isinstance(value, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(value, ast.Call) and dotted(value.func) in ("list", "dict", "tuple") and len(value.args) == 1:
+            return _may_be_weights(value.args[0])
+        if isinstance(value, ast.Call) and getattr(value.func, "attr", "") not in _SHOWS:
+            return False
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return isinstance(value, ast.Name)
+
+
+def _containers(
+    put: _Put, names: Mapping[str, Any], shown: list[tuple[str, Any]], latest: CodeFile
+) -> Iterator[tuple[str, Any]]:
+    """The container that a statement fills: by its name, of a method's object, or what the cell got of a function."""
+    path, tree = dotted(put.owner), put.file.tree
+    function = syntax.function_around(tree, put.node.lineno) if tree is not None else None
+    found: list[tuple[str, Any]] = [(path, at(names, path))]
+    if function is not None and path.startswith("self."):
+        attribute = path.removeprefix("self.")
+        kinds = [one.name for one in syntax.walk(tree) if isinstance(one, ast.ClassDef) and function in one.body]  # type: ignore[arg-type]
+        own = [one for one in shown if any(kind.__name__ in kinds for kind in type(one[1]).__mro__)]
+        found = [(f"{name}.{attribute}", fields_of(value).get(attribute)) for name, value in own]
+    elif function is not None and _is_local(path.partition(".")[0], function):
+        found = [(name, names.get(name)) for name in _given_by(function, path, latest)]
+    yield from (one for one in found if _is_container(one[1]))
+
+
+def _is_local(name: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    own = list(syntax.walk(function))
+    stored = any(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store) for one in own)
+    return stored or any(isinstance(one, ast.arg) and one.arg == name for one in own)
+
+
+def _given_by(function: ast.FunctionDef | ast.AsyncFunctionDef, own: str, latest: CodeFile) -> Iterator[str]:
+    """Variables that the cell gives what a function returns under a name of its own."""
+    returned = [one.value for one in syntax.own_expressions(function) if isinstance(one, ast.Return)]
+    nodes = syntax.own_expressions(latest.tree) if latest.tree is not None else ()
+    for node in nodes if len(returned) == 1 else ():
+        call = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        called = call.func if isinstance(call, ast.Call) else None
+        if (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) == function.name:
+            target = node.targets[0]  # type: ignore[attr-defined]
+            yield from (dotted(one) for one, value in pairs(target, returned[0]) if dotted(value) == own)  # type: ignore[arg-type]
 
 
 def _is_container(value: Any) -> bool:
     return type(value) in (list, dict, deque)
 
 
-def _same(container: Any, stepped: set[int]) -> tuple[int, int]:
+def _same(container: Any, stepped: set[int], deadline: float) -> tuple[int, int]:
     """Memory of stepped weights that entries of a container show, and how many show just the same; 0 if none does."""
     entries = islice(dict.values(container) if type(container) is dict else container, _ENTRIES)
-    known = Counter(key for one in entries if (key := _addresses(one)))
+    timely = takewhile(lambda _: thread_time() < deadline, entries)
+    known = Counter(key for one in timely if (key := _addresses(one)))
     counts = ((key, count) for key, count in known.items() if any(storage in stepped for storage, _, _ in key))
     key, count = max(counts, key=lambda one: one[1], default=((), 0))
     return next((storage for storage, _, _ in key if storage in stepped), 0), count
@@ -174,8 +262,8 @@ def _addresses(value: Any) -> tuple[_Address, ...]:
         parts = list(value[:_TENSORS])
     elif is_a(value, dict):
         parts = list(islice(dict.values(value), _TENSORS))
-    found = [_address(one) for one in parts]
-    return tuple(one for one in found if one is not None) if None not in found else ()
+    found = list(takewhile(lambda one: one is not None, map(_address, parts)))
+    return tuple(one for one in found if one is not None) if len(found) == len(parts) else ()
 
 
 def _address(value: Any) -> _Address | None:

@@ -31,6 +31,8 @@ def second_names(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[E
         if isinstance(value, (ast.Attribute, ast.Call)) and value is not node:
             known = is_a(scope.names.value(model), nn.Parameter)
         if known and _BEST.search(ast.unparse(kept)) and _is_trained_on(scope, statement, model):
+            if value is not node and not _outlives_its_turn(scope, kept, statement):
+                continue
             names = (ast.unparse(kept), ast.unparse(model))
             sure = not _is_of_the_last_turn(scope, statement)
             yield scope.fact("second-name", value, statement, names=names, detail=detail, sure=sure)
@@ -93,6 +95,33 @@ def _is_trained_on(scope: Scope, statement: ast.stmt, model: ast.expr) -> bool:
     if any(_is_given(loop, model) for loop in loops) or _is_given_by_methods(scope, model):
         return False
     return not any(_ends_or_keeps(one) for branch in inner for part in branch.body for one in syntax.walk(part))
+
+
+def _outlives_its_turn(scope: Scope, kept: ast.expr, statement: ast.stmt) -> bool:
+    """True if it is read after the loop that trains, or above its assignment; or, a notebook's, by no line so far."""
+    nodes = list(syntax.walk(scope.node))
+    loops = [one for one in nodes if isinstance(one, _Loop) and _holds(one.body, statement) and _trains(scope, one)]
+    tests = [one for one in nodes if isinstance(one, ast.Compare) and isinstance(one.ops[0], (ast.Is, ast.IsNot))]
+    asked = [part for one in tests for part in syntax.walk(one)]
+    reads = [one.lineno for one in nodes if isinstance(one, ast.expr) and _reads(one, kept) and one not in asked]
+    if not reads:
+        return not scope.function and isinstance(kept, ast.Name) and not _is_read_by_a_function(scope, kept)
+    last = loops[-1] if loops else statement  # the innermost
+    return any(line > (last.end_lineno or 0) or last.lineno <= line < statement.lineno for line in reads)
+
+
+def _reads(node: ast.AST, kept: ast.expr) -> bool:
+    if type(node) is not type(kept) or not isinstance(getattr(node, "ctx", None), ast.Load):
+        return False
+    name = dotted(kept)
+    return dotted(node) == name if name else ast.unparse(node) == ast.unparse(kept)
+
+
+def _is_read_by_a_function(scope: Scope, kept: ast.expr) -> bool:
+    """True if a function of another cell reads it, which the turn may call."""
+    trees = (file.tree for file in scope.reading.places.latest() if file.tree is not None)
+    functions = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef))
+    return any(_reads(part, kept) for one in functions for part in syntax.walk(one))
 
 
 def _is_of_the_last_turn(scope: Scope, statement: ast.stmt) -> bool:

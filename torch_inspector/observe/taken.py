@@ -23,6 +23,7 @@ _IN_A_ROW = frozenset(["view", "flatten", "reshape", "ravel"])
 _LISTS = frozenset(["list", "dict", "tuple"])
 _ASKED = frozenset(["parameters", "named_parameters"])
 _DEEPEST = 8
+_IMPORT = "import copy\n"
 
 
 class Taken(NamedTuple):
@@ -121,14 +122,29 @@ def _read(name: str, node: ast.stmt, tree: ast.Module, file: CodeFile) -> Taken 
     return Taken(name, source, source.partition(".")[0].partition("[")[0], node, file, fix)
 
 
-def with_a_copy(node: ast.stmt, value: ast.expr) -> str:
+def with_a_copy(node: ast.stmt | ast.expr, value: ast.expr) -> str:
     """A statement that puts weights into a container, with copies of them."""
     element = _element(value)
-    if dotted(element) and element is value and not (isinstance(value, ast.Attribute) and value.attr == "data"):
-        whole, text = ast.unparse(node), ast.unparse(value)
-        at = whole.rfind(text)
-        return f"import copy\n{whole[:at]}copy.deepcopy({text}){whole[at + len(text) :]}"
+    whole, text = ast.unparse(node), ast.unparse(value)
+    before, _, after = whole.rpartition(text)
+    if isinstance(value, (ast.Tuple, ast.List)):
+        parts = [with_a_copy(one, one) for one in value.elts]
+        said = ", ".join(one.removeprefix(_IMPORT) for one in parts)
+        said = f"[{said}]" if isinstance(value, ast.List) else f"({said}{',' * (len(parts) == 1)})"
+        return f"{_IMPORT * any(one.startswith(_IMPORT) for one in parts)}{before}{said}{after}"
+    name = isinstance(value, (ast.Name, ast.Attribute)) and not (
+        isinstance(value, ast.Attribute) and value.attr == "data"
+    )
+    if name or _is_dictionary(value):
+        return f"{_IMPORT}{before}copy.deepcopy({text}){after}"
     return _copied(node, value, element)
+
+
+def _is_dictionary(value: ast.expr) -> bool:
+    """True for `{"w": net.weight.data}`, `net.state_dict()` and `dict(…)`, which have no `clone`."""
+    called = value.func if isinstance(value, ast.Call) else None
+    other = dotted(called) == "dict" and "named_parameters" not in ast.unparse(value) if called is not None else False
+    return isinstance(value, ast.Dict) or getattr(called, "attr", "") == "state_dict" or other
 
 
 def copied(value: ast.expr) -> str:
