@@ -370,6 +370,10 @@ batch, rows, mask = Batch(), torch.ones(4, 3), torch.ones(4, 3)
 OTHER = {
     "moved in place": BATCH + "batch.to(device)\nnet(batch.rows, mask)",
     "moved well after": BATCH + "rows.to(device)\nrows = rows.to(device)\nnet(rows, mask)",
+    "a part given after": (
+        "for batch in loader:\n    for v in batch.values():\n        v.to(device)\n"
+        "    batch['rows'] = torch.zeros(4, 3)\n    net(**batch)"
+    ),
     "another argument": BATCH + "rows = torch.ones(4, 3, device=device)\nrows.to(device)\nnet(rows, mask)",
     "of something else": "y = torch.ones(3)\ny.to(device)\nfor batch in loader:\n    net(**batch)",
     "a type": ("for batch in loader:\n    for v in batch.values():\n        v.to(torch.float64)\n    net(**batch)"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
 _DEVICE = re.compile(r"(^|[._])dev(ice)?$")
+_CHANGES = frozenset(["append", "extend", "insert", "update", "setdefault", "data"])
 
 
 class LostMove(NamedTuple):
@@ -119,9 +120,12 @@ def _use(line: int, path: str) -> _Use | None:
 
 
 def _given_since(tree: ast.Module, use: _Use, line: int) -> bool:
-    """True if the variable has had another value since that line."""
-    stored = (n for n in syntax.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
-    return any(n.id in (use.name, use.container) and line < n.lineno <= use.line for n in stored)
+    """True if the variable has had another value since that line, or has been given another part."""
+    nodes = [n for n in syntax.walk(tree) if line < getattr(n, "lineno", 0) <= use.line]
+    given: list[ast.AST] = [n for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+    given += [n.value for n in nodes if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load)]
+    given += [n.value for n in nodes if isinstance(n, ast.Attribute) and n.attr in _CHANGES]
+    return any(isinstance(n, ast.Name) and n.id in (use.name, use.container) for n in given)
 
 
 def _moves(tree: ast.Module, use: _Use, targets: _Targets) -> Iterator[ast.stmt]:
