@@ -319,6 +319,7 @@ def test_a_hook_of_a_tensor(hook):
     [
         "ds = TensorDataset(x)\ndl = DataLoader(ds)",
         "ds = TensorDataset(x)",
+        "dl = DataLoader(TensorDataset(x))\nfor _ in dl: pass\ndl = DataLoader(TensorDataset(x))",
         "class Rows(torch.utils.data.Dataset):\n    pass\nds = Rows()\nds.x = x",
         "ds = TensorDataset(x)\ndl, late = DataLoader(ds), DataLoader(ds)\nfor _ in dl: pass",
     ],

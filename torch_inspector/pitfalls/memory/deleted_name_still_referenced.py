@@ -80,26 +80,35 @@ def _is_used_loader(run: Run, fact: DeletionFact) -> bool:
 
 
 def _is_to_come(run: Run, fact: DeletionFact) -> bool:
-    """True if a loader, or a data set without one, holds it that no line has gone through."""
+    """True if a loader, or a data set without one, holds it that no line has gone through since."""
     names = {one.partition(".")[0].partition("[")[0] for one in (fact.holder, *fact.others)}
     trees = [tree for past in (*run.earlier, run) if (tree := syntax.parse(past.cell.code)) is not None]
     defined = (node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.ClassDef))
     classes = {one.name for one in defined if any(_DATA.search(ast.unparse(base)) for base in one.bases)}
-    data, loaders = set[str](), set[str]()
-    for node in (node for tree in trees for node in syntax.walk(tree)):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            maker = _last_part(node.value.func)
+    made: dict[str, tuple[int, int]] = {}
+    loaders: set[str] = set()
+    for index, tree in enumerate(trees):
+        calls = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign)]
+        for node in sorted(calls, key=lambda one: one.lineno):
+            value = node.value.elts[0] if isinstance(node.value, ast.Tuple) and node.value.elts else node.value
+            maker = _last_part(value.func) if isinstance(value, ast.Call) else ""
             targets = {one.id for each in node.targets for one in syntax.walk(each) if isinstance(one, ast.Name)}
             if maker in classes or _DATA.search(maker):
-                data |= targets & names
+                made |= dict.fromkeys(targets & names, (index, node.lineno))
                 loaders |= targets & names if "loader" in maker.lower() else set()
     if fact.holder_kind in classes or _DATA.search(fact.holder_kind):
-        data.add(_root(fact))
-    gone = {name for tree in trees for node in syntax.walk(tree) for name in _gone_through(node, classes)}
-    return any(name not in gone for name in loaders or data)
+        made.setdefault(_root(fact), (0, 0))
+    used = [
+        (one.id, (index, one.lineno))
+        for index, tree in enumerate(trees)
+        for node in syntax.walk(tree)
+        for one in _gone_through(node, classes)
+    ]
+    since = {name for name, at in used if name in made and at > made[name]}
+    return any(name not in since for name in loaders or made)
 
 
-def _gone_through(node: ast.AST, classes: set[str]) -> Iterator[str]:
+def _gone_through(node: ast.AST, classes: set[str]) -> Iterator[ast.Name]:
     """Variables that a loop goes through, that are asked for an item, or given to a function."""
     given: list[ast.expr] = []
     if isinstance(node, (ast.For, ast.comprehension)):
@@ -110,7 +119,7 @@ def _gone_through(node: ast.AST, classes: set[str]) -> Iterator[str]:
         maker = _last_part(node.func)
         if maker not in ("len", "print", "type", *classes) and not _DATA.search(maker):
             given = [*node.args, *(one.value for one in node.keywords)]
-    yield from (one.id for one in given if isinstance(one, ast.Name))
+    yield from (one for one in given if isinstance(one, ast.Name))
 
 
 def _last_part(function: ast.expr) -> str:
