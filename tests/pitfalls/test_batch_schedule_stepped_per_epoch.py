@@ -84,6 +84,19 @@ def test_made_for_epochs_or_not_known(name):
     assert not told(LOOP.format(schedule, epochs))
 
 
+@pytest.mark.parametrize(
+    ("before", "schedule"),
+    [
+        ("temps = torch.linspace(1, 0.1, 20)", "lr_scheduler.CosineAnnealingLR(opt, T_max=len(temps))"),
+        ("tasks = list(range(20))", "lr_scheduler.LinearLR(opt, 1.0, 0.1, total_iters=len(tasks))"),
+        ("history = [0] * 80", "lr_scheduler.CosineAnnealingLR(opt, T_max=100 - len(history))"),
+        ("steps = len(loader)", "lr_scheduler.CosineAnnealingLR(opt, T_max=steps)"),
+    ],
+)
+def test_the_length_of_something_else(before, schedule):
+    assert not told(before, "steps = 20" + LOOP.format(schedule, "EPOCHS"))
+
+
 def test_in_a_trainer_and_over_two_cells():
     (finding,) = told(TRAINER)
     assert (finding.line, finding.subject) == (11, "trainer.schedule")

@@ -233,7 +233,7 @@ def test_a_hook_holds_an_argument(argument):
 
 
 def test_the_tuple_of_a_data_set_takes_no_del():
-    (finding,) = found("data = TensorDataset(x, torch.zeros(1024))", "del x" + GC)
+    (finding,) = found("data = TensorDataset(x, torch.zeros(1024))\nrow = data[0][0].sum()", "del x" + GC)
     assert finding.fix == "del data"
 
 
@@ -250,7 +250,7 @@ big = torch.randn(1024, 1024)
     [
         ("few = big[:400]", "del big", "", "few = few.clone()  # or del few"),
         ("few, more = big[:400], big[400:600]", "del big", "`more`", "few, more = few.clone(), more.clone()"),
-        ("few = big[:400]\ndl = DataLoader(TensorDataset(few))", "del big", "`dl`", "del few, dl"),
+        ("few = big[:400]\ndl = DataLoader(TensorDataset(few))\nfor _ in dl: pass", "del big", "`dl`", "del few, dl"),
         ("both = [big[:400], big[400:600]]", "del big", "another part of `both`", "del both"),
         ("tr = Trainer(model)", "del model", "another part of `tr`", "del tr"),
         ("tr = Trainer(model)\nopt = tr.optimizer", "del model", "`opt` and another part of `tr`", "del tr, opt"),
@@ -312,3 +312,17 @@ def test_a_hook_of_a_tensor(hook):
     assert (finding.severity, finding.fix.partition("  #")[0]) == ("warning", "w._backward_hooks.clear()")
     assert not found(weights, hook, finding.fix, "del x" + GC) or "handle" in hook
     assert not found(weights, "w.register_hook(lambda g: g * 2);", "del x" + GC)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "ds = TensorDataset(x)\ndl = DataLoader(ds)",
+        "ds = TensorDataset(x)",
+        "dl = DataLoader(TensorDataset(x))\nfor _ in dl: pass\ndl = DataLoader(TensorDataset(x))",
+        "class Rows(torch.utils.data.Dataset):\n    pass\nds = Rows()\nds.x = x",
+        "ds = TensorDataset(x)\ndl, late = DataLoader(ds), DataLoader(ds)\nfor _ in dl: pass",
+    ],
+)
+def test_data_that_is_yet_to_be_gone_through(made):
+    assert not found(made, "del x" + GC)

@@ -319,8 +319,7 @@ class Net(nn.Module):
         super().__init__()
         self.proj = nn.Linear(3, 2)
     def forward(self, rows=None, mask=None):
-        h = rows * mask
-        return self.proj(h)
+        return self.proj(rows * mask)
 device = torch.device("meta")
 net = Net().to(device)
 loader = [dict(rows=torch.ones(4, 3), mask=torch.ones(4, 3)) for _ in range(2)]
@@ -361,7 +360,21 @@ LOST = {
         "the result of `v.to(device)` in line 4 of cell 2 is thrown away",
     ),
 }
+BATCH = """class Batch:
+    def __init__(self):
+        self.rows = torch.ones(4, 3)
+    def to(self, device):
+        self.rows = self.rows.to(device)
+batch, rows, mask = Batch(), torch.ones(4, 3), torch.ones(4, 3)
+"""
 OTHER = {
+    "moved in place": BATCH + "batch.to(device)\nnet(batch.rows, mask)",
+    "moved well after": BATCH + "rows.to(device)\nrows = rows.to(device)\nnet(rows, mask)",
+    "a part given after": (
+        "for batch in loader:\n    for v in batch.values():\n        v.to(device)\n"
+        "    batch['rows'] = torch.zeros(4, 3)\n    net(**batch)"
+    ),
+    "another argument": BATCH + "rows = torch.ones(4, 3, device=device)\nrows.to(device)\nnet(rows, mask)",
     "of something else": "y = torch.ones(3)\ny.to(device)\nfor batch in loader:\n    net(**batch)",
     "a type": ("for batch in loader:\n    for v in batch.values():\n        v.to(torch.float64)\n    net(**batch)"),
     "after the call": "for batch in loader:\n    net(**batch)\n    for v in batch.values():\n        v.to(device)",
@@ -380,4 +393,11 @@ def test_a_move_that_was_lost_is_the_cause(way):
 @pytest.mark.parametrize("way", OTHER)
 def test_what_has_nothing_to_do_with_it_is_not_told(way):
     (finding,) = findings_in(BATCHED, OTHER[way], slug="device-mismatch", fails=True)
+    assert finding.message.endswith(": torch does not mix devices.")
+
+
+def test_a_move_of_an_earlier_cell_is_not_the_cause_of_a_later_failure():
+    start = BATCHED + "rows, mask = torch.ones(4, 3), torch.ones(4, 3)"
+    cells = ("rows.to(device)\ntry:\n    net(rows, mask)\nexcept RuntimeError:\n    pass", "rows = rows.to(device)")
+    (finding,) = findings_in(start, *cells, "net(rows, mask)", slug="device-mismatch", fails=True)
     assert finding.message.endswith(": torch does not mix devices.")

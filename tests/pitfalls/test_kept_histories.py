@@ -35,6 +35,8 @@ def test_the_last_of_a_list_counts_though_another_container_has_it():
     [
         ("", ".item()"),
         ("print(sum(losses))", ".item()"),
+        ("print(sum(losses).item())", ".detach()"),
+        ("total = sum(losses) / 6\nprint(total.item())", ".detach()"),
         ("print([f'{one.item():.3f}' for one in losses])", ".detach()"),
         ("print(torch.stack(losses).shape)", ".detach()"),
         ("print(losses[-1].item())", ".detach()"),

@@ -79,3 +79,9 @@ def test_many_models_of_one_run():
         "for n in range(5):\n    net = torch.nn.Linear(1000, 1000)\n    net(torch.ones(1000))\n    features.append(net)"
     )
     assert not found(START, cell)
+
+
+def test_layers_that_all_models_share_are_there_once():
+    backbone = "backbone = torch.nn.Linear(1000, 1000)"
+    cell = "net = torch.nn.Sequential(backbone, torch.nn.Linear(1000, 2))\nnet(torch.ones(1000))\nfeatures.append(net)"
+    assert not found(START, backbone, *[cell] * 5)

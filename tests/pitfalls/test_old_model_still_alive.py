@@ -196,3 +196,17 @@ def test_a_register_of_all_objects_is_told_where_the_cell_runs_again():
 def test_objects_that_are_wanted_on(cells):
     assert not found(START, NET, OWNER.format("callbacks.append(self.tell)"), *cells)
     assert not found(START, NET, OWNER.format("pass"), *cells)
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        "    @classmethod\n    def vote(cls):\n        return [one() for one in cls.callbacks]",
+        "    def others(self):\n        return len(self.callbacks)",
+        "def fire():\n    return [one() for one in Owner.callbacks]",
+    ],
+)
+def test_a_register_that_the_program_reads(reads):
+    owner = OWNER.format("Owner.callbacks.append(self.tell)")
+    assert not found(START, NET, f"{owner}\n{reads}", "own = Owner(4)", "own = Owner(5)")
+    assert not found(START, NET, f"{owner}\n{reads}", "own = Owner(4)", "own = Owner(4)")

@@ -319,3 +319,21 @@ def test_a_function_of_the_notebook_that_hands_out_a_model_asleep(body, part):
 def test_a_function_that_is_given_the_model_means_it():
     assert not found(NET, "def rest(m):\n    m.eval()\n    print('asleep')\n    return m", "model = rest(net())\n"
                      "optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)", TRAIN)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "m = net()\n    # eval mode: running statistics of the big data set\n    m.eval()\n    return m",
+        '"""Without dropout."""\n    m = net()\n    m.eval()\n    return m',
+        "m = net()  # batch norm is as it was\n    m.eval()\n    print('loaded')\n    return m",
+    ],
+)
+def test_a_function_that_says_why(body):
+    assert not found(NET, f"def load():\n    {body}", LOADED.format(""), TRAIN)
+
+
+def test_a_probe_that_trains_the_last_layer_alone():
+    body = "m = net()\n    m.eval()\n    return m"
+    probe = LOADED.format("").replace("model.parameters()", "model[4:].parameters()")
+    assert not found(NET, f"def load():\n    {body}", probe, TRAIN)

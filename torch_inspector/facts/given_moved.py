@@ -26,9 +26,21 @@ def given_moved(run: Run, error: ErrorFact, operand: OperandFact, target: str) -
         name = keyed[0].id
         return f"{name} = {{key: {_moved('value', target)} for key, value in {name}.items()}}{before}"
     rows = [one.value for one in call.args if isinstance(one, ast.Starred)]
-    if len(rows) == 1 == len(call.args) and isinstance(rows[0], ast.Name):
+    said = any(keyword.arg == operand.path for keyword in call.keywords)
+    if not said and len(rows) == 1 == len(call.args) and isinstance(rows[0], ast.Name):
         return f"{rows[0].id} = [{_moved('one', target)} for one in {rows[0].id}]{before}"
     return ""
+
+
+def container_given(run: Run, error: ErrorFact, operand: OperandFact, call: ast.Call) -> str:
+    """`batch` of `net(**batch)` and `net(*batch)`, if nothing else can have given the argument; empty otherwise."""
+    if not _is_argument(run, error, operand.path) or any(one.arg == operand.path for one in call.keywords):
+        return ""
+    keyed = [one.value for one in call.keywords if one.arg is None]
+    rows = [one.value for one in call.args if isinstance(one, ast.Starred)]
+    given = keyed or rows
+    alone = len(given) == 1 and len(keyed) + len(call.args) == 1
+    return given[0].id if alone and isinstance(given[0], ast.Name) else ""
 
 
 def _moved(name: str, target: str) -> str:

@@ -9,8 +9,30 @@ from torch_inspector.facts import syntax
 
 # Who says one of these in the function, or explains the line, wants it so.
 _MEANT = re.compile(r"frozen|freeze|fixed|statistic|stays?\b", re.IGNORECASE)
+_MODES = re.compile(
+    r"\beval|train|\bmodes?\b|drop-?out|batch[ _-]?norm|\bnorms?\b|\bbn\b|running|frozen|freez|statistic|asleep",
+    re.IGNORECASE,
+)
 # Methods that give back the module itself.
 _ITSELF = frozenset(["to", "cuda", "cpu", "float", "half", "double", "bfloat16", "eval", "requires_grad_"])
+
+
+def speaks_of_mode(source: str, line: int) -> bool:
+    """True if a comment or the docstring of the function around a line has a word on modes, or on what depends on them.
+
+    Args:
+        source: Text of the cell.
+        line: The line that says `eval()` or `train(False)`.
+    """
+    tree, lines = syntax.parse(source), source.splitlines()
+    function = syntax.function_around(tree, line) if tree is not None else None
+    if function is None:
+        return False
+    first = min((function.lineno, *(one.lineno for one in function.decorator_list))) - 1
+    while first and lines[first - 1].lstrip().startswith("#"):
+        first -= 1
+    comments = [text.partition("#")[2] for text in lines[first : function.end_lineno]]
+    return _MODES.search("\n".join([*comments, ast.get_docstring(function) or ""])) is not None
 
 
 def hands_out(source: str, line: int) -> bool:

@@ -11,6 +11,8 @@ from torch_inspector.observe.growth import Growth
 from torch_inspector.observe.source import dotted
 
 _Loop = ast.For | ast.comprehension
+# Functions whose result is a tensor where the list has tensors.
+_PICKS = frozenset(["sum", "max", "min"])
 # Functions that take a list of tensors, or a tensor, and no number.
 _JOINS = frozenset(["stack", "cat", "concat", "vstack", "hstack"])
 _READS = frozenset(
@@ -49,6 +51,15 @@ def _needed(tree: ast.AST) -> frozenset[str]:
     nodes = list(syntax.walk(tree))
     elements = dict(pair for node in nodes if isinstance(node, _Loop) for pair in _elements(node))
     asked = [name for node in nodes for name in _asked(node)]
+    summed = {
+        (target.id, name)
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+        for name in _summed(node.value)
+    }
+    asked += [name for target, name in summed if target in asked]
     return frozenset((*asked, *(elements[name] for name in asked if name in elements)))
 
 
@@ -63,5 +74,14 @@ def _elements(loop: ast.For | ast.comprehension) -> Iterator[tuple[str, str]]:
 def _asked(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Attribute) and node.attr in _READS:
         yield dotted(_owner(node.value))
+        yield from _summed(node.value)
     if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _JOINS and node.args:
         yield dotted(_owner(node.args[0]))
+
+
+def _summed(value: ast.expr) -> Iterator[str]:
+    """`losses` of `sum(losses)`, `sum(losses) / n` and `sum(losses[1:])`, and of `max` and `min` of them."""
+    for node in syntax.walk(value):
+        if isinstance(node, ast.Call) and dotted(node.func) in _PICKS and node.args:
+            parts = node.args[0].generators[0].iter if isinstance(node.args[0], ast.GeneratorExp) else node.args[0]
+            yield dotted(_owner(parts))

@@ -159,7 +159,7 @@ def _cause(run: Run, error: ErrorFact, odd: _Spot, home: str) -> _Cause:
     found = looped(run.source_of(error.place.cell), error.place.line, odd.path) if odd.path.isidentifier() else None
     if found is not None and any(operand.path == found.whole for operand in error.operands):
         found = found._replace(whole="")  # a list is not made of a tensor whose rows are given out, or of a module
-    return _Cause(odd, found, lost_move(run, error, odd.path, home))
+    return _Cause(odd, found, lost_move(run, error, odd.operand, home))
 
 
 def _whole_fix(run: Run, error: ErrorFact, cause: _Cause, home: str) -> str:

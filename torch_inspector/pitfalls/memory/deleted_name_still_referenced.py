@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import DeletionFact, Run
+from torch_inspector.facts import DeletionFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -37,6 +38,8 @@ _MEANT = {
     "tuple": "it is a part of it",
     "other": "it is the same memory",
 }
+# Calls that make a data set or a loader, and classes of these.
+_DATA = re.compile(r"dataset|loader$|loaders$|subset|random_split", re.IGNORECASE)
 _MODULES_ONLY = frozenset(("spent graph", "optimizer", "schedule"))
 
 
@@ -47,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     for fact in run.after.deleted if run.error is None else ():
         large = fact.held_nbytes >= max(run.min_nbytes, 1) and fact.held_nbytes >= _MOST * fact.nbytes
         used = fact.how == "view" and not _is_waste(fact) and not {fact.holder, *fact.others} <= set(fact.views)
-        if large and not used and _is_forgotten(run, fact) and fact.holder not in pinned:
+        if large and not used and _is_forgotten(run, fact) and fact.holder not in pinned and not _is_to_come(run, fact):
             yield _finding(fact)
 
 
@@ -74,6 +77,53 @@ def _is_used_loader(run: Run, fact: DeletionFact) -> bool:
     """True for a loader if the notebook has gone through one of its kind before this cell."""
     used = (loader for past in run.earlier for loader in past.trace.loaders)
     return fact.holder_kind.endswith("Loader") and any(loader.kind == fact.holder_kind for loader in used)
+
+
+def _is_to_come(run: Run, fact: DeletionFact) -> bool:
+    """True if a loader, or a data set without one, holds it that no line has gone through since."""
+    names = {one.partition(".")[0].partition("[")[0] for one in (fact.holder, *fact.others)}
+    trees = [tree for past in (*run.earlier, run) if (tree := syntax.parse(past.cell.code)) is not None]
+    defined = (node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.ClassDef))
+    classes = {one.name for one in defined if any(_DATA.search(ast.unparse(base)) for base in one.bases)}
+    made: dict[str, tuple[int, int]] = {}
+    loaders: set[str] = set()
+    for index, tree in enumerate(trees):
+        calls = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign)]
+        for node in sorted(calls, key=lambda one: one.lineno):
+            value = node.value.elts[0] if isinstance(node.value, ast.Tuple) and node.value.elts else node.value
+            maker = _last_part(value.func) if isinstance(value, ast.Call) else ""
+            targets = {one.id for each in node.targets for one in syntax.walk(each) if isinstance(one, ast.Name)}
+            if maker in classes or _DATA.search(maker):
+                made |= dict.fromkeys(targets & names, (index, node.lineno))
+                loaders |= targets & names if "loader" in maker.lower() else set()
+    if fact.holder_kind in classes or _DATA.search(fact.holder_kind):
+        made.setdefault(_root(fact), (0, 0))
+    used = [
+        (one.id, (index, one.lineno))
+        for index, tree in enumerate(trees)
+        for node in syntax.walk(tree)
+        for one in _gone_through(node, classes)
+    ]
+    since = {name for name, at in used if name in made and at > made[name]}
+    return any(name not in since for name in loaders or made)
+
+
+def _gone_through(node: ast.AST, classes: set[str]) -> Iterator[ast.Name]:
+    """Variables that a loop goes through, that are asked for an item, or given to a function."""
+    given: list[ast.expr] = []
+    if isinstance(node, (ast.For, ast.comprehension)):
+        given = [node.iter]
+    elif isinstance(node, ast.Subscript):
+        given = [node.value]
+    elif isinstance(node, ast.Call):
+        maker = _last_part(node.func)
+        if maker not in ("len", "print", "type", *classes) and not _DATA.search(maker):
+            given = [*node.args, *(one.value for one in node.keywords)]
+    yield from (one for one in given if isinstance(one, ast.Name))
+
+
+def _last_part(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _finding(fact: DeletionFact) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
@@ -16,8 +17,8 @@ _RUNS = 3
 # A run that adds less than this share of what the one before added is a cache that fills up.
 _STEADY = 0.9
 _LARGE_NBYTES = 64 << 20
-_Sizes = dict[int, int]
-"""Bytes of models by key, told when they were called."""
+_Sizes = dict[int, tuple[int, frozenset[int]]]
+"""Bytes and parameters of models by key, told when they were called."""
 _COMMENT = re.compile(r"#.*")
 _COLLECTS = re.compile(r"\.(append|add|extend|insert|update|setdefault|appendleft)$")
 
@@ -31,7 +32,7 @@ def check(run: Run) -> Iterator[Finding]:
     if len(runs) < _RUNS or not all(one.before.complete and one.after.complete for one in runs):
         return
     called = (one for past in (*run.earlier, run) for one in past.after.modules if one.parameter_nbytes)
-    sizes = {one.key: one.parameter_nbytes for one in called}
+    sizes = {one.key: (one.parameter_nbytes, one.parameter_keys) for one in called}
     grown = {name: nbytes for name, nbytes in _growth(run, sizes).items() if nbytes >= max(run.min_nbytes, 1)}
     before = [_growth(one, sizes) for one in runs[:-1]] if grown else []
     for name, nbytes in grown.items():
@@ -84,13 +85,16 @@ def _by_name(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
     return sums
 
 
-def _models(snapshot: Snapshot, sizes: _Sizes) -> dict[str, _Sizes]:
-    """The models in the containers of each variable, with their bytes."""
-    found: dict[str, _Sizes] = {}
+def _models(snapshot: Snapshot, sizes: _Sizes) -> dict[str, dict[int, int]]:
+    """The models in the containers of each variable, with their bytes: none if another one shares parameters."""
+    found: dict[str, dict[int, int]] = {}
+    shared = Counter(key for one in {one.key for one in snapshot.modules} & sizes.keys() for key in sizes[one][1])
     for one in snapshot.modules:
         name, bracket, _ = one.path.partition("[")
         if bracket and one.key in sizes:
-            found.setdefault(name.partition(".")[0], {})[one.key] = sizes[one.key]
+            nbytes, keys = sizes[one.key]
+            alone = all(shared[key] == 1 for key in keys)
+            found.setdefault(name.partition(".")[0], {})[one.key] = nbytes if alone else 0
     return found
 
 

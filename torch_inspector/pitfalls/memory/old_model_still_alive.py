@@ -19,6 +19,7 @@ _ROLE = re.compile(
     re.IGNORECASE,
 )
 _COMMENT = re.compile(r"#.*")
+_FILLS = frozenset(["append", "add", "insert", "extend", "update", "setdefault"])
 
 
 @pitfall(severity="hint")
@@ -29,6 +30,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     again = any(_code(past) == _code(run) or _is_same_cell(past, run) for past in run.earlier)
     for elder in elders:
+        if elder.registry and any(_reads(past, elder.registry) for past in (*run.earlier, run)):
+            continue
         if ((again or elder.in_loop) and not elder.attribute) or _is_left_behind(run, elder):
             yield _finding(run, elder)
 
@@ -40,7 +43,7 @@ def _is_left_behind(run: Run, elder: ElderFact) -> bool:
     """
     line = _line(run, elder.path)
     if elder.methods and line is not None:
-        return not any(_names(past, elder.registry) for past in (*run.earlier, run))
+        return True
     if (
         "." in elder.path
         or line is None
@@ -54,13 +57,20 @@ def _is_left_behind(run: Run, elder: ElderFact) -> bool:
     return trained or elder.holder in _read_after(run, line)
 
 
-def _names(run: Run, registry: str) -> bool:
-    """True if the cell, outside of functions and classes, reads what objects have put themselves into."""
+def _reads(run: Run, registry: str) -> bool:
+    """True if code of the cell, a function or a class also, reads what objects have put themselves into.
+
+    What the notebook itself puts there, outside of functions, it knows of.
+    A class may be called `cls` there, and an object of it `self`.
+    """
     tree = syntax.parse(run.cell.code)
-    own = list(syntax.own_expressions(tree)) if tree is not None else []
-    cleared = {id(one.value) for one in own if isinstance(one, ast.Attribute) and one.attr == "clear"}
-    read = (one for one in own if isinstance(getattr(one, "ctx", None), ast.Load) and id(one) not in cleared)
-    return any(isinstance(one, ast.expr) and ast.unparse(one) == registry for one in read)
+    nodes = list(syntax.walk(tree)) if tree is not None else []
+    own = {id(one) for one in syntax.own_expressions(tree)} if tree is not None else set()
+    named = (one for one in nodes if isinstance(one, ast.Attribute))
+    filled = {id(one.value) for one in named if one.attr == "clear" or (one.attr in _FILLS and id(one) not in own)}
+    read = (one for one in nodes if isinstance(getattr(one, "ctx", None), ast.Load) and id(one) not in filled)
+    name = registry.rpartition(".")[2]
+    return any(name == (one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "")) for one in read)
 
 
 def _is_known(run: Run, elder: ElderFact) -> bool:

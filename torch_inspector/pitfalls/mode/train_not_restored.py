@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, ModeFact, Place, Run, reading
-from torch_inspector.facts.handed_out import hands_out
+from torch_inspector.facts.handed_out import hands_out, speaks_of_mode
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -95,6 +95,8 @@ def _came_asleep(run: Run, call: ForwardFact) -> bool:
     handed = _handed_out(run, call)
     silent = not any(_says_mode(one, handed) for one in runs)
     whole = call.trainable_count == len(call.parameter_keys) and not call.training
+    stepped = (step.parameter_keys for step in run.trace.steps)
+    whole = whole and call.parameter_keys <= frozenset[int]().union(*stepped)
     return whole and silent and not known and not told and call.count >= _CALLS
 
 
@@ -112,6 +114,8 @@ def _handed_out(run: Run, call: ForwardFact) -> ModeFact | None:
     if mode is None or mode.place.line is None or not mode.place.function or _MEANT.search(mode.place.function):
         return None
     source, line = run.source_of(mode.place.cell), mode.place.line
+    if speaks_of_mode(source, line):
+        return None
     here = source.splitlines()[line - 1 :]
     own = _EVAL.fullmatch(here[0].rstrip()) if here else None
     returned = own is not None and len(here) > 1 and here[1].strip() == f"return {own[1]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from math import isfinite
+from typing import TypeGuard
 
 from torch_inspector.facts import Run, ScheduleFact, syntax
 from torch_inspector.findings import Evidence, Finding
@@ -61,13 +62,16 @@ def _counts_batches(run: Run, fact: ScheduleFact, span: int) -> bool:
 
 
 def _is_written_so(run: Run, fact: ScheduleFact) -> bool:
-    """True if the text that makes the schedule takes its length from that of something, as `len(loader)`."""
-    for past in (run, *reversed(run.earlier)):
-        tree = syntax.parse(past.cell.code) if fact.kind in past.cell.code else None
-        nodes = list(syntax.walk(tree)) if tree is not None else []
-        made = [one for one in nodes if isinstance(one, ast.Call) and _last_name(one.func) == fact.kind]
-        if made:
-            return all(_by_length(run, fact, call, nodes) for call in made)
+    """True if the text that makes the schedule takes its length from that of a loader, `len(loader)`."""
+    past = [run, *reversed(run.earlier)]
+    for index, one in enumerate(past):
+        tree = syntax.parse(one.cell.code) if fact.kind in one.cell.code else None
+        nodes = syntax.walk(tree) if tree is not None else ()
+        made = [node for node in nodes if isinstance(node, ast.Call) and _last_name(node.func) == fact.kind]
+        if tree is not None and made:
+            trees = [syntax.parse(other.cell.code) for other in past[index + 1 :]]
+            cells = [tree, *(other for other in trees if other is not None)]
+            return all(_by_length(run, fact, call, cells) for call in made)
     return False
 
 
@@ -75,22 +79,55 @@ def _last_name(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def _by_length(run: Run, fact: ScheduleFact, call: ast.Call, nodes: list[ast.AST]) -> bool:
-    """True if a length is asked for in the call, or where the names in it were given their values."""
+def _by_length(run: Run, fact: ScheduleFact, call: ast.Call, cells: list[ast.Module]) -> bool:
+    """True if the length of a loader is asked for in the call, or where the names in it were given their values."""
     name, position = _SPANS[fact.kind]
     if any(one.arg == "steps_per_epoch" for one in call.keywords):
         return True
     given = [*call.args[position : position + 1], *(one.value for one in call.keywords if one.arg == name)]
     named = {one.id for value in given for one in syntax.walk(value) if isinstance(one, ast.Name)}
-    trees = (syntax.parse(past.cell.code) for past in run.earlier) if named else ()
-    cells = [nodes, *(list(syntax.walk(tree)) for tree in trees if tree is not None)]
-    assigned = (one for cell in cells for one in cell if isinstance(one, ast.Assign))
-    values = [one.value for one in assigned if named & {t.id for t in one.targets if isinstance(t, ast.Name)}]
-    return any(_asks_length(value) for value in (*given, *values))
+    values = [*given, *(value for one in named if (value := _value(one, call, cells)) is not None)]
+    measured = {ast.unparse(one.args[0]) for value in values for one in syntax.walk(value) if _is_length(one)}
+    return bool(measured & _gone_through(run)) or any(_makes_loader(one, call, cells) for one in measured)
 
 
-def _asks_length(value: ast.expr) -> bool:
-    return any(isinstance(one, ast.Call) and _last_name(one.func) == "len" for one in syntax.walk(value))
+def _value(name: str, call: ast.Call, cells: list[ast.Module]) -> ast.expr | None:
+    """What the variable was given last before the call, which is in the first of the cells."""
+    function = syntax.function_around(cells[0], call.lineno)
+    if function is not None and any(isinstance(one, ast.arg) and one.arg == name for one in syntax.walk(function.args)):
+        return None
+    for tree in cells:
+        stored = (n for n in syntax.walk(tree) if isinstance(n, ast.Name) and n.id == name)
+        lines = [n.lineno for n in stored if isinstance(n.ctx, ast.Store)]
+        lines = [line for line in lines if tree is not cells[0] or line < call.lineno]
+        assigned = (one for one in syntax.walk(tree) if isinstance(one, ast.Assign) and lines)
+        own = (one for one in assigned if any(isinstance(t, ast.Name) and t.id == name for t in one.targets))
+        if lines:
+            return next((one.value for one in own if one.lineno == max(lines)), None)
+    return None
+
+
+def _is_length(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and _last_name(node.func) == "len" and len(node.args) == 1
+
+
+def _makes_loader(name: str, call: ast.Call, cells: list[ast.Module]) -> bool:
+    value = _value(name, call, cells)
+    return isinstance(value, ast.Call) and _last_name(value.func).endswith("DataLoader")
+
+
+def _gone_through(run: Run) -> set[str]:
+    """What the loops that had batches of a loader go through: `loader` of `enumerate(loader)`."""
+    found = set()
+    for loader in run.trace.loaders:
+        tree = syntax.parse(run.source_of(loader.place.cell))
+        loops = (one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, ast.For))
+        for source in (one.iter for one in loops if one.lineno == loader.place.line):
+            inner = source
+            while isinstance(inner, ast.Call) and _last_name(inner.func) in ("enumerate", "tqdm") and inner.args:
+                inner = inner.args[0]
+            found.add(ast.unparse(inner))
+    return found
 
 
 def _finding(fact: ScheduleFact, span: int) -> Finding:
