@@ -179,6 +179,8 @@ def test_the_very_result_becomes_a_tensor(cell):
         "d = a - b\nt = torch.from_numpy(np.minimum(d, 0 - d))",
         "d = a - b\nt = torch.from_numpy(d.view(np.int8))",
         "t = torch.from_numpy(a - b).bool()",
+        "f = lambda p, q: torch.from_numpy(p - q).bool()\nt = f(a, b)",
+        "f = lambda p, q: p - q\nt = torch.from_numpy(f(a, b) != 0)",
     ],
 )
 def test_arrays_that_are_right_all_the_same(cell):

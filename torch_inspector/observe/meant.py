@@ -37,7 +37,7 @@ def is_meant(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.e
     return bool(uses) and all(_asks_for_zero(use, parents) for use in uses)
 
 
-def becomes_tensor(scope: Scope, node: ast.AST, statement: ast.stmt) -> bool:
+def becomes_tensor(scope: Scope, node: ast.AST, statement: ast.AST) -> bool:
     """True if the very result is given to `torch.from_numpy`, under a name or in the call, and to nobody else."""
     if _PICKS.search(ast.unparse(statement)):
         return False
@@ -162,7 +162,8 @@ def _parents(tree: ast.AST) -> dict[int, ast.AST]:
     return {id(child): parent for parent in syntax.walk(tree) for child in syntax.children(parent)}
 
 
-def _statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.stmt:
-    while not isinstance(node, ast.stmt):
+def _statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.AST:
+    """The statement around a node; in a lambda, that."""
+    while not isinstance(node, ast.stmt) and id(node) in parents:
         node = parents[id(node)]
     return node
