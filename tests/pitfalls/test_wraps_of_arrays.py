@@ -200,11 +200,17 @@ TENSORS = "\na, b = torch.from_numpy(arr), torch.from_numpy(np.roll(arr, 1))\n"
         "d = a - b\ne = b - a\nfar = torch.where(a > b, d, e)",
         "d = a - b\nd[a.lt(b)] = 0",
         "enc = a - b\ndec = enc + b",
+        "enc = a.clone()\nenc -= b\nenc += b",
     ],
 )
 def test_tensors_that_are_right_all_the_same(cell):
     assert found(cell, before=TENSORS) == []
     assert len(found("d = a - b\nfar = d.float().mean()", before=TENSORS)) == 1
+
+
+def test_what_an_earlier_cell_took_away_is_added_back():
+    for cell, count in (("dec = enc + b", 0), ("dec = enc + a", 1)):
+        assert len([one for one in found(cell, before=TENSORS + "enc = a - b") if one.code == cell]) == count
 
 
 def test_arrays_of_samples():

@@ -112,17 +112,25 @@ def _is_back(part: ast.AST, name: str, node: ast.AST, sides: list[ast.expr]) -> 
 
 
 def _takes_back(scope: Scope, node: ast.AST, sides: list[ast.expr]) -> bool:
-    """True for `enc + b` itself, where `enc` was made as `a - b`."""
-    sign = type(node.op) if isinstance(node, (ast.BinOp, ast.AugAssign)) else None
+    """True for `enc + b` itself, where `enc` was made as `a - b`, here or in a cell before."""
+    value = node.value if isinstance(node, ast.Assign) else node
+    sign = type(value.op) if isinstance(value, (ast.BinOp, ast.AugAssign)) else None
     opposite, texts = _OPPOSITE.get(sign) if sign is not None else None, [ast.unparse(side) for side in sides]
-    for name, other in (texts, texts[::-1]):
-        made = [scope.names.given.get(name), scope.names.given_before(name)]
-        assigned = (one for one in syntax.walk(scope.node) if isinstance(one, ast.Assign))
-        made += [one.value for one in assigned if ast.unparse(one.targets[0]) == name]
-        for one in made:
-            undone = opposite is not None and isinstance(one, ast.BinOp) and isinstance(one.op, opposite)
-            if undone and isinstance(one, ast.BinOp) and other in (ast.unparse(one.left), ast.unparse(one.right)):
-                return True
+    if opposite is None:
+        return False
+    trees = [scope.node, *(file.tree for file in scope.reading.places.latest() if file.tree is not None)]
+    made = [one for tree in trees for one in syntax.walk(tree) if isinstance(one, (ast.Assign, ast.AugAssign))]
+    for one in made:
+        target, what = one.targets[0] if isinstance(one, ast.Assign) else one.target, one.value
+        if isinstance(one, ast.AugAssign):
+            parts = [one.value] if isinstance(one.op, opposite) else []
+        else:
+            undone = isinstance(what, ast.BinOp) and isinstance(what.op, opposite)
+            parts = [what.left, what.right] if undone and isinstance(what, ast.BinOp) else []
+            parts = parts[1:] if opposite is ast.Sub else parts
+        others = {other for name, other in (texts, texts[::-1]) if parts and name == ast.unparse(target)}
+        if others & {ast.unparse(part) for part in parts}:
+            return True
     return False
 
 
