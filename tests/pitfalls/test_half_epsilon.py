@@ -23,6 +23,7 @@ def found(code):
         ("unit = x / (norm + 1e-8)", "norm + 1e-4  # in place of norm + 1e-8"),
         ("unit = x / norm.clamp(min=1e-12)", "norm.clamp(min=1e-4)  # in place of"),
         ("unit = x / (x.norm(dim=1, keepdim=True) + 1e-8)", "x.norm(dim=1, keepdim=True) + 1e-4"),
+        ("unit = x / (x.pow(2).sum(1, keepdim=True).sqrt() + 1e-8)", "x.pow(2).sum(1, keepdim=True).sqrt() + 1e-4"),
         ("low = torch.log(p + 1e-10)", "p + 1e-4"),
         ("unit = x / (x.norm(dim=-1, keepdim=True) + 1e-15)", "x.norm(dim=-1, keepdim=True) + 1e-4"),
     ],
@@ -42,6 +43,9 @@ def test_a_number_that_is_zero(code, fix):
         "unit = x.bfloat16() / (norm.bfloat16() + 1e-8)",
         "x[0, 0] = float('nan')\nunit = x / (x.new_ones(1) + 1e-8)",
         "unit = x / (norm + 1e-8)\nunit = unit.log()",
+        "var = x.sum(1, keepdim=True)\nout = x / (var.sqrt() + 1e-8)",
+        "q = x[:4] - 0\nout = q / (q.log() + 1e-8)",
+        "unit = x[:4] / ((x[:4] ** 3).mean(-1, keepdim=True) ** 0.5 + 1e-8)",
         "unit = torch.where(norm > 0, x / (norm + 1e-8), 0)",
     ],
 )
@@ -69,6 +73,12 @@ def shifted(v):
     return v / (v.norm(dim=-1, keepdim=True) + SMALL)
 def wide(v):
     return (v.float() / (v.float().norm(dim=-1, keepdim=True) + SMALL)).half()
+def cubed(v):
+    return v / ((v ** 3).mean(-1, keepdim=True).sqrt() + SMALL)
+def other(v):
+    return v / ((v * v.abs()).mean(-1, keepdim=True).sqrt() + SMALL)
+def squared(v):
+    return v / ((v * v).mean(-1, keepdim=True).sqrt() + SMALL)
 class Unit(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -91,7 +101,10 @@ layer = Unit()"""
         ("out = shifted(x)", None, ""),
         ("out = wide(x)", None, ""),
         ("out = unit(x.float()).half()", None, ""),
-        ("out = layer(x)", 25, "`self.eps`, which is 1e-12, is zero"),
+        ("out = cubed(x)", None, ""),
+        ("out = other(x)", None, ""),
+        ("out = squared(x)", 25, "`SMALL`, which is 1e-09, is zero"),
+        ("out = layer(x)", 31, "`self.eps`, which is 1e-12, is zero"),
         ("out = x / (x.norm(dim=-1, keepdim=True) + SMALL)", 1, "`SMALL`, which is 1e-09, is zero"),
     ],
 )

@@ -34,6 +34,18 @@ class Block(nn.Module):
         self.gate = nn.Linear(32, 32)
     def forward(self, h):
         return torch.relu(-h.abs()) * h.float().pow(2).sqrt().to(h.dtype)
+def rbf(h):
+    return torch.exp(-h ** 2 / 2)
+def cauchy(h):
+    return 1 / (1 + h ** 4)
+def biweight(h):
+    return torch.where(h.abs() < 5, h * (1 - (h / 5) ** 2) ** 2, 0 * h)
+def damped(h):
+    return h * torch.exp(-h.float() ** 2).to(h.dtype)
+def kept(h):
+    return h * torch.isfinite((h ** 2).sum(-1, keepdim=True))
+def root(h):
+    return h * 0 * (h ** 2).mean(-1, keepdim=True) ** 0.5
 layer, right, closed, block = Norm().half(), Safe().half(), Norm(0.0).half(), Block().half()
 @torch.no_grad()
 def predict(h, layer=layer):
@@ -74,6 +86,9 @@ def test_a_part_of_the_rows():
         "out = closed(wide)",
         "out = block(wide)",
         "out = norm(wide * 0)",
+        *(f"out = {name}(wide)" for name in ("rbf", "cauchy", "biweight", "damped", "kept", "root")),
+        "some = wide.clone()\nsome[0] *= 0.001\nout = norm(some)\nout[some.abs().amax(-1) > 255] = 0",
+        "out = norm(wide)\nout = cauchy(wide)",
         "out = norm(wide.float())",
         "some = wide.clone() * 0.001\nsome[1] = 0\nout = norm(some)\nout = layer(some)",
         "out = norm(wide)\nout = norm(wide * 0.001)",

@@ -1,9 +1,13 @@
 """Names that lost their leaf."""
 # ruff: noqa: E501 - programs of several lines, each as one string, so that the table can be read
 
+import ast
+import time
+
 import pytest
 
 from tests.cells import findings_in
+from torch_inspector.observe.loop_variables import own_updates
 
 START = """
 import io
@@ -89,6 +93,21 @@ USED = {
     ),
     "other names": "for p in lin.parameters():\n    step = p - 0.1 * p.grad",
     "numbers": "for p in [1.0, 2.0]:\n    p = p - 1",
+    "read at the top of an inner loop": (
+        "for b in x.split(10):\n    for _ in range(3):\n        b = b.detach().requires_grad_()\n"
+        "        lin(b).sum().backward()\n        b = b + 0.1 * b.grad.sign()"
+    ),
+    "an inner while": (
+        "for b in x.split(10):\n    k = 0\n    while k < 3:\n        k += 1\n        b = b.detach().requires_grad_()\n"
+        "        lin(b).sum().backward()\n        b = b - 0.1 * b.grad"
+    ),
+    "read after the loop": (
+        "hist = []\nfor b in x.split(10):\n    b = b.detach().requires_grad_()\n"
+        "    lin(b).sum().backward()\n    b = b + 0.1 * b.grad\nhist.append(b)"
+    ),
+    "read in the next turn of an outer loop": (
+        "for k in range(2):\n    if k:\n        print(p.norm())\n    for p in lin.parameters():\n        p = p - 0.1 * p.grad"
+    ),
 }
 
 
@@ -102,6 +121,24 @@ def test_updates_of_the_variable_of_a_loop(name):
 @pytest.mark.parametrize("name", USED)
 def test_what_a_loop_computes_and_uses(name):
     assert found([NET.format("pass", "pass"), LOSS + USED[name]])[0] == []
+
+
+def test_other_reads_of_the_name_and_what_the_fix_writes_into():
+    after = "\nfor p in lin.parameters():\n    p.grad = None\ntotal = sum(p.numel() for p in lin.parameters())"
+    assert len(found([NET.format("pass", "pass"), LOSS + IDLE["at the top"] + after])[0]) == 1
+    batches = "for b in x.split(10):\n    b.requires_grad_()\n    lin(b).sum().backward()\n    b = b + 0.1 * b.grad"
+    (finding,), _ = found(
+        [NET.format("pass", "pass"), batches.replace("b.requires_grad_()", "b = b.detach().requires_grad_()")]
+    )
+    assert "copy_" not in finding.fix
+    assert "+=" not in finding.fix
+
+
+@pytest.mark.parametrize("many", ["    p = p - 0.1 * p.grad\n" * 1200, "    f = lambda: q\n    p = p - p.grad\n" * 700])
+def test_many_updates_are_read_in_time(many):
+    tree, begun = ast.parse("for p in ps:\n" + many), time.process_time()
+    assert len(own_updates(tree)) == many.count("p = ")
+    assert time.process_time() - begun < 1
 
 
 def test_updates_in_functions_that_are_called():

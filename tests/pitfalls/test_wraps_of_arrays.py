@@ -149,7 +149,71 @@ def test_arrays_that_stay_arrays():
     assert of_motion("frames[1:] - frames[:-1]", "seen = motion(arr)") == []
 
 
+def test_a_sum_of_bytes_beside_another_tensor():
+    check = "\ndef checksum(data):\n    return (data * 31 + 7)[-1]"
+    assert found("t = torch.tensor([1.0])\nseen = checksum(arr)", before=check) == []
+
+
+PAIR = "\na, b = arr, np.roll(arr, 1)\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["t = torch.from_numpy(a - b)", "d = a - b\nt = torch.from_numpy(d)", "t = torch.tensor(np.abs(a - b) / 255.0)",
+     "t = torch.from_numpy((a - b).astype(np.float32))"],
+)  # fmt: skip
+def test_the_very_result_becomes_a_tensor(cell):
+    assert len(found(cell, before=PAIR)) == 1
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "t = torch.from_numpy((a - b) != 0)",
+        "t = torch.from_numpy(np.where(a > b, a - b, 0))",
+        "t = torch.from_numpy((a - b) * (a > b))",
+        "d = a - b\nd[a < b] = 0\nt = torch.from_numpy(d)",
+        "d = a - b\ne = b - a\nt = torch.from_numpy(np.where(a > b, d, e))",
+        "delta = a - b\nback = delta + b\nt = torch.from_numpy(back)",
+        "d = a - b\nt = torch.from_numpy(np.cumsum(d, dtype=np.uint8))",
+        "d = a - b\nt = torch.from_numpy(np.minimum(d, 0 - d))",
+        "d = a - b\nt = torch.from_numpy(d.view(np.int8))",
+        "t = torch.from_numpy(a - b).bool()",
+        "f = lambda p, q: torch.from_numpy(p - q).bool()\nt = f(a, b)",
+        "f = lambda p, q: p - q\nt = torch.from_numpy(f(a, b) != 0)",
+    ],
+)
+def test_arrays_that_are_right_all_the_same(cell):
+    assert found(cell, before=PAIR) == []
+
+
+TENSORS = "\na, b = torch.from_numpy(arr), torch.from_numpy(np.roll(arr, 1))\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "moved = (a - b) != 0",
+        "d = a - b\nmoved = d != 0",
+        "up = torch.where(a > b, a - b, 0)",
+        "m = a > b\nup = (a - b) * m",
+        "d = a - b\ne = b - a\nfar = torch.where(a > b, d, e)",
+        "d = a - b\nd[a.lt(b)] = 0",
+        "enc = a - b\ndec = enc + b",
+        "enc = a.clone()\nenc -= b\nenc += b",
+    ],
+)
+def test_tensors_that_are_right_all_the_same(cell):
+    assert found(cell, before=TENSORS) == []
+    assert len(found("d = a - b\nfar = d.float().mean()", before=TENSORS)) == 1
+
+
+def test_what_an_earlier_cell_took_away_is_added_back():
+    for cell, count in (("dec = enc + b", 0), ("dec = enc + a", 1)):
+        assert len([one for one in found(cell, before=TENSORS + "enc = a - b") if one.code == cell]) == count
+
+
 def test_arrays_of_samples():
-    item = "return self.arr[i] - self.arr[0]"
+    item = "return torch.from_numpy(self.arr[i] - self.arr[0])"
     (finding,) = found("for x in DataLoader(Digits(arr), batch_size=4):\n    pass", item=item)
     assert "uint8" in finding.message

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.real_roots import Given, are_real, given_once
 from torch_inspector.facts.small_numbers import Known, known_numbers, number_in
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def vanished(run: Run) -> Iterator[Vanished]:
         names = {one.id for one in syntax.walk(node.value) if isinstance(one, ast.Name)}
         if names & bad or _is_given_later(tree, {result.path, *names}, node.lineno):
             continue
-        inner = _guard_in(node.value, result, known)
+        inner = _guard_in(node.value, result, known, given_once(tree) if tree is not None else {})
         guard = _Guard(inner, run.cell.source, known) if inner is not None else _called_guard(run, node, result, known)
         if guard is not None:
             yield _fact(result, guard)
@@ -128,29 +129,31 @@ def _only_guard(function: ast.FunctionDef, result: ExtremeFact, known: Known) ->
     left = divisions[0].left if len(divisions) == 1 else None
     stored = {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     given = isinstance(left, ast.Name) and left.id in {one.arg for one in function.args.args} - stored
-    # A root may be of a negative number, unless that is a sum of squares.
-    squares = not calls.isdisjoint(("pow", "square")) or any(isinstance(one, (ast.Pow, ast.Mult)) for one in nodes)
-    if (
-        ("sqrt" in calls and not squares)
-        or named
-        or not given
-        or not calls <= _CALM
-        or not isinstance(last, ast.Return)
-        or function.decorator_list
-    ):
+    if named or not given or not calls <= _CALM or not isinstance(last, ast.Return) or function.decorator_list:
         return None
-    return _guard_in(divisions[0], result, known)
+    own = given_once(function)
+    return _guard_in(divisions[0], result, known, own) if are_real(nodes, own) else None
 
 
-def _guard_in(value: ast.expr, result: ExtremeFact, known: Known) -> ast.expr | None:
+def _guard_in(value: ast.expr, result: ExtremeFact, known: Known, names: Given) -> ast.expr | None:
     """The divisor of a named tensor, or what is given to a logarithm, if such a number is to keep it from zero."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and result.nan_count:
-        return value.right if isinstance(value.left, ast.Name) and _is_guard(value.right, known) else None
+        calm = isinstance(value.left, ast.Name) and _is_calm(value.right, names)
+        return value.right if calm and _is_guard(value.right, known) else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "log":
         of_torch = isinstance(value.func.value, ast.Name) and value.func.value.id == "torch"
         given = value.args[0] if of_torch and value.args else value.func.value
         return given if result.negative_inf_count and _is_guard(given, known) else None
     return None
+
+
+def _is_calm(divisor: ast.expr, names: Given) -> bool:
+    """True if nothing in a divisor makes NaN of finite numbers: no root or logarithm of what may be negative."""
+    nodes = list(syntax.walk(divisor))
+    calls = [one.func for one in nodes if isinstance(one, ast.Call)]
+    divides = (isinstance(one, ast.BinOp) and isinstance(one.op, (ast.Div, ast.MatMult)) for one in nodes)
+    named = all(isinstance(one, ast.Attribute) and one.attr in _CALM for one in calls)
+    return named and not any(divides) and are_real(nodes, names)
 
 
 def _is_guard(node: ast.expr, known: Known) -> bool:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from torch_inspector.facts import syntax
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.shapes import is_array
-from torch_inspector.observe.source import dotted
-
-if TYPE_CHECKING:
-    from torch_inspector.observe.expressions import Scope
 
 _SMALL = frozenset(["uint8", "int8", "int16"])
 # Functions of torch that make a tensor with the numbers of an array, and those of NumPy that hand an array on.
@@ -66,18 +61,6 @@ def as_tensors(values: list[Any]) -> list[Any]:
         return values
     small = kept and sum(one.size for one in arrays) <= _LARGEST
     return [_as_tensor(one) if is_small(one) else one for one in values] if small else values
-
-
-def becomes_tensor(scope: Scope) -> bool:
-    """True if the function, or the cell that called it, makes tensors of arrays, or a loader does that with samples."""
-    scopes = [scope]
-    while scopes[-1].caller is not None:
-        scopes.append(scopes[-1].caller)
-    if any(one.function == "__getitem__" for one in scopes):
-        return True
-    calls = (node for one in (scopes[0], scopes[-1]) for node in syntax.walk(one.node) if isinstance(node, ast.Call))
-    functions = (call.func for call in calls if isinstance(call.func, ast.Attribute))
-    return any(one.attr in _OF_TORCH and dotted(one.value) == "torch" for one in functions)
 
 
 def part_of(array: Any, index: tuple[Any, ...], otherwise: Any) -> Any:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 _PARAMETERS = frozenset(["parameters", "named_parameters"])
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+# As many updates as are looked at.
+_MOST = 200
+
+
+_Place = tuple[float, int]
+
+
+class _Loop(NamedTuple):
+    node: ast.For
+    reads: dict[str, _Place]
+    """The last reads of names in the scope around it, but for loops that give the name another value."""
+    start: _Place
+    """Where reads of what it leaves begin: after it, or with the outermost loop around it."""
 
 
 def own_updates(tree: ast.Module) -> dict[int, str]:
@@ -16,20 +32,99 @@ def own_updates(tree: ast.Module) -> dict[int, str]:
 
     Each with what the loop goes through if it is such an update, which the next turn forgets; else empty.
     """
-    loops = [node for node in syntax.walk(tree) if isinstance(node, ast.For)]
-    return {id(node): source for loop in loops for node, source in _own_in(loop)}
+    found: dict[int, str] = {}
+    for loop in _loops(tree):
+        for node, source in _own_in(loop):
+            found[id(node)] = source if len(found) < _MOST else ""
+    return found
 
 
-def _own_in(loop: ast.For) -> Iterator[tuple[ast.Assign, str]]:
-    names = {node.id for node in syntax.walk(loop.target) if isinstance(node, ast.Name)}
-    called = {_last(node.func) for node in syntax.walk(loop.iter) if isinstance(node, ast.Call)}
-    of_parameters, source = not called.isdisjoint(_PARAMETERS), ast.unparse(loop.iter)
-    for node in syntax.walk(loop):
+def is_of_parameters(source: str) -> bool:
+    """True for loops through weights, not batches: `net.parameters()`, `group["params"]`, `[w, b]`."""
+    return "param" in source or source[:1] in ("[", "(")
+
+
+def _loops(tree: ast.Module) -> list[_Loop]:
+    """All `for` loops; each node is looked at once, and functions once more for what they read of the outside."""
+    found, nothing = list[_Loop](), frozenset[str]()
+    stack: list[tuple[ast.AST, dict[str, _Place], frozenset[str], _Place | None]] = [(tree, {}, nothing, None)]
+    while stack:
+        node, reads, bound, start = stack.pop()
+        if isinstance(node, syntax.INNER):
+            # It may be called at any time.
+            reads.update(dict.fromkeys(_free(node), (math.inf, 0)))
+            reads, bound, start = {}, nothing, None
+        elif (read := _read(node)) is not None and read.id not in bound:
+            reads[read.id] = max(reads.get(read.id, (0, 0)), (read.lineno, read.col_offset))
+        within = bound
+        if isinstance(node, (ast.For, ast.While)):
+            if isinstance(node, ast.For):
+                found.append(_Loop(node, reads, start or _end(node)))
+                within = bound | {one.id for one in syntax.walk(node.target) if isinstance(one, ast.Name)}
+            start = start or (node.lineno, node.col_offset)
+        elif isinstance(node, _COMPREHENSIONS):
+            targets = (one.target for one in node.generators)
+            within = bound | {one.id for part in targets for one in syntax.walk(part) if isinstance(one, ast.Name)}
+        head = getattr(node, "iter", None)
+        stack.extend((one, reads, bound if one is head else within, start) for one in syntax.children(node))
+    return found
+
+
+def _free(inner: ast.AST) -> set[str]:
+    """Names that a function or a comprehension reads and does not give a value itself."""
+    nodes = list(syntax.walk(inner))
+    names = [one for one in nodes if isinstance(one, ast.Name)]
+    own = {one.arg for one in nodes if isinstance(one, ast.arg)}
+    own |= {one.id for one in names if not isinstance(one.ctx, ast.Load)}
+    return {one.id for one in names} - own
+
+
+def _read(node: ast.AST) -> ast.Name | None:
+    """The name that a node reads: by itself, or in `p += 1`."""
+    if isinstance(node, ast.AugAssign):
+        return node.target if isinstance(node.target, ast.Name) else None
+    return node if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else None
+
+
+def _end(node: ast.stmt) -> _Place:
+    return (node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+
+def _own_in(loop: _Loop) -> Iterator[tuple[ast.Assign, str]]:
+    names = {node.id for node in syntax.walk(loop.node.target) if isinstance(node, ast.Name)}
+    called = {_last(node.func) for node in syntax.walk(loop.node.iter) if isinstance(node, ast.Call)}
+    of_parameters, source = not called.isdisjoint(_PARAMETERS), ast.unparse(loop.node.iter)
+    last, repeated = _reads_in(loop.node)
+    for node in syntax.walk(loop.node):
         name = dotted(node.targets[0]) if isinstance(node, ast.Assign) and len(node.targets) == 1 else ""
         if isinstance(node, ast.Assign) and name in names:
-            reads = any(dotted(one) == f"{name}.grad" for one in syntax.walk(node.value))
-            idle = (reads or of_parameters) and _is_update(node.value, name) and not _is_read(loop, node, name)
-            yield node, source if idle else ""
+            read = last.get(name, (0, 0)) >= _end(node)
+            # An inner loop reads it again in its next turn.
+            read = read or id(node) in repeated or loop.reads.get(name, (0, 0)) >= loop.start
+            reads = not read and any(dotted(one) == f"{name}.grad" for one in syntax.walk(node.value))
+            yield node, source if not read and (reads or of_parameters) and _is_update(node.value, name) else ""
+
+
+def _reads_in(loop: ast.For) -> tuple[dict[str, _Place], set[int]]:
+    """Where each name is last read in a loop, and the assignments in its inner loops.
+
+    A function in it may be called later: what it reads is read at the end.
+    """
+    last: dict[str, _Place] = {}
+    repeated: set[int] = set()
+    stack: list[tuple[ast.AST, bool, bool]] = [(loop, False, False)]
+    while stack:
+        node, inner, again = stack.pop()
+        inner = inner or isinstance(node, syntax.INNER)
+        again = again or (node is not loop and isinstance(node, (ast.For, ast.While)))
+        if again and isinstance(node, ast.Assign):
+            repeated.add(id(node))
+        read = _read(node)
+        if read is not None:
+            place = (math.inf, 0) if inner else (read.lineno, read.col_offset)
+            last[read.id] = max(last.get(read.id, (0, 0)), place)
+        stack.extend((one, inner, again) for one in syntax.children(node))
+    return last, repeated
 
 
 def _is_update(value: ast.expr, name: str) -> bool:
@@ -44,18 +139,6 @@ def _is_update(value: ast.expr, name: str) -> bool:
     # `p.sub(step)` and `torch.sub(p, step)`; of what another function makes of it nothing is known.
     computes = first is not None and _last(first.func) in {"sub", "add", "subtract", "detach", "Parameter"}
     return used and (isinstance(value, ast.BinOp) or computes)
-
-
-def _is_read(loop: ast.For, assign: ast.Assign, name: str) -> bool:
-    """True if something in the loop reads the new value: what comes later, or a function that may be called later."""
-    end = (assign.end_lineno or assign.lineno, assign.end_col_offset or 0)
-    for node in syntax.walk(loop):
-        inner = isinstance(node, syntax.INNER)
-        for one in (part for part in (syntax.walk(node) if inner else (node,)) if isinstance(part, ast.Name)):
-            reads = one.id == name and isinstance(one.ctx, ast.Load)
-            if reads and (inner or (one.lineno, one.col_offset) >= end):
-                return True
-    return False
 
 
 def _last(function: ast.expr) -> str:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import GradReadFact, RebindFact, syntax
-from torch_inspector.observe.loop_variables import own_updates
+from torch_inspector.observe.loop_variables import is_of_parameters, own_updates
 from torch_inspector.observe.source import dotted
 
 # What makes the value a leaf again, or is no computation.
@@ -85,7 +85,9 @@ def _of(node: ast.Assign, function: str, guarded: bool) -> Iterator[RebindFact]:
 
 def _looped(node: ast.Assign, function: str, source: str, *, guarded: bool) -> RebindFact:
     path, text = dotted(node.targets[0]), " ".join(ast.unparse(node).split())
-    return RebindFact(path, node.lineno, text, function, guarded, remedy=_in_place(path, node), looped=source)
+    # What else is gone through may be batches of data, which are not to be written into.
+    remedy = _in_place(path, node) if is_of_parameters(source) else ""
+    return RebindFact(path, node.lineno, text, function, guarded, remedy=remedy, looped=source)
 
 
 def _may_matter(path: str, value: ast.expr) -> bool:

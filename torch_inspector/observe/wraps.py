@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
-from torch_inspector.observe.arrays import as_tensors, becomes_tensor, copied, is_small, part_of, taken_over
+from torch_inspector.observe.arrays import as_tensors, copied, is_small, part_of, taken_over
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.in_memory import is_in_memory
+from torch_inspector.observe.meant import becomes_tensor, is_meant
 from torch_inspector.observe.reached import is_reached
 from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor, shape_of
 
@@ -55,19 +56,23 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
         return
     live = [_live(scope, side) for side in sides]
     values = as_tensors(live)
-    if values is not live and not becomes_tensor(scope):
-        return
     if not is_tensor(values[0]) or _dtype_of(values[0]) not in _SMALL:
         return
     dtype = _dtype_of(values[0])
     if any(not _fits(value, dtype) for value in values):
         return
     share = _share(operation, values, dtype)
+    if share and (is_meant(scope, node, statement, sides) or _stays_array(scope, node, statement, values, live)):
+        return
     if share and (not scope.function or is_reached(scope.node, statement, node, scope.names.value)):
         names, name = tuple(ast.unparse(side) for side in sides), str(dtype).removeprefix("torch.")
         name = name if values is live else f"numpy.{name}"
         shapes = tuple(shape for value in values if (shape := shape_of(value)) is not None)
         yield scope.fact("wrapped", node, statement, names=names, shapes=shapes, detail=name, share=share)
+
+
+def _stays_array(scope: Scope, node: ast.AST, statement: ast.stmt, values: list[Any], live: list[Any]) -> bool:
+    return values is not live and not becomes_tensor(scope, node, statement)
 
 
 def _both_ways(sides: list[ast.expr], statement: ast.stmt) -> bool:
@@ -97,7 +102,7 @@ def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stm
     except Exception:  # noqa: BLE001  (shapes that do not fit any more)
         return
     share = _share(_SIGNS[type(sign)], [before, other], dtype)
-    if share:
+    if share and not is_meant(scope, node, statement, [ast.Name(name, ast.Load()), side]):
         names, shape, kind = (name, ast.unparse(side)), shape_of(now), str(dtype).removeprefix("torch.")
         shapes = (shape,) if shape is not None else ()
         yield scope.fact("wrapped", statement, statement, names=names, shapes=shapes, detail=kind, share=share)

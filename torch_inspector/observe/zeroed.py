@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dis import get_instructions
 from functools import lru_cache
+from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -15,39 +16,52 @@ from torch_inspector.facts import ExpressionFact, ZeroedRows
 from torch_inspector.observe import kinds, private
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.naming import names_of
+from torch_inspector.observe.statements import stores_in
+from torch_inspector.observe.versions import version_of
 
 # The first whole number whose square is beyond float16; 255.96 would do.
 _BEYOND = 256
 # About a millisecond.
 _LARGEST = 1 << 18
-_SQUARES, _ROOTS = frozenset(["pow", "square"]), frozenset(["sqrt", "rsqrt"])
-# What makes rows zero itself, or may.
-_OTHERS = frozenset(
-    ["relu", "mask", "where", "masked_fill", "dropout", "clamp", "clip", "threshold", "zeros", "zeros_like", "tril",
-     "triu", "zero_", "sign", "floor", "round", "gather", "scatter"]
-)  # fmt: skip
+# All that a norm needs; with another name in it, rows may be made zero on purpose.
+_NEEDED = frozenset(
+    ["torch", "pow", "square", "sum", "mean", "sqrt", "rsqrt", "size", "shape", "eps", "epsilon", "EPS", "dim"]
+)
+_SCALES = frozenset(["weight", "gain", "gamma", "scale", "g"])
+_TESTS = ("COMPARE_OP", "CONTAINS_OP", "STORE_SUBSCR")
+_SIGNS = frozenset(["+", "-", "*", "/", "**"])
+_HALVES = frozenset([0.5, -0.5])
 
 
 def is_norm_layer(module: Any) -> bool:
     """True for a module of the user's without parts that is a norm by its code, and has no scale that is zero."""
-    if not is_norm(kinds.class_fields(type(module)).get("forward")):
+    function = kinds.class_fields(type(module)).get("forward")
+    if not _is_plain(function) or function.__code__.co_argcount != 2:  # noqa: PLR2004  (itself and a tensor)
         return False
     fields = kinds.fields_of(module)
     own: Any = fields.get("_parameters")
-    scales = [one for one in dict.values(own) if one is not None] if type(own) is dict else [None]
-    return not fields.get("_modules") and not any(_is_zero(one) for one in scales)
+    scales: dict[str, Any] = own if type(own) is dict else {}
+    learnt = _NEEDED | (_SCALES & scales.keys())
+    zero = any(one is not None and _is_zero(one) for one in scales.values())
+    return _normalises(function.__code__, learnt) and not fields.get("_modules") and not zero
 
 
 def zeroed(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
-    """`out = norm(h)`, a function of the user's, where both are still there."""
+    """`out = norm(h)`, a function of the user's, where both are still there as they were."""
     call = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
     if scope.function or not isinstance(call, ast.Call) or not isinstance(node, ast.Assign) or len(call.args) != 1:
         return
     given, target = call.args[0], node.targets[0]
-    if not isinstance(given, ast.Name) or not isinstance(target, ast.Name) or given.id == target.id:
+    if not isinstance(given, ast.Name) or not isinstance(target, ast.Name) or given.id == target.id or call.keywords:
+        return
+    body: list[ast.stmt] = list(getattr(scope.node, "body", ()))
+    if node not in body or len(stores_in(scope.node).get(target.id, ())) != 1:
         return
     before, made = scope.names.value(given), scope.reading.names.get(target.id)
     if type(before) is not torch.Tensor or type(made) is not torch.Tensor or not is_norm(scope.names.value(call.func)):
+        return
+    # In the last statement nothing comes after it that could change them.
+    if node is not body[-1] and (version_of(made) or version_of(before)):
         return
     rows = zeroed_rows(before, made)
     if rows is not None:
@@ -62,17 +76,32 @@ def zeroed(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
 
 
 def is_norm(function: Any) -> bool:
-    """True for a function of the notebook that squares, takes a root and divides, and makes no zeros of its own."""
-    if type(function) is not FunctionType or function.__module__ != "__main__":
+    """True for a function of the notebook that divides by the root of a sum of squares, and does nothing else."""
+    if not _is_plain(function):
         return False
-    return _normalises(function.__code__)
+    code = function.__code__
+    more = set(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+    return more <= _NEEDED and _normalises(code, _NEEDED)
+
+
+def _is_plain(function: Any) -> bool:
+    return type(function) is FunctionType and function.__module__ == "__main__"
 
 
 @lru_cache(maxsize=512)
-def _normalises(code: CodeType) -> bool:
-    names = names_of(code)
-    powers = any(one.opname == "BINARY_OP" and one.argrepr == "**" for one in get_instructions(code))
-    return bool((names & _SQUARES or powers) and (names & _ROOTS or powers)) and not names & _OTHERS
+def _normalises(code: CodeType, known: frozenset[str]) -> bool:
+    """True if code takes a sum of squares, its root, and divides, with known names and no comparison."""
+    names, steps = names_of(code), list(get_instructions(code))
+    signs = [one.argrepr.rstrip("=") for one in steps if one.opname == "BINARY_OP" and one.argrepr != "[]"]
+    if not names <= known or not _SIGNS.issuperset(signs) or any(one.opname in _TESTS for one in steps):
+        return False
+    powers = {last.argval for last, one in pairwise(steps) if one.opname == "BINARY_OP" and one.argrepr == "**"}
+    if not powers <= _HALVES | {2}:
+        return False
+    squares = "square" in names or 2 in powers or ("pow" in names and any(one.argval == 2 for one in steps))  # noqa: PLR2004
+    roots = not names.isdisjoint(("sqrt", "rsqrt")) or not powers.isdisjoint(_HALVES)
+    divides = "rsqrt" in names or -0.5 in powers or "/" in signs  # noqa: PLR2004
+    return squares and roots and divides and not names.isdisjoint(("sum", "mean"))
 
 
 def zeroed_rows(given: Any, made: Any) -> ZeroedRows | None:

@@ -45,6 +45,8 @@ def _in_loops(run: Run) -> Iterator[Finding]:
 
 def _in_loop(run: Run, fact: RebindFact, cell: int | None) -> Finding:
     inner = f"{fact.remedy}  # in place" if fact.in_no_grad else f"with torch.no_grad():\n    {fact.remedy}"
+    if not fact.remedy:
+        inner = f"# give the result of this line another name, and use that: the next turn replaces {fact.path}"
     return Finding(
         message=(
             f"`{fact.text}` gives another tensor to the loop's own `{fact.path}`, which no later line of the loop "

@@ -1,0 +1,177 @@
+"""Results that do not fit into small whole numbers and are right all the same, by what the text makes of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from torch_inspector.facts import syntax
+from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.source import dotted
+
+_OF_TORCH = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
+# What leaves a wrong number wrong: methods, and functions of NumPy.
+_METHODS = frozenset(["copy", "reshape", "ravel", "flatten", "squeeze", "transpose", "mean", "sum"])
+_FUNCTIONS = frozenset(["abs", "absolute", "asarray", "array", "ascontiguousarray", "mean", "sum"])
+# What may take of it only what is right, whichever number it is: zero or not, modulo 256, the smaller one.
+_PICKS = re.compile(r"[<>]|[!=]=|\b(bool|int8|int16|view|where|minimum|maximum|any|all|nonzero|count_nonzero|cumsum)\b")
+_COMPARES = frozenset(["gt", "lt", "ge", "le", "greater", "less", "greater_equal", "less_equal"])
+_OPPOSITE: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
+_ZERO = frozenset(["ne", "eq", "any", "all", "bool", "count_nonzero", "nonzero"])
+
+
+def is_meant(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.expr]) -> bool:
+    """True for a difference that is only compared with 0, or chosen by a comparison; and for what is taken back."""
+    one, two = (ast.unparse(side) for side in sides)
+    nodes, name = list(syntax.walk(scope.node)), _named(node, statement)
+    if any(_is_back(part, name or ast.unparse(node), node, sides) for part in nodes) or _takes_back(scope, node, sides):
+        return True
+    difference = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+    difference = difference or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("sub", "subtract")))
+    if not difference:
+        return False
+    if any(_compares(part, one, two) for part in nodes):
+        return True
+    parents = _parents(scope.node)
+    uses = _reads(scope.node, name) if name else [node]
+    return bool(uses) and all(_asks_for_zero(use, parents) for use in uses)
+
+
+def becomes_tensor(scope: Scope, node: ast.AST, statement: ast.AST) -> bool:
+    """True if the very result is given to `torch.from_numpy`, under a name or in the call, and to nobody else."""
+    if _PICKS.search(ast.unparse(statement)):
+        return False
+    parents, use = _parents(scope.node), node
+    for _ in range(len(parents)):
+        parent = parents.get(id(use))
+        if isinstance(parent, ast.Call) and use in parent.args and _is_of_torch(parent):
+            return _stays(scope, parent, parents)
+        if isinstance(parent, (ast.Call, ast.Attribute, ast.BinOp)):
+            if not _hands_on(parent, use):
+                return False
+            use = parent
+            continue
+        if isinstance(parent, ast.Return):
+            return _is_given_on(scope)
+        name = _named(use, parent) if isinstance(parent, ast.Assign) else ""
+        uses = _reads(scope.node, name) if name else []
+        if len(uses) != 1 or _PICKS.search(ast.unparse(_statement_of(uses[0], parents))):
+            return False
+        use = uses[0]
+    return False
+
+
+def _is_given_on(scope: Scope) -> bool:
+    """True if a function is called once, and what it gives back goes to torch."""
+    caller = scope.caller
+    if caller is None or not scope.function:
+        return False
+    calls = [one for one in syntax.walk(caller.node) if isinstance(one, ast.Call)]
+    mine = [one for one in calls if dotted(one.func).rpartition(".")[2] == scope.function.rpartition(".")[2]]
+    if len(mine) != 1:
+        return False
+    return becomes_tensor(caller, mine[0], _statement_of(mine[0], _parents(caller.node)))
+
+
+def _stays(scope: Scope, made: ast.Call, parents: dict[int, ast.AST]) -> bool:
+    """True if nothing that is done with the tensor may pick the numbers that are right."""
+    statement = _statement_of(made, parents)
+    name = _named(made, statement)
+    places = [statement, *(_statement_of(one, parents) for one in (_reads(scope.node, name) if name else ()))]
+    return not any(_PICKS.search(ast.unparse(one)) for one in places)
+
+
+def _hands_on(parent: ast.Call | ast.Attribute | ast.BinOp, use: ast.AST) -> bool:
+    if isinstance(parent, ast.BinOp):
+        return isinstance(parent.op, ast.Div) and parent.left is use and isinstance(parent.right, ast.Constant)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _METHODS or parent.attr == "astype"
+    if use is parent.func:
+        method = getattr(use, "attr", "")
+        return method in _METHODS or (method == "astype" and any("float" in ast.unparse(one) for one in parent.args))
+    space, _, function = dotted(parent.func).rpartition(".")
+    return use in parent.args and space in ("np", "numpy") and function in _FUNCTIONS
+
+
+def _is_of_torch(call: ast.Call) -> bool:
+    func = call.func
+    return isinstance(func, ast.Attribute) and func.attr in _OF_TORCH and dotted(func.value) == "torch"
+
+
+def _is_back(part: ast.AST, name: str, node: ast.AST, sides: list[ast.expr]) -> bool:
+    """True for `delta + b` and `a - delta`, where `delta` is `a - b`; for `total - b`, where `total` is `a + b`."""
+    sign = getattr(node, "op", None)
+    if not isinstance(part, ast.BinOp) or not isinstance(part.op, (ast.Add, ast.Sub)):
+        return False
+    one, two = (ast.unparse(side) for side in sides)
+    left, right = ast.unparse(part.left), ast.unparse(part.right)
+    if isinstance(sign, ast.Sub):
+        adds = isinstance(part.op, ast.Add) and (left, right) in {(name, two), (two, name)}
+        return adds or (isinstance(part.op, ast.Sub) and (left, right) == (one, name))
+    return isinstance(sign, ast.Add) and isinstance(part.op, ast.Sub) and left == name and right in (one, two)
+
+
+def _takes_back(scope: Scope, node: ast.AST, sides: list[ast.expr]) -> bool:
+    """True for `enc + b` itself, where `enc` was made as `a - b`, here or in a cell before."""
+    value = node.value if isinstance(node, ast.Assign) else node
+    sign = type(value.op) if isinstance(value, (ast.BinOp, ast.AugAssign)) else None
+    opposite, texts = _OPPOSITE.get(sign) if sign is not None else None, [ast.unparse(side) for side in sides]
+    if opposite is None:
+        return False
+    trees = [scope.node, *(file.tree for file in scope.reading.places.latest() if file.tree is not None)]
+    made = [one for tree in trees for one in syntax.walk(tree) if isinstance(one, (ast.Assign, ast.AugAssign))]
+    for one in made:
+        target, what = one.targets[0] if isinstance(one, ast.Assign) else one.target, one.value
+        if isinstance(one, ast.AugAssign):
+            parts = [one.value] if isinstance(one.op, opposite) else []
+        else:
+            undone = isinstance(what, ast.BinOp) and isinstance(what.op, opposite)
+            parts = [what.left, what.right] if undone and isinstance(what, ast.BinOp) else []
+            parts = parts[1:] if opposite is ast.Sub else parts
+        others = {other for name, other in (texts, texts[::-1]) if parts and name == ast.unparse(target)}
+        if others & {ast.unparse(part) for part in parts}:
+            return True
+    return False
+
+
+def _compares(part: ast.AST, one: str, two: str) -> bool:
+    """True for `a > b`, `torch.gt(a, b)` and `a.gt(b)`."""
+    if isinstance(part, ast.Compare):
+        return {one, two} <= {ast.unparse(side) for side in (part.left, *part.comparators)}
+    if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute) or part.func.attr not in _COMPARES:
+        return False
+    return {one, two} <= {ast.unparse(side) for side in (part.func.value, *part.args)}
+
+
+def _asks_for_zero(use: ast.AST, parents: dict[int, ast.AST]) -> bool:
+    """True for `d != 0`, `d.any()` and `torch.count_nonzero(d)`."""
+    parent = parents.get(id(use))
+    if isinstance(parent, ast.Compare):
+        other = [one for one in (parent.left, *parent.comparators) if one is not use]
+        zero = len(other) == 1 and isinstance(other[0], ast.Constant) and other[0].value == 0
+        return zero and isinstance(parent.ops[0], (ast.Eq, ast.NotEq))
+    if isinstance(parent, ast.Call):
+        return use in parent.args and dotted(parent.func).rpartition(".")[2] in _ZERO
+    return isinstance(parent, ast.Attribute) and parent.attr in _ZERO
+
+
+def _named(node: ast.AST, statement: ast.AST) -> str:
+    """The one name that a statement gives the very node."""
+    given = isinstance(statement, ast.Assign) and statement.value is node and len(statement.targets) == 1
+    return dotted(statement.targets[0]) if given and isinstance(statement, ast.Assign) else ""
+
+
+def _reads(tree: ast.AST, name: str) -> list[ast.AST]:
+    names = (one for one in syntax.walk(tree) if isinstance(one, ast.Name))
+    return [one for one in names if one.id == name and isinstance(one.ctx, ast.Load)]
+
+
+def _parents(tree: ast.AST) -> dict[int, ast.AST]:
+    return {id(child): parent for parent in syntax.walk(tree) for child in syntax.children(parent)}
+
+
+def _statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.AST:
+    """The statement around a node; in a lambda, that."""
+    while not isinstance(node, ast.stmt) and id(node) in parents:
+        node = parents[id(node)]
+    return node
