@@ -127,6 +127,10 @@ class Trainer:
     def training_step(self, batch, number):
         return compare(net(batch["mel"]), batch["speaker"].long())
 trainer, F = Trainer(), nn.functional
+probe = nn.Linear(4, 4)
+@torch.no_grad()
+def seen(batch):
+    return compare(probe(batch["mel"]), batch["speaker"])
 """
 BY_LOSS = {
     "key": "for batch in loader:\n    learn(F.cross_entropy(net(batch['mel']), batch['speaker']))",
@@ -141,6 +145,19 @@ OTHERS = {
     "not the target": "for b in loader:\n    learn(compare(net(b['mel'] + b['speaker'][:, None]), b['mel'].argmax(1)))",
     "read": "for b in loader:\n    compare(net(b['mel']), b['speaker'])",
     "another": "for xb, yb, n in trios:\n    learn(compare(net(xb), n % 4))",
+    "a probe": "for xb, yb, n in trios:\n    learn(compare(net(xb), n % 4))\n    with torch.no_grad():\n"
+    "        leak = compare(probe(xb), yb)",
+    "a probe in a function": "for b in loader:\n    loss = compare(net(b['mel']), b['place'] % 4)\n    learn(loss)\n"
+    "    leak = seen(b)",
+    "not trained": "for xb, yb, n in trios:\n    loss = compare(probe(xb), yb)\n    print(loss.item())\n"
+    "    loss = compare(net(xb), n % 4)\n    learn(loss)",
+    "a name with another meaning": "for b in loader:\n    target = b['speaker']\n    count = target.unique()\n"
+    "    target = b['place'] % 4\n    loss = compare(net(b['mel']), target)\n    learn(loss)",
+    "a loss that is another now": "compare = nn.MSELoss()\nfor b in loader:\n"
+    "    learn(compare(net(b['mel'])[:, 0], b['speaker'].float()))",
+    "a method of another class": "class Plain:\n    def training_step(self, batch, number):\n"
+    "        return net(batch['mel']).sum()\ntrainer = Plain()\nfor i, b in enumerate(loader):\n"
+    "    learn(trainer.training_step(b, i))",
 }
 
 

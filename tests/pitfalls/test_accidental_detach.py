@@ -290,15 +290,6 @@ for _ in range(5):
     whole_opt.step()"""
 
 
-@pytest.mark.parametrize("last", ["return out.detach()", "out = out.clone().detach()\n        return out"])
-def test_what_a_forward_cuts_off_is_no_mere_hint_where_a_method_of_the_whole_trains(last):
-    with a_notebook() as notebook:
-        for source in (START, WRAPPED.format(last)):
-            notebook.run(source)
-        (finding,) = notebook.run(STEPS_OF_WHOLE).findings
-    assert (finding.slug, finding.severity, finding.subject) == (SLUG, "warning", "whole.features.body")
-
-
 def test_what_a_method_of_the_whole_cuts_off_stays_a_hint():
     other = WRAPPED.format("return out").replace("self.features(x))", "self.features(x).detach())")
     with a_notebook() as notebook:
@@ -306,3 +297,25 @@ def test_what_a_method_of_the_whole_cuts_off_stays_a_hint():
             notebook.run(source)
         findings = notebook.run(STEPS_OF_WHOLE).findings
     assert [one.severity for one in findings] == ["hint"]
+
+
+@pytest.mark.parametrize(
+    ("line", "result", "severity"),
+    [
+        ("h = self.first(x).detach()", "", "warning"),
+        ("h = torch.relu(self.first(x).detach())", "", "warning"),
+        ("h = x.repeat(1, 2); adv = 1 - self.first(x)[:, :1].detach()", " * adv", "hint"),
+        ("h = x.repeat(1, 2); base = self.first(x)[:, :1].detach()", " - base", "hint"),
+        ("h = x.repeat(1, 2)\n        for _ in range(2): h = torch.tanh(self.first(x) + h).detach()", "", "hint"),
+    ],
+)
+def test_a_warning_only_where_the_value_goes_into_layers_to_the_result(line, result, severity):
+    (finding,) = found(NET.replace("self.last(h)", f"self.last(h){result}").format("pass", line))
+    assert (finding.severity, finding.subject) == (severity, "net.first")
+
+
+def test_a_part_that_has_learned_in_an_earlier_cell():
+    whole = NET.format("pass", "h = self.first(x).detach()").removesuffix("loop(net)")
+    before = "def start(part):\n    part(x).mean().backward()\nstart(net.first)\nnet.zero_grad()"
+    (finding,) = found(whole, before, "loop(net)")
+    assert finding.severity == "hint"

@@ -234,6 +234,43 @@ QUIET.update(
 )
 
 
+GENERATORS = """
+class World:
+    def __init__(self): self.rng, self.scale, self.size = np.random.default_rng(3), 2.0, 4
+    def setup(self): return self.rng.normal()
+    def apply(self, x): return x * self.scale
+    def reseed(self, i): self.rng = np.random.default_rng(i)
+    def __call__(self, x): return x + self.rng.normal()
+world, pyr, tg = World(), random.Random(3), torch.Generator()
+def of_torch(i):
+    tg.manual_seed(1000 + i)
+    return torch.randn(2, generator=tg)
+def of_python(i):
+    pyr.seed(i)
+    return pyr.random()
+def anew(i):
+    world.reseed(i)
+    return world(i)
+def mix(batch): return batch[: world.size]
+class First(Rows):
+    def __getitem__(self, i): return world(i)
+class Second(Rows):
+    def __getitem__(self, i): return world(i)
+both = torch.utils.data.ConcatDataset([First(), Second()])
+"""
+QUIET.update(
+    {
+        f"only {one}": f"{GENERATORS}begin({one})"
+        for one in [
+            "Jittered(transform=lambda i: world.apply(i))", "Jittered(transform=of_torch)", "Plain(), collate_fn=mix",
+            "Jittered(transform=of_python)", "Jittered(transform=anew)",
+        ]
+    }
+)  # fmt: skip
+FOUND["one object in two data sets"] = f"{GENERATORS}begin(both)"
+FOUND["a method that draws"] = f"{GENERATORS}begin(Jittered(transform=lambda i: world.setup()))"
+
+
 def test_torch_alone_gives_each_worker_its_own_numbers():
     cells = (SETUP, prepared("np.random.seed(42)", before="").replace("begin(", "loader = begin("))
     with a_notebook() as notebook:

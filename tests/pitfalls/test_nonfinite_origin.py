@@ -226,7 +226,8 @@ x = torch.randn(8, 4) * 1000"""
 @pytest.mark.parametrize(
     ("other", "line", "fix"),
     [
-        ("logvar.exp() * 0", 6, "(0.5 * logvar).clamp_max(10).exp()"),
+        ("(logvar + 1).exp() * 0", 6, "(0.5 * logvar).clamp_max(10).exp()"),
+        ("logvar.exp() * 0", None, "limit the exponent"),
         ("(logvar * 0).exp()", None, "limit the exponent"),
     ],
 )

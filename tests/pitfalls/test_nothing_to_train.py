@@ -215,5 +215,15 @@ def test_a_new_layer_under_a_name_that_forward_does_not_use():
     loss = "loss = F.mse_loss(model(x), y)\nloss.backward()"
     (finding,) = found(WRONG_NAME.format("fc"), loss)
     assert finding.subject == "model"
-    assert "of `model`, only `model.fc` wants a gradient, and `loss` was not computed from it" in finding.message
+    assert "of `model`, only `model.fc` wants a gradient, and no gradient reaches `model.fc`" in finding.message
+    assert finding.fix.startswith("# forward() of model has to use model.fc")
     assert not found(WRONG_NAME.format("classifier"), loss)
+
+
+def test_a_layer_that_forward_names_but_no_gradient_reaches():
+    used = "if self.on:\n            x = x + self.fc(x)"
+    model = WRONG_NAME.format("fc").replace("        return", f"        {used}\n        return")
+    model = model.replace("super().__init__()", "super().__init__()\n        self.on = False")
+    (finding,) = found(model, "loss = F.mse_loss(model(x), y)\nloss.backward()")
+    assert "no gradient reaches `model.fc`" in finding.message
+    assert finding.fix == "# loss has to be computed from model.fc, with gradients switched on"

@@ -672,6 +672,24 @@ def test_loops_that_call_a_function_that_does_more(name):
     assert visits(IOU.format(f"{name}(a, b)"), "m = table(boxes, boxes)") == []
 
 
+@pytest.mark.parametrize(
+    ("function", "body"),
+    [
+        ("advance(row): return 0.9 * state + 0.1 * row", "state = advance(row); h.append(state)"),
+        ("advance(row): return 0.9 * h[-1] + 0.1 * row", "h.append(advance(row))"),
+        ("advance(row): return torch.stack(h[-5:]).sum(0) + row", "h.append(advance(row))"),
+        ("advance(row): return row[row > 0].sum()", "out.append(advance(row))"),
+        ("advance(row): return torch.unique(row).sum()", "out.append(advance(row))"),
+        ("advance(row): return torch.bincount(row.long().abs()) * 2", "out.append(advance(row))"),
+    ],
+)
+def test_functions_that_carry_a_state_or_have_lengths(function, body):
+    setup = f"x, state, h, out = torch.randn(4000, 4), torch.zeros(4), [torch.zeros(4)], []\ndef {function}"
+    assert visits(setup, f"for row in x:\n    {body}") == []
+    plain = setup.replace(function, "advance(row): return (0.9 * row).sum()")
+    assert visits(plain, "for row in x:\n    out.append(advance(row))") != []
+
+
 OF_A_RESULT = """def scores(e, c):
     out = torch.zeros(e.size(0), e.size(1), c.size(0))
     for s in range(e.size(0)):
@@ -703,6 +721,10 @@ def test_a_bound_that_belongs_to_the_result_of_a_function():
         (OF_A_RESULT.format("c.size(0)", COSINE).replace("12, 8", "3, 4"), "out = scores(e, middle(e))"),
         (OF_A_RESULT.format("c.size(0)", COSINE).replace("return out", "return out.sum()"), "x = scores(e, middle(e))"),
         (OF_A_RESULT.format("len(c) - 1", COSINE), "out = scores(e, middle(e))"),
+        (
+            OF_A_RESULT.format("c.size(0)", COSINE).replace("c.size(0))", "c.size(0)); c = c[:3]", 1),
+            "out = scores(e, middle(e))",
+        ),
         (
             OF_A_RESULT.format("c.size(0)", "out[s][u][k] = net(e[s][u]).sum()"),
             "net = nn.Linear(64, 1)\nout = scores(e, middle(e))",

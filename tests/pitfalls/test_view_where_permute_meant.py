@@ -224,3 +224,14 @@ def test_scores_that_are_cut_into_rows_after_it(view, scores):
 )
 def test_sizes_that_are_worked_out_may_come_to_the_same_by_chance(view):
     assert of_tagger(view, "tagger(words).reshape(-1, 4)") == []
+
+
+@pytest.mark.parametrize(("size", "severities"), [("batch * (time // 8)", []), ("len(other)", ["hint"])])
+@pytest.mark.parametrize("kept", ["h = cut(x)", "loss = cut(x).pow(2).mean()\nloss.backward()"])
+def test_a_size_that_is_worked_out_a_line_earlier(size, severities, kept):
+    setup = (
+        "import torch\nbatch, time, other = 8, 16, range(16)\nlin, x = torch.nn.Linear(4, 8), torch.randn(8, 16, 4)\n"
+        f"def cut(x):\n    n = {size}\n    return lin(x).view(n, 8, 8)"
+    )
+    found = findings_in(setup, kept, slug="view-where-permute-meant", fails=False)
+    assert [one.severity for one in found] == severities

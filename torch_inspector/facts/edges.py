@@ -31,12 +31,13 @@ _SIGNS: dict[type[ast.operator], str] = {
 
 
 def _written_as(run: Run, operation: OperationFact) -> Written | None:
-    """The only call of an operation in the texts that can be meant: of several the one whose operand is made alike."""
+    """The only call of an operation in the texts that can be meant: of several the one that is not made otherwise."""
     found = written(run, lambda node: called(node) == operation.name)
     signs = [_sign_of(one) for one in found]
     alike = [one for one, sign in zip(found, signs, strict=True) if sign == operation.given_by != ""]
     able = [one for one, sign in zip(found, signs, strict=True) if not operation.given_by or not sign]
-    left = alike if len(alike) == 1 else [*alike, *able]
+    # A name or a call among them may stand for a result that is made alike.
+    left = [*alike, *able]
     return left[0] if len(left) == 1 else None
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _METHODS = frozenset(["view", "reshape"])
 _FEWEST = 3
+_SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_WORKED_OUT = (ast.BinOp, ast.UnaryOp)
 
 
 class Viewed(NamedTuple):
@@ -43,16 +45,24 @@ def computes_sizes(run: Run, after: Shape) -> bool:
     """
     sources = dict.fromkeys(past.cell.source for past in (*run.earlier, run))
     trees = (tree for source in sources if (tree := syntax.parse(source)) is not None)
-    views = (node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.Call))
-    return any(_computes(_sizes(view), after) for view in views)
+    scopes = (node for tree in trees for node in syntax.walk(tree) if isinstance(node, _SCOPES))
+    return any(_computes_in(scope, after) for scope in scopes)
 
 
-def _computes(sizes: list[ast.expr], after: Shape) -> bool:
+def _computes_in(scope: ast.AST, after: Shape) -> bool:
+    """The same in one scope; a name that is given a product or a quotient there is worked out as well."""
+    names = syntax.names_worked_out(scope)
+    return any(
+        _computes(_sizes(node), after, names) for node in syntax.own_expressions(scope) if isinstance(node, ast.Call)
+    )
+
+
+def _computes(sizes: list[ast.expr], after: Shape, names: set[str]) -> bool:
     if any(isinstance(one, ast.Starred) for one in sizes):
         return True
     pairs = list(zip(sizes, after, strict=False)) if len(sizes) == len(after) else []
     fits = all(type(one.value) is not int or one.value == n for one, n in pairs if isinstance(one, ast.Constant))
-    return fits and any(isinstance(one, (ast.BinOp, ast.UnaryOp)) for one, _ in pairs[:-1])
+    return fits and any(isinstance(one, _WORKED_OUT) or getattr(one, "id", "") in names for one, _ in pairs[:-1])
 
 
 def _sizes(call: ast.Call) -> list[ast.expr]:

@@ -26,13 +26,31 @@ class Asked(NamedTuple):
 
 
 def named_by(holder: Any, tree_of: TreeOf) -> frozenset[str] | None:
-    """Names and attributes as written, `self.rng` and `np.random.rand`; None if some of the code is not at hand.
+    """Names and attributes as written, `self.rng`, `np.random.rand` and `noise()`; None if code is not at hand.
 
     Args:
         holder: A function, or an object whose items are asked for, or that is called.
         tree_of: Gives the text of code.
     """
-    functions = [Asked(holder, None)] if type(holder) is FunctionType else list(_entries(holder))
+    return _named_by([Asked(holder, None)] if type(holder) is FunctionType else list(_entries(holder)), tree_of)
+
+
+def named_by_calls(thing: Any, name: str, named: frozenset[str], tree_of: TreeOf) -> frozenset[str]:
+    """The same for an object of the notebook, of its methods that other code surely calls; none if that is not known.
+
+    Args:
+        thing: The object.
+        name: What it is called.
+        named: What the other code surely names.
+        tree_of: Gives the text of code.
+    """
+    called = {one.removeprefix(f"{name}.").removesuffix("()") for one in named if one.startswith(f"{name}.")}
+    called = {one for one in called if f"{name}.{one}()" in named} | ({"__call__"} if f"{name}()" in named else set())
+    methods = (_method(thing, one) for one in sorted(called))
+    return _named_by([Asked(one, thing) for one in methods if one is not None], tree_of) or frozenset()
+
+
+def _named_by(functions: list[Asked], tree_of: TreeOf) -> frozenset[str] | None:
     found, stack, seen = set[str](), [(one, 0) for one in functions], set[CodeType]()
     while stack:
         one, depth = stack.pop()
@@ -107,6 +125,8 @@ def _named_in(node: ast.FunctionDef | ast.Lambda, asked: Asked) -> Iterator[str]
             text = "super()" + ast.unparse(one)[7:] if ast.unparse(one).startswith("super().") else dotted(one)
             root, point, rest = text.partition(".")
             yield f"self{point}{rest}" if root == first and first else text
+        elif isinstance(one, ast.Call) and (called := dotted(one.func)):
+            yield f"{called}()"
 
 
 def _surely(block: Iterable[ast.stmt], asked: Asked, first: str) -> Iterator[ast.AST]:

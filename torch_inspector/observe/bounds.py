@@ -20,9 +20,18 @@ def bound_of(scope: Scope, bound: ast.expr) -> int:
     text = ast.unparse(bound)
     for (name, _), given in plain_stores(scope.node).items():
         sizes = _sizes(given.value)
-        if text in sizes and len(stores_in(scope.node)[name]) == 1 and (shape := _shape_later(scope, name)):
+        if text not in sizes or _changes(scope, given, bound) or len(stores_in(scope.node)[name]) != 1:
+            continue
+        if shape := _shape_later(scope, name):
             return shape[sizes.index(text)] if len(shape) == len(sizes) else 0
     return _size_of_result(scope, bound)
+
+
+def _changes(scope: Scope, given: ast.Assign, bound: ast.expr) -> bool:
+    """True if a name in a bound is given a value after what was made as large, or more than once."""
+    names = {one.id for one in syntax.walk(bound) if isinstance(one, ast.Name)}
+    stores = [lines for name, lines in stores_in(scope.node).items() if name in names]
+    return any(len(lines) > 1 or lines[0] >= given.lineno for lines in stores)
 
 
 def _sizes(value: ast.expr) -> list[str]:

@@ -67,7 +67,7 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
         shape, after = _of_itself(scope, source, statement) or (None, None)
     if shape is None or after is None:
         yield from _of_image(scope, node, statement, source, sizes)
-    least = 2 if _swaps(scope, source, sizes) else AXES if _plain(sizes) else _MANY
+    least = 2 if _swaps(scope, source, sizes) else AXES if _plain(scope, sizes) else _MANY
     chance = least == _MANY and shape is not None and after is not None and _may_be_split(shape, after)
     if shape is not None and after is not None and is_shuffled(shape, after, least) and not chance:
         names, order = (ast.unparse(source),), _swap(scope, source, shape, after)
@@ -123,9 +123,15 @@ def _asks_shape(node: ast.AST, statement: ast.stmt) -> bool:
     return any(one is node for one in asked)
 
 
-def _plain(sizes: list[ast.expr]) -> bool:
-    """True if every size is written as it is: `-1` and `batch * heads` cut anew, and may come to the old sizes."""
-    return not any(isinstance(size, (ast.BinOp, ast.UnaryOp, ast.Starred)) for size in sizes)
+def _plain(scope: Scope, sizes: list[ast.expr]) -> bool:
+    """True if every size is written as it is: `-1` and `batch * heads` cut anew, and may come to the old sizes.
+
+    So does a name that stands for a product or a quotient.
+    """
+    made = syntax.names_worked_out(scope.node)
+    return not any(
+        isinstance(size, (ast.BinOp, ast.UnaryOp, ast.Starred)) or getattr(size, "id", "") in made for size in sizes
+    )
 
 
 def _parts(node: ast.AST) -> tuple[ast.expr | None, list[ast.expr]]:

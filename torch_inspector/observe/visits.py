@@ -22,7 +22,7 @@ from torch_inspector.observe.lengths import is_range, range_length
 from torch_inspector.observe.shapes import UNKNOWN, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import loops_in
-from torch_inspector.observe.straight import is_straight
+from torch_inspector.observe.straight import is_straight, reads_changed
 from torch_inspector.observe.turns_apart import depends, indexed
 
 Loop = ast.For | ast.ListComp | ast.GeneratorExp
@@ -141,12 +141,12 @@ def _visit(name: str, shape: Shape, turns: dict[str, int]) -> _Visit:
 def _is_simple(scope: Scope, parts: list[ast.AST]) -> bool:
     if any(isinstance(one, _OTHER) for one in parts):
         return False
-    if not all(_is_for_all(scope, one.func) for one in parts if isinstance(one, ast.Call)):
+    if not all(_is_for_all(scope, one.func, parts) for one in parts if isinstance(one, ast.Call)):
         return False
     return not depends(parts)
 
 
-def _is_for_all(scope: Scope, function: ast.expr) -> bool:
+def _is_for_all(scope: Scope, function: ast.expr, parts: list[ast.AST]) -> bool:
     """True for functions of Python and torch that have no effect but their result."""
     name = _last_name(function)
     if _NOT_FOR_ALL.search(name) or name.endswith("_"):
@@ -154,6 +154,8 @@ def _is_for_all(scope: Scope, function: ast.expr) -> bool:
     if not isinstance(function, ast.Attribute):
         own = scope.names.value(function)
         if own is not UNKNOWN:
+            if reads_changed(own, parts, scope.names.value):
+                return False
             return is_straight(own, scope.reading.tree_of, lambda one: _NOT_FOR_ALL.search(one) is not None)
         return name in _PLAIN
     if dotted(function).partition(".")[0] in _TORCHS or dotted(function.value).endswith("functional"):

@@ -12,7 +12,7 @@ import torch
 from torch_inspector.facts import GeneratorFact
 from torch_inspector.observe import kinds
 from torch_inspector.observe.alike import Named, seeded_alike
-from torch_inspector.observe.asked_items import TreeOf, named_by
+from torch_inspector.observe.asked_items import TreeOf, named_by, named_by_calls
 from torch_inspector.observe.drawing import globals_read, holders_in, with_called
 from torch_inspector.observe.naming import names_of
 
@@ -25,6 +25,10 @@ COLLATE = "collate_fn"
 _BEFORE = ("__init__", "__setstate__")
 # Code that names one of these tells workers apart itself.
 _TELLS_APART = frozenset(["get_worker_info", "initial_seed", "SeedSequence"])
+# Code with one of these may seed a generator anew for each sample.
+_SEEDS = frozenset(
+    ["seed", "manual_seed", "reseed", "bit_generator", "default_rng", "setstate", "set_state", "RandomState"]
+)
 
 
 def generators_in(loader: Any, tree_of: TreeOf = lambda _: None) -> tuple[GeneratorFact, ...]:
@@ -35,21 +39,30 @@ def generators_in(loader: Any, tree_of: TreeOf = lambda _: None) -> tuple[Genera
         tree_of: Gives the text of code; what stands behind a test that does not hold is left out then.
     """
     settings = kinds.fields_of(loader)
-    found: list[GeneratorFact] = []
     holders = list(_holders(settings, tree_of))
-    for prefix, holder, named in holders:
-        for name, thing in _fields(holder):
-            kind = _generator_kind(thing)
-            drawn = _draws(holder, name) and _is_named(f"self.{name}", named)
-            if kind and len(found) < _MOST and drawn and not _reseeds(settings, name):
-                path = f"{prefix}.{name}" if prefix else name
-                found.append(GeneratorFact(path, kind, kinds.class_name(holder)))
-        for name, kind in _globals_drawn_from(holder):
-            surely = _is_named(name.partition(".")[0], named)
-            if len(found) < _MOST and surely and not _reseeds(settings, name.rpartition(".")[2]):
-                found.append(GeneratorFact(name, kind, _called(holder), is_global=True))
     running = [(one, named) for _, holder, named in holders for one in _running(holder)]
-    return (*found, *seeded_alike(settings, running))
+    seeds = any(_SEEDS & names_of(one.__code__) for _, holder, _ in holders for one in with_called(_running(holder)))
+    found: dict[int, GeneratorFact] = {}  # each generator once, by its id
+    for one in holders if not seeds else ():
+        for thing, fact in _drawn_from(one, settings, tree_of):
+            if len(found) < _MOST:
+                found.setdefault(id(thing), fact)
+    return (*found.values(), *seeded_alike(settings, running))
+
+
+def _drawn_from(
+    held: tuple[str, Any, Named], settings: dict[str, Any], tree_of: TreeOf
+) -> Iterator[tuple[Any, GeneratorFact]]:
+    """Generators that an object or a function draws from in each worker, as they were in the main process."""
+    prefix, holder, named = held
+    for name, thing in _fields(holder):
+        kind = _generator_kind(thing)
+        if kind and _draws(holder, name) and _is_named(f"self.{name}", named) and not _reseeds(settings, name):
+            path = f"{prefix}.{name}" if prefix else name
+            yield thing, GeneratorFact(path, kind, kinds.class_name(holder))
+    for name, thing in _globals_drawn_from(holder, named, tree_of):
+        if _is_named(name.partition(".")[0], named) and not _reseeds(settings, *name.split(".")):
+            yield thing, GeneratorFact(name, _generator_kind(thing), _called(holder), is_global=True)
 
 
 def _holders(settings: dict[str, Any], tree_of: TreeOf) -> Iterator[tuple[str, Any, Named]]:
@@ -57,7 +70,7 @@ def _holders(settings: dict[str, Any], tree_of: TreeOf) -> Iterator[tuple[str, A
     named: dict[str, Named] = {}
     for path, holder in holders_in(settings.get("dataset")):
         owner, _, part = path.rpartition(".")
-        if not path or _is_named(f"self.{part.partition('[')[0]}", named.get(owner)):
+        if not path or (owner in named and _is_named(f"self.{part.partition('[')[0]}", named[owner])):
             named[path] = named_by(holder, tree_of)
             yield path, holder, named[path]
     batches = settings.get(COLLATE)
@@ -79,19 +92,23 @@ def _called(holder: Any) -> str:
     return str(holder.__name__) if type(holder) is FunctionType else kinds.class_name(holder)
 
 
-def _globals_drawn_from(holder: Any) -> list[tuple[str, str]]:
-    """Generators among the notebook's variables that methods of an object, or a function, name."""
+def _globals_drawn_from(holder: Any, named: Named, tree_of: TreeOf) -> Iterator[tuple[str, Any]]:
+    """Generators among the notebook's variables that methods of an object, or a function, name; and in objects there.
+
+    Of an object only where a method that is surely called draws from the generator.
+    """
     running = with_called(_running(holder))
     if any(_TELLS_APART & names_of(one.__code__) for one in running):
-        return []
-    found: dict[str, str] = {}
-    for one in running:
-        for name, thing in globals_read(one):
-            kind = _generator_kind(thing)
-            parts = [] if kind or type(thing) is FunctionType else _fields(thing)
-            drawn = ((f"{name}.{field}", _generator_kind(part)) for field, part in parts if _draws(thing, field))
-            found.update({name: kind} if kind else {path: kind for path, kind in drawn if kind})
-    return list(found.items())
+        return
+    for name, thing in (pair for one in running for pair in globals_read(one)):
+        if _generator_kind(thing):
+            yield name, thing
+        elif named is not None and type(thing) is not FunctionType:
+            inner = named_by_calls(thing, name, named, tree_of)
+            last = {one.rpartition(".")[2] for one in inner}
+            for field, part in _fields(thing) if not last & (_SEEDS | _TELLS_APART) else ():
+                if _generator_kind(part) and _is_named(f"self.{field}", inner):
+                    yield f"{name}.{field}", part
 
 
 def _fields(thing: Any) -> list[tuple[str, Any]]:
@@ -119,11 +136,11 @@ def _draws(holder: Any, name: str) -> bool:
     return any(name in names_of(code) for code in codes)
 
 
-def _reseeds(settings: dict[str, Any], name: str) -> bool:
+def _reseeds(settings: dict[str, Any], *names: str) -> bool:
     """True if each worker is prepared by a function that may give it a generator of its own."""
     prepare = settings.get("worker_init_fn")
     if prepare is None:
         return False
     if type(prepare) is not FunctionType:
         return True
-    return bool({name, "dataset", *_TELLS_APART} & names_of(prepare.__code__))
+    return any({*names, "dataset", *_TELLS_APART} & names_of(one.__code__) for one in with_called([prepare]))

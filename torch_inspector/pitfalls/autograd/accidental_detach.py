@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import CutFact, Run, StepFact, syntax
+from torch_inspector.facts import CutFact, Run, StepFact
 from torch_inspector.facts.halves import kept_apart
+from torch_inspector.facts.into_layers import feeds_result, stands_in_method
 from torch_inspector.facts.severed import cut_parts, part_path
 from torch_inspector.facts.stairs import stair_in
 from torch_inspector.facts.straight import Straight, straight_at
@@ -55,17 +56,24 @@ def _is_doubtful(run: Run, cut: CutFact, step: StepFact) -> bool:
     """True if the part may be meant to rest: another loss trains it, or did, or will.
 
     Around a frozen part `no_grad` is a habit: what is left to say is that the optimizer holds it in vain. Of an object
-    whose methods are called, others of them may train what this one leaves alone; not what `forward` leaves alone.
+    whose methods are called, others of them may train what this one leaves alone.
     """
-    in_forward = cut.kind in ("detach", "data") and _stands_in(run, cut) == "forward"
-    handed = bool(cut.path) and not in_forward
-    return handed or cut.elsewhere or (cut.kind == "no_grad" and not _is_meant(run, cut, step))
+    if cut.path or cut.elsewhere:
+        return True
+    if cut.kind == "no_grad":
+        return not _is_meant(run, cut, step)
+    source = run.source_of(cut.place.cell)
+    return stands_in_method(source, cut.place.line) and (
+        _has_learned(run, cut) or not feeds_result(source, cut.place.line, cut.text)
+    )
 
 
-def _stands_in(run: Run, cut: CutFact) -> str:
-    """The function around a cut."""
-    tree = syntax.parse(run.source_of(cut.place.cell))
-    return getattr(syntax.scope_at(tree, cut.place.line or 0), "name", "") if tree is not None else ""
+def _has_learned(run: Run, cut: CutFact) -> bool:
+    """True if a backward call of an earlier cell reached the part, or it was trained or loaded there."""
+    if any(cut.keys & past.trace.reached for past in run.earlier):
+        return True
+    modules = (one for past in run.earlier for one in past.after.modules if one.trained)
+    return any(one.parameter_keys and one.parameter_keys <= cut.keys for one in modules)
 
 
 def _is_meant(run: Run, cut: CutFact, step: StepFact) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, ForwardFact, Place, Run, StepFact, restated
+from torch_inspector.facts import ErrorFact, ForwardFact, Place, Run, StepFact, restated, syntax
 from torch_inspector.facts.covering import covering
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -66,7 +67,7 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
     frozen = [call for call in calls if not call.trainable_count]
     unused = _unused(run, calls) if calls and not frozen else None
     if unused is not None:
-        return _of_unused(root, *unused, place)
+        return _of_unused(run, root, unused, place)
     name, keys = _frozen_whole(run, frozen) if frozen else ("", frozenset[int]())
     count = len(keys)
     why = (
@@ -111,16 +112,21 @@ def _unused(run: Run, calls: list[ForwardFact]) -> tuple[str, tuple[str, ...], i
     return module.path, parts, len(module.frozen_keys)
 
 
-def _of_unused(root: str, name: str, parts: tuple[str, ...], count: int, place: Place | None) -> Finding:
-    """Of a new layer that was given a name which `forward` does not use."""
-    names, those = " and ".join(f"`{part}`" for part in parts), "it" if len(parts) == 1 else "them"
+def _of_unused(run: Run, root: str, unused: tuple[str, tuple[str, ...], int], place: Place | None) -> Finding:
+    """Of a new layer that was given a name which `forward` does not use, or uses without a gradient."""
+    name, parts, count = unused
+    names = " and ".join(f"`{part}`" for part in parts)
     return Finding(
         message=(
             f"there is nothing to train behind `{root}`: of `{name}`, only {names} want{'s'[: len(parts) == 1]} a "
-            f"gradient, and `{root}` was not computed from {those}."
+            f"gradient, and no gradient reaches {names}."
         ),
         subject=name,
-        fix=f"# forward() of {name} has to use {' and '.join(parts)}; or give the new layer the name that it uses",
+        fix=(
+            f"# forward() of {name} has to use {' and '.join(parts)}; or give the new layer the name that it uses"
+            if _leaves_out(run, name, parts)
+            else f"# {root} has to be computed from {' and '.join(parts)}, with gradients switched on"
+        ),
         line=place.line if place is not None else None,
         cell=place.cell if place is not None else None,
         evidence=(
@@ -128,6 +134,19 @@ def _of_unused(root: str, name: str, parts: tuple[str, ...], count: int, place: 
             Evidence("parts that do", ", ".join(parts)),
         ),
     )
+
+
+def _leaves_out(run: Run, name: str, parts: tuple[str, ...]) -> bool:
+    """True if the text of the model's class is at hand, and names none of the parts outside of `__init__`."""
+    kind = next((one.kind for one in run.after.modules if one.path == name), "")
+    trees = [syntax.parse(past.cell.source) for past in (*run.earlier, run)]
+    nodes = [node for tree in trees if tree is not None for node in syntax.walk(tree)]
+    classes = [node for node in nodes if isinstance(node, ast.ClassDef) and node.name == kind]
+    methods = [one for each in classes for one in each.body if isinstance(one, ast.FunctionDef)]
+    read = [node for one in methods if one.name != "__init__" for node in syntax.walk(one)]
+    used = {one.attr for one in read if isinstance(one, ast.Attribute)}
+    own = {part.removeprefix(f"{name}.").partition(".")[0].partition("[")[0] for part in parts}
+    return "forward" in {one.name for one in methods} and not own & used
 
 
 def _thawed(run: Run, name: str, keys: frozenset[int]) -> str:
