@@ -170,7 +170,12 @@ def test_containers_that_no_statement_has_touched(put):
 
 def test_entries_are_asked_within_the_time(monkeypatch):
     asked, address = [], piled_weights._address
-    monkeypatch.setattr(piled_weights, "_address", lambda one: asked.append(one) or address(one))
+
+    def noted(one):
+        asked.append(one)
+        return address(one)
+
+    monkeypatch.setattr(piled_weights, "_address", noted)
     cells = "rows = [[float(j) for j in range(64)] for _ in range(200)]\n", "for e in range(4):\n    rows.append(fit())"
     assert not found(*cells)
     assert not found(cells[0], "for e in range(4):\n    now = fit()\n    rows.append(now)")
