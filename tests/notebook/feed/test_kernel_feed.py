@@ -155,10 +155,13 @@ def test_a_card_names_the_load_that_it_comes_from_and_is_muted_by_what_it_holds(
 
 
 def test_what_a_magic_undoes_is_told(front_end):
+    before = len(front_end.heard)
     front_end.client.execute(f"%torchcheck mute {SLUG}\n%torchcheck unmute {SLUG}")
     told = front_end.hear_op("muted")
     assert (told["slug"], told["scope"], told["on"], told["error"]) == (SLUG, "notebook", False, "")
-    front_end.hear_op("cell")
+    # A thread that wakes late tells of the end of so short a cell first.
+    if all(message["op"] != "cell" for message in front_end.heard[before:]):
+        front_end.hear_op("cell")
 
 
 def test_nothing_is_sent_while_nothing_happens(front_end):
