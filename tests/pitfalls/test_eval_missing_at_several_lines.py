@@ -40,3 +40,24 @@ def test_one_model_is_told_once_with_its_lines(end):
 
 def test_each_model_is_told():
     assert found(ASKED.format("", "other", "", "")) == [(2, "net", "4"), (3, "other", "")]
+
+
+ESTIMATE = """\
+def get_batch():
+    return torch.randn(8, 3), torch.randint(0, 2, (8,))
+@torch.no_grad()
+def estimate(turns=4):
+    out = {{}}
+    for split in ("train", "val"):
+        losses = torch.zeros(turns)
+        for k in range(turns):
+            {}
+            losses[k] = nn.functional.cross_entropy(net(xb), yb).item()
+        out[split] = losses.mean().item()
+    return out
+shown = estimate()"""
+
+
+@pytest.mark.parametrize("drawn", ["xb, yb = get_batch()", "xb, yb = torch.randn(8, 3), torch.randint(0, 2, (8,))"])
+def test_batches_that_are_drawn_in_the_inner_loop_are_no_samples_of_one_input(drawn):
+    assert found(ESTIMATE.format(drawn)) == [(10, "net", "")]

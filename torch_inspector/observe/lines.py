@@ -105,9 +105,10 @@ def _calls_of(tree: ast.AST) -> dict[int, list[ast.Call]]:
 def _is_sampled(call: ast.Call, loops: dict[ast.AST, ast.AST | None], trains: Callable[[ast.AST], bool]) -> bool:
     """True if the innermost loop around a call repeats it, or one further out repeats all loops inside."""
     loop, used, bound = loops[call], _read_by(call), frozenset[str]()
+    given = used
     if loop is not None and _repeats_call(call, bound_in(loop)):
         return not trains(loop)
-    while isinstance(loop, Loop) and (outer := loops[loop]) is not None and not _draws(loop):
+    while isinstance(loop, Loop) and (outer := loops[loop]) is not None and not (_draws(loop) or _makes(loop, given)):
         used, bound, loop = used | _read_by(loop), bound | bound_in(loop), outer
         if used - bound and not (used - bound) & bound_in(loop):
             return not trains(loop)
@@ -135,6 +136,21 @@ def _draws(loop: ast.AST) -> bool:
     """True if what a loop goes through is drawn anew each time: `for z in torch.randn(99, 8).split(32)`."""
     over = [loop.iter] if isinstance(loop, _FORS) else [one.iter for one in _heads(loop)]
     return any("rand" in dotted(one.func) for part in over for one in syntax.walk(part) if isinstance(one, ast.Call))
+
+
+def _makes(loop: ast.AST, names: frozenset[str]) -> bool:
+    """True if the loop gets one of these names from a call: `x, y = get_batch()`; `x = x.to(device)` is no such."""
+    made = [one for one in syntax.walk(loop) if isinstance(one, ast.Assign) and names & _targets(one)]
+    return any(_is_new(call, loop) for one in made for call in syntax.walk(one.value) if isinstance(call, ast.Call))
+
+
+def _targets(node: ast.Assign) -> set[str]:
+    return {one.id for target in node.targets for one in syntax.walk(target) if isinstance(one, ast.Name)}
+
+
+def _is_new(call: ast.Call, loop: ast.AST) -> bool:
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return not (isinstance(owner, ast.Name) and owner.id in bound_in(loop))
 
 
 def _heads(loop: ast.AST) -> list[ast.comprehension]:
