@@ -240,3 +240,29 @@ def test_a_second_name_that_a_function_uses_up():
     take = "backup = [p.data for p in net.parameters()]"
     assert not found(restore, TAKEN.format(f"{take}\n        restore()"))
     assert [one[1] for one in found(TAKEN.format(take))] == ["backup"]
+
+
+def test_classes_are_not_asked_by_way_of_their_metaclass():
+    stranger = """\
+class Meta(type):
+    asked = []
+    def __getattribute__(cls, name):
+        Meta.asked.append(name) if name in ("__name__", "__mro__") else None
+        return super().__getattribute__(name)
+class Odd(metaclass=Meta):
+    pass
+odd = Odd()
+Meta.asked.clear()"""
+    trainer = """\
+class Trainer:
+    def __init__(self):
+        self.kept = []
+    def fit(self):
+        for e in range(4):
+            opt.zero_grad()
+            nn.functional.mse_loss(net(x), y).backward()
+            opt.step()
+            self.kept.append(net.fc.weight.data)
+trainer = Trainer()
+trainer.fit()"""
+    assert found(stranger, trainer, "assert not Meta.asked, Meta.asked")

@@ -117,9 +117,6 @@ class ForwardWatch:
 
     # calls ------------------------------------------------------------------
 
-    def _wrap_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        return wrap_call(original, self._state, self)
-
     def enter(self, module: Any, args: tuple[Any, ...], frame: FrameType) -> Calls | None:
         """Counts a call that is not like the one before; gives its entry if its result is looked at."""
         recorder, state = self._recorder, self._state

@@ -22,7 +22,12 @@ _DICT = type.__dict__["__dict__"]
 
 def class_name(thing: object) -> str:
     """Name of the class of an object."""
-    return str(_NAME.__get__(type(thing)))
+    return name_of(type(thing))
+
+
+def name_of(kind: type[Any]) -> str:
+    """Name of a class; a property of its metaclass is not asked."""
+    return str(_NAME.__get__(kind))
 
 
 def mro_of(kind: type[Any]) -> tuple[type[Any], ...]:

@@ -14,7 +14,7 @@ from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Place, StepFact, syntax
 from torch_inspector.observe import private
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import fields_of, is_a, mro_of, name_of
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.operands import at
@@ -29,35 +29,10 @@ _TIME_S = 0.010
 _STATEMENTS, _VARIABLES, _ENTRIES, _TENSORS = 16, 2_000, 256, 64
 # Methods that show weights, or list them, without a copy.
 _SHOWS = frozenset(
-    [
-        "detach",
-        "cpu",
-        "cuda",
-        "to",
-        "float",
-        "double",
-        "numpy",
-        "view",
-        "view_as",
-        "flatten",
-        "reshape",
-        "ravel",
-        "squeeze",
-        "unsqueeze",
-        "t",
-        "type",
-        "contiguous",
-        "requires_grad_",
-        "parameters",
-        "named_parameters",
-        "buffers",
-        "named_buffers",
-        "state_dict",
-        "values",
-        "items",
-        "get_parameter",
-    ]
-)
+    ["detach", "cpu", "cuda", "to", "float", "double", "numpy", "view", "view_as", "flatten", "reshape",
+     "ravel", "squeeze", "unsqueeze", "t", "type", "contiguous", "requires_grad_", "parameters",
+     "named_parameters", "buffers", "named_buffers", "state_dict", "values", "items", "get_parameter"]
+)  # fmt: skip
 _Loop = ast.For | ast.While
 _Address = tuple[int, int, tuple[int, ...]]
 
@@ -216,7 +191,7 @@ def _containers(
     if function is not None and path.startswith("self."):
         attribute = path.removeprefix("self.")
         kinds = [one.name for one in syntax.walk(tree) if isinstance(one, ast.ClassDef) and function in one.body]  # type: ignore[arg-type]
-        own = [one for one in shown if any(kind.__name__ in kinds for kind in type(one[1]).__mro__)]
+        own = [one for one in shown if any(name_of(kind) in kinds for kind in mro_of(type(one[1])))]
         found = [(f"{name}.{attribute}", fields_of(value).get(attribute)) for name, value in own]
     elif function is not None and _is_local(path.partition(".")[0], function):
         found = [(name, names.get(name)) for name in _given_by(function, path, latest)]
