@@ -37,22 +37,34 @@ class Texts:
 
     def function(self, name: str) -> tuple[CodeFile, _Function] | None:
         """A function or method of the user's, the latest of its name; for a model its `forward`."""
+        kind = self.models.get(name) or self.losses.get(name)
         for file in self.files:
-            for node in syntax.walk(file.tree) if file.tree is not None else ():
-                kind = self.models.get(name) or self.losses.get(name)
-                found = _forward(node, kind) if kind else _named(node, name)
+            if file.tree is not None:
+                found = _forwards(file.tree).get(kind) if kind else _named(file.tree).get(name.rpartition(".")[2])
                 if found is not None:
                     return file, found
         return None
 
 
-def _forward(node: ast.AST, kind: str) -> _Function | None:
-    own = node.body if isinstance(node, ast.ClassDef) and node.name == kind else []
-    return next((n for n in own if isinstance(n, _Function) and n.name == "forward"), None)
+@lru_cache(maxsize=64)
+def _forwards(tree: ast.Module) -> dict[str, _Function]:
+    """The `forward` of each class of a text, the first that has one."""
+    found: dict[str, _Function] = {}
+    for kind in (node for node in syntax.walk(tree) if isinstance(node, ast.ClassDef)):
+        for one in kind.body:
+            if isinstance(one, _Function) and one.name == "forward":
+                found.setdefault(kind.name, one)
+    return found
 
 
-def _named(node: ast.AST, name: str) -> _Function | None:
-    return node if isinstance(node, _Function) and node.name == name.rpartition(".")[2] else None
+@lru_cache(maxsize=64)
+def _named(tree: ast.Module) -> dict[str, _Function]:
+    """The functions and methods of a text by name, the first of each."""
+    found: dict[str, _Function] = {}
+    for node in syntax.walk(tree):
+        if isinstance(node, _Function):
+            found.setdefault(node.name, node)
+    return found
 
 
 class Spot(NamedTuple):
