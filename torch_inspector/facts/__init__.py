@@ -72,11 +72,22 @@ from torch_inspector.facts.text import (
     RebindFact,
 )
 from torch_inspector.facts.trace import Trace
-from torch_inspector.facts.values import NO_TARGET, ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
+from torch_inspector.facts.usual_fixes import usual_fix, with_other_way
+from torch_inspector.facts.values import (
+    NO_TARGET,
+    TOO_LONG,
+    ExtremeFact,
+    LossFact,
+    OperationFact,
+    ResultFact,
+    SeriesFact,
+    SpoiledFact,
+)
 from torch_inspector.facts.viewed import Viewed, computes_sizes, viewed_again
 
 __all__ = [
     "NO_TARGET",
+    "TOO_LONG",
     "AliasFact",
     "AttributeFact",
     "BackwardFact",
@@ -133,6 +144,7 @@ __all__ = [
     "RebindFact",
     "RefusalFact",
     "RepeatedFact",
+    "ResultFact",
     "Run",
     "ScalerFact",
     "ScheduleFact",
@@ -166,6 +178,8 @@ __all__ = [
     "operand",
     "restated",
     "sole",
+    "usual_fix",
     "viewed_again",
     "with_operand",
+    "with_other_way",
 ]

@@ -18,7 +18,7 @@ from torch_inspector.facts.modules import (
 from torch_inspector.facts.optimizers import OptimizerFact
 from torch_inspector.facts.tensors import MemoryFact, PinFact, TensorFact
 from torch_inspector.facts.text import ExpressionFact, IndexingFact
-from torch_inspector.facts.values import ExtremeFact, SeriesFact, SpoiledFact
+from torch_inspector.facts.values import ExtremeFact, ResultFact, SeriesFact, SpoiledFact
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Snapshot:
     """Variables in float16 that are new and not finite everywhere."""
     series: tuple[SeriesFact, ...] = ()
     """Lists of numbers, after a cell that trains."""
+    results: tuple[ResultFact, ...] = ()
+    """The first number that the cell computed and that is not finite."""
     complete: bool = True
     """False if the time budget ended the look: everything is then "at least"."""
     hooks: tuple[HookFact, ...] = ()

@@ -10,6 +10,10 @@ NO_TARGET = "targets of which none counts"
 """The cause where a mean is taken of none: all targets are of the class that is ignored, or of weight 0."""
 
 
+TOO_LONG = "targets that are too long"
+"""The cause where targets have no alignment with what they are compared with, which has fewer steps."""
+
+
 class SpoiledFact(NamedTuple):
     """A parameter whose values, or whose gradient, are not finite."""
 
@@ -66,6 +70,8 @@ class OperationFact(NamedTuple):
         inside = f"in `{self.layer}` " if self.layer else ""
         if self.cause == NO_TARGET:
             return f"no target of `{self.name}` counts, all are of the class to ignore or of weight 0"
+        if self.cause == TOO_LONG:
+            return f"`{self.name}` has {self.bad_count} of {self.count} targets that are too long for their inputs"
         if self.cause:
             what = (
                 self.cause.replace("zeros", "zero").replace("numbers", "number") if self.bad_count == 1 else self.cause
@@ -102,6 +108,15 @@ class LossFact(NamedTuple):
     largest_weight: float = 0.0
     """Of the weights that were read at the first loss, and at the first that is not finite, the number farthest from
     zero."""
+
+
+class ResultFact(NamedTuple):
+    """A single number that a cell computed and that is not finite, whether or not `backward()` was called on it."""
+
+    path: str
+    """Its variable; `Out[7]` for what the cell showed."""
+    loss: LossFact
+    """What is known of it, with 0 for the number of the call."""
 
 
 class SeriesFact(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.facts import NO_TARGET, OperationFact
+from torch_inspector.facts import NO_TARGET, TOO_LONG, OperationFact
 from torch_inspector.observe import private
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.in_memory import is_in_memory
@@ -166,6 +166,15 @@ def _mean_of_none(node: Node, left: _Left) -> OperationFact | None:
     return OperationFact("cross_entropy" if of_scores else "nll_loss", NO_TARGET, 1, 1)
 
 
+def _without_alignment(node: Node, left: _Left) -> OperationFact | None:
+    """Targets of the CTC loss that have no alignment: their likelihood is 0."""
+    if type(node).__name__ != "CtcLossBackward0" or getattr(node, "_saved_zero_infinity", True):
+        return None
+    values = left.read(saved_value(node, "result0"))
+    count = int((values == math.inf).sum()) if values is not None else 0
+    return OperationFact("ctc_loss", TOO_LONG, count, values.numel()) if values is not None and count else None
+
+
 def _by_norm(node: Node) -> bool:
     """True for `v / v.norm(…)`: a vector is brought to length 1, which one of zeros has not."""
     parents = [parent for parent, _ in node.next_functions]
@@ -197,7 +206,7 @@ def _judged(node: Node, left: _Left, *, worst: bool) -> Origin | None:
             word = _word(_maker(parent)) if parent is not None else ""
             fact = OperationFact(word, "", bad[1], values.numel(), bad[0]) if word else None
             return Origin(fact, "" if word else bad[0])
-    trapped = _mean_of_none(node, left) or _trap(node, left, slope_too=False)
+    trapped = _mean_of_none(node, left) or _without_alignment(node, left) or _trap(node, left, slope_too=False)
     if trapped is not None:
         return Origin(trapped)
     values = left.read(saved_value(node, "result")) if kind in _RESULTS else None

@@ -33,6 +33,7 @@ from torch_inspector.observe.hooks import Hooks
 from torch_inspector.observe.letting_go import LettingGo
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.repeated import repeated_facts
+from torch_inspector.observe.results import results
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
 from torch_inspector.observe.values import ValueWatch
@@ -69,6 +70,7 @@ _PARTS = (
     "spoiled_weights",
     "extremes",
     "series",
+    "results",
     "attributes",
     "hook_counts",
     "aliases",
@@ -168,6 +170,7 @@ class Snapshots:
             ("spoiled_weights", lambda: self.values.spoiled_weights(names, look.called, self._keys.of)),
             ("extremes", lambda: self.values.halves(names)),
             ("series", lambda: self.values.series(look.names, look.code)),
+            ("results", lambda: results(names, look, cell, self._reader)),
             ("repeated", lambda: self._repeated(new)),
             ("unlisted", lambda: self._unlisted(names, new, look)),
             ("attributes", lambda: self._attributes.facts(names, look.code)),

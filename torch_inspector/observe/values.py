@@ -147,7 +147,7 @@ class ValueWatch:
         halves = [(path, one) for path, one in names.tensors if one.dtype == torch.float16]
         known, self._new_halves = self._new_halves, {(path, id(one)): version_of(one) for path, one in halves}
         fresh = [(path, one) for path, one in halves if known.get((path, id(one))) != version_of(one)]
-        return tuple(fact for fact in _extreme_facts(fresh) if _is_bad(fact))
+        return extremes_of(fresh)
 
     def series(self, names: Mapping[str, Any], code: str) -> tuple[SeriesFact, ...]:
         """Lists of numbers of the user which end in NaN or infinity, or grow; read after cells that train."""
@@ -212,8 +212,13 @@ def _origins(recorder: Recorder, frame: FrameType) -> tuple[ExtremeFact, ...]:
     names = dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names))
     with locals_of(user) as values:
         known = [(name, values[name]) for name in names if name in values]
-        facts = _extreme_facts([(name, value) for name, value in known if type(value) is torch.Tensor])
-    return tuple(fact for fact in facts if _is_bad(fact))[:_NAMES]
+        facts = extremes_of([(name, value) for name, value in known if type(value) is torch.Tensor])
+    return facts[:_NAMES]
+
+
+def extremes_of(tensors: list[tuple[str, Any]]) -> tuple[ExtremeFact, ...]:
+    """Those of some variables that are not finite everywhere."""
+    return tuple(fact for fact in _extreme_facts(tensors) if _is_bad(fact))
 
 
 def _extreme_facts(tensors: list[tuple[str, Any]]) -> list[ExtremeFact]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torch_inspector.facts import (
     NO_TARGET,
@@ -17,6 +18,8 @@ from torch_inspector.facts import (
     called,
     kept_from_edge,
     sole,
+    usual_fix,
+    with_other_way,
 )
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.findings import Evidence, Finding
@@ -24,6 +27,8 @@ from torch_inspector.pitfall import pitfall
 
 # A spread along an axis in torch's words; arrays and tables have no `clamp_min`.
 _SPREADS = re.compile(r"\.std\((dim=)?-?\d|torch\.std(_mean)?\(")
+# What asks for such numbers, or leaves them out.
+_ASKS = re.compile(r"is_?nan|isfinite|isinf|nan_to_num|nansum|nanmean|equal_nan|detect_anomaly")
 _ARRAYS = re.compile(r"\b(np|pd|numpy|pandas)\b")
 
 
@@ -31,6 +36,7 @@ _ARRAYS = re.compile(r"\b(np|pd|numpy|pandas)\b")
 def check(run: Run) -> Iterator[Finding]:
     """Finds the first loss that is not finite, and what around it is not either."""
     if run.nonfinite_cause() != "loss" or run.overflowed():
+        yield from _results(run)
         return
     loss = run.first_nonfinite_loss()
     listed = run.bad_series()
@@ -44,6 +50,19 @@ def check(run: Run) -> Iterator[Finding]:
         yield _of_loss(run, loss)
 
 
+def _results(run: Run) -> Iterator[Finding]:
+    """Numbers on which nobody called `backward()`, in a cell that does not look for them itself."""
+    if run.nonfinite_cause() or run.first_nonfinite_loss() is not None or run.after.spoiled_weights:
+        return
+    texts = [one.cell.source for one in (run, *run.earlier)]
+    if run.trace.scales() or run.after.extremes or any(map(_ASKS.search, texts)):
+        return
+    for path, loss in run.after.results:
+        place = loss.place._replace(cell=run.cell.number)
+        told = _told(run, loss, path, place, f"`{path}` is {loss.value}")
+        yield replace(told, severity="warning")
+
+
 def _is_of_lost_eps(run: Run, loss: LossFact) -> bool:
     """True where weights in float16 were divided by 0 in a step, which training without a loss scaler tells."""
     graphs = ((one, one.witness) for one in run.trace.halves if one.place == loss.place)
@@ -55,16 +74,18 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
     backward = next((one for one in run.trace.backwards if one.place == loss.place), None)
     name = (backward.root if backward is not None else "") or "loss"
     place = backward.made_at if backward is not None else loss.place
+    return _told(run, loss, name, place, f"`{name}` was {loss.value} at call {loss.index} of `backward()`")
+
+
+def _told(run: Run, loss: LossFact, name: str, place: Place, head: str) -> Finding:
+    """A number that is not finite, with what is known of the reason."""
     origin = _origin(name, loss) or _given(run, loss)
     alone = _is_alone(run, loss, origin)
     told = loss.operation if origin is None or origin.computed else None
     lone = told is not None and _is_lone(run, told, loss)
     place, fix = kept_from_edge(run, None if loss.spoiled_weights else told) or (place, "")
     return Finding(
-        message=(
-            f"`{name}` was {loss.value} at call {loss.index} of `backward()`{_because(run, loss, origin)}"
-            f"{_SPREAD if alone or lone else ''}."
-        ),
+        message=f"{head}{_because(run, loss, origin)}{_SPREAD if alone or lone else ''}.",
         subject=name,
         fix=_of_eps(run, loss)
         or (
@@ -72,7 +93,7 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
             if lone
             else _spread_fix(origin)
             if alone
-            else _named_fix(fix, told) or _standardised(run, origin) or _fix(origin, name, loss.operation)
+            else with_other_way(fix, told) or _standardised(run, origin) or _fix(origin, name, loss)
         ),
         line=place.line,
         cell=place.cell,
@@ -128,36 +149,6 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
 
 _UNBIASED = re.compile(r"unbiased *= *False|correction *= *0")
 _SPREAD = "; one value has no spread, so its `std` is nan"
-_FIXES = {
-    "log": "….clamp_min(1e-12).log(), or F.log_softmax and F.logsigmoid of the scores themselves",
-    "log2": "….clamp_min(1e-12).log2()",
-    "log10": "….clamp_min(1e-12).log10()",
-    "log1p": "keep the operand above -1: ….clamp_min(0).log1p() of what cannot be negative, as a count or a price",
-    "/": "keep the divisor away from zero: total / count.clamp_min(1)",
-    "/ norm": "F.normalize(v, dim=-1), which leaves a row of zeros as it is; or v / v.norm(…).clamp_min(1e-8)",
-    "1 /": "keep the divisor away from zero: 1 / ….clamp_min(1e-12)",
-    "rsqrt": "keep the operand above zero: (… + 1e-12).rsqrt()",
-    "**": "keep the base above zero, where the exponent is a fraction or negative: ….clamp_min(1e-6) ** p",
-    "acos": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).acos()",
-    "asin": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).asin()",
-    "atanh": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).atanh()",
-    "sqrt": "keep the operand above zero: ….clamp_min(1e-12).sqrt()",
-    "exp": "limit the exponent: ….clamp_max(10).exp(), or ….tanh().exp() where many multiply; or scale the inputs",
-    "softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
-    "log_softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
-}
-"""What usually helps, by operation."""
-_OTHERWISE = {
-    "log": "or F.log_softmax, F.logsigmoid of the scores themselves",
-    "exp": "or stay with logarithms: torch.logsumexp, torch.logcumsumexp",
-}
-"""The same without the operation."""
-
-
-def _named_fix(fix: str, operation: OperationFact | None) -> str:
-    told = "softmax" in fix or "binary_cross_entropy" in fix
-    other = _OTHERWISE.get(operation.name, "") if operation is not None and not told else ""
-    return f"{fix}{'; ' if '  # ' in fix else '  # '}{other}" if fix and other else fix
 
 
 def _of_eps(run: Run, loss: LossFact) -> str:
@@ -175,14 +166,15 @@ def _spread_fix(origin: ExtremeFact | None) -> str:
     return f"{made}  # in place of {name}.std(): a number for one value too; or skip what has one value only"
 
 
-def _fix(origin: ExtremeFact | None, name: str, operation: OperationFact | None) -> str:
+def _fix(origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
+    operation = loss.operation
     if origin is not None and not origin.computed:
         return f"clean the data first: {origin.path}.isfinite().all(), torch.nan_to_num({origin.path})"
     if operation is not None and operation.cause == NO_TARGET:
-        return f"leave out what has no target that counts: if {name}.isfinite(): {name}.backward()"
-    if operation is not None and operation.name in _FIXES:
-        return _FIXES[operation.name]
-    return f"torch.autograd.set_detect_anomaly(True) names the operation; clamp what log, sqrt or / get before `{name}`"
+        asked = f"if {name}.isfinite(): {name}.backward()" if loss.index else "(target != ignore_index).any()"
+        return f"leave out what has no target that counts: {asked}"
+    named = "torch.autograd.set_detect_anomaly(True) names the operation; " if loss.index else ""
+    return usual_fix(operation) or f"{named}clamp what log, sqrt or / get before `{name}`"
 
 
 def _standardised(run: Run, origin: ExtremeFact | None) -> str:

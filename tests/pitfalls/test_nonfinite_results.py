@@ -1,0 +1,94 @@
+"""Numbers that are not finite and on which nobody called `backward()`."""
+
+import pytest
+
+from tests.cells import findings_in
+
+SETUP = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2))
+x, y = torch.randn(16, 8), torch.randint(0, 2, (16,))
+gap = x.clone()
+gap[3, 2] = float("nan")
+criterion = nn.CrossEntropyLoss()
+scores = torch.randn(6, 2, 5).log_softmax(-1).requires_grad_()
+"""
+
+BAD = {
+    "a loss of data with a gap": (
+        "loss = F.cross_entropy(net(gap), y)\nprint(loss.item())",
+        1,
+        "`gap`, which was given",
+    ),
+    "a loss that the cell shows": ("criterion(net(gap), y)", 1, "`Out[2]` is nan"),
+    "a loss under no_grad": (
+        "with torch.no_grad():\n    out = net(gap)\n    val = criterion(out, y)",
+        3,
+        "`val` is nan: `out`, which was given to it, holds",
+    ),
+    "a logarithm of zero": (
+        "p = (net(x) * 1e4).softmax(-1)\nloss = -(p.log() * p).sum(-1).mean()",
+        2,
+        "`loss` is nan: `log` was given",
+    ),
+    "targets that are all ignored": (
+        "loss = F.cross_entropy(net(x), torch.full((16,), -100))",
+        1,
+        "no target of `cross_entropy` counts",
+    ),
+    "targets that are too long": (
+        "ctc_loss = F.ctc_loss(scores, torch.ones(2, 8).long(), (6, 6), (8, 8))",
+        1,
+        "2 of 2 targets that are too long for their inputs",
+    ),
+}
+SILENT = {
+    "who asks for it": "loss = F.cross_entropy(net(gap), y)\nif torch.isnan(loss):\n    print('skipped')",
+    "an inner value": "rows = net(gap).sum(1)\nloss = rows[:3].mean()",
+    "a number that marks what is missing": "best = torch.tensor(float('nan'), requires_grad=True)",
+    "the likelihood of what cannot be": (
+        "with torch.no_grad():\n    pass\np = net(x).softmax(-1) * torch.tensor([1.0, 0.0])\nlog_p = p[0, 1].log()"
+    ),
+    "a step that is skipped": (
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for data in (x, gap):\n"
+        "    loss = criterion(net(data), y)\n"
+        "    if not loss.isfinite():\n        continue\n"
+        "    opt.zero_grad()\n    loss.backward()\n    opt.step()"
+    ),
+    "a mean of NaN without a loss": "with torch.no_grad():\n    mean = net(gap).mean()",
+    "infinite without being a loss": "bound = (net(x).sum() * 0 + 1) / 0",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_it_is_told_with_its_origin(name):
+    cell, line, said = BAD[name]
+    (found,) = [one for one in findings_in(SETUP, cell) if one.slug == "nonfinite-loss"]
+    assert (found.line, found.severity) == (line, "warning")
+    assert said in found.message
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_nothing_is_said_of(name):
+    assert [one for one in findings_in(SETUP, SILENT[name]) if one.slug == "nonfinite-loss"] == []
+
+
+def test_weights_that_are_bad_are_the_reason():
+    spoil = "with torch.no_grad():\n    net[0].weight[0, 0] = float('nan')"
+    slugs = {one.slug for one in findings_in(SETUP, spoil, "loss = criterion(net(x), y)")}
+    assert "nonfinite-loss" not in slugs
+
+
+def test_no_result_is_kept_alive():
+    import gc
+
+    import torch
+
+    findings_in(SETUP, "loss = F.cross_entropy(net(gap), y)")
+    gc.collect()
+    assert not [one for one in gc.get_objects() if type(one) is torch.Tensor and one.grad_fn is not None]
