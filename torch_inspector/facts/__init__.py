@@ -18,6 +18,7 @@ from torch_inspector.facts.errors import (
     LayerFact,
     NamedFact,
     OperandFact,
+    OutsideFact,
     RefusalFact,
     ShortageFact,
 )
@@ -138,6 +139,7 @@ __all__ = [
     "OperandFact",
     "OperationFact",
     "OptimizerFact",
+    "OutsideFact",
     "PatternFact",
     "PinFact",
     "Place",

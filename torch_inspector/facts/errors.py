@@ -114,6 +114,17 @@ class NamedFact(NamedTuple):
     """Of a container: the statement that takes its tensors out of the graph, where one can be said."""
 
 
+class OutsideFact(NamedTuple):
+    """The prediction that a loss of probabilities refused."""
+
+    low: float
+    """The smallest number in it; NaN is left out."""
+    high: float
+    nan_count: int
+    count: int
+    """Elements in all."""
+
+
 class ChangeFact(NamedTuple):
     """A statement that changes a tensor in place."""
 
@@ -186,5 +197,7 @@ class ErrorFact:
     """What is behind it, if autograd raised it in `backward()` or `grad()`."""
     layer: LayerFact | None = None
     """The layer that refused a batch with one value per channel."""
+    outside: OutsideFact | None = None
+    """What a binary loss was given, if that is what it refused."""
     foreign: tuple[ForeignFact, ...] = ()
     """Arguments that are no tensors, if that is what torch complained of."""

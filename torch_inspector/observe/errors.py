@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from torch_inspector.facts import ErrorFact, ForeignFact, LayerFact, OperandFact, Place, ShortageFact
+from torch_inspector.facts import ErrorFact, ForeignFact, LayerFact, OperandFact, OutsideFact, Place, ShortageFact
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
 
@@ -29,6 +29,7 @@ _OF_LAYERS = (
     "D input (got ",
     "index out of range in self",
 )
+_OUTSIDE = "all elements of input should be between 0 and 1"
 # Asked past the exception's own class, which may define properties of these names.
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"]
 _ARGUMENTS: Any = BaseException.__dict__["args"]
@@ -54,6 +55,7 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         expression=expression,
         caller=_texts(caller, places)[1] if caller is not None else "",
         layer=_layer(error, places),
+        outside=_outside(error),
         foreign=_foreign(_message(error), entry, places) if entry is not None else (),
     )
 
@@ -84,6 +86,17 @@ def _layer(error: BaseException, places: Places) -> LayerFact | None:
     from torch_inspector.observe.running import running_layer
 
     return running_layer(error, places)
+
+
+def _outside(error: BaseException) -> OutsideFact | None:
+    """What a binary loss refused, if it did."""
+    if _OUTSIDE not in _message(error):
+        return None
+    from torch_inspector.observe import private
+    from torch_inspector.observe.outside import outside_fact
+
+    with private.unseen():
+        return outside_fact(error)
 
 
 def _shortage(error: BaseException, places: Places) -> ShortageFact | None:
