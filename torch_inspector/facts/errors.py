@@ -197,6 +197,8 @@ class ErrorFact:
     """What is behind it, if autograd raised it in `backward()` or `grad()`."""
     layer: LayerFact | None = None
     """The layer that refused a batch with one value per channel."""
+    leafless: NamedFact | None = None
+    """The computed tensor that was refused, where only a leaf is taken; without a path if no name leads to it."""
     outside: OutsideFact | None = None
     """What a binary loss was given, if that is what it refused."""
     foreign: tuple[ForeignFact, ...] = ()

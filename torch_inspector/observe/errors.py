@@ -5,7 +5,16 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from torch_inspector.facts import ErrorFact, ForeignFact, LayerFact, OperandFact, OutsideFact, Place, ShortageFact
+from torch_inspector.facts import (
+    ErrorFact,
+    ForeignFact,
+    LayerFact,
+    NamedFact,
+    OperandFact,
+    OutsideFact,
+    Place,
+    ShortageFact,
+)
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
 
@@ -29,6 +38,7 @@ _OF_LAYERS = (
     "D input (got ",
     "index out of range in self",
 )
+_LEAFLESS = ("can't optimize a non-leaf Tensor", "support the deepcopy protocol")
 _OUTSIDE = "all elements of input should be between 0 and 1"
 # Asked past the exception's own class, which may define properties of these names.
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"]
@@ -55,6 +65,7 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         expression=expression,
         caller=_texts(caller, places)[1] if caller is not None else "",
         layer=_layer(error, places),
+        leafless=_leafless(error, places),
         outside=_outside(error),
         foreign=_foreign(_message(error), entry, places) if entry is not None else (),
     )
@@ -86,6 +97,17 @@ def _layer(error: BaseException, places: Places) -> LayerFact | None:
     from torch_inspector.observe.running import running_layer
 
     return running_layer(error, places)
+
+
+def _leafless(error: BaseException, places: Places) -> NamedFact | None:
+    """The computed tensor that was refused, where only a leaf is taken."""
+    if not any(text in _message(error) for text in _LEAFLESS):
+        return None
+    from torch_inspector.observe import private
+    from torch_inspector.observe.leafless import leafless_fact
+
+    with private.unseen():
+        return leafless_fact(error, places)
 
 
 def _outside(error: BaseException) -> OutsideFact | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ErrorFact, OperandFact, RebindFact, Run
+from torch_inspector.facts import ErrorFact, NamedFact, RebindFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -113,24 +113,32 @@ def _near(run: Run, error: ErrorFact) -> Iterator[tuple[RebindFact, int | None]]
 
 
 def _of_optimizer(run: Run, error: ErrorFact) -> Iterator[Finding]:
-    tensor = next((o for o in error.operands if o.kind == "tensor" and o.requires_grad and not o.is_leaf), None)
+    tensor = error.leafless
     if tensor is None:
         return
-    rebind = _rebind(run, tensor.path, None)
+    rebind = _rebind(run, tensor.path, None) if tensor.path else None
     if rebind is not None:
         yield _finding(run, rebind, error.place.line)
         return
+    what = f"`{tensor.path}`" if tensor.path else "one of the parameters"
     yield Finding(
-        message=f"`{tensor.path}`{_made(tensor, error)} is computed from others: an optimizer takes leaves only.",
+        message=f"{what}{_made(tensor, error)} is computed from others: an optimizer takes leaves only.",
         subject=tensor.path,
-        fix=f"{tensor.path} = {tensor.path}.detach().requires_grad_()  # before the optimizer is made",
+        fix=_leaf_fix(tensor),
         line=error.place.line,
         cell=error.place.cell,
-        evidence=(Evidence(tensor.path, f"{tensor.dtype} {tensor.shape}, no leaf"),),
+        evidence=(Evidence(tensor.path or "parameter", f"{tensor.shape}, no leaf"),),
     )
 
 
-def _made(tensor: OperandFact, error: ErrorFact) -> str:
+def _leaf_fix(tensor: NamedFact) -> str:
+    remark = "  # before the optimizer is made"
+    if tensor.path and tensor.kind != "tuple":
+        return f"{tensor.path} = {tensor.path}.detach().requires_grad_(){remark}"
+    return f"w = w.detach().requires_grad_(){remark.replace('before', 'for each that is computed, before')}"
+
+
+def _made(tensor: NamedFact, error: ErrorFact) -> str:
     made = tensor.made_at
     return f" (line {made.line})" if made is not None and made.line and made.cell == error.place.cell else ""
 
