@@ -91,4 +91,4 @@ def test_a_view_that_the_memory_does_not_allow(name):
 def test_views_that_fit_or_have_another_length(line):
     with a_notebook() as notebook:
         notebook.run(START + X)
-        assert notebook.run(line).findings == ()
+        assert not [one for one in notebook.run(line).findings if one.slug == "shapes-do-not-fit"]

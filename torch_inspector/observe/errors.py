@@ -37,6 +37,7 @@ _OF_LAYERS = (
     "Given normalized_shape=",
     "D input (got ",
     "index out of range in self",
+    "Expected hidden",
 )
 _LEAFLESS = ("can't optimize a non-leaf Tensor", "support the deepcopy protocol")
 _OUTSIDE = "all elements of input should be between 0 and 1"

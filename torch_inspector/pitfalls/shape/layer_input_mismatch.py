@@ -26,6 +26,8 @@ _BY_POSITION = frozenset(
     [*_SIZES.values(), "num_heads", "out_features", "out_channels", "hidden_size", "embedding_dim", "kernel_size"]
 )
 _RGBA, _RGB = 4, 3
+# Messages about a batch of one, and about the state of a recurrent layer.
+_OTHERS = ("value per channel", "Expected hidden")
 # What the layers of torch's transformers call their attention.
 _OF_TRANSFORMERS = ("self_attn", "multihead_attn")
 # Axes of rows of features, of a batch of pictures, and the most that a normalisation takes.
@@ -37,7 +39,7 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds the layer behind the error, what it was built for and what it got."""
     error = run.error
     layer = error.layer if error is not None else None
-    if error is None or layer is None or layer.got is None or "value per channel" in error.message:
+    if error is None or layer is None or layer.got is None or any(text in error.message for text in _OTHERS):
         return
     wants = _wanted(layer)
     if wants is None:
