@@ -77,6 +77,8 @@ def is_training(module: Any) -> bool:
     """True for a module in train mode."""
     fields = kinds.fields_of(module)
     mode = fields.get("training")
+    if mode is None and "_actual_script_module" in fields:  # a traced one hands on to a scripted one
+        fields = kinds.fields_of(fields["_actual_script_module"])
     return private.scripted_mode(fields["_c"]) if mode is None and "_c" in fields else mode is True
 
 
