@@ -92,3 +92,14 @@ class Stack(nn.ModuleList):
 def test_a_path_can_be_typed(module, name, path):
     assert layers.typed_path("net", module, name) == path
     assert eval(path, {"net": module}) is dict(module.named_modules())[name]  # noqa: S307
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "made", [torch.jit.script, lambda net: torch.jit.trace(net, torch.ones(2, 4), check_trace=False)]
+)
+def test_compiled_modules_keep_their_mode_elsewhere(made):
+    module = made(nn.Sequential(nn.Linear(4, 2), nn.Dropout()).train())
+    assert layers.is_training(module)
+    module.eval()
+    assert not layers.is_training(module)
