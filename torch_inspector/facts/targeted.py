@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.facts.trained_on import Learning, is_off, learning_in, trained_in
+from torch_inspector.facts.ways_back import WHOLE, Part
 
 if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
-Part = str | int
-"""A key of a dictionary, or a place in a tuple."""
-_WHOLE = ""
-"""Stands for the batch itself."""
 # Losses over classes: a regression has none that it could forget.
 _LOSS = re.compile(r"((binary_)?cross_entropy(_with_logits)?|nll_loss|(CrossEntropy|NLL|BCE(WithLogits)?)Loss)")
 _COUNTED = frozenset(["enumerate", "tqdm", "trange", "iter"])
@@ -52,8 +49,11 @@ def targets_of(run: Run, place: Place) -> frozenset[Part]:
     loop = next((one for one in loops if one.iter.lineno == place.line), None)
     if loop is None:
         return frozenset()
-    names, texts = dict(_unpacked(_target(loop), _WHOLE)), _read(run)
-    return frozenset(_given(loop.body, names, texts, returned=False))
+    names, texts = dict(_unpacked(_target(loop), WHOLE)), _read(run)
+    classes = [one for one in (tree.body if tree is not None else ()) if isinstance(one, ast.ClassDef)]
+    own = next((one.name for one in classes if loop in syntax.walk(one)), "")
+    texts = texts._replace(kinds=texts.kinds | {"self": own})
+    return frozenset(_given(loop.body, names, texts, frozenset()))
 
 
 def _read(run: Run) -> _Texts:
@@ -110,15 +110,15 @@ def _unpacked(target: ast.expr, part: Part) -> Iterator[tuple[str, Part]]:
     """The names of a batch, or of its parts, after `x, y, name = batch`."""
     if isinstance(target, ast.Name):
         yield target.id, part
-    elif isinstance(target, (ast.Tuple, ast.List)) and part == _WHOLE:
+    elif isinstance(target, (ast.Tuple, ast.List)) and part == WHOLE:
         yield from ((one.id, place) for place, one in enumerate(target.elts) if isinstance(one, ast.Name))
 
 
 def _given(
-    body: list[ast.stmt], names: dict[str, Part], texts: _Texts, *, returned: bool, deep: int = 0
+    body: list[ast.stmt], names: dict[str, Part], texts: _Texts, returned: frozenset[Part], *, deep: int = 0
 ) -> Iterator[Part]:
     """What a loss gets second, or as its target; `names` are those of the batch and of its parts at the beginning."""
-    names, trained = dict(names), trained_in(body, texts.learning, returned=returned)
+    names, trained = dict(names), trained_in(body, texts.learning, returned)
     every = [node for one in body for node in syntax.walk(one)]
     assigned = {
         id(part) for one in every if isinstance(one, ast.Assign) for t in one.targets for part in syntax.walk(t)
@@ -133,10 +133,10 @@ def _given(
             if isinstance(node.ctx, ast.Store) and id(node) not in assigned:
                 names.pop(node.id, None)
         elif not _is_loss(node.func, texts.losses):
-            yield from _given_inside(node, names, texts, deep, is_trained=id(node) in trained.nodes)
+            yield from _given_inside(node, names, texts, deep, trained.nodes.get(id(node), frozenset()))
         elif id(node) in trained.nodes:
             given = [one.value for one in node.keywords if one.arg == "target"] or node.args[1:2]
-            yield from (part for one in given if (part := _part(one, names)) not in (None, _WHOLE))
+            yield from (part for one in given if (part := _part(one, names)) not in (None, WHOLE))
 
 
 def _when(node: ast.Assign | ast.Call | ast.Name) -> tuple[int, int]:
@@ -163,12 +163,12 @@ def _part(node: ast.expr, names: dict[str, Part]) -> Part | None:
         return names.get(node.id)
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         key = node.slice.value
-        return key if isinstance(key, (str, int)) and _part(node.value, names) == _WHOLE else None
+        return key if isinstance(key, (str, int)) and _part(node.value, names) == WHOLE else None
     return None
 
 
 def _given_inside(
-    call: ast.Call, names: dict[str, Part], texts: _Texts, deep: int, *, is_trained: bool
+    call: ast.Call, names: dict[str, Part], texts: _Texts, deep: int, returned: frozenset[Part]
 ) -> Iterator[Part]:
     """The same in a function of the notebook that is given the batch, as a `training_step(batch)`."""
     handed = {
@@ -182,7 +182,7 @@ def _given_inside(
     if not handed or function is None or is_off(function) or deep >= _DEEPEST:
         return
     known = {one.arg: handed[n] for n, one in enumerate(function.args.args[own:]) if n in handed}
-    yield from _given(function.body, known, texts, returned=is_trained, deep=deep + 1)
+    yield from _given(function.body, known, texts, returned, deep=deep + 1)
 
 
 def _is_loss(function: ast.expr, losses: frozenset[str]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.ways_back import WHOLE, Part, Wanted, stored_in, ways_back
 
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 _STORES = (ast.Assign, ast.AugAssign, ast.AnnAssign)
@@ -18,33 +19,48 @@ Learning = Mapping[str, frozenset[int]]
 class Trained(NamedTuple):
     """What a block of statements trains on."""
 
-    nodes: frozenset[int]
-    """Ids of the expressions that a `backward()` goes back through."""
+    nodes: Mapping[int, frozenset[Part]]
+    """Ids of the expressions that a `backward()` goes back through, with the parts of the values that it comes from."""
     names: frozenset[str]
     """Names from outside that it goes back to."""
 
 
-def trained_in(body: list[ast.stmt], learning: Learning, *, returned: bool = False) -> Trained:
-    """What a block calls `backward()` on; if `returned`, somebody does so on what it gives back as well."""
-    nodes, names = set[int](), set[str]()
+def trained_in(body: list[ast.stmt], learning: Learning, returned: frozenset[Part] = frozenset()) -> Trained:
+    """What a block calls `backward()` on, and somebody else does on these parts of what it gives back."""
+    nodes, wanted = dict[int, frozenset[Part]](), set[tuple[str, Part]]()
     every = [node for one in body for node in syntax.walk(one)]
     off = {id(node) for one in every if is_off(one) for node in syntax.walk(one)}
     branched = {id(node) for one in every if isinstance(one, ast.If) for node in syntax.walk(one)}
-    asked = (ast.Call, ast.Return, *_STORES)
-    found = [one for one in every if isinstance(one, asked) and id(one) not in off]
+    found = [one for one in every if isinstance(one, (ast.Call, ast.Return, *_STORES)) and id(one) not in off]
     for one in sorted(found, key=lambda node: (node.lineno, node.col_offset), reverse=True):
-        if isinstance(one, _STORES):
+        values = list(_values(one, wanted, learning, returned))
+        if isinstance(one, (ast.Assign, ast.AnnAssign)) and id(one) not in branched:
             stored = {part.id for part in _targets(one) if isinstance(part, ast.Name)}
-            wanted = [one.value] if stored & names and one.value is not None else []
-            names -= stored if id(one) not in branched and not isinstance(one, ast.AugAssign) else set()
-        elif isinstance(one, ast.Return):
-            wanted = [one.value] if returned and one.value is not None else []
-        else:
-            wanted = list(_goes_back(one, learning))
-        inside = [part for each in wanted for part in syntax.walk(each)]
-        nodes |= {id(part) for part in inside}
-        names |= {part.id for part in inside if isinstance(part, ast.Name)}
-    return Trained(frozenset(nodes) - off, frozenset(names))
+            wanted = {each for each in wanted if each[0] not in stored}
+        for node, part in (way for value in values for way in ways_back(*value)):
+            nodes[id(node)] = nodes.get(id(node), frozenset()) | {part}
+            wanted |= {(node.id, part)} if isinstance(node, ast.Name) else set()
+    return Trained(
+        {key: parts for key, parts in nodes.items() if key not in off}, frozenset(name for name, _ in wanted)
+    )
+
+
+def _values(
+    one: ast.stmt | ast.expr, wanted: set[tuple[str, Part]], learning: Learning, returned: frozenset[Part]
+) -> Iterator[Wanted]:
+    """What a statement or a call adds to what a gradient comes from."""
+    if isinstance(one, _STORES):
+        yield from stored_in(one, wanted)
+    elif isinstance(one, ast.Return):
+        yield from ((one.value, part) for part in returned if one.value is not None)
+    elif isinstance(one, ast.Call):
+        yield from ((value, WHOLE) for value in (*_goes_back(one, learning), *_kept_in(one, wanted)))
+
+
+def _kept_in(call: ast.Call, wanted: set[tuple[str, Part]]) -> list[ast.expr]:
+    """What is put into a list that is wanted: `terms.append(loss)`."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "append" else None
+    return call.args if isinstance(owner, ast.Name) and any(owner.id == name for name, _ in wanted) else []
 
 
 def learning_in(functions: Iterable[ast.FunctionDef]) -> dict[str, frozenset[int]]:

@@ -1,0 +1,129 @@
+"""Where a gradient goes back through a text: from an expression, or from one part of what it gives."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torch_inspector.facts import syntax
+
+Part = str | int
+"""A key of a dictionary, a field, or a place in a tuple."""
+WHOLE = ""
+"""Stands for all of it."""
+Wanted = tuple[ast.expr, Part]
+"""An expression, with the part of its value that a gradient comes from."""
+
+# What gives values without their history, or numbers that have none.
+_SIZES = ["shape", "size", "dim", "ndim", "numel", "device", "dtype", "requires_grad"]
+_NUMBERS = ["item", "tolist", "numpy", "long", "int", "bool", "argmax", "argmin", "argsort"]
+_CUTS = frozenset([*_SIZES, *_NUMBERS, "detach", "detach_", "tensor", "eq", "ne", "gt", "lt", "ge", "le"])
+_PLAIN = frozenset(["float", "int", "bool", "len", "str", "repr", "type", "id", "print"])
+_FIELDS = frozenset([*_SIZES, "data", "grad"])
+
+
+def ways_back(node: ast.expr, part: Part = WHOLE) -> Iterator[Wanted]:
+    """Every expression that a gradient goes back through from this one, `.detach()` and `.item()` end it."""
+    waiting = [(node, part)]
+    for one, own in waiting:  # grows while it is read
+        yield one, own
+        waiting += _inside(one, own)
+
+
+def stored_in(one: ast.Assign | ast.AugAssign | ast.AnnAssign, wanted: set[tuple[str, Part]]) -> Iterator[Wanted]:
+    """What an assignment gives to names of which these parts are wanted."""
+    targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+    for target in targets:
+        yield from _given(target, one.value, wanted) if one.value is not None else ()
+
+
+def _given(target: ast.expr, value: ast.expr, wanted: set[tuple[str, Part]]) -> Iterator[Wanted]:
+    if isinstance(target, ast.Name):
+        yield from ((value, part) for name, part in wanted if name == target.id)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        plain = not any(isinstance(each, ast.Starred) for each in target.elts)
+        for place, each in enumerate(target.elts):
+            own = _element(value, place) if plain else None
+            if own is not None:
+                yield from _given(each, own, wanted)
+            elif any(True for _ in _given(each, value, wanted)):
+                yield value, place if plain else WHOLE
+    elif _is_exact(target, wanted) or _is_filled(target, wanted):
+        yield value, WHOLE
+
+
+def _is_exact(target: ast.expr, wanted: set[tuple[str, Part]]) -> bool:
+    owner = target.value if isinstance(target, (ast.Subscript, ast.Attribute)) else None
+    return isinstance(owner, ast.Name) and (owner.id, _key(target)) in wanted
+
+
+def _is_filled(target: ast.expr, wanted: set[tuple[str, Part]]) -> bool:
+    """True for an element of what is wanted whole, or in parts where nobody knows which this is: `terms[name]`."""
+    if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return False
+    parts = {part for name, part in wanted if name == target.value.id}
+    return WHOLE in parts or (bool(parts) and _key(target) is None)
+
+
+def _key(node: ast.expr) -> Part | None:
+    """The part that an expression takes out of another: `loss` of `out.loss`, 0 of `out[0]`; None for any other."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    key = node.slice.value if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) else None
+    return key if isinstance(key, (str, int)) else None
+
+
+def _element(value: ast.expr, place: int) -> ast.expr | None:
+    """One of what a tuple is written of; None where it cannot be told."""
+    elements = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+    starred = any(isinstance(one, ast.Starred) for one in elements)
+    return elements[place] if not starred and 0 <= place < len(elements) else None
+
+
+def _inside(node: ast.expr, part: Part) -> list[Wanted]:
+    """The parts of an expression from which a gradient goes on."""
+    if _is_cut(node):
+        return []
+    if part != WHOLE and (chosen := _chosen(node, part)) is not None:
+        return chosen
+    key = _key(node)
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and key is not None:
+        return [(node.value, key)]
+    if isinstance(node, ast.IfExp):
+        return [(node.body, part), (node.orelse, part)]
+    if isinstance(node, ast.Call):
+        owner = [(node.func.value, WHOLE)] if isinstance(node.func, ast.Attribute) else [(node.func, WHOLE)]
+        return [*owner, *((one, WHOLE) for one in node.args), *((one.value, WHOLE) for one in node.keywords)]
+    return [(one, WHOLE) for one in _expressions(node)]
+
+
+def _expressions(node: ast.AST) -> Iterator[ast.expr]:
+    """Expressions right below a node, also those of the loops of a comprehension."""
+    for one in syntax.children(node):
+        if isinstance(one, ast.expr):
+            yield one
+        elif isinstance(one, ast.comprehension):
+            yield one.iter
+
+
+def _chosen(node: ast.expr, part: Part) -> list[Wanted] | None:
+    """Where one part of a value comes from: an element of a tuple or dictionary written out, a field by name."""
+    if isinstance(node, (ast.Tuple, ast.List)) and isinstance(part, int):
+        own = _element(node, part)
+        return [(own, WHOLE)] if own is not None else None
+    if isinstance(node, ast.Dict):
+        keys = [one.value if isinstance(one, ast.Constant) else None for one in node.keys]
+        return [(node.values[keys.index(part)], WHOLE)] if part in keys and None not in keys else None
+    if isinstance(node, ast.Call):
+        named: list[Wanted] = [(one.value, WHOLE) for one in node.keywords if one.arg == part]
+        made = ast.unparse(node.func).rpartition(".")[2][:1].isupper()
+        placed: list[Wanted] = [(one, WHOLE) for one in node.args[part : part + 1]] if isinstance(part, int) else []
+        return named or (placed if made else None)
+    return None
+
+
+def _is_cut(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        return name in _PLAIN or (isinstance(node.func, ast.Attribute) and node.func.attr in _CUTS)
+    return isinstance(node, (ast.Compare, ast.JoinedStr)) or (isinstance(node, ast.Attribute) and node.attr in _FIELDS)
