@@ -18,6 +18,15 @@ OPTIMIZER = re.compile(r"^opt(im|imizer|imiser)?(_|$)|_opt(im|imizer|imiser)?$")
 # What only looks at what it is given.
 _LOOKS = frozenset(["print", "repr", "str", "type", "id", "len", "isinstance", "vars", "dir", "display"])
 
+# What gives something else each time that it is called, by its name; other functions hand on what they are given.
+_DRAWS = re.compile(
+    r"rand|next|draw|(?<!up)(?<!down)sampl|(get|next|load|make|new|read)\w*batch|^batch|fetch|^pop|choice|shuffl"
+    r"|permutation|(normal|uniform)_?$|bernoulli|poisson|multinomial|generate|collect|recv|reset|step"
+)
+_SETTINGS = frozenset(["device", "list", "dict", "range", "len"])
+# How far the values of a loop are followed through names.
+_FAR = 4
+
 _FORS = (ast.For, ast.AsyncFor)
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Loop = ast.For | ast.AsyncFor | _Comprehension
@@ -106,9 +115,9 @@ def _is_sampled(call: ast.Call, loops: dict[ast.AST, ast.AST | None], trains: Ca
     """True if the innermost loop around a call repeats it, or one further out repeats all loops inside."""
     loop, used, bound = loops[call], _read_by(call), frozenset[str]()
     given = used
-    if loop is not None and _repeats_call(call, bound_in(loop)):
+    if loop is not None and _repeats_call(call, loop):
         return not trains(loop)
-    while isinstance(loop, Loop) and (outer := loops[loop]) is not None and not (_draws(loop) or _makes(loop, given)):
+    while isinstance(loop, Loop) and (outer := loops[loop]) is not None and not (_draws(loop) or _drawn(loop) & given):
         used, bound, loop = used | _read_by(loop), bound | bound_in(loop), outer
         if used - bound and not (used - bound) & bound_in(loop):
             return not trains(loop)
@@ -138,19 +147,53 @@ def _draws(loop: ast.AST) -> bool:
     return any("rand" in dotted(one.func) for part in over for one in syntax.walk(part) if isinstance(one, ast.Call))
 
 
-def _makes(loop: ast.AST, names: frozenset[str]) -> bool:
-    """True if the loop gets one of these names from a call: `x, y = get_batch()`; `x = x.to(device)` is no such."""
-    made = [one for one in syntax.walk(loop) if isinstance(one, ast.Assign) and names & _targets(one)]
-    return any(_is_new(call, loop) for one in made for call in syntax.walk(one.value) if isinstance(call, ast.Call))
+@lru_cache(maxsize=256)
+def _drawn(loop: ast.AST) -> frozenset[str]:
+    """Names that get something new in each turn: `x, y = get_batch()`; `x = x.to(device)` and `x = pad(row)` do not."""
+    stores = [one for one in syntax.walk(loop) if isinstance(one, ast.Assign)]
+    drawn = frozenset[str]()
+    for _ in range(_FAR):
+        new = (one for one in stores if _names(one.value) & drawn or _is_new(one.value, bound_in(loop)))
+        drawn = drawn.union(*map(_targets, new))
+    return drawn
 
 
-def _targets(node: ast.Assign) -> set[str]:
-    return {one.id for target in node.targets for one in syntax.walk(target) if isinstance(one, ast.Name)}
+def _targets(node: ast.Assign) -> frozenset[str]:
+    return frozenset[str]().union(*map(_names, node.targets))
 
 
-def _is_new(call: ast.Call, loop: ast.AST) -> bool:
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return not (isinstance(owner, ast.Name) and owner.id in bound_in(loop))
+def _names(node: ast.AST) -> frozenset[str]:
+    return frozenset(one.id for one in syntax.walk(node) if isinstance(one, ast.Name))
+
+
+def _is_new(value: ast.AST, bound: frozenset[str]) -> bool:
+    """True if a call in an expression gives something new, and not out of what the loop goes through."""
+    return any(_is_draw(one) and not _names(one) & bound for one in syntax.walk(value) if isinstance(one, ast.Call))
+
+
+def _is_draw(call: ast.Call) -> bool:
+    called = dotted(call.func)
+    name = called.rpartition(".")[2]
+    given = [*call.args, *(one.value for one in call.keywords)]
+    alone = isinstance(call.func, ast.Name) and not any(map(_names, given)) and name not in _SETTINGS
+    return alone or "random" in called or _DRAWS.search(name) is not None
+
+
+def _origins(loop: ast.AST, names: frozenset[str], far: int = _FAR) -> frozenset[str]:
+    """What names of a loop are computed from in each turn, as far as that is told by plain assignments."""
+    stores = [one for one in syntax.walk(loop) if isinstance(one, ast.Assign)]
+    found = names
+    for name in names & bound_in(loop) - _drawn(loop) if far else ():
+        values = [_names(one.value) for one in stores if name in _targets(one)]
+        if any(name not in one for one in values) and not _is_set_otherwise(loop, name, stores):
+            found = found - {name} | _origins(loop, frozenset[str]().union(*values) - {name}, far - 1)
+    return found
+
+
+def _is_set_otherwise(loop: ast.AST, name: str, stores: list[ast.Assign]) -> bool:
+    assigned = {id(one) for store in stores for target in store.targets for one in syntax.walk(target)}
+    every = (one for one in syntax.walk(loop) if isinstance(one, ast.Name) and one.id == name)
+    return any(isinstance(one.ctx, ast.Store) and id(one) not in assigned for one in every)
 
 
 def _heads(loop: ast.AST) -> list[ast.comprehension]:
@@ -178,10 +221,11 @@ def _run_once(node: ast.AST) -> list[ast.AST]:
     return [*node.generators] if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)) else []
 
 
-def _repeats_call(call: ast.Call, bound: frozenset[str]) -> bool:
-    given = {n.id for a in call.args for n in syntax.walk(a) if isinstance(n, ast.Name)}
-    callee = {n.id for n in syntax.walk(call.func) if isinstance(n, ast.Name)}
-    return bool(given) and not (given | callee) & bound and not _makes_new(call)
+def _repeats_call(call: ast.Call, loop: ast.AST) -> bool:
+    """True if the call is given the same in each turn: nothing that the loop goes through, carries on or draws."""
+    given, bound = frozenset[str]().union(*map(_names, call.args)), bound_in(loop)
+    read = _origins(loop, given) | _names(call.func)
+    return bool(given) and not read & bound and not any(_is_new(one, bound) for one in call.args)
 
 
 @lru_cache(maxsize=256)
@@ -199,11 +243,6 @@ def _is_training(call: ast.Call, optimizers: frozenset[str] | None, training: fr
     given = [*call.args, *(one.value for one in call.keywords)]
     names = (dotted(argument).rpartition(".")[2] for argument in given if dotted(call.func) not in _LOOKS)
     return any(OPTIMIZER.search(one) and (optimizers is None or one in optimizers) for one in names)
-
-
-def _makes_new(call: ast.Call) -> bool:
-    """True if an argument is itself the result of a call: `net(torch.randn(5, 3))` is given something new each time."""
-    return any(isinstance(n, ast.Call) for argument in call.args for n in syntax.walk(argument))
 
 
 @lru_cache(maxsize=256)
