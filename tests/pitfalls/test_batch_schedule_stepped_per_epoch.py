@@ -58,6 +58,7 @@ FOUND = {
     "cosine over all": "lr_scheduler.CosineAnnealingLR(opt, T_max=EPOCHS * len(loader))",
     "cosine over an epoch": "lr_scheduler.CosineAnnealingLR(opt, len(loader))",
     "linear": "lr_scheduler.LinearLR(opt, 1.0, 0.01, total_iters=len(loader) * EPOCHS)",
+    "accumulated": "lr_scheduler.LinearLR(opt, 1.0, 0.01, total_iters=max(1, -(-EPOCHS * len(loader) // 1)))",
     "restarts": "lr_scheduler.CosineAnnealingWarmRestarts(opt, T_0=len(loader))",
 }
 QUIET = {
@@ -90,6 +91,12 @@ def test_made_for_epochs_or_not_known(name):
         ("temps = torch.linspace(1, 0.1, 20)", "lr_scheduler.CosineAnnealingLR(opt, T_max=len(temps))"),
         ("tasks = list(range(20))", "lr_scheduler.LinearLR(opt, 1.0, 0.1, total_iters=len(tasks))"),
         ("history = [0] * 80", "lr_scheduler.CosineAnnealingLR(opt, T_max=100 - len(history))"),
+        ("budget = 2000", "lr_scheduler.CosineAnnealingLR(opt, T_max=budget // len(loader))"),
+        ("epochs = -(-2000 // len(loader))", "lr_scheduler.CosineAnnealingLR(opt, T_max=epochs)"),
+        ("n = len(loader)", "lr_scheduler.CosineAnnealingLR(opt, T_max=int(2000 / n))"),
+        ("n = len(loader)", "lr_scheduler.CosineAnnealingLR(opt, T_max=100 * n // n)"),
+        ("longest = max(100, len(loader))", "lr_scheduler.CosineAnnealingLR(opt, T_max=longest)"),
+        ("pass", "lr_scheduler.OneCycleLR(opt, 0.1, epochs=100, steps_per_epoch=1)"),
         ("steps = len(loader)", "lr_scheduler.CosineAnnealingLR(opt, T_max=steps)"),
     ],
 )

@@ -22,6 +22,10 @@ _SPANS = {
     "PolynomialLR": ("total_iters", 1),
     "LinearLR": ("total_iters", 3),
 }
+# Calls that leave a length what it is but for rounding.
+_ROUNDS = frozenset(["int", "round", "float", "ceil", "floor"])
+# How many names in a row a length is followed through.
+_NAMES = 2
 
 
 @pitfall(severity="warning")
@@ -82,13 +86,45 @@ def _last_name(function: ast.expr) -> str:
 def _by_length(run: Run, fact: ScheduleFact, call: ast.Call, cells: list[ast.Module]) -> bool:
     """True if the length of a loader is asked for in the call, or where the names in it were given their values."""
     name, position = _SPANS[fact.kind]
-    if any(one.arg == "steps_per_epoch" for one in call.keywords):
-        return True
+    each = next((one.value for one in call.keywords if one.arg == "steps_per_epoch"), None)
+    if each is not None:
+        return not (isinstance(each, ast.Constant) and each.value == 1)
     given = [*call.args[position : position + 1], *(one.value for one in call.keywords if one.arg == name)]
-    named = {one.id for value in given for one in syntax.walk(value) if isinstance(one, ast.Name)}
-    values = [*given, *(value for one in named if (value := _value(one, call, cells)) is not None)]
-    measured = {ast.unparse(one.args[0]) for value in values for one in syntax.walk(value) if _is_length(one)}
+    factors = [factor for value in given for factor in _factors(value, call, cells)]
+    measured = {ast.unparse(one.args[0]) for one, multiplies in factors if multiplies and _is_length(one)}
+    if any(_is_length(one) for one, multiplies in factors if not multiplies):
+        return False  # batches, by the batches of an epoch, are epochs
     return bool(measured & _gone_through(run)) or any(_makes_loader(one, call, cells) for one in measured)
+
+
+def _factors(
+    node: ast.expr, call: ast.Call, cells: list[ast.Module], *, multiplies: bool = True, deep: int = _NAMES
+) -> Iterator[tuple[ast.expr, bool]]:
+    """What a number is proportional to, each with whether it multiplies or divides; names are looked up."""
+    parts = _proportional(node)
+    value = _value(node.id, call, cells) if isinstance(node, ast.Name) and deep else None
+    if value is not None:
+        yield from _factors(value, call, cells, multiplies=multiplies, deep=deep - 1)
+    elif not parts:
+        yield node, multiplies
+    for part, upwards in parts:
+        yield from _factors(part, call, cells, multiplies=multiplies is upwards, deep=deep)
+
+
+def _proportional(node: ast.expr) -> list[tuple[ast.expr, bool]]:
+    """The parts of a product, of a quotient, or of what is rounded; a small number that is added does not count."""
+    if isinstance(node, ast.UnaryOp):
+        return [(node.operand, True)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.FloorDiv)):
+        return [(node.left, True), (node.right, isinstance(node.op, ast.Mult))]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return [(node.left, True)]
+    if isinstance(node, ast.Call) and _last_name(node.func) in _ROUNDS:
+        return [(one, True) for one in node.args[:1]]
+    if isinstance(node, ast.Call) and _last_name(node.func) == "max":
+        rest = [one for one in node.args if not (isinstance(one, ast.Constant) and one.value in (0, 1))]
+        return [(one, True) for one in rest if len(rest) == 1]
+    return []
 
 
 def _value(name: str, call: ast.Call, cells: list[ast.Module]) -> ast.expr | None:
