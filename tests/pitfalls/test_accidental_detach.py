@@ -304,6 +304,9 @@ def test_what_a_method_of_the_whole_cuts_off_stays_a_hint():
     [
         ("h = self.first(x).detach()", "", "warning"),
         ("h = torch.relu(self.first(x).detach())", "", "warning"),
+        ("h = torch.relu(self.first(x))\n        h = h.detach()", "", "warning"),
+        ("h = self.first(x).detach()\n        h = torch.relu(h)\n        h = torch.tanh(h)", "", "warning"),
+        ("h = self.first(x).detach()\n        if self.training: h = torch.relu(h)", "", "hint"),
         ("h = x.repeat(1, 2); adv = 1 - self.first(x)[:, :1].detach()", " * adv", "hint"),
         ("h = x.repeat(1, 2); base = self.first(x)[:, :1].detach()", " - base", "hint"),
         ("h = x.repeat(1, 2)\n        for _ in range(2): h = torch.tanh(self.first(x) + h).detach()", "", "hint"),
@@ -312,6 +315,28 @@ def test_what_a_method_of_the_whole_cuts_off_stays_a_hint():
 def test_a_warning_only_where_the_value_goes_into_layers_to_the_result(line, result, severity):
     (finding,) = found(NET.replace("self.last(h)", f"self.last(h){result}").format("pass", line))
     assert (finding.severity, finding.subject) == (severity, "net.first")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "self.first = copy.deepcopy(old)",
+        "self.first.load_state_dict(old.state_dict())",
+        "self.first = old_layer()",
+        "self.first = nn.Sequential(*two[:1])",
+        "pass  # random features: only the last layer is trained",
+    ],
+)
+def test_a_part_that_is_not_made_to_learn(start):
+    made = "import copy\nold, two = nn.Linear(4, 8), [nn.Linear(4, 8)]\ndef old_layer(): return copy.deepcopy(old)\n"
+    (finding,) = found(made, NET.format(start, "h = self.first(x).detach()"))
+    assert finding.severity == "hint"
+
+
+def test_a_part_that_a_function_of_the_notebook_makes():
+    made = "def layer(width): return nn.Sequential(nn.Linear(4, width), nn.ReLU())"
+    (finding,) = found(made, NET.format("self.first = layer(8)", "h = self.first(x).detach()"))
+    assert finding.severity == "warning"
 
 
 def test_a_part_that_has_learned_in_an_earlier_cell():

@@ -36,15 +36,24 @@ def feeds_result(source: str, line: int | None, text: str) -> bool:
     for node, layered in waiting:  # grows while it is read
         end, layered = _end(node, parents, layered)  # noqa: PLW2901
         if isinstance(end, ast.Assign) and len(waiting) < _STEPS:
-            name = getattr(end.targets[0], "id", "")
-            uses = [one for one in nodes if isinstance(one, ast.Name) and one.id == name and one.lineno >= end.lineno]
-            reads = [one for one in uses if isinstance(one.ctx, ast.Load) and one.lineno > end.lineno]
-            if not reads or len([one for one in uses if one not in reads]) > 1 or parents.get(id(end)) is not scope:
+            reads = _reads(scope.body, end) if parents.get(id(end)) is scope else []
+            if not reads:
                 return False
             waiting += [(one, layered) for one in reads]
         elif not isinstance(end, ast.Return) or not layered or parents.get(id(end)) is not scope:
             return False
     return bool(seen)
+
+
+def _reads(body: list[ast.stmt], made: ast.Assign) -> list[ast.Name]:
+    """Where a value is read that an assignment gave a name, before it gets another; empty if nobody knows."""
+    name, found = getattr(made.targets[0], "id", ""), list[ast.Name]()
+    for statement in body[body.index(made) + 1 :]:
+        uses = [one for one in syntax.walk(statement) if isinstance(one, ast.Name) and one.id == name]
+        found += [one for one in uses if isinstance(one.ctx, ast.Load)]
+        if any(not isinstance(one.ctx, ast.Load) for one in uses):
+            return found if isinstance(statement, ast.Assign) else []
+    return found
 
 
 def _end(node: ast.AST, parents: dict[int, ast.AST], layered: bool) -> tuple[ast.AST | None, bool]:

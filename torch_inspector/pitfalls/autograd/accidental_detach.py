@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import CutFact, Run, StepFact
 from torch_inspector.facts.halves import kept_apart
 from torch_inspector.facts.into_layers import feeds_result, stands_in_method
+from torch_inspector.facts.made_fresh import is_made_fresh
 from torch_inspector.facts.severed import cut_parts, part_path
 from torch_inspector.facts.stairs import stair_in
 from torch_inspector.facts.straight import Straight, straight_at
@@ -64,7 +65,7 @@ def _is_doubtful(run: Run, cut: CutFact, step: StepFact) -> bool:
         return not _is_meant(run, cut, step)
     source = run.source_of(cut.place.cell)
     return stands_in_method(source, cut.place.line) and (
-        _has_learned(run, cut) or not feeds_result(source, cut.place.line, cut.text)
+        _has_learned(run, cut) or not feeds_result(source, cut.place.line, cut.text) or not is_made_fresh(run, cut)
     )
 
 
