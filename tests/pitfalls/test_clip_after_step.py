@@ -13,6 +13,7 @@ net, judge = nn.Linear(3, 1), nn.Linear(3, 1)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 second = torch.optim.SGD(net.parameters(), lr=0.01)
 judging = torch.optim.SGD(judge.parameters(), lr=0.1)
+w = torch.ones(3, requires_grad=True)
 def loss(model=net):
     return model(torch.randn(4, 3)).pow(2).mean()
 def clip(model=net, limit=1.0):
@@ -26,6 +27,14 @@ FOUND = {
         "clip_grad_value_(net.parameters(), 0.5)",
     ),
     "before backward": ("opt.zero_grad()", "clip()", "loss().backward()", "opt.step()"),
+    "cleared by hand": (
+        "for p in net.parameters():\n        if p.grad is not None: p.grad.detach_(); p.grad.data.zero_()",
+        "loss().backward(); opt.step(); clip()",
+    ),
+    "beside another tensor whose gradient is shown": (
+        "opt.zero_grad(); loss().backward(); opt.step(); clip()",
+        "print(w.grad)",
+    ),
     "after the step of an accumulation": (
         "opt.zero_grad()",
         "loss().backward()",
@@ -51,6 +60,18 @@ SILENT = {
     "for somebody else": (
         "opt.zero_grad(); loss().backward(); opt.step()",
         "clip(); sent = [p.grad.clone() for p in net.parameters()]",
+    ),
+    "for somebody who asks by name": (
+        "opt.zero_grad(); loss().backward(); opt.step(); clip()",
+        "sent = [getattr(p, 'grad').norm() for p in net.parameters()]",
+    ),
+    "for somebody who asks a parameter by name": (
+        "opt.zero_grad(); loss().backward(); opt.step(); clip()",
+        "sent = net.weight.grad.norm()",
+    ),
+    "for a function that calls a parameter so": (
+        "opt.zero_grad(); loss().backward(); opt.step(); clip()",
+        "shown = (lambda w: w.grad)(net.weight)",
     ),
     "for its norm": ("opt.zero_grad()", "loss().backward()", "opt.step()", "n = clip_grad_norm_(net.parameters(), 1)"),
     "of a part that is frozen": (

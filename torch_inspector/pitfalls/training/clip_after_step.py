@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import ClipFact, Place, Run, syntax
+from torch_inspector.facts.gradient_reads import uses_gradients
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -26,12 +26,18 @@ def check(run: Run) -> Iterator[Finding]:
     for place, same in clips.items():
         if len(same) < _AGAIN or not all(0 < (clip.limit or 0) <= _MEASURES for clip in same):
             continue
-        if _clips_elsewhere(run, place) or _is_used(run):
+        if _clips_elsewhere(run, place) or uses_gradients(run, _touched(run, same)):
             continue
         if _all_known([_is_wasted(run, clip) for clip in same]):
             yield _finding(run, same, after=True)
         elif _all_known([_is_empty(run, clip) for clip in same]):
             yield _finding(run, same, after=False)
+
+
+def _touched(run: Run, clips: list[ClipFact]) -> frozenset[int]:
+    """Parameters that were clipped or stepped."""
+    stepped = (one.parameter_keys for one in run.trace.steps)
+    return frozenset[int]().union(*(one.parameter_keys for one in clips), *stepped)
 
 
 def _all_known(answers: list[bool | None]) -> bool:
@@ -67,28 +73,6 @@ def _is_empty(run: Run, clip: ClipFact) -> bool | None:
     if step.has_closure or step.empty_gradients:
         return False
     return True if any(clip.order < one.order < step.order for one in run.trace.backwards) else None
-
-
-def _is_used(run: Run) -> bool:
-    """True if a text reads gradients, or takes the norm that a clip returns."""
-    trees = (syntax.parse(past.cell.code) for past in (run, *run.earlier))
-    return any(_uses(tree) for tree in trees if tree is not None)
-
-
-def _uses(tree: ast.Module) -> bool:
-    nodes = list(syntax.walk(tree))
-    alone = {id(one.value) for one in nodes if isinstance(one, (ast.Expr, ast.Attribute)) and _is_left(one)}
-    for one in nodes:
-        clips = isinstance(one, ast.Call) and ast.unparse(one.func).rpartition(".")[2].startswith("clip_grad")
-        reads = isinstance(one, ast.Attribute) and one.attr == "grad" and isinstance(one.ctx, ast.Load)
-        if (clips or reads) and id(one) not in alone:
-            return True
-    return False
-
-
-def _is_left(node: ast.Expr | ast.Attribute) -> bool:
-    """True for a statement that is only a call, and for `zero_` of a gradient."""
-    return isinstance(node, ast.Expr) or node.attr == "zero_"
 
 
 def _clips_elsewhere(run: Run, place: Place) -> bool:

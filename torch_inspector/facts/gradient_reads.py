@@ -1,0 +1,89 @@
+"""Where a text uses gradients, or the norm that a clip of them returns."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torch_inspector.facts import syntax
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.run import Run
+
+# What clears a gradient, and what may stand on the way.
+_CLEARS = frozenset(["zero_", "fill_", "detach_", "requires_grad_"])
+# Calls that are given the name of a field and do not read it.
+_WRITES = frozenset(["hasattr", "setattr", "delattr"])
+_INNER = (*syntax.INNER, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.For)
+
+
+def uses_gradients(run: Run, keys: frozenset[int]) -> bool:
+    """True if the text of a cell reads gradients of these parameters or of nobody knows whom, or the norm of a clip."""
+    for past in (run, *run.earlier):
+        tree = syntax.parse(past.cell.code)
+        owners = _owners(tree) if tree is not None else ()
+        if any(one is None or not _is_another(past, one, keys) for one in owners):
+            return True
+    return False
+
+
+def _owners(tree: ast.Module) -> Iterator[str | None]:
+    """Whose gradients are read, as the text says it; None where that can be anybody."""
+    parents = {id(child): node for node in syntax.walk(tree) for child in syntax.children(node)}
+    local = {name for one in syntax.walk(tree) if isinstance(one, _INNER) for name in _stored(one)}
+    for one in syntax.walk(tree):
+        if isinstance(one, ast.Attribute) and one.attr == "grad" and isinstance(one.ctx, ast.Load):
+            owner = ast.unparse(one.value)
+            if not _is_idle(one, parents):
+                yield None if owner.partition(".")[0] in local else owner
+        elif isinstance(one, ast.Call) and (_reads_by_name(one) or _is_norm(one, parents)):
+            yield None
+
+
+def _stored(inner: ast.AST) -> Iterator[str]:
+    """Names that a function, a comprehension or a loop gives a meaning of its own."""
+    for one in syntax.walk(inner):
+        if isinstance(one, ast.arg):
+            yield one.arg
+        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            yield one.id
+
+
+def _is_idle(read: ast.AST, parents: dict[int, ast.AST]) -> bool:
+    """True for a gradient that is only cleared, `p.grad.zero_()`, or asked whether it is there."""
+    node, parent, cleared = read, parents.get(id(read)), False
+    if isinstance(parent, ast.Compare):
+        return all(isinstance(one, (ast.Is, ast.IsNot)) for one in parent.ops)
+    while isinstance(parent, (ast.Attribute, ast.Call)):
+        if isinstance(parent, ast.Attribute) and parent.attr not in (*_CLEARS, "data"):
+            return False
+        if isinstance(parent, ast.Call) and parent.func is not node:
+            return False
+        cleared = cleared or isinstance(parent, ast.Call)
+        node, parent = parent, parents.get(id(parent))
+    return cleared and isinstance(parent, ast.Expr)
+
+
+def _reads_by_name(call: ast.Call) -> bool:
+    """True for `getattr(p, "grad")` and `attrgetter("grad")`."""
+    texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return _last(call.func) not in _WRITES and any("grad" in one.split(".") for one in texts)
+
+
+def _is_norm(call: ast.Call, parents: dict[int, ast.AST]) -> bool:
+    """True for a clip whose result is taken."""
+    return _last(call.func).startswith("clip_grad") and not isinstance(parents.get(id(call)), ast.Expr)
+
+
+def _is_another(past: Run, owner: str, keys: frozenset[int]) -> bool:
+    """True if what a cell calls so is known, and is none of these parameters."""
+    known = {one.key for one in (*past.before.tensors, *past.after.tensors) if one.path == owner}
+    whole = owner.rpartition(".")[0]
+    parts = (one.parameter_keys for one in past.after.modules if one.path == whole and whole)
+    known = known.union(*parts)
+    return bool(known) and not known & keys
+
+
+def _last(function: ast.expr) -> str:
+    return ast.unparse(function).rpartition(".")[2]
