@@ -144,6 +144,7 @@ CHOSEN = {
     "the norms only": ("build", "made[1].eval()\n    return made"),
     "something comes between": ("build", "made.eval()\n    print('statistics stay')\n    return made"),
     "its name says so": ("with_fixed_statistics", "return made.eval()"),
+    "its name says that nothing is left to chance": ("deterministic_net", "return made.eval()"),
     "awake": ("build", "return made"),
 }
 
@@ -300,6 +301,7 @@ LOADED = "model = load(){}\noptimizer = torch.optim.Adam(model.parameters(), lr=
         ("m = net()\n    m.eval()\n    return m", ""),
         ("m = net()\n    m.eval()\n    print('loaded')\n    return m", ""),
         ("m = net().eval()\n    return m", ""),
+        ('"""Loads the pretrained net, a batch of layers."""\n    m = net()\n    m.eval()\n    return m', ""),
         ("m = net()\n    m = m.eval()\n    return m.to('cpu')", ""),
         ("m = net()\n    m.train(False)\n    return m", ""),
         ("m = net()\n    m.eval()\n    return m, 3", "[0]"),
@@ -325,6 +327,7 @@ def test_a_function_that_is_given_the_model_means_it():
     "body",
     [
         "m = net()\n    # eval mode: running statistics of the big data set\n    m.eval()\n    return m",
+        '"""No noise: the batches are tiny, and gradients reproducible."""\n    m = net()\n    m.eval()\n    return m',
         '"""Without dropout."""\n    m = net()\n    m.eval()\n    return m',
         "m = net()  # batch norm is as it was\n    m.eval()\n    print('loaded')\n    return m",
     ],

@@ -9,8 +9,11 @@ from torch_inspector.facts import syntax
 
 # Who says one of these in the function, or explains the line, wants it so.
 _MEANT = re.compile(r"frozen|freeze|fixed|statistic|stays?\b", re.IGNORECASE)
+# To be trained, or to come in batches, is what any model is there for.
 _MODES = re.compile(
-    r"\beval|train|\bmodes?\b|drop-?out|batch[ _-]?norm|\bnorms?\b|\bbn\b|running|frozen|freez|statistic|asleep",
+    r"\beval|\btrain(ing)?[ -]mode|\.train\b|\btrain\(|switch|\bmodes?\b|drop-?out|batch[ _-]?norm|\bnorms?\b|\bbn\b"
+    r"|running|frozen|freez|statistic|asleep|determin|reproduc|repeatab|\bnois[ey]|stochastic|randomness"
+    r"|(small|tiny|single)[ -](mini-?)?batch|batch(es)? (is|are) (too |very |so )?(small|tiny)",
     re.IGNORECASE,
 )
 # Methods that give back the module itself.
@@ -18,7 +21,7 @@ _ITSELF = frozenset(["to", "cuda", "cpu", "float", "half", "double", "bfloat16",
 
 
 def speaks_of_mode(source: str, line: int) -> bool:
-    """True if a comment or the docstring of the function around a line has a word on modes, or on what depends on them.
+    """True if a comment, or a docstring of the function or class around a line, has a word on modes or what they do.
 
     Args:
         source: Text of the cell.
@@ -32,7 +35,13 @@ def speaks_of_mode(source: str, line: int) -> bool:
     while first and lines[first - 1].lstrip().startswith("#"):
         first -= 1
     comments = [text.partition("#")[2] for text in lines[first : function.end_lineno]]
-    return _MODES.search("\n".join([*comments, ast.get_docstring(function) or ""])) is not None
+    owners = [one for one in _classes(tree) if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    said = [ast.get_docstring(one) or "" for one in (function, *owners)]
+    return _MODES.search("\n".join([*comments, *said])) is not None
+
+
+def _classes(tree: ast.Module | None) -> list[ast.ClassDef]:
+    return [one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, ast.ClassDef)]
 
 
 def hands_out(source: str, line: int) -> bool:

@@ -15,7 +15,10 @@ _SLUG = "train-not-restored"
 _CALLS = 3
 _EVAL = re.compile(r"\s*([\w.]+)\.eval\(\)")
 _SAID = re.compile(r"([\w.]+)\.eval\(\)")
-_MEANT = re.compile(r"frozen|freeze|teacher|target|fixed|stats", re.IGNORECASE)
+_MEANT = re.compile(
+    r"frozen|freeze|teacher|target|fixed|stats|determin|reproduc|repeatab|asleep|no_?(dropout|noise)|in_?eval",
+    re.IGNORECASE,
+)
 _DROPS = re.compile(r"Drop|^(RNN|LSTM|GRU|MultiheadAttention)$")
 # Who writes one of these thinks of the mode.
 _MODES = re.compile(r"\beval\b|\.train\b|\.training\b|\bmode\b")
