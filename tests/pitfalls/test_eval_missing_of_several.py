@@ -34,11 +34,37 @@ FOUND = {
         [f"table['{key}']" for key in "abcd"],
         "`table['a']`, `table['b']` and 2 more of `table`",
     ),
+    "keys that nobody can type": (
+        "del a, b, table\nnets = {object(): one for one in nets}",
+        "[net(x) for net in nets.values()]",
+        "nets.values()",
+        "`nets[…]` and 3 more of `nets`",
+    ),
+    "a name and a list": (
+        "del b, table\nrest, nets = nets[1:], None",
+        "[net(x) for net in [a, *rest]]",
+        ["a", "rest[0]", "rest[1]", "rest[2]"],
+        "`a`, `rest[0]` and 2 more",
+    ),
+    "a name and keys that nobody can type": (
+        "del b, table\nrest, nets = {object(): one for one in nets[1:]}, None",
+        "[net(x) for net in [a, *rest.values()]]",
+        "[a, *rest.values()]",
+        "`a`, `rest[…]` and 2 more",
+    ),
+    "a name that a loop has left": (
+        "del b, table\nrest, nets = nets[1:3], None\nfor last in rest: pass",
+        "[net(x) for net in [a, *rest]]",
+        "[a, *rest]",
+        "`a`, `rest[0]` and 1 more",
+    ),
     "by name": ("", "[a(x), b(x)]", ["a", "b"], "`a` and `b`"),
 }
 
 
 def loop_over(names, mode):
+    if isinstance(names, str):
+        return f"for one_model in {names}:\n    one_model.{mode}()"
     if len(names) <= 3:
         return "\n".join(f"{name}.{mode}()" for name in names)
     return f"for one_model in ({', '.join(names)}):\n    one_model.{mode}()"
