@@ -220,8 +220,15 @@ def test_a_new_layer_under_a_name_that_forward_does_not_use():
     assert not found(WRONG_NAME.format("classifier"), loss)
 
 
-def test_a_layer_that_forward_names_but_no_gradient_reaches():
-    used = "if self.on:\n            x = x + self.fc(x)"
+@pytest.mark.parametrize(
+    "used",
+    [
+        "if self.on:\n            x = x + self.fc(x)",
+        "if self.on:\n            x = x + getattr(self, f'f{len(x)}')(x)",
+        "for name in self._modules if self.on else ():\n            x = self._modules[name](x)",
+    ],
+)
+def test_a_layer_that_forward_names_but_no_gradient_reaches(used):
     model = WRONG_NAME.format("fc").replace("        return", f"        {used}\n        return")
     model = model.replace("super().__init__()", "super().__init__()\n        self.on = False")
     (finding,) = found(model, "loss = F.mse_loss(model(x), y)\nloss.backward()")

@@ -17,6 +17,10 @@ _A_METHOD = "'method' object is not iterable"
 _PARAMETERS = re.compile(r"\b[\w.]+\.(?:named_)?parameters\b(?!\s*\()")
 # A step without gradients can be made for the sake of a schedule; three in a row, and all of the cell, are training.
 _STEPS = 3
+# Ways to layers that do not name them: `getattr(self, f"head_{task}")`.
+_BY_NAME = frozenset(
+    ["_modules", "__dict__", "__getattr__", "get_submodule", "modules", "named_modules", "children", "named_children"]
+)
 # Variables that are named one by one.
 _NAMED = 4
 
@@ -146,7 +150,10 @@ def _leaves_out(run: Run, name: str, parts: tuple[str, ...]) -> bool:
     read = [node for one in methods if one.name != "__init__" for node in syntax.walk(one)]
     used = {one.attr for one in read if isinstance(one, ast.Attribute)}
     own = {part.removeprefix(f"{name}.").partition(".")[0].partition("[")[0] for part in parts}
-    return "forward" in {one.name for one in methods} and not own & used
+    by_name = (
+        any(isinstance(one, ast.Name) and one.id in ("getattr", "vars", "super") for one in read) or used & _BY_NAME
+    )
+    return "forward" in {one.name for one in methods} and not own & used and not by_name
 
 
 def _thawed(run: Run, name: str, keys: frozenset[int]) -> str:
