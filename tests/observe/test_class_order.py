@@ -163,6 +163,15 @@ OTHERS = {
     "    learn(loss)\n    print(seen.item())",
     "one of two from a function": "def both(xb, yb, n):\n    return compare(net(xb), n % 4), compare(probe(xb), yb)\n"
     "for b in trios:\n    xb, yb, n = b\n    loss, seen = both(xb, yb, n)\n    learn(loss)",
+    "the first, and others": "def both(xb, yb, n):\n    return compare(net(xb), n % 4), compare(probe(xb), yb)\n"
+    "for xb, yb, n in trios:\n    loss, *rest = both(xb, yb, n)\n    learn(loss)",
+    "the last": "for xb, yb, n in trios:\n    out = compare(probe(xb), yb), compare(net(xb), n % 4)\n"
+    "    learn(out[-1])",
+    "one that a function takes": "def learn_main(out):\n    out['main'].backward()\n    optimizer.step()\n"
+    "for xb, yb, n in trios:\n    learn_main({'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)})",
+    "all but one": "for xb, yb, n in trios:\n"
+    "    out = {'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)}\n"
+    "    learn(sum(one for key, one in out.items() if key != 'seen'))",
     "one of a dictionary": "def both(xb, yb, n):\n"
     "    return {'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)}\n"
     "for xb, yb, n in trios:\n    out = both(xb, yb, n)\n    learn(out['main'])",

@@ -12,8 +12,8 @@ from torch_inspector.facts.ways_back import WHOLE, Part, Wanted, stored_in, ways
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 _STORES = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 
-Learning = Mapping[str, frozenset[int]]
-"""Functions that call `backward()` on what they are given, with the places of these arguments."""
+Learning = Mapping[str, frozenset[tuple[int, Part]]]
+"""Functions that call `backward()` on what they are given, with the places of these arguments and the part of each."""
 
 
 class Trained(NamedTuple):
@@ -21,8 +21,8 @@ class Trained(NamedTuple):
 
     nodes: Mapping[int, frozenset[Part]]
     """Ids of the expressions that a `backward()` goes back through, with the parts of the values that it comes from."""
-    names: frozenset[str]
-    """Names from outside that it goes back to."""
+    names: frozenset[tuple[str, Part]]
+    """Names from outside that it goes back to, each with the part of its value."""
 
 
 def trained_in(body: list[ast.stmt], learning: Learning, returned: frozenset[Part] = frozenset()) -> Trained:
@@ -40,9 +40,7 @@ def trained_in(body: list[ast.stmt], learning: Learning, returned: frozenset[Par
         for node, part in (way for value in values for way in ways_back(*value)):
             nodes[id(node)] = nodes.get(id(node), frozenset()) | {part}
             wanted |= {(node.id, part)} if isinstance(node, ast.Name) else set()
-    return Trained(
-        {key: parts for key, parts in nodes.items() if key not in off}, frozenset(name for name, _ in wanted)
-    )
+    return Trained({key: parts for key, parts in nodes.items() if key not in off}, frozenset(wanted))
 
 
 def _values(
@@ -54,7 +52,7 @@ def _values(
     elif isinstance(one, ast.Return):
         yield from ((one.value, part) for part in returned if one.value is not None)
     elif isinstance(one, ast.Call):
-        yield from ((value, WHOLE) for value in (*_goes_back(one, learning), *_kept_in(one, wanted)))
+        yield from (*_goes_back(one, learning), *((value, WHOLE) for value in _kept_in(one, wanted)))
 
 
 def _kept_in(call: ast.Call, wanted: set[tuple[str, Part]]) -> list[ast.expr]:
@@ -63,12 +61,13 @@ def _kept_in(call: ast.Call, wanted: set[tuple[str, Part]]) -> list[ast.expr]:
     return call.args if isinstance(owner, ast.Name) and any(owner.id == name for name, _ in wanted) else []
 
 
-def learning_in(functions: Iterable[ast.FunctionDef]) -> dict[str, frozenset[int]]:
+def learning_in(functions: Iterable[ast.FunctionDef]) -> Learning:
     """Functions that call `backward()` on an argument; of two of one name the later one."""
-    found: dict[str, frozenset[int]] = {}
+    found: dict[str, frozenset[tuple[int, Part]]] = {}
     for one in functions:
-        names = frozenset[str]() if is_off(one) else trained_in(one.body, {}).names
-        found[one.name] = frozenset(place for place, given in enumerate(one.args.args) if given.arg in names)
+        names = frozenset[tuple[str, Part]]() if is_off(one) else trained_in(one.body, {}).names
+        places = {given.arg: place for place, given in enumerate(one.args.args)}
+        found[one.name] = frozenset((places[name], part) for name, part in names if name in places)
     return found
 
 
@@ -80,12 +79,12 @@ def is_off(node: ast.AST) -> bool:
     return any(name in ast.unparse(one) for one in decorators for name in _OFF)
 
 
-def _goes_back(call: ast.Call, learning: Learning) -> Iterator[ast.expr]:
+def _goes_back(call: ast.Call, learning: Learning) -> Iterator[Wanted]:
     name = ast.unparse(call.func).rpartition(".")[2]
     if name == "backward" or name.endswith("_backward"):
-        yield call
+        yield call, WHOLE
     elif isinstance(call.func, ast.Name):
-        yield from (one for place, one in enumerate(call.args) if place in learning.get(name, ()))
+        yield from ((call.args[place], part) for place, part in learning.get(name, ()) if place < len(call.args))
 
 
 def _targets(one: ast.AST) -> Iterator[ast.expr]:

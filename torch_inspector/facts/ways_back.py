@@ -41,13 +41,13 @@ def _given(target: ast.expr, value: ast.expr, wanted: set[tuple[str, Part]]) -> 
     if isinstance(target, ast.Name):
         yield from ((value, part) for name, part in wanted if name == target.id)
     elif isinstance(target, (ast.Tuple, ast.List)):
-        plain = not any(isinstance(each, ast.Starred) for each in target.elts)
-        for place, each in enumerate(target.elts):
-            own = _element(value, place) if plain else None
+        stars = [place for place, each in enumerate(target.elts) if isinstance(each, ast.Starred)]
+        for place, each in enumerate(target.elts[: stars[0]] if stars else target.elts):
+            own = _element(value, place)
             if own is not None:
                 yield from _given(each, own, wanted)
             elif any(True for _ in _given(each, value, wanted)):
-                yield value, place if plain else WHOLE
+                yield value, place
     elif _is_exact(target, wanted) or _is_filled(target, wanted):
         yield value, WHOLE
 
@@ -69,7 +69,10 @@ def _key(node: ast.expr) -> Part | None:
     """The part that an expression takes out of another: `loss` of `out.loss`, 0 of `out[0]`; None for any other."""
     if isinstance(node, ast.Attribute):
         return node.attr
-    key = node.slice.value if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) else None
+    index = node.slice if isinstance(node, ast.Subscript) else None
+    if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub) and isinstance(index.operand, ast.Constant):
+        return -index.operand.value if isinstance(index.operand.value, int) else None
+    key = index.value if isinstance(index, ast.Constant) else None
     return key if isinstance(key, (str, int)) else None
 
 
@@ -77,7 +80,7 @@ def _element(value: ast.expr, place: int) -> ast.expr | None:
     """One of what a tuple is written of; None where it cannot be told."""
     elements = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
     starred = any(isinstance(one, ast.Starred) for one in elements)
-    return elements[place] if not starred and 0 <= place < len(elements) else None
+    return elements[place] if not starred and -len(elements) <= place < len(elements) else None
 
 
 def _inside(node: ast.expr, part: Part) -> list[Wanted]:
@@ -102,7 +105,7 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr]:
     for one in syntax.children(node):
         if isinstance(one, ast.expr):
             yield one
-        elif isinstance(one, ast.comprehension):
+        elif isinstance(one, ast.comprehension) and not one.ifs:  # what a condition leaves out nobody knows
             yield one.iter
 
 
@@ -117,7 +120,9 @@ def _chosen(node: ast.expr, part: Part) -> list[Wanted] | None:
     if isinstance(node, ast.Call):
         named: list[Wanted] = [(one.value, WHOLE) for one in node.keywords if one.arg == part]
         made = ast.unparse(node.func).rpartition(".")[2][:1].isupper()
-        placed: list[Wanted] = [(one, WHOLE) for one in node.args[part : part + 1]] if isinstance(part, int) else []
+        placed: list[Wanted] = (
+            [(one, WHOLE) for one in node.args[part : part + 1]] if isinstance(part, int) and part >= 0 else []
+        )
         return named or (placed if made else None)
     return None
 
