@@ -324,6 +324,9 @@ def test_a_warning_only_where_the_value_goes_into_layers_to_the_result(line, res
         "self.first.load_state_dict(old.state_dict())",
         "self.first = old_layer()",
         "self.first = nn.Sequential(*two[:1])",
+        "self.first = nn.Sequential(two[0], nn.ReLU())",
+        "part = nn.Linear(4, 8); self.first = nn.Sequential(part)",
+        "self.first = nn.ModuleList(); self.first.append(two[0]); self.first = self.first[0]",
         "pass  # random features: only the last layer is trained",
     ],
 )
@@ -333,9 +336,10 @@ def test_a_part_that_is_not_made_to_learn(start):
     assert finding.severity == "hint"
 
 
-def test_a_part_that_a_function_of_the_notebook_makes():
+@pytest.mark.parametrize("start", ["layer(8)", "nn.Sequential(*[nn.Linear(4, 4) for _ in '12'], nn.Linear(4, 8))"])
+def test_a_part_that_is_made_to_learn(start):
     made = "def layer(width): return nn.Sequential(nn.Linear(4, width), nn.ReLU())"
-    (finding,) = found(made, NET.format("self.first = layer(8)", "h = self.first(x).detach()"))
+    (finding,) = found(made, NET.format(f"self.first = {start}", "h = self.first(x).detach()"))
     assert finding.severity == "warning"
 
 

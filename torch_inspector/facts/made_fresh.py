@@ -19,6 +19,7 @@ _MEANT = re.compile(
     r"|prob(e|ing)\b|teacher|stop[ _-]?grad|untrained|on purpose",
     re.IGNORECASE,
 )
+_CONTAINERS = ("Sequential", "ModuleList", "ModuleDict")
 _BUILTINS = frozenset(
     ["range", "list", "tuple", "dict", "zip", "enumerate", "int", "len", "max", "min", "sum", "round"]
 )
@@ -49,7 +50,11 @@ def _class_around(tree: ast.Module, line: int) -> ast.ClassDef | None:
 def _fields(own: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
     """What `__init__` gives to fields of `self`, each with its name."""
     first = next((one for one in own.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
-    stores = (one for one in (syntax.walk(first) if first is not None else ()) if isinstance(one, ast.Assign))
+    nodes = list(syntax.walk(first)) if first is not None else []
+    for call in (one for one in nodes if isinstance(one, ast.Call) and _last(one.func) in ("append", "extend")):
+        owner = ast.unparse(call.func).split(".")
+        yield from ((owner[-2], one) for one in call.args if owner[0] == "self")
+    stores = (one for one in nodes if isinstance(one, ast.Assign))
     for target, value in ((target, one.value) for one in stores for target in one.targets):
         pairs = [(target, value)]
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
@@ -64,9 +69,11 @@ def _is_new(run: Run, value: ast.expr) -> bool:
     if any(isinstance(one, ast.Name) and one.id in held for one in nodes):
         return False
     calls = [one for one in nodes if isinstance(one, ast.Call)]
-    given = (one for call in calls if _last(call.func) == "Sequential" for one in call.args)
-    listed = (one.value if isinstance(one, ast.Starred) else one for one in given)
-    return all(_is_plain(run, one.func) for one in calls) and not any(isinstance(one, ast.Subscript) for one in listed)
+    given = (one for call in calls if _last(call.func) in _CONTAINERS for one in call.args)
+    elements = (part for one in given for part in (one.elts if isinstance(one, ast.List) else [one]))
+    spread = (one.value if isinstance(one, ast.Starred) else one for one in elements)
+    handed_in = any(not isinstance(one, (ast.Call, ast.ListComp, ast.GeneratorExp)) for one in spread)
+    return all(_is_plain(run, one.func) for one in calls) and not handed_in
 
 
 def _is_plain(run: Run, function: ast.expr) -> bool:
@@ -74,7 +81,10 @@ def _is_plain(run: Run, function: ast.expr) -> bool:
         return ast.unparse(function).partition(".")[0] in ("nn", "torch")
     if not isinstance(function, ast.Name):
         return False
-    return function.id in _BUILTINS or any(_MEANT.search(text) is None for text in _defined(run, function.id))
+    if any(_MEANT.search(text) is None for text in _defined(run, function.id)):
+        return True
+    imported = re.compile(rf"^\s*from torch\.nn import .*\b{re.escape(function.id)}\b", re.MULTILINE)
+    return function.id in _BUILTINS or any(imported.search(one.cell.source) for one in (run, *run.earlier))
 
 
 def _defined(run: Run, name: str) -> Iterator[str]:
