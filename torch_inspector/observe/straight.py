@@ -14,7 +14,7 @@ from torch import nn
 from torch_inspector.facts import syntax
 from torch_inspector.observe.drawing import globals_read, with_called
 from torch_inspector.observe.expressions import tensor_or_shape
-from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.kinds import is_a, is_one_of
 from torch_inspector.observe.pairs import TreeOf, definition
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
@@ -99,7 +99,7 @@ def _root(node: ast.expr) -> str:
 
 
 def _holds(value: Any) -> bool:
-    return type(value) in (list, dict) or tensor_or_shape(value)
+    return is_one_of(value, (list, dict)) or tensor_or_shape(value)
 
 
 def _may_mask(index: ast.expr, known: dict[str, Any]) -> bool:
