@@ -233,7 +233,7 @@ def test_a_hook_holds_an_argument(argument):
 
 
 def test_the_tuple_of_a_data_set_takes_no_del():
-    (finding,) = found("data = TensorDataset(x, torch.zeros(1024))\nrow = data[0][0].sum()", "del x" + GC)
+    (finding,) = found("data = TensorDataset(x, torch.zeros(1024))\nfor row in data: pass", "del x" + GC)
     assert finding.fix == "del data"
 
 
@@ -322,7 +322,15 @@ def test_a_hook_of_a_tensor(hook):
         "dl = DataLoader(TensorDataset(x))\nfor _ in dl: pass\ndl = DataLoader(TensorDataset(x))",
         "class Rows(torch.utils.data.Dataset):\n    pass\nds = Rows()\nds.x = x",
         "ds = TensorDataset(x)\ndl, late = DataLoader(ds), DataLoader(ds)\nfor _ in dl: pass",
+        "dl = DataLoader(TensorDataset(x))\nfirst = next(iter(dl))\nprint(len(dl), first[0].shape)",
+        "ds = TensorDataset(x)\nprint(ds[0][0].shape)",
+        "class Parts:\n    def __init__(self, t):\n        self.ds = TensorDataset(t)\nparts = Parts(x)",
     ],
 )
 def test_data_that_is_yet_to_be_gone_through(made):
     assert not found(made, "del x" + GC)
+
+
+@pytest.mark.parametrize("use", ["for _ in dl: pass", "for i, _ in enumerate(dl): pass", "rows = [row for row in dl]"])
+def test_data_that_has_been_gone_through(use):
+    assert found("dl = DataLoader(TensorDataset(x))", use, "del x" + GC)

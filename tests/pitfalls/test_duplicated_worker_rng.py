@@ -59,6 +59,14 @@ def begin(data, workers=2, **options):
         pass
 """
 FOUND = {
+    "a number called seed": (
+        "class Named(Drawn):\n    def __init__(self): self.seed, self.rng = 3, random.Random(3)\n"
+        "    def describe(self): return f'{self.seed}'\nbegin(Named())"
+    ),
+    "seeded by the constructor alone": (
+        "class Begun(Drawn):\n    def __init__(self): self.seed(3)\n"
+        "    def seed(self, n): self.rng = np.random.default_rng(n)\nbegin(Begun())"
+    ),
     "numpy": "begin(Drawn(np.random.default_rng(7)))",
     "random": "begin(Drawn(random.Random(7)), workers=3)",
     "in a transform": "begin(Jittered(transform=Noise()))",
@@ -92,6 +100,25 @@ FOUND = {
     "global seeds do not help": "begin(Drawn(random.Random(7)), worker_init_fn=seed_global)",
 }
 QUIET = {
+    "another for each sample": (
+        "class Anew(Rows):\n    def __getitem__(self, i):\n        self.rng = random.Random(i)\n"
+        "        return self.rng.random()\nbegin(Anew(random.Random(3)))"
+    ),
+    "another for each sample, in a method": (
+        "class Anew(Drawn):\n    def init(self, i): self.rng = np.random.Generator(np.random.PCG64(i))\n"
+        "    def __getitem__(self, i):\n        self.init(i)\n        return self.rng.random()\n"
+        "begin(Anew(random.Random(3)))"
+    ),
+    "another for each sample, in a transform": (
+        "class Aug:\n    def __init__(self): self.reset(0)\n    def reset(self, i): self.rng = random.Random(i)\n"
+        "    def __call__(self, i): return i + self.rng.random()\n"
+        "class Anew(Rows):\n    def __getitem__(self, i):\n        self.transform.reset(i)\n"
+        "        return self.transform(i)\nbegin(Anew(transform=Aug()))"
+    ),
+    "seeded for each sample": (
+        "class Seeded(Rows):\n    def __getitem__(self, i):\n        self.rng.seed(i)\n"
+        "        return self.rng.random()\nbegin(Seeded(random.Random(3)))"
+    ),
     "a variable in a function that is not called": (
         "shared = random.Random(7)\ndef jitter(i): return i + shared.random()\n"
         "class Calls(Rows):\n    def __getitem__(self, i): return i\nbegin(Calls())"

@@ -26,6 +26,12 @@ def found(code):
         ("unit = x / (x.pow(2).sum(1, keepdim=True).sqrt() + 1e-8)", "x.pow(2).sum(1, keepdim=True).sqrt() + 1e-4"),
         ("low = torch.log(p + 1e-10)", "p + 1e-4"),
         ("unit = x / (x.norm(dim=-1, keepdim=True) + 1e-15)", "x.norm(dim=-1, keepdim=True) + 1e-4"),
+        ("unit = x / (x.var(-1, keepdim=True).sqrt() + 1e-8)", "x.var(-1, keepdim=True).sqrt() + 1e-4"),
+        ("unit = x / (x.std(-1, keepdim=True) + 1e-8)", "x.std(-1, keepdim=True) + 1e-4"),
+        (
+            "unit = x / ((x * x).sum(-1, keepdim=True) + 1e-8)\nmean = unit[0].mean()",
+            "(x * x).sum(-1, keepdim=True) + 1e-4",
+        ),
     ],
 )
 def test_a_number_that_is_zero(code, fix):
@@ -47,6 +53,12 @@ def test_a_number_that_is_zero(code, fix):
         "q = x[:4] - 0\nout = q / (q.log() + 1e-8)",
         "unit = x[:4] / ((x[:4] ** 3).mean(-1, keepdim=True) ** 0.5 + 1e-8)",
         "unit = torch.where(norm > 0, x / (norm + 1e-8), 0)",
+        "unit = x / (norm + 1e-8)\nsafe = torch.where(norm > 0, unit, 0)",
+        "unit = x / (norm + 1e-8)\nsafe = unit.nan_to_num(0)",
+        "unit = x / (norm + 1e-8)\nkept = unit[~unit.isnan()]",
+        "one = x[4:, :1]\nunit = one / (one.var(-1, keepdim=True) + 1e-8)",
+        "x[0] = 300\nw = 1 - torch.eye(4)[0].half()\nunit = x / ((w * x.pow(2)).sum(-1, keepdim=True) + 1e-8)",
+        "y = x[:4] * 0 + 300\nw = 1 - torch.eye(4)[0].half()\nunit = y / ((w * y.pow(2)).sum(-1, keepdim=True) + 1e-8)",
     ],
 )
 def test_numbers_that_are_not_and_results_that_are_finite(code):

@@ -100,3 +100,20 @@ def test_rows_that_are_meant(code):
 
 def test_numbers_that_fit():
     assert found("out = norm(wide)\nalso = layer(wide)", scale=20) == []
+
+
+NUMBERS = """
+class Named(nn.Module):
+    def __init__(self, variance_epsilon=1e-6, scale=2.0):
+        super().__init__()
+        self.variance_epsilon, self.scale = variance_epsilon, scale
+    def forward(self, h):
+        return h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.variance_epsilon) * self.scale
+named, nothing = Named(), Named(scale=0.0)
+"""
+
+
+def test_numbers_of_a_layer_that_are_not_zero():
+    (finding,) = found(f"{NUMBERS}out = named(wide)")
+    assert finding.subject == "out" or "made" in finding.message
+    assert found(f"{NUMBERS}out = nothing(wide)") == []

@@ -242,6 +242,38 @@ def test_a_second_name_that_a_function_uses_up():
     assert [one[1] for one in found(TAKEN.format(take))] == ["backup"]
 
 
+SWAP = """
+for e in range(6):
+    fit()
+    if {}:
+        snapshot = net.fc.weight.data
+        {}
+print(snapshot)"""
+
+
+@pytest.mark.parametrize(
+    ("test", "line"),
+    [
+        ("e % 2", "net.fc.weight.data = snapshot + 1\n        net.fc.weight.data = snapshot"),
+        ("e % 2", "net.fc.weight.data = torch.sign(snapshot)"),
+        ("e % 2", "nn.utils.vector_to_parameters(torch.zeros(99), net.fc.parameters())"),
+        ("e == 5", ""),
+        ("e == 6 - 1 and x is not None", ""),
+        ("e % 2", "\nsnapshot = net.fc.weight.detach().clone()"),
+    ],
+)
+def test_a_second_name_with_other_weights_meanwhile_or_in_the_last_turn(test, line):
+    assert not found(SWAP.format(test, line))
+
+
+@pytest.mark.parametrize(
+    ("test", "line"),
+    [("e == 4", ""), ("e % 2", ""), ("e % 2 == 0", "pass\n    else:\n        net.fc.weight.data = snapshot")],
+)
+def test_a_second_name_of_weights_that_are_trained_on(test, line):
+    assert [one[1] for one in found(SWAP.format(test, line))] == ["snapshot"]
+
+
 def test_classes_are_not_asked_by_way_of_their_metaclass():
     stranger = """\
 class Meta(type):

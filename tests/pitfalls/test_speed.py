@@ -673,6 +673,31 @@ def test_loops_that_call_a_function_that_does_more(name):
 
 
 @pytest.mark.parametrize(
+    "cell",
+    [
+        "out = []\nfor row in x:\n    out.append(row[row > 0].sort().values)",
+        "out = []\nfor row in x:\n    kept = ~row.isnan()\n    out.append(row[kept])",
+        "out = [torch.masked_select(row, row > 0) for row in x]",
+        "out = [x[i].unique() for i in range(2000)]",
+        "out = [torch.where(row > 0)[0] for row in x]",
+        "out = [row.nonzero() for row in x]",
+        "def f(row): return torch.zeros(row.argmax() + 1)\nout = [f(row) for row in x]",
+        "def f(row): return row.to_sparse()\nout = [f(row) for row in x]",
+        "def f(row): return nn.functional.one_hot(row.long().abs())\nout = [f(row) for row in x]",
+    ],
+)
+def test_rows_of_lengths_of_their_own(cell):
+    setup = "import torch\nfrom torch import nn\nx = torch.randn(2000, 8)"
+    assert not findings_in(setup, cell, slug="python-loop-over-tensor", fails=False)
+
+
+@pytest.mark.parametrize("value", ["row[row > 0].sum()", "torch.zeros(len(row)) + row", "torch.where(row > 0, row, 0)"])
+def test_rows_of_one_length(value):
+    setup = "import torch\nx = torch.randn(2000, 8)"
+    assert findings_in(setup, f"out = [{value} for row in x]", slug="python-loop-over-tensor", fails=False)
+
+
+@pytest.mark.parametrize(
     ("function", "body"),
     [
         ("advance(row): return 0.9 * state + 0.1 * row", "state = advance(row); h.append(state)"),

@@ -235,3 +235,36 @@ def test_a_size_that_is_worked_out_a_line_earlier(size, severities, kept):
     )
     found = findings_in(setup, kept, slug="view-where-permute-meant", fails=False)
     assert [one.severity for one in found] == severities
+
+
+SIZES = """\
+class Sizes:
+    def __init__(self):
+        self.n = batch * (time // 8)
+    def cut(self, x):
+        return lin(x).view(self.n, 8, 8)"""
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "call"),
+    [
+        ("", "n = batch\n    n *= time // 8\n    return lin(x).view(n, 8, 8)", "cut(x)"),
+        ("", "n: int = batch * (time // 8)\n    return lin(x).view(n, 8, 8)", "cut(x)"),
+        ("", "n, m = batch * (time // 8), 8\n    return lin(x).view(n, m, 8)", "cut(x)"),
+        ("", "n = int(batch * time / 8)\n    return lin(x).view(n, 8, 8)", "cut(x)"),
+        ("N = batch * (time // 8)", "return lin(x).view(N, 8, 8)", "cut(x)"),
+        ("", "return lin(x).view(n, 8, 8)", "cut(x, batch * time // 8)"),
+        ("", "return lin(x).view(n, 8, 8)", "cut(x, n=batch * (time // 8))"),
+        (
+            SIZES,
+            "return x",
+            "Sizes().cut(x)",
+        ),
+    ],
+)
+def test_a_size_that_is_worked_out_elsewhere(before, body, call):
+    setup = (
+        "import torch\nbatch, time = 8, 16\nlin, x = torch.nn.Linear(4, 8), torch.randn(8, 16, 4)\n"
+        f"{before}\ndef cut(x, n=16):\n    {body}"
+    )
+    assert not findings_in(setup, f"h = {call}", slug="view-where-permute-meant", fails=False)

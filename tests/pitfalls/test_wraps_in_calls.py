@@ -307,3 +307,40 @@ def test_sums_that_wrapped_whatever_comes_later(later):
     cell = SUMS + "total = torch.zeros_like(frames[0])\nfor frame in frames:\n    total += frame\n" + later
     (finding,) = findings_in("import torch", cell, slug="uint8-arithmetic-wraps", fails=False)
     assert finding.fix.startswith("total = total.float()")
+
+
+BYTES = """\
+import torch
+a, b = torch.tensor([3, 200, 9], dtype=torch.uint8), torch.tensor([5, 100, 250], dtype=torch.uint8)"""
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "turn = (a - b).to(torch.int8)",
+        "turn = torch.sub(a, b).view(torch.int8).float()",
+        "moved = (a - b).to(torch.bool)",
+        "same = (a - b).abs().max() == 0",
+        "x = a + b\nx -= b",
+        "def seal(m): return m + b\ndef unseal(c): return c - b\nout = unseal(seal(a))",
+        "d = a - b\nd[a < b] = 0",
+        "more = a > b\nd = (a - b) * more",
+    ],
+)
+def test_bytes_that_come_round(cell):
+    assert not findings_in(BYTES, cell, slug=SLUG, fails=False)
+
+
+@pytest.mark.parametrize(
+    ("cell", "severity"),
+    [
+        ("enc = a + b", "hint"),
+        ("def code(x): return x[1:] - x[:-1]\nd = code(a)", "hint"),
+        ("d = a - b\nmae = d.float().abs().mean()", "error"),
+        ("print((a > b).sum())\nd = a - b\nmae = d.float().abs().mean()", "error"),
+        ("def gap(x, y): return x - y\nmae = gap(a, b).float().mean()", "error"),
+        ("d = ((a - b) ** 2).to(torch.float32)", "error"),
+    ],
+)
+def test_bytes_that_stay_bytes_may_be_meant(cell, severity):
+    assert {one.severity for one in findings_in(BYTES, cell, slug=SLUG, fails=False)} == {severity}

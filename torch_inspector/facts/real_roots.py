@@ -9,7 +9,7 @@ from torch_inspector.facts import syntax
 
 Given = Mapping[str, ast.expr]
 """What names stand for, where they are given one value."""
-_AMOUNTS = frozenset(["norm", "vector_norm", "abs", "square", "sqrt"])
+_AMOUNTS = frozenset(["norm", "vector_norm", "abs", "square", "sqrt", "var", "std"])
 # Of numbers that are not below zero they make none that are.
 _KEEP = frozenset(
     ["sum", "mean", "amax", "unsqueeze", "expand", "expand_as", "view", "reshape", "flatten", "squeeze", "contiguous",

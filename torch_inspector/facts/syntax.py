@@ -71,17 +71,6 @@ def own_expressions(scope: ast.AST) -> Iterable[ast.AST]:
     return found
 
 
-def names_worked_out(scope: ast.AST) -> set[str]:
-    """Names that a scope gives a product or a quotient, `n = batch * (time // width)`."""
-    found: set[str] = set()
-    for node in own_expressions(scope):
-        if isinstance(node, ast.Assign) and isinstance(
-            getattr(node.value, "op", None), (ast.Mult, ast.Div, ast.FloorDiv)
-        ):
-            found.update(one.id for one in node.targets if isinstance(one, ast.Name))
-    return found
-
-
 def own_statements(scope: ast.AST) -> Iterator[ast.stmt]:
     """The statements of a scope, without those of functions inside it."""
     return (node for node in own_expressions(scope) if isinstance(node, ast.stmt))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.dealt_with import is_dealt_with
 from torch_inspector.facts.real_roots import Given, are_real, given_once
 from torch_inspector.facts.small_numbers import Known, known_numbers, number_in
 
@@ -18,8 +19,13 @@ _FLOORS = ("clamp", "clamp_min", "maximum")
 # What makes no NaN of finite numbers, nor zeros of others: a function of these alone has one reason for NaN.
 _CALM = frozenset(
     ["norm", "vector_norm", "pow", "square", "sum", "mean", "sqrt", "abs", "unsqueeze", "expand", "expand_as", "view",
-     "reshape", "flatten", "squeeze", "clamp", "clamp_min", "maximum", "amax", "contiguous"]
+     "reshape", "flatten", "squeeze", "clamp", "clamp_min", "maximum", "amax", "contiguous", "var", "std"]
 )  # fmt: skip
+
+
+# What a single number has none of.
+_SPREADS = frozenset(["var", "std"])
+_DEPTH = 6
 
 
 class Vanished(NamedTuple):
@@ -57,6 +63,8 @@ def vanished(run: Run) -> Iterator[Vanished]:
             continue
         names = {one.id for one in syntax.walk(node.value) if isinstance(one, ast.Name)}
         if names & bad or _is_given_later(tree, {result.path, *names}, node.lineno):
+            continue
+        if tree is not None and is_dealt_with(tree, result.path, node.lineno):
             continue
         inner = _guard_in(node.value, result, known, given_once(tree) if tree is not None else {})
         guard = _Guard(inner, run.cell.source, known) if inner is not None else _called_guard(run, node, result, known)
@@ -138,8 +146,11 @@ def _only_guard(function: ast.FunctionDef, result: ExtremeFact, known: Known) ->
 def _guard_in(value: ast.expr, result: ExtremeFact, known: Known, names: Given) -> ast.expr | None:
     """The divisor of a named tensor, or what is given to a logarithm, if such a number is to keep it from zero."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div) and result.nan_count:
+        # Of a single number there is no spread: all are NaN then, whatever is added.
+        spread = any(isinstance(one, ast.Attribute) and one.attr in _SPREADS for one in syntax.walk(value.right))
         calm = isinstance(value.left, ast.Name) and _is_calm(value.right, names)
-        return value.right if calm and _is_guard(value.right, known) else None
+        known_cause = calm and not (spread and result.nan_count == result.count)
+        return value.right if known_cause and _is_guard(value.right, known) else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "log":
         of_torch = isinstance(value.func.value, ast.Name) and value.func.value.id == "torch"
         given = value.args[0] if of_torch and value.args else value.func.value
@@ -153,7 +164,18 @@ def _is_calm(divisor: ast.expr, names: Given) -> bool:
     calls = [one.func for one in nodes if isinstance(one, ast.Call)]
     divides = (isinstance(one, ast.BinOp) and isinstance(one.op, (ast.Div, ast.MatMult)) for one in nodes)
     named = all(isinstance(one, ast.Attribute) and one.attr in _CALM for one in calls)
-    return named and not any(divides) and are_real(nodes, names)
+    return named and not any(divides) and are_real(nodes, names) and not _may_meet_infinity(divisor, names)
+
+
+def _may_meet_infinity(node: ast.expr, names: Given, depth: int = 0) -> bool:
+    """True for `w * x.pow(2)`: where the square is infinite and the weight 0, their product is NaN."""
+    nodes = list(syntax.walk(node))
+    named = [names[one.id] for one in nodes if isinstance(one, ast.Name) and one.id in names and depth < _DEPTH]
+    if any(_may_meet_infinity(one, names, depth + 1) for one in named):
+        return True
+    products = [one for one in nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
+    unlike = [one for one in products if ast.unparse(one.left) != ast.unparse(one.right)]
+    return not all(any(isinstance(s, ast.Constant) and s.value for s in (one.left, one.right)) for one in unlike)
 
 
 def _is_guard(node: ast.expr, known: Known) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torch_inspector.facts import syntax
 from torch_inspector.facts.place import Place
 from torch_inspector.facts.sole import Written, written
+from torch_inspector.facts.worked_out import names_worked_out
 
 if TYPE_CHECKING:
     from torch_inspector.facts.place import Cell, Shape
@@ -44,17 +45,17 @@ def computes_sizes(run: Run, after: Shape) -> bool:
         after: What the view came to; one to another number of sizes, or to others, is not meant.
     """
     sources = dict.fromkeys(past.cell.source for past in (*run.earlier, run))
-    trees = (tree for source in sources if (tree := syntax.parse(source)) is not None)
+    trees = [tree for source in sources if (tree := syntax.parse(source)) is not None]
     scopes = (node for tree in trees for node in syntax.walk(tree) if isinstance(node, _SCOPES))
-    return any(_computes_in(scope, after) for scope in scopes)
+    return any(_computes_in(scope, trees, after) for scope in scopes)
 
 
-def _computes_in(scope: ast.AST, after: Shape) -> bool:
+def _computes_in(scope: ast.AST, trees: list[ast.Module], after: Shape) -> bool:
     """The same in one scope; a name that is given a product or a quotient there is worked out as well."""
-    names = syntax.names_worked_out(scope)
-    return any(
-        _computes(_sizes(node), after, names) for node in syntax.own_expressions(scope) if isinstance(node, ast.Call)
-    )
+    calls = (node for node in syntax.own_expressions(scope) if isinstance(node, ast.Call))
+    views = [sizes for node in calls if (sizes := _sizes(node))]
+    names = names_worked_out(scope, trees) if views else set()
+    return any(_computes(sizes, after, names) for sizes in views)
 
 
 def _computes(sizes: list[ast.expr], after: Shape, names: set[str]) -> bool:
@@ -62,7 +63,7 @@ def _computes(sizes: list[ast.expr], after: Shape, names: set[str]) -> bool:
         return True
     pairs = list(zip(sizes, after, strict=False)) if len(sizes) == len(after) else []
     fits = all(type(one.value) is not int or one.value == n for one, n in pairs if isinstance(one, ast.Constant))
-    return fits and any(isinstance(one, _WORKED_OUT) or getattr(one, "id", "") in names for one, _ in pairs[:-1])
+    return fits and any(isinstance(one, _WORKED_OUT) or ast.unparse(one) in names for one, _ in pairs[:-1])
 
 
 def _sizes(call: ast.Call) -> list[ast.expr]:

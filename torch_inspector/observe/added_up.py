@@ -11,6 +11,7 @@ import torch
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.in_memory import is_in_memory
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.reached import is_reached
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
@@ -131,7 +132,7 @@ def _pieces(scope: Scope, source: ast.expr) -> list[torch.Tensor]:
     value: Any = scope.names.value(source.value if part is not None else source)  # type: ignore[attr-defined]
     bounds = [scope.names.value(one) if one else None for one in (part.lower, part.upper, part.step)] if part else []
     known = all(one is None or type(one) is int for one in bounds)
-    if type(value) not in (list, tuple, torch.Tensor) or not known:
+    if not is_one_of(value, (list, tuple, torch.Tensor)) or not known:
         return []
     if type(value) is torch.Tensor:
         value = list(value.unbind(0)) if _is_bytes(value) and value.dim() > 0 and len(value) <= _MOST else []

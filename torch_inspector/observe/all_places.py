@@ -7,6 +7,7 @@ from copy import deepcopy
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.lengths import is_range, range_length
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
@@ -73,7 +74,7 @@ class _Turned(ast.NodeTransformer):
             return self.given[node.id]
         if not isinstance(node, ast.Subscript):
             value = node.value if isinstance(node, ast.Constant) else self.scope.names.value(node)
-            return () if type(value) in (int, float, bool) else shape_of(value)
+            return () if is_one_of(value, (int, float, bool)) else shape_of(value)
         shape, parts = shape_of(self.scope.names.value(node.value)) if dotted(node.value) else None, _parts(node)
         if not shape or len(parts) > len(shape):
             return None

@@ -77,7 +77,7 @@ def _method(owner: Any, name: str) -> FunctionType | None:
     """The function behind a method; None for anything else of that name."""
     fields = (kinds.class_fields(kind) for kind in kinds.mro_of(type(owner)))
     found: Any = next((one[name] for one in fields if name in one), None)
-    found = found.__func__ if type(found) in (staticmethod, classmethod) else found
+    found = found.__func__ if kinds.is_one_of(found, (staticmethod, classmethod)) else found
     return found if type(found) is FunctionType else None
 
 

@@ -114,8 +114,8 @@ def _tensors_in(value: Any) -> list[tuple[str, Any]]:
     if kinds.is_a(value, torch.Tensor):
         return [("", value)]
     if type(value) is dict:
-        entries = [(f"[{key!r}]", one) for key, one in value.items() if type(key) in (str, int)]
-    elif type(value) in (list, tuple):
+        entries = [(f"[{key!r}]", one) for key, one in value.items() if kinds.is_one_of(key, (str, int))]
+    elif kinds.is_one_of(value, (list, tuple)):
         entries = [(f"[{number}]", one) for number, one in enumerate(value[:_ENTRIES])]
     else:
         return []

@@ -211,7 +211,7 @@ class BackwardWatch:
     def _note_leaf(self, recorder: Recorder, site: Site, given: _Given, frame: FrameType) -> None:
         """Notes a call on a tensor without history, which reaches nothing but that tensor."""
         root: Any = given[0][0] if given[0] else given[1].get("tensors")
-        root = root[0] if type(root) in (tuple, list) and len(root) == 1 else root
+        root = root[0] if kinds.is_one_of(root, (tuple, list)) and len(root) == 1 else root
         if _is_leaf_root(root) and site.count <= _FIRST_GRAPHS:
             name, made_at = witness.name_of(root, recorder, frame)
             place, shape = site.place, tuple(root.shape)
@@ -271,7 +271,7 @@ def _asks_plainly(given: _Given, held: frozenset[int]) -> bool:
     args, kwargs = given
     kept = args[4] if len(args) > 4 else kwargs.get("create_graph", False)  # noqa: PLR2004
     asked: Any = args[1] if len(args) > 1 else kwargs.get("inputs")
-    inputs = asked if type(asked) in (tuple, list) else (asked,)
+    inputs = asked if kinds.is_one_of(asked, (tuple, list)) else (asked,)
     return kept is False and all(kinds.is_a(one, torch.Tensor) and id(one) not in held for one in inputs)
 
 

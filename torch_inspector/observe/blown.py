@@ -10,6 +10,7 @@ from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.consumers import Consumers, made_by, number_of
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 
@@ -98,7 +99,7 @@ def _before_expand(node: Node) -> Shape | None:
 
 def _saved_shape(node: Node, name: str) -> Shape | None:
     value = saved_value(node, name)
-    return tuple(value.shape) if type(value) in (torch.Tensor, torch.nn.Parameter) else None
+    return tuple(value.shape) if is_one_of(value, (torch.Tensor, torch.nn.Parameter)) else None
 
 
 def _way_to_reduction(node: Node, shape: Shape, consumers: Consumers) -> list[Node]:

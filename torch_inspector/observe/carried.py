@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.reach import gradients_readable
 from torch_inspector.observe.sampled import some_values
 
@@ -41,4 +42,4 @@ def carried(walk: Walk, held: frozenset[int], known: Known) -> int:
 
 
 def _is_plain(leaf: Any) -> bool:
-    return type(leaf) in (torch.Tensor, torch.nn.Parameter) and leaf.is_leaf and leaf.is_cpu
+    return is_one_of(leaf, (torch.Tensor, torch.nn.Parameter)) and leaf.is_leaf and leaf.is_cpu

@@ -111,7 +111,7 @@ def _columns_of(batch: Any) -> dict[str | int, list[Any]]:
     parts: list[tuple[str | int, Any]] = []
     if type(batch) is dict:
         parts = [(key, value) for key, value in dict.items(batch) if type(key) is str and key]
-    elif type(batch) in (list, tuple):
+    elif kinds.is_one_of(batch, (list, tuple)):
         parts = list(enumerate(batch))
     known = [value for key, value in parts if key in _KEYS or (len(parts), key) == (2, 1)]
     if known or len(parts) > _PARTS:

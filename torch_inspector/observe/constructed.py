@@ -21,7 +21,7 @@ _LEFT_OUT = frozenset(["self", "args", "kwargs", "device", "dtype", "mode", "_we
 
 def torchs_kind(layer: Any) -> type[Any] | None:
     """The class of torch that a layer is or inherits from, of those that are known here."""
-    return next((kind for kind in kinds.mro_of(type(layer)) if kind in _KNOWN), None)
+    return next((kind for kind in kinds.mro_of(type(layer)) if kinds.is_among(kind, _KNOWN)), None)
 
 
 def settings_of(layer: Any, kind: type[Any]) -> tuple[tuple[str, str], ...]:
@@ -44,4 +44,4 @@ def _value(fields: dict[str, Any], name: str) -> Any:
     value = fields.get(name)
     if type(value) is tuple and value and all(type(one) is int for one in value):
         return value[0] if len(set(value)) == 1 else value
-    return value if type(value) in _PLAIN else None
+    return value if kinds.is_one_of(value, _PLAIN) else None

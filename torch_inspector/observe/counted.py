@@ -105,6 +105,6 @@ class CountWatch:
 
 def _scheduler_kinds() -> list[type[Any]]:
     """Scheduler classes of torch that define `step` themselves."""
-    kinds: list[type[Any]] = [LRScheduler, ReduceLROnPlateau, *LRScheduler.__subclasses__()]
-    mine = [kind for kind in kinds if kind.__module__.startswith("torch.") and "step" in kind.__dict__]
-    return list(dict.fromkeys(mine))
+    known: list[type[Any]] = [LRScheduler, ReduceLROnPlateau, *LRScheduler.__subclasses__()]
+    mine = [kind for kind in known if kinds.module_of(kind).startswith("torch.")]
+    return list(dict.fromkeys(kind for kind in mine if "step" in kinds.class_fields(kind)))

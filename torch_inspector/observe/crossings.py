@@ -11,7 +11,7 @@ from torch import nn
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import target_of
@@ -87,7 +87,7 @@ def _is_own(scope: Scope, side: ast.expr) -> bool:
     if not isinstance(side, ast.Attribute) or not is_a(owner := scope.names.value(side.value), nn.Module):
         return False
     entries: list[Any] = [fields_of(owner).get(kind) for kind in ("_parameters", "_buffers")]
-    return any(type(one) in (dict, OrderedDict) and side.attr in one for one in entries)
+    return any(is_one_of(one, (dict, OrderedDict)) and side.attr in one for one in entries)
 
 
 def _is_ordered(node: ast.AST) -> bool:

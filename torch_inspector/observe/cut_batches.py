@@ -11,6 +11,7 @@ import torch
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.class_order import LEAST, is_class_tensor
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.one_learner import goes_on
 from torch_inspector.observe.ordered_loops import keeps_order, targets_of
 from torch_inspector.observe.shapes import Sized, Unknown, is_tensor
@@ -50,7 +51,7 @@ def cut_batches(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Ex
 
 def _targets(values: dict[str, Any]) -> str:
     """The one tensor that has a class for each sample; empty if there is none, or a mask or a group beside it."""
-    if any(not is_tensor(one) and type(one) not in (Sized, Unknown) for one in values.values()):
+    if any(not is_tensor(one) and not is_one_of(one, (Sized, Unknown)) for one in values.values()):
         return ""
     found = [name for name, one in values.items() if is_class_tensor(one, _READ)]
     return found[0] if len(found) == 1 else ""

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe.kinds import is_one_of
 
 # Calls by which somebody asks for memory back.
 _COLLECTS = frozenset(("collect", "empty_cache", "ipc_collect", "malloc_trim"))
@@ -132,7 +133,7 @@ def _parts(node: ast.expr) -> tuple[str | int, ...] | None:
         return (*owner, f".{node.attr}") if owner is not None else None
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         owner, key = _parts(node.value), node.slice.value
-        if owner is not None and type(key) in (str, int):
+        if owner is not None and is_one_of(key, (str, int)):
             return (*owner, f"={key}" if type(key) is str else key)  # type: ignore[arg-type]
     return None
 

@@ -55,15 +55,15 @@ def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> Optimi
         key=key,
         path=path,
         kind=kinds.class_name(optimizer),
-        learning_rate=float(rates[0]) if rates and type(rates[0]) in (int, float) else None,
-        initial_rate=next((float(rate) for rate in begun if type(rate) in (int, float)), None),
+        learning_rate=float(rates[0]) if rates and kinds.is_one_of(rates[0], (int, float)) else None,
+        initial_rate=next((float(rate) for rate in begun if kinds.is_one_of(rate, (int, float))), None),
         parameter_keys=keys,
         parameter_count=len(parameters),
         state_nbytes=sum(layers.nbytes_of(t) for t in state),
         state_devices=tuple(sorted({str(t.device) for t in state if t.dim()})),
         parameter_devices=tuple(sorted({str(p.device) for p in parameters})) if full else (),
         gradient_nbytes=_gradient_nbytes(parameters) if full else 0,
-        eps=next((float(g["eps"]) for g in groups_of(optimizer) if type(g.get("eps")) in (int, float)), None),
+        eps=next((float(g["eps"]) for g in groups_of(optimizer) if kinds.is_one_of(g.get("eps"), (int, float))), None),
         groups=_keys_by_group(optimizer),
     )
 
@@ -71,7 +71,7 @@ def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> Optimi
 def _keys_by_group(optimizer: Any) -> tuple[frozenset[int], ...]:
     """Parameters of the groups that are to learn, where there are several."""
     groups = [one for one in groups_of(optimizer) if type(one.get("params")) is list]
-    rates = [type(one.get("lr")) in (int, float) and one["lr"] > 0 for one in groups]
+    rates = [kinds.is_one_of(one.get("lr"), (int, float)) and one["lr"] > 0 for one in groups]
     found = (frozenset(map(id, one["params"])) for one, moves in zip(groups, rates, strict=True) if moves)
     return tuple(found) if len(groups) > 1 else ()
 

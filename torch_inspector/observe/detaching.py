@@ -21,16 +21,17 @@ def statement_for(path: str, value: Any) -> str:
     What is not bound to an attribute is changed in place: it may be known by another name outside.
     """
     kind = type(value)
-    if kind in _DICTS:
+    if kinds.is_among(kind, _DICTS):
         return _of_dictionary(path, value)
     parts = list(value) if len(value) <= _ASKED else []
     made = _detached("h", parts)
-    if not made or None in parts:
+    if not made:
         return _entries(path, list(enumerate(parts))) if kind is list else ""
     if kind is deque:
         return f"for i, h in enumerate({path}): {path}[i] = {made}"
     target = f"{path}[:]" if kind is list and "." not in path else path
-    return f"{target} = {_WRITTEN[kind].format(f'{made} for h in {path}')}" if kind in _WRITTEN else ""
+    written = kinds.entry_of(kind, _WRITTEN)
+    return f"{target} = {written.format(f'{made} for h in {path}')}" if written is not None else ""
 
 
 def _of_dictionary(path: str, value: Any) -> str:
@@ -45,7 +46,7 @@ def _of_dictionary(path: str, value: Any) -> str:
 
 def _entries(path: str, pairs: list[tuple[Any, Any]]) -> str:
     """Each entry on its own, of a container that has others beside its tensors."""
-    tensors = [(key, part) for key, part in pairs if type(key) in (str, int) and _detached("h", [part])]
+    tensors = [(key, part) for key, part in pairs if kinds.is_one_of(key, (str, int)) and _detached("h", [part])]
     names = [(f"{path}[{key!r}]", part) for key, part in tensors]
     made = [f"{name} = {_detached(name, [part])}" for name, part in names]
     return "; ".join(made) if 0 < len(made) <= _NAMED else ""
@@ -56,6 +57,7 @@ def _detached(name: str, parts: list[Any]) -> str:
     if parts and all(kinds.is_a(part, torch.Tensor) for part in parts):
         return f"{name}.detach()"
     kind = type(parts[0]) if parts else None
-    if kind in _WRITTEN and all(type(part) is kind and _detached("t", list(part)) for part in parts):
-        return _WRITTEN[kind].format(f"{_detached('t', list(parts[0]))} for t in {name}")
+    written = kinds.entry_of(kind, _WRITTEN)
+    if written is not None and all(type(part) is kind and _detached("t", list(part)) for part in parts):
+        return written.format(f"{_detached('t', list(parts[0]))} for t in {name}")
     return ""

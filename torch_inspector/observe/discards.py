@@ -147,9 +147,9 @@ def _resolve(node: ast.AST, names: Mapping[str, Any]) -> Any:
 
 
 def _entry(holder: Any, key: Any) -> Any:
-    if type(holder) is dict and type(key) in (str, int):
+    if type(holder) is dict and kinds.is_one_of(key, (str, int)):
         return holder.get(key)
-    if type(holder) in (list, tuple) and type(key) is int and -len(holder) <= key < len(holder):
+    if kinds.is_one_of(holder, (list, tuple)) and type(key) is int and -len(holder) <= key < len(holder):
         return holder[key]
     return None
 
@@ -162,7 +162,7 @@ def _wanted(call: _Call, names: Mapping[str, Any]) -> str:
     value = call.argument.value if isinstance(call.argument, ast.Constant) else _resolve(call.argument, names)
     if dotted(call.argument).startswith("torch."):
         value = kinds.fields_of(torch).get(dotted(call.argument).removeprefix("torch."))
-    if type(value) in (torch.device, torch.dtype):
+    if kinds.is_one_of(value, (torch.device, torch.dtype)):
         return str(value).removeprefix("torch.")
     is_device = type(value) is str and value.partition(":")[0] in _DEVICE_TYPES
     return str(value) if is_device else ""

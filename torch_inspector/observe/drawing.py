@@ -34,7 +34,7 @@ def _parts_of(holder: Any) -> Iterator[tuple[str, Any]]:
     for name, value in list(kinds.fields_of(holder).items())[:_FIELDS] if holder is not None else ():
         if type(name) is not str:
             continue
-        listed = value[:_LISTED] if type(value) in (list, tuple) else ()
+        listed = value[:_LISTED] if kinds.is_one_of(value, (list, tuple)) else ()
         for path, part in ((name, value), *((f"{name}[{place}]", one) for place, one in enumerate(listed))):
             if type(part) is FunctionType or (kinds.fields_of(part) and not kinds.is_a(part, torch.nn.Module)):
                 yield path, part

@@ -155,7 +155,7 @@ def _is_live(rate: ast.expr, layer: Any) -> bool:
             fields = kinds.fields_of(value)
             inner = fields.get("_modules")
             value = fields.get(part, inner.get(part) if type(inner) is dict else None)
-    return type(value) in (int, float) and value > 0
+    return kinds.is_one_of(value, (int, float)) and value > 0
 
 
 def _local_layers(node: ast.AST, function: FunctionType) -> dict[str, ast.expr]:

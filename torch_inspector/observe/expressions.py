@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from torch_inspector.facts import ExpressionFact, ForwardFact, LoaderFact, Place, Shape, syntax
 from torch_inspector.observe.iterated import fetches, turns
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.pairs import called
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.seen import SeenNames, Spot
@@ -267,7 +267,7 @@ def _at(scope: Scope, statement: ast.stmt) -> SeenNames:
 
 def _row_shape(value: Any) -> Shape | None:
     """Shape of each part of a tensor, or of a list of tensors that are alike."""
-    if type(value) in (list, tuple):
+    if is_one_of(value, (list, tuple)):
         shapes = {shape_of(one) if is_tensor(one) else None for one in value[:_ALIKE]} if value else {None}
         return shapes.pop() if len(shapes) == 1 and len(value) <= _ALIKE else None
     shape = shape_of(value) if tensor_or_shape(value) else None

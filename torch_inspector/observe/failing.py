@@ -196,7 +196,7 @@ class Scope:
         if isinstance(node.slice, ast.UnaryOp) and isinstance(node.slice.operand, ast.Constant):
             number = node.slice.operand.value
             key = -number if type(number) is int and isinstance(node.slice.op, ast.USub) else None
-        return f"{path}[{ast.unparse(node.slice)}]", _entry(thing, key) if type(key) in _KEY_KINDS else None
+        return f"{path}[{ast.unparse(node.slice)}]", _entry(thing, key) if kinds.is_one_of(key, _KEY_KINDS) else None
 
     def _result(self, node: ast.Call) -> tuple[str, Any]:
         """`x.view(-1)` is where `x` is; `super()` is `self`."""
@@ -238,10 +238,10 @@ def _field(thing: Any, name: str) -> Any:
 
 def _entry(thing: Any, key: Any) -> Any:
     """An element of exactly a dictionary, list or tuple, or a layer of a module."""
-    if type(thing) in _DICTS:
+    if kinds.is_one_of(thing, _DICTS):
         entries = list(dict.items(thing))
         return next((value for one, value in entries if type(one) is type(key) and one == key), None)
-    if type(thing) in _LISTS and type(key) is int:
+    if kinds.is_one_of(thing, _LISTS) and type(key) is int:
         return thing[key] if -len(thing) <= key < len(thing) else None
     if kinds.is_a(thing, torch.nn.Module):
         layers = kinds.fields_of(thing).get("_modules")

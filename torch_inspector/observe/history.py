@@ -65,7 +65,7 @@ def optimizer_tensors(optimizer: Any) -> Iterator[torch.Tensor]:
 
 
 def _is_dict(thing: Any) -> bool:
-    return type(thing) in (dict, OrderedDict, defaultdict) or kinds.is_a(thing, dict)
+    return kinds.is_one_of(thing, (dict, OrderedDict, defaultdict)) or kinds.is_a(thing, dict)
 
 
 def _tensors_in(mapping: Any) -> Iterator[torch.Tensor]:

@@ -60,7 +60,7 @@ def hook_with(module: Any, address: int, storages: Container[int] = ()) -> str:
         address: Of the object.
         storages: Those of its tensors that are looked for.
     """
-    if type(module) in (Tensor, nn.Parameter):
+    if kinds.is_one_of(module, (Tensor, nn.Parameter)):
         return "tensor hooks" if _one_knows(module._backward_hooks, address, storages) else ""
     for _, layer in layers.walk_modules(module) if sorts.sort_of(type(module)) == "module" else ():
         fields = kinds.fields_of(layer)
@@ -103,7 +103,7 @@ def _known(function: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if kind is FunctionType:
         for label, value in _of_function(function):
             yield label, value
-            if type(value) in (FunctionType, MethodType, functools.partial):
+            if kinds.is_one_of(value, (FunctionType, MethodType, functools.partial)):
                 yield from _known(value, depth - 1)
     elif kind is MethodType:
         yield "self", function.__self__
@@ -179,7 +179,7 @@ def _codes(function: Any, depth: int) -> Iterator[CodeType]:
     if kind is FunctionType:
         yield from _with_inner(function.__code__)
         for _, value in _of_function(function):
-            if type(value) in (FunctionType, MethodType):
+            if kinds.is_one_of(value, (FunctionType, MethodType)):
                 yield from _codes(value, depth - 1)
             elif sorts.sort_of(type(value)) in ("object", "module"):
                 yield from _of_methods(value, function.__code__, depth)

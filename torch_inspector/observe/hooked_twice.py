@@ -87,7 +87,7 @@ def _repeated(path: str, owner: str, kind: str, hooks: Any) -> list[_Found]:
 def _signature(hook: Any) -> _Signature | None:
     """Equal for functions of one text with equal plain values around them; None for what is not known."""
     if type(hook) is partial:
-        given = tuple(value if type(value) in _PLAIN else kinds.class_name(value) for value in _given(hook))
+        given = tuple(value if kinds.is_one_of(value, _PLAIN) else kinds.class_name(value) for value in _given(hook))
         inner = _signature(_FUNC.__get__(hook))
         return None if inner is None else (*inner, given)
     if type(hook) is MethodType:
@@ -96,7 +96,9 @@ def _signature(hook: Any) -> _Signature | None:
     if type(hook) is not FunctionType or str(hook.__module__).partition(".")[0] == "torch":
         return None
     closure = tuple(_plain(cell) for cell in hook.__closure__ or ())
-    defaults = tuple(value if type(value) in _PLAIN else kinds.class_name(value) for value in hook.__defaults__ or ())
+    defaults = tuple(
+        value if kinds.is_one_of(value, _PLAIN) else kinds.class_name(value) for value in hook.__defaults__ or ()
+    )
     return (hook.__qualname__, hook.__code__.co_code, closure, defaults)
 
 
@@ -111,4 +113,4 @@ def _plain(cell: Any) -> Any:
         value = cell.cell_contents
     except ValueError:
         return None
-    return (type(value).__name__, value) if type(value) in _PLAIN else kinds.class_name(value)
+    return (type(value).__name__, value) if kinds.is_one_of(value, _PLAIN) else kinds.class_name(value)

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, RandomSampler, SequentialSampler
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe.kinds import fields_of, is_a, module_of
+from torch_inspector.observe.kinds import fields_of, is_a, is_one_of, module_of
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.pairs import TreeOf, built_by
 from torch_inspector.observe.shapes import UNKNOWN
@@ -83,7 +83,7 @@ def _dataset_in(names: Names, source: ast.expr, tree_of: TreeOf) -> Any:
 def _dataset(loader: Any) -> Any:
     """What a loader asks for one item after the other, by their numbers."""
     fields = fields_of(loader) if is_a(loader, DataLoader) else {}
-    plain = type(fields.get("sampler")) in (RandomSampler, SequentialSampler)
+    plain = is_one_of(fields.get("sampler"), (RandomSampler, SequentialSampler))
     return fields.get("dataset", UNKNOWN) if plain else UNKNOWN
 
 
@@ -166,7 +166,7 @@ def _items_of_call(names: Names, call: ast.Call) -> list[Any] | None:
 
 def _first(owner: Any, part: slice) -> list[Any] | None:
     """The first entries of a plain list, or rows of a plain tensor."""
-    if type(owner) in (list, tuple):
+    if is_one_of(owner, (list, tuple)):
         return [owner[i] for i in range(len(owner))[part][:_TURNS]]
     if type(owner) is torch.Tensor and owner.dim() and not owner.requires_grad and owner.is_cpu:
         return [owner[i] for i in range(owner.shape[0])[part][:_TURNS]]
@@ -177,6 +177,6 @@ def _bound(target: ast.expr, item: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(target, ast.Name):
         yield target.id, item
     elif isinstance(target, (ast.Tuple, ast.List)):
-        known = type(item) in (list, tuple) and len(item) == len(target.elts)
+        known = is_one_of(item, (list, tuple)) and len(item) == len(target.elts)
         for one, value in zip(target.elts, item if known else [UNKNOWN] * len(target.elts), strict=True):
             yield from _bound(one, value)

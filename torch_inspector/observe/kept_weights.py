@@ -18,7 +18,7 @@ from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Place, StepFact, syntax
 from torch_inspector.observe import private
-from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.kinds import is_a, is_one_of
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.meant_alike import is_meant, is_trained_with
 from torch_inspector.observe.namespace import hidden
@@ -223,7 +223,7 @@ def _address(value: Any) -> int:
 def _tensors(value: Any) -> list[Any]:
     """A tensor or array, or those of a list or dictionary of nothing else."""
     parts = [value]
-    if type(value) in (list, tuple):
+    if is_one_of(value, (list, tuple)):
         parts = list(value[:_TENSORS])
     elif is_a(value, dict):
         parts = list(islice(dict.values(value), _TENSORS))

@@ -1,16 +1,18 @@
 """What an object is, asked past everything its class or metaclass could put in the way.
 
 `type(x).__name__`, `type(x).__mro__`, `x.__dict__` and `vars(x)` can all run code of the user: a metaclass with
-`__getattribute__`, a property called `__dict__`. These do not.
+`__getattribute__`, a property called `__dict__`. So can `type(x) in (int, str)` and each set or dictionary of classes,
+which ask a metaclass's `__eq__` and `__hash__`. These do not.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
-from typing import Any
+from typing import Any, TypeVar
 
+_Value = TypeVar("_Value")
 # How C code gives access to an instance dictionary; anything else under that name is the user's own.
 _BUILT_IN = (GetSetDescriptorType, MemberDescriptorType)
 _PLAIN = (int, float, bool, str, list, tuple, dict, range)
@@ -18,6 +20,7 @@ _NAME = type.__dict__["__name__"]
 _MODULE = type.__dict__["__module__"]
 _MRO = type.__dict__["__mro__"]
 _DICT = type.__dict__["__dict__"]
+_WEAKLY = type.__dict__["__weakrefoffset__"]
 
 
 def class_name(thing: object) -> str:
@@ -37,7 +40,32 @@ def mro_of(kind: type[Any]) -> tuple[type[Any], ...]:
 
 def is_a(thing: object, kind: type[Any]) -> bool:
     """True if the class of an object inherits from `kind`; `__instancecheck__` and `__class__` are not asked."""
-    return kind in _MRO.__get__(type(thing))
+    return inherits(type(thing), kind)
+
+
+def inherits(kind: type[Any], base: type[Any]) -> bool:
+    """True if one class inherits from the other or is that; what their metaclasses say of it is not asked."""
+    return type.__subclasscheck__(base, kind)
+
+
+def is_one_of(thing: object, some: Iterable[type[Any]]) -> bool:
+    """True if the class of an object is exactly one of these, told by identity: `in` would ask its metaclass."""
+    return is_among(type(thing), some)
+
+
+def is_among(kind: object, some: Iterable[object]) -> bool:
+    """True if a class, or whatever else, is one of these itself, not only equal to one."""
+    return id(kind) in map(id, some)
+
+
+def entry_of(kind: object, table: Mapping[Any, _Value]) -> _Value | None:
+    """What a dictionary whose keys are classes has for one; None if it has nothing."""
+    return next((value for one, value in table.items() if one is kind), None)
+
+
+def is_referable(thing: object) -> bool:
+    """True if weak references to an object can be made."""
+    return bool(_WEAKLY.__get__(type(thing)))
 
 
 def module_of(kind: type[Any]) -> str:
@@ -86,7 +114,7 @@ def setting_of(thing: object, name: str) -> Any:
         return own[name]
     classes = _MRO.__get__(thing if type(thing) is type else type(thing))
     found = next((class_fields(one)[name] for one in classes if name in class_fields(one)), None)
-    return found if type(found) in _PLAIN else None
+    return found if is_one_of(found, _PLAIN) else None
 
 
 _getters: dict[int, tuple[weakref.ref[type[Any]], Callable[[Any], Any] | None]] = {}
@@ -96,7 +124,7 @@ _getters: dict[int, tuple[weakref.ref[type[Any]], Callable[[Any], Any] | None]] 
 def _getter_of(kind: type[Any]) -> Callable[[Any], Any] | None:
     entries = (_DICT.__get__(base).get("__dict__") for base in _MRO.__get__(kind))
     entry = next((entry for entry in entries if entry is not None), None)
-    getter = entry.__get__ if entry is not None and type(entry) in _BUILT_IN else None
+    getter = entry.__get__ if entry is not None and is_one_of(entry, _BUILT_IN) else None
     address = id(kind)
     _getters[address] = (weakref.ref(kind, lambda _: _getters.pop(address, None)), getter)
     return getter

@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from torch_inspector.facts import Shape
+from torch_inspector.observe import kinds
 
 _SAME = frozenset(
     [nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm, nn.InstanceNorm1d, nn.InstanceNorm2d,
@@ -23,9 +24,10 @@ def layer_shape(layer: Any, shape: Shape | None) -> Shape | None:
         return None
     if kind is nn.Linear:
         return (*shape[:-1], layer.out_features)
-    if kind in _SAME:
+    if kinds.is_among(kind, _SAME):
         return shape
-    return _convolved(layer, shape, _CONVOLUTIONS[kind]) if kind in _CONVOLUTIONS else None
+    axes = kinds.entry_of(kind, _CONVOLUTIONS)
+    return _convolved(layer, shape, axes) if axes is not None else None
 
 
 def _convolved(layer: Any, shape: Shape, axes: int) -> Shape | None:

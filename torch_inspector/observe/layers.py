@@ -121,15 +121,15 @@ def depends_on_mode(layer: Any) -> str:
 
     Dropout that drops, normalisation that keeps statistics, RReLU, and classes that read `self.training` themselves.
     """
-    mro, fields = kinds.mro_of(type(layer)), kinds.fields_of(layer)
-    depends = next((_positive(fields.get(field)) for base, field in _SWITCHED if base in mro), None)
-    if depends is None and nn.RReLU not in mro:
+    fields = kinds.fields_of(layer)
+    depends = next((_positive(fields.get(field)) for base, field in _SWITCHED if kinds.is_a(layer, base)), None)
+    if depends is None and not kinds.is_a(layer, nn.RReLU):
         return f"{kinds.class_name(layer)} (reads self.training)" if selftrained.draws(layer) else ""
     return kinds.class_name(layer) if depends is not False else ""
 
 
 def _positive(value: Any) -> bool:
-    return type(value) in (int, float, bool) and value > 0
+    return kinds.is_one_of(value, (int, float, bool)) and value > 0
 
 
 def softmax_layers(module: Any) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def squashing_layers(module: Any) -> list[tuple[str, str, int | None]]:
     """Dotted names of layers that make probabilities or their logarithms, what they are, and along which axis."""
     found = []
     for name, one in walk_modules(module):
-        kind = next((_SQUASHING[base] for base in kinds.mro_of(type(one)) if base in _SQUASHING), None)
+        kind = next((name for base, name in _SQUASHING.items() if kinds.is_a(one, base)), None)
         if kind is not None:
             axis = kinds.fields_of(one).get("dim")
             found.append((name, kind, axis if type(axis) is int else None))

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.kinds import class_name, fields_of, is_a
+from torch_inspector.observe.kinds import class_name, fields_of, is_a, is_one_of
 from torch_inspector.observe.remainders import WRAPPED, sample_count
 from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
@@ -55,7 +55,7 @@ def loop_length(scope: Scope, source: ast.expr) -> int:
         fields = fields_of(value)
         size, count = fields.get("batch_size"), sample_count(fields.get("dataset"))
         return ceil(count / size) if type(size) is int and size > 0 and count else 0
-    if type(value) in (list, tuple, range):
+    if is_one_of(value, (list, tuple, range)):
         return len(value)
     shape = shape_of(value) if is_tensor(value) or type(value) is Sized else None
     return max(shape[0], 0) if shape else 0

@@ -121,7 +121,7 @@ class LettingGo:
         found = walk_paths([(path, value)], deadline)
         if found.complete and (found.tensors or found.modules or found.optimizers):
             is_module = sorts.sort_of(type(value)) == "module"
-            own = sorts.sort_of(type(value)) in ("module", "optimizer", "object") and type(value).__weakrefoffset__
+            own = sorts.sort_of(type(value)) in ("module", "optimizer", "object") and kinds.is_referable(value)
             key, name = self._keys.of(value) if own else 0, kinds.class_name(value)
             yield _Target(path, deletion.line, name, storages_of(found), key, deletion.settled, is_module, id(value))
 
@@ -133,7 +133,7 @@ class LettingGo:
         """Objects of the notebook's own classes whose variables the cell gives another value."""
         for name in assigned(code)[:_TARGETS]:
             value: Any = variables.get(name)
-            if sorts.sort_of(type(value)) == "object" and type(value).__weakrefoffset__ and kinds.fields_of(value):
+            if sorts.sort_of(type(value)) == "object" and kinds.is_referable(value) and kinds.fields_of(value):
                 yield self._keys.of(value), name
 
     def _search(
@@ -245,8 +245,10 @@ def _storages_below(module: Any) -> list[tuple[int, int]]:
 
 def _how(value: Any) -> str:
     """What leads to it that the walk of the variables does not go through."""
-    inside = [*dict.values(value)] if type(value) is dict else value if type(value) in (list, tuple) else [value]
-    if any(type(one) in _FUNCTIONS for one in inside[:_FEW]):
+    inside = (
+        [*dict.values(value)] if type(value) is dict else value if kinds.is_one_of(value, (list, tuple)) else [value]
+    )
+    if any(kinds.is_one_of(one, _FUNCTIONS) for one in inside[:_FEW]):
         return "function"
     if kinds.is_a(value, torch.optim.lr_scheduler.LRScheduler):
         return "schedule"

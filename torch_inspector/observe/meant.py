@@ -18,6 +18,10 @@ _PICKS = re.compile(r"[<>]|[!=]=|\b(bool|int8|int16|view|where|minimum|maximum|a
 _COMPARES = frozenset(["gt", "lt", "ge", "le", "greater", "less", "greater_equal", "less_equal"])
 _OPPOSITE: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
 _ZERO = frozenset(["ne", "eq", "any", "all", "bool", "count_nonzero", "nonzero"])
+# Zero only where all are.
+_TOTALS = frozenset(["abs", "max", "amax", "sum", "item"])
+_CASTS = frozenset(["to", "view", "type"])
+_ROUND = frozenset(["torch.int8", "torch.int16", "torch.bool", "bool"])
 
 
 def is_meant(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.expr]) -> bool:
@@ -30,11 +34,20 @@ def is_meant(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.e
     difference = difference or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("sub", "subtract")))
     if not difference:
         return False
-    if any(_compares(part, one, two) for part in nodes):
+    if _chooses(nodes, node, name, (one, two)):
         return True
     parents = _parents(scope.node)
     uses = _reads(scope.node, name) if name else [node]
-    return bool(uses) and all(_asks_for_zero(use, parents) for use in uses)
+    return bool(uses) and all(_asks_for_zero(use, parents) or _asks_for_sign(use, parents) for use in uses)
+
+
+def is_undone(scope: Scope, node: ast.AST, sides: list[ast.expr]) -> bool:
+    """True if some text does the opposite with the same operand: `m + key` in one function, `c - key` in another."""
+    sign = _OPPOSITE.get(type(getattr(node, "op", None)))  # type: ignore[arg-type]
+    texts = {ast.unparse(side) for side in sides if isinstance(side, (ast.Name, ast.Attribute))}
+    trees = [scope.node, *(file.tree for file in scope.reading.places.latest() if file.tree is not None)]
+    parts = (one for tree in trees for one in syntax.walk(tree) if sign is not None and isinstance(one, ast.BinOp))
+    return any(isinstance(one.op, sign) and ast.unparse(one.right) in texts for one in parts)  # type: ignore[arg-type]
 
 
 def becomes_tensor(scope: Scope, node: ast.AST, statement: ast.AST) -> bool:
@@ -100,7 +113,10 @@ def _is_of_torch(call: ast.Call) -> bool:
 
 def _is_back(part: ast.AST, name: str, node: ast.AST, sides: list[ast.expr]) -> bool:
     """True for `delta + b` and `a - delta`, where `delta` is `a - b`; for `total - b`, where `total` is `a + b`."""
-    sign = getattr(node, "op", None)
+    sign = getattr(node.value if isinstance(node, ast.Assign) else node, "op", None)
+    if isinstance(part, ast.AugAssign) and isinstance(sign, (ast.Add, ast.Sub)) and part is not node:
+        undoes = isinstance(part.op, _OPPOSITE[type(sign)]) and ast.unparse(part.target) == name
+        return undoes and ast.unparse(part.value) in [ast.unparse(side) for side in sides[isinstance(sign, ast.Sub) :]]
     if not isinstance(part, ast.BinOp) or not isinstance(part.op, (ast.Add, ast.Sub)):
         return False
     one, two = (ast.unparse(side) for side in sides)
@@ -134,6 +150,21 @@ def _takes_back(scope: Scope, node: ast.AST, sides: list[ast.expr]) -> bool:
     return False
 
 
+def _chooses(nodes: list[ast.AST], node: ast.AST, name: str, sides: tuple[str, str]) -> bool:
+    """True if a statement has the result and a comparison of the same two in it, or a name of such a comparison."""
+    tests = [one for one in nodes if _compares(one, *sides)]
+    stored = (one for one in nodes if isinstance(one, ast.Assign) and any(part in tests for part in syntax.walk(one)))
+    masks = {dotted(target) for one in stored for target in one.targets} - {""}
+    branches = (ast.If, ast.While)
+    for one in nodes if tests else ():
+        if isinstance(one, ast.stmt) and (isinstance(one, branches) or not hasattr(one, "body")):
+            parts = list(syntax.walk(one))
+            named = {part.id for part in parts if isinstance(part, ast.Name)}
+            if (node in parts or name in named) and (masks & named or any(part in tests for part in parts)):
+                return True
+    return False
+
+
 def _compares(part: ast.AST, one: str, two: str) -> bool:
     """True for `a > b`, `torch.gt(a, b)` and `a.gt(b)`."""
     if isinstance(part, ast.Compare):
@@ -143,9 +174,22 @@ def _compares(part: ast.AST, one: str, two: str) -> bool:
     return {one, two} <= {ast.unparse(side) for side in (part.func.value, *part.args)}
 
 
+def _asks_for_sign(use: ast.AST, parents: dict[int, ast.AST]) -> bool:
+    """True for `d.to(torch.int8)`, the shorter way round a circle, and for `d.to(torch.bool)`."""
+    method = parents.get(id(use))
+    call = parents.get(id(method)) if isinstance(method, ast.Attribute) else None
+    if not isinstance(method, ast.Attribute) or not isinstance(call, ast.Call) or call.func is not method:
+        return False
+    types = {ast.unparse(one) for one in (*call.args, *(one.value for one in call.keywords))}
+    return method.attr == "char" or (method.attr in _CASTS and bool(types & _ROUND))
+
+
 def _asks_for_zero(use: ast.AST, parents: dict[int, ast.AST]) -> bool:
-    """True for `d != 0`, `d.any()` and `torch.count_nonzero(d)`."""
+    """True for `d != 0`, `d.any()`, `torch.count_nonzero(d)` and `d.abs().max() == 0`."""
     parent = parents.get(id(use))
+    if isinstance(parent, ast.Attribute) and parent.attr in _TOTALS:
+        call = parents.get(id(parent))
+        return isinstance(call, ast.Call) and call.func is parent and _asks_for_zero(call, parents)
     if isinstance(parent, ast.Compare):
         other = [one for one in (parent.left, *parent.comparators) if one is not use]
         zero = len(other) == 1 and isinstance(other[0], ast.Constant) and other[0].value == 0

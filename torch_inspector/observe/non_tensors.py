@@ -97,7 +97,7 @@ def _argument(scope: Scope, node: ast.expr) -> tuple[Any, bool]:
 def _kind(thing: Any) -> str:
     if is_array(thing):
         return "array"
-    if type(thing) in (list, tuple):
+    if kinds.is_one_of(thing, (list, tuple)):
         return "list" if type(thing) is list else "tuple"
     name, home = kinds.class_name(thing), kinds.module_of(type(thing))
     return _KINDS.get(name, "") if home.startswith("pandas.") else ""
@@ -121,4 +121,4 @@ def _inside(listed: Any) -> str:
         return "arrays"
     while type(first) is list and first:
         first = first[0]
-    return "numbers" if type(first) in (int, float, bool) else ""
+    return "numbers" if kinds.is_one_of(first, (int, float, bool)) else ""

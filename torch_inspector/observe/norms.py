@@ -70,8 +70,7 @@ def _frozen_parts(module: Any, names: list[str], keys: Keys) -> Iterator[tuple[s
 
 
 def _is_batch_norm(layer: Any) -> bool:
-    bases = kinds.mro_of(type(layer))
-    return _NormBase in bases and _InstanceNorm not in bases
+    return kinds.is_a(layer, _NormBase) and not kinds.is_a(layer, _InstanceNorm)
 
 
 def _is_training(layer: Any) -> bool:

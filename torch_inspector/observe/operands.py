@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import Shape
-from torch_inspector.observe.kinds import class_fields, fields_of, is_a, mro_of, setting_of
+from torch_inspector.observe.kinds import class_fields, fields_of, is_a, is_one_of, mro_of, setting_of
 from torch_inspector.observe.layer_shapes import layer_shape
 from torch_inspector.observe.shapes import (
     JOINS,
@@ -93,7 +93,7 @@ def attribute(owner: Any, name: str) -> Any:
     if is_a(owner, nn.Module):
         for kind in ("_parameters", "_buffers", "_modules"):
             entries: Any = fields.get(kind)
-            if type(entries) in _DICTS and name in entries:
+            if is_one_of(entries, _DICTS) and name in entries:
                 return entries[name]
     if is_a(owner, tuple):
         return _named(owner, name)
@@ -110,9 +110,9 @@ def _named(owner: Any, name: str) -> Any:
 
 def item(owner: Any, key: Any) -> Any:
     """An entry of a plain dictionary, list or tuple."""
-    if type(owner) in _DICTS and type(key) in (str, int) and len(owner) <= _ENTRIES:
+    if is_one_of(owner, _DICTS) and is_one_of(key, (str, int)) and len(owner) <= _ENTRIES:
         return next((v for k, v in dict.items(owner) if type(k) is type(key) and k == key), UNKNOWN)
-    if type(owner) in (list, tuple) and type(key) is int and -len(owner) <= key < len(owner):
+    if is_one_of(owner, (list, tuple)) and type(key) is int and -len(owner) <= key < len(owner):
         return owner[key]
     return UNKNOWN
 
@@ -127,7 +127,7 @@ def _read_attribute(names: Names, node: ast.Attribute) -> Any:
     if type(owner) is tuple and node.attr == "values":  # of `x.max(1)`
         return owner[0] if owner and type(owner[0]) is Sized else UNKNOWN
     shape = shape_of(owner)
-    if shape is None or type(owner) in (int, float, bool):
+    if shape is None or is_one_of(owner, (int, float, bool)):
         return UNKNOWN if owner is UNKNOWN else attribute(owner, node.attr)
     if node.attr in {"data", "real"}:
         return Sized(shape)

@@ -106,7 +106,7 @@ class OptimizerRecord:
     def rate_is_zero(self) -> bool:
         """True if the learning rate of every group is a plain 0."""
         rates = [group.get("lr") for group in groups_of(self.ref())]
-        return bool(rates) and all(type(rate) in (int, float) and rate == 0 for rate in rates)
+        return bool(rates) and all(kinds.is_one_of(rate, (int, float)) and rate == 0 for rate in rates)
 
     def maximizes(self) -> bool:
         """True if a group is told to go uphill."""

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.source import dotted
 
 _FUNCTIONS = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits")
@@ -50,7 +50,7 @@ def is_loss(scope: Scope, call: ast.Call) -> bool:
     if isinstance(func, ast.Call):
         return any(scope.names.value(func.func) is one for one in _LAYERS)
     callee = scope.names.value(func)
-    return type(callee) in _LAYERS or any(callee is getattr(functional, one) for one in _FUNCTIONS)
+    return is_one_of(callee, _LAYERS) or any(callee is getattr(functional, one) for one in _FUNCTIONS)
 
 
 def _named(call: ast.Call, name: str) -> ast.expr | None:

@@ -16,6 +16,7 @@ from torch_inspector.facts import NO_TARGET, TOO_LONG, OperationFact
 from torch_inspector.observe import private
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.in_memory import is_in_memory
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 from torch_inspector.observe.softmax import IN_PLACE, MOVES
@@ -120,7 +121,7 @@ class _Left:
 
     def read(self, saved: Any) -> torch.Tensor | None:
         """A plain tensor on the CPU, of numbers with a point, as long as there is room for it."""
-        if type(saved) not in (torch.Tensor, torch.nn.Parameter) or not is_in_memory(saved):
+        if not is_one_of(saved, (torch.Tensor, torch.nn.Parameter)) or not is_in_memory(saved):
             return None
         if not saved.is_floating_point() or not saved.numel():
             return None
@@ -188,7 +189,7 @@ def _causes_of_power(node: Node) -> tuple[_Cause, ...]:
         exponent = node._saved_exponent
     except RuntimeError:
         return ()
-    if type(exponent) not in (int, float) or not exponent:
+    if not is_one_of(exponent, (int, float)) or not exponent:
         return ()
     zeros = (_ZEROS._replace(slope_only=exponent > 0),) if exponent < 1 else ()
     return (_NEGATIVE, *zeros) if exponent % 1 else zeros

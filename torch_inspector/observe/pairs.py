@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe.kinds import class_fields, is_a, mro_of
+from torch_inspector.observe.kinds import class_fields, inherits, is_a, is_one_of, mro_of
 from torch_inspector.observe.operands import Built, Names
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor
@@ -162,7 +162,7 @@ def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
         return _run_by(value)
     if type(callee) is ast.Call:  # `Loss(0.1)(out, y)`
         made = names.value(callee.func)
-        return _of_class(made, "forward" if is_a(made, type) and nn.Module in mro_of(made) else "__call__"), None
+        return _of_class(made, "forward" if is_a(made, type) and inherits(made, nn.Module) else "__call__"), None
     return _method(callee, names) if type(callee) is ast.Attribute else (UNKNOWN, UNKNOWN)
 
 
@@ -231,7 +231,7 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
     code, own = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(own) : code.co_argcount]
     values = {**dict(zip(names, own, strict=True)), **(function.__kwdefaults__ or {})}
-    return {name: value for name, value in values.items() if type(value) in (int, float, bool, str)}
+    return {name: value for name, value in values.items() if is_one_of(value, (int, float, bool, str))}
 
 
 def _given(scope: ast.AST) -> dict[str, ast.expr]:

@@ -38,7 +38,7 @@ def key_text(key: object) -> str:
         return "…"
     if type(key) is float and (key != key or key in (float("inf"), float("-inf"))):  # noqa: PLR0124
         return f"float('{key}')"
-    return repr(key) if type(key) in (int, bool, float, type(None)) else "…"
+    return repr(key) if kinds.is_one_of(key, (int, bool, float, type(None))) else "…"
 
 
 def attributes_of(thing: Any) -> list[tuple[str, Any]]:

@@ -14,7 +14,7 @@ from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Place, StepFact, syntax
 from torch_inspector.observe import private
-from torch_inspector.observe.kinds import fields_of, is_a, mro_of, name_of
+from torch_inspector.observe.kinds import fields_of, is_a, is_one_of, mro_of, name_of
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.operands import at
@@ -85,7 +85,7 @@ def _fact(put: _Put, path: str, model: str, count: int, *, sure: bool) -> Expres
 def _are_handles(container: Any) -> bool:
     """True for lists of the parameters themselves: who wants to clip them, or to train them, keeps such lists."""
     first: Any = next(iter(dict.values(container) if type(container) is dict else container), None)
-    inner: Any = dict.values(first) if is_a(first, dict) else first if type(first) in (list, tuple) else ()
+    inner: Any = dict.values(first) if is_a(first, dict) else first if is_one_of(first, (list, tuple)) else ()
     first = next(iter(inner), first)
     return is_a(first, torch.Tensor) and first.requires_grad
 
@@ -217,7 +217,7 @@ def _given_by(function: ast.FunctionDef | ast.AsyncFunctionDef, own: str, latest
 
 
 def _is_container(value: Any) -> bool:
-    return type(value) in (list, dict, deque)
+    return is_one_of(value, (list, dict, deque))
 
 
 def _same(container: Any, stepped: set[int], deadline: float) -> tuple[int, int]:
@@ -233,7 +233,7 @@ def _same(container: Any, stepped: set[int], deadline: float) -> tuple[int, int]
 def _addresses(value: Any) -> tuple[_Address, ...]:
     """The memory of a tensor or array, or of those of a list or dictionary of nothing else."""
     parts = [value]
-    if type(value) in (list, tuple):
+    if is_one_of(value, (list, tuple)):
         parts = list(value[:_TENSORS])
     elif is_a(value, dict):
         parts = list(islice(dict.values(value), _TENSORS))
@@ -245,7 +245,7 @@ def _address(value: Any) -> _Address | None:
     if is_array(value):
         first = int(value.__array_interface__["data"][0])
         return first, first, tuple(value.shape)
-    storage = private.storage_of(value) if type(value) in (torch.Tensor, nn.Parameter) else None
+    storage = private.storage_of(value) if is_one_of(value, (torch.Tensor, nn.Parameter)) else None
     try:
         return (storage[0], value.data_ptr(), tuple(value.shape)) if storage is not None else None
     except Exception:  # noqa: BLE001  (layouts and modes without an address)

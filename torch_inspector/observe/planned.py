@@ -124,7 +124,7 @@ class _Names:
 
 def _length(thing: Any) -> int | None:
     """Elements of a plain container, rows of a plain tensor, batches of a loader over tensors."""
-    if type(thing) in (list, tuple, dict, range):
+    if kinds.is_one_of(thing, (list, tuple, dict, range)):
         return len(thing)
     if type(thing) is torch.Tensor:
         return int(thing.shape[0]) if thing.dim() else None
@@ -133,7 +133,7 @@ def _length(thing: Any) -> int | None:
 
 def _batches(settings: dict[str, Any]) -> int | None:
     data, size = settings.get("dataset"), settings.get("batch_size")
-    rows = _length(data if type(data) in (list, tuple) else _first_tensor(data))
+    rows = _length(data if kinds.is_one_of(data, (list, tuple)) else _first_tensor(data))
     if rows is None or type(size) is not int or size < 1:
         return None
     return rows // size if settings.get("drop_last") is True else -(-rows // size)

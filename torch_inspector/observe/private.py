@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch
 
+from torch_inspector.observe.kinds import is_one_of
+
 Node = Any
 """A node of the autograd graph, as `grad_fn` shows it."""
 DispatchMode = _python_dispatch.TorchDispatchMode
@@ -189,7 +191,7 @@ def kept_by_function(node: Node) -> list[Any]:
     """What the node of a custom function keeps besides saved tensors: attributes that were set on `ctx`."""
     if not issubclass(type(node), torch.autograd.function.BackwardCFunction):
         return []
-    return [part for part in gc.get_referents(node) if type(part) in (dict, tuple)]
+    return [part for part in gc.get_referents(node) if is_one_of(part, (dict, tuple))]
 
 
 def parts_of(tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:

@@ -77,7 +77,7 @@ class _Search:
 
 
 def _sort_of(kind: type[Any]) -> str:
-    if BaseException in kinds.mro_of(kind):
+    if kinds.inherits(kind, BaseException):
         return "exception"
     sort = sorts.sort_of(kind)
     return "skip" if sort in ("tensor", "module", "optimizer", "set", "frozenset") else sort

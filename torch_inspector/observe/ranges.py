@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from torch_inspector.observe import kinds
 from torch_inspector.observe.in_memory import is_in_memory
 
 
@@ -44,11 +45,11 @@ def range_of(tensor: Any) -> Range:
 
 def tensors_in(things: Any) -> Iterator[Any]:
     """All tensors in arguments or results of an operation."""
-    if isinstance(things, torch.Tensor):
+    if kinds.is_a(things, torch.Tensor):
         yield things
-    elif isinstance(things, dict):
-        for one in things.values():
+    elif kinds.is_a(things, dict):
+        for one in dict.values(things):
             yield from tensors_in(one)
-    elif isinstance(things, (list, tuple)):
+    elif kinds.is_a(things, list) or kinds.is_a(things, tuple):
         for one in things:
             yield from tensors_in(one)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.shapes import UNKNOWN
 
 # A `raise` would have ended the cell.
@@ -73,6 +74,6 @@ def _truth(test: ast.expr, value: Callable[[ast.expr], Any]) -> bool | None:
         truth = _truth(test.operand, value)
         return None if truth is None else not truth
     found = value(test)
-    if found is UNKNOWN or type(found) not in (bool, int, str, list, tuple, dict, type(None)):
+    if found is UNKNOWN or not is_one_of(found, (bool, int, str, list, tuple, dict, type(None))):
         return None
     return bool(found)

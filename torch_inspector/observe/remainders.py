@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
 
@@ -49,9 +49,9 @@ def sample_count(dataset: Any) -> int | None:
     fields = fields_of(dataset)
     if is_a(dataset, Subset):
         indices: Any = fields.get("indices")
-        return len(indices) if type(indices) in (list, tuple, range) else (shape_of(indices) or (None,))[0]
+        return len(indices) if is_one_of(indices, (list, tuple, range)) else (shape_of(indices) or (None,))[0]
     tensors = fields.get("tensors") if is_a(dataset, TensorDataset) else None
     shape = shape_of(tensors[0]) if type(tensors) is tuple and tensors else None
-    if type(dataset) in (list, tuple, range):
+    if is_one_of(dataset, (list, tuple, range)):
         return len(dataset)
     return shape[0] if shape else None

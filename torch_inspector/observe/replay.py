@@ -21,7 +21,7 @@ from torch import nn
 from torch_inspector.facts import OperationFact, Place, syntax
 from torch_inspector.observe import layers, private
 from torch_inspector.observe.in_memory import is_in_memory
-from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.kinds import is_a, is_one_of
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.ranges import Range, range_of, tensors_in
@@ -164,9 +164,9 @@ class _Run:
     def _given(self, expression: ast.expr) -> Any:
         """What a module is given: copies of tensors, plain values, results of other modules."""
         value = self._names.value(expression)
-        if type(value) in (int, float, bool, str, type(None)):
+        if is_one_of(value, (int, float, bool, str, type(None))):
             return value
-        if type(value) in (torch.Tensor, nn.Parameter):
+        if is_one_of(value, (torch.Tensor, nn.Parameter)):
             return self._copied(value)
         if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute):
             name, owner = expression.func.attr, expression.func.value

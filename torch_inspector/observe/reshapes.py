@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_merged, is_recut, syntax
+from torch_inspector.facts.worked_out import names_worked_out
 from torch_inspector.observe import private
 from torch_inspector.observe.apart import is_classes, is_convolution, is_frames, is_stacked, is_state, maker_of
 from torch_inspector.observe.expressions import Scope
@@ -128,10 +129,10 @@ def _plain(scope: Scope, sizes: list[ast.expr]) -> bool:
 
     So does a name that stands for a product or a quotient.
     """
-    made = syntax.names_worked_out(scope.node)
-    return not any(
-        isinstance(size, (ast.BinOp, ast.UnaryOp, ast.Starred)) or getattr(size, "id", "") in made for size in sizes
-    )
+    trees = [file.tree for file in (scope.file, *scope.reading.places.latest()) if file.tree is not None]
+    made = names_worked_out(scope.node, trees)
+    worked_out = (ast.BinOp, ast.UnaryOp, ast.Starred)
+    return not any(isinstance(size, worked_out) or ast.unparse(size) in made for size in sizes)
 
 
 def _parts(node: ast.AST) -> tuple[ast.expr | None, list[ast.expr]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.private import Node, node_number, sequence_number
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -149,7 +150,7 @@ def saved_values(node: Node) -> list[_Pair]:
             if _FREED in str(error):
                 found.append((None, None))
             continue  # what was changed in place since is not unpacked
-        if type(kept) in (tuple, list):
+        if is_one_of(kept, (tuple, list)):
             found += map(_pair, kept)
         else:
             found.append(_pair(kept))

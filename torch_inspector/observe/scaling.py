@@ -242,7 +242,7 @@ class ScalingWatch:
 def _limit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
     """What the call clips to, if it is a plain number."""
     value: Any = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
-    return float(value) if type(value) in (int, float) else None
+    return float(value) if kinds.is_one_of(value, (int, float)) else None
 
 
 def _number(norm: Any) -> float | None:
@@ -262,4 +262,4 @@ def _scale_of(fields: dict[str, Any]) -> float:
     """The scale in force if it lies on the CPU, else what the scaler started with."""
     scale = _number(fields.get("_scale"))
     first: Any = fields.get("_init_scale")
-    return scale if scale is not None else float(first) if type(first) in (int, float) else 0.0
+    return scale if scale is not None else float(first) if kinds.is_one_of(first, (int, float)) else 0.0

@@ -91,7 +91,7 @@ def _inside(path: str, value: Any, depth: int) -> Iterator[Seen]:
     kind = type(value)
     if kinds.is_a(value, torch.Tensor):
         yield Seen(path, value, path, "tensor" if depth == 0 else "attribute")
-    elif kind in _LISTS or kind in _DICTS:
+    elif kinds.is_among(kind, (*_LISTS, *_DICTS)):
         yield from _entries(path, value, kinds.class_name(value))
     elif kinds.is_a(value, torch.nn.Module):
         yield from _attributes_of_layers(path, value)
@@ -103,16 +103,16 @@ def _inside(path: str, value: Any, depth: int) -> Iterator[Seen]:
 def _entries(path: str, value: Any, kind: str) -> Iterator[Seen]:
     """Tensors of a container, or of a container in it: the states of several layers are tuples in a list."""
     for key, part in _pairs(value):
-        inner = list(_pairs(part)) if type(part) in _LISTS else []
+        inner = list(_pairs(part)) if kinds.is_one_of(part, _LISTS) else []
         for name, one in ((f"{path}[{key}]", part), *((f"{path}[{key}][{i}]", one) for i, one in inner)):
             if kinds.is_a(one, torch.Tensor):
                 yield Seen(name, one, path, kind, value)
 
 
 def _pairs(value: Any) -> list[tuple[str, Any]]:
-    if type(value) in _DICTS:
+    if kinds.is_one_of(value, _DICTS):
         entries = list(dict.items(value))[:_ENTRIES]
-        return [(repr(key), part) for key, part in entries if type(key) in (str, int)]
+        return [(repr(key), part) for key, part in entries if kinds.is_one_of(key, (str, int))]
     count = len(value)
     places = range(count) if count <= _ENTRIES else range(count - _ENTRIES, count)
     return [(str(place), value[place]) for place in places]
@@ -128,6 +128,6 @@ def _attributes_of_layers(path: str, module: Any) -> Iterator[Seen]:
         for name, part in parts:
             if name in _MODULE_PARTS or name.endswith("_hooks"):
                 continue
-            if kinds.is_a(part, torch.Tensor) or type(part) in _LISTS or type(part) in _DICTS:
+            if kinds.is_a(part, torch.Tensor) or kinds.is_one_of(part, _LISTS) or kinds.is_one_of(part, _DICTS):
                 for seen in _inside(f"{owner}.{name}", part, 1):
                     yield seen._replace(owner=f"{owner}.{name}")

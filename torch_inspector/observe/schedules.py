@@ -167,12 +167,12 @@ def _steps_of(optimizer: Any, recorder: Recorder) -> int:
 def _rate(optimizer: Any) -> float | None:
     """The learning rate of the first group, if it is a number."""
     rate: Any = next(iter(groups_of(optimizer)), {}).get("lr")
-    return float(rate) if type(rate) in (int, float) else None
+    return float(rate) if kinds.is_one_of(rate, (int, float)) else None
 
 
 def _settings(fields: dict[str, Any]) -> tuple[tuple[str, float], ...]:
     values: list[tuple[str, Any]] = [(name, fields.get(name)) for name in _SETTINGS]
-    return tuple((name, float(value)) for name, value in values if type(value) in (int, float))
+    return tuple((name, float(value)) for name, value in values if kinds.is_one_of(value, (int, float)))
 
 
 def _milestones(value: Any) -> tuple[int, ...]:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from torch import nn
 
 from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe import swapped
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.kinds import is_a, is_one_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.taken import copied, shown_in
 
@@ -32,6 +33,8 @@ def second_names(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[E
             known = is_a(scope.names.value(model), nn.Parameter)
         if known and _BEST.search(ast.unparse(kept)) and _is_trained_on(scope, statement, model):
             if value is not node and not _outlives_its_turn(scope, kept, statement):
+                continue
+            if swapped.is_swapped(scope.node, kept, statement) or swapped.is_last_turn(scope.node, statement):
                 continue
             names = (ast.unparse(kept), ast.unparse(model))
             sure = not _is_of_the_last_turn(scope, statement)
@@ -103,8 +106,10 @@ def _outlives_its_turn(scope: Scope, kept: ast.expr, statement: ast.stmt) -> boo
     loops = [one for one in nodes if isinstance(one, _Loop) and _holds(one.body, statement) and _trains(scope, one)]
     tests = [one for one in nodes if isinstance(one, ast.Compare) and isinstance(one.ops[0], (ast.Is, ast.IsNot))]
     asked = [part for one in tests for part in syntax.walk(one)]
-    reads = [one.lineno for one in nodes if isinstance(one, ast.expr) and _reads(one, kept) and one not in asked]
-    if not reads:
+    found = [one for one in nodes if isinstance(one, ast.expr) and _reads(one, kept) and one not in asked]
+    anew = swapped.after_new_values(scope.node, kept, statement)
+    reads = [one.lineno for one in found if one not in anew]
+    if not found:
         return not scope.function and isinstance(kept, ast.Name) and not _is_read_by_a_function(scope, kept)
     last = loops[-1] if loops else statement  # the innermost
     return any(line > (last.end_lineno or 0) or last.lineno <= line < statement.lineno for line in reads)
@@ -132,7 +137,7 @@ def _is_of_the_last_turn(scope: Scope, statement: ast.stmt) -> bool:
     beside = [one for branch in own for part in branch.body for one in syntax.walk(part) if isinstance(one, ast.Assign)]
     named = (pair for one in beside if len(one.targets) == 1 for pair in pairs(one.targets[0], one.value))
     values = ([scope.reading.names.get(dotted(one)) for one in pair] for pair in named)
-    return any(type(kept) is type(now) in (int, float) and kept == now for kept, now in values)
+    return any(type(kept) is type(now) and is_one_of(now, (int, float)) and kept == now for kept, now in values)
 
 
 def _trains(scope: Scope, loop: ast.AST) -> bool:

@@ -41,6 +41,6 @@ def _switched_off(fields: dict[str, Any]) -> bool:
     amounts = [
         value
         for name, value in fields.items()
-        if type(value) in (int, float) and (name == "p" or any(part in name for part in _AMOUNTS))
+        if kinds.is_one_of(value, (int, float)) and (name == "p" or any(part in name for part in _AMOUNTS))
     ]
     return bool(amounts) and not any(amounts)

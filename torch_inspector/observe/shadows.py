@@ -31,7 +31,7 @@ _ELEMENTS, _THINGS = 20_000_000, 5_000
 _DEPTH = 6
 _TRUSTED = ("torch", "builtins", "typing")
 _PLAIN = (type(None), bool, int, float, str, torch.dtype, torch.device, torch.Size)
-_CONTAINERS = (list, tuple, dict, OrderedDict, set, frozenset)
+_CONTAINERS = (list, tuple)
 _HOOKS = tuple(
     f"_{kind}_hooks{more}"
     for kind in ("forward", "forward_pre", "backward", "backward_pre")
@@ -77,8 +77,8 @@ def shadow_of(module: Any, places: Places) -> nn.Module | None:
         copying = _Copying()
         with torch.no_grad():
             shadow: nn.Module = copying.module(module)
-        judgement = _Judgement(places, copying.kinds)
-        for kind in copying.kinds:
+        judgement = _Judgement(places, copying.kinds.values())
+        for kind in copying.kinds.values():
             judgement.kind(kind)
     except _Refused:
         return None
@@ -91,8 +91,8 @@ class _Copying:
     def __init__(self) -> None:
         self._known: dict[int, Any] = {}
         self._elements, self._things = _ELEMENTS, _THINGS
-        self.kinds: dict[type[Any], None] = {}
-        """Classes of the modules that were copied."""
+        self.kinds: dict[int, type[Any]] = {}
+        """Classes of the modules that were copied, by address."""
 
     def module(self, module: Any) -> Any:
         """A module with all below it."""
@@ -101,7 +101,7 @@ class _Copying:
         kind = type(module)
         if not kinds.is_a(module, nn.Module) or kinds.is_a(module, nn.modules.lazy.LazyModuleMixin):
             raise _Refused
-        self.kinds[kind] = None
+        self.kinds[id(kind)] = kind
         fields = kinds.fields_of(module)
         hooks = ("_forward_hooks", "_forward_pre_hooks")
         if any(fields.get(name) for name in hooks) or fields.get("_compiled_call_impl") or "forward" in fields:
@@ -117,7 +117,7 @@ class _Copying:
         self._things -= 1
         if self._things < 0 or depth > _DEPTH:
             raise _Refused
-        if type(value) in _PLAIN or (type(value) is FunctionType and _is_of_torch(value)):
+        if kinds.is_one_of(value, _PLAIN) or (type(value) is FunctionType and _is_of_torch(value)):
             return value
         if type(value) is BuiltinFunctionType and _is_of_torch(value):
             return value
@@ -127,13 +127,21 @@ class _Copying:
 
     def _made(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if kind in (torch.Tensor, nn.Parameter):
+        if kinds.is_among(kind, (torch.Tensor, nn.Parameter)):
             return self.tensor(value)
-        if kind in (dict, OrderedDict):
-            return kind((self.value(key, depth), self.value(one, depth)) for key, one in value.items())
-        if kind in _CONTAINERS:
+        if kinds.is_among(kind, (dict, OrderedDict)):
+            return kind((self.key(key), self.value(one, depth)) for key, one in value.items())
+        if kinds.is_among(kind, (set, frozenset)):
+            return kind(map(self.key, value))
+        if kinds.is_among(kind, _CONTAINERS):
             return kind(self.value(one, depth) for one in value)
         return self.module(value)
+
+    def key(self, value: Any) -> Any:
+        """An element of a set or key of a dictionary: what is not plain would be asked for its hash."""
+        if not _is_plain(value):
+            raise _Refused
+        return value
 
     def tensor(self, value: Any) -> torch.Tensor:
         """A tensor of the same values with memory of its own."""
@@ -152,14 +160,14 @@ class _Judgement:
 
     def __init__(self, places: Places, some: Iterable[type[Any]]) -> None:
         self._places = places
-        bases = dict.fromkeys(base for kind in some for base in kinds.mro_of(kind))
+        bases = {id(base): base for kind in some for base in kinds.mro_of(kind)}.values()
         self._bases = [base for base in bases if kinds.module_of(base).partition(".")[0] not in _TRUSTED]
         self._seen: set[CodeType] = set()
 
     def kind(self, kind: type[Any]) -> None:
         """Refuses a class unless all that a call of its modules may run is known to compute only."""
         for base in kinds.mro_of(kind):
-            if base not in self._bases:
+            if not kinds.is_among(base, self._bases):
                 continue
             fields = kinds.class_fields(base)
             for name, member in list(fields.items()):
@@ -223,13 +231,15 @@ class _Judgement:
             if any(part.startswith(_DOES_MORE) for part in name.split(".")[1:]):
                 raise _Refused
             return
-        if type(value) in (FunctionType, BuiltinFunctionType) and _is_of_torch(value):
+        if kinds.is_one_of(value, (FunctionType, BuiltinFunctionType)) and _is_of_torch(value):
             return
         self.function(value)
 
 
 def _is_plain(value: Any) -> bool:
-    return type(value) in _PLAIN or (type(value) is tuple and all(type(one) in _PLAIN for one in value))
+    return kinds.is_one_of(value, _PLAIN) or (
+        type(value) is tuple and all(kinds.is_one_of(one, _PLAIN) for one in value)
+    )
 
 
 def _is_of_torch(function: Any) -> bool:

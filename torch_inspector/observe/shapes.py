@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 
 from torch_inspector.facts import Shape
-from torch_inspector.observe.kinds import class_name, is_a, module_of
+from torch_inspector.observe.kinds import class_name, is_a, is_one_of, module_of
 
 
 class Unknown:
@@ -44,7 +44,7 @@ def shape_of(value: Any) -> Shape | None:
     """Shape of a tensor, `()` of a number; None for anything else, and where torch does not tell."""
     if type(value) is Sized:
         return value.shape
-    if type(value) in (int, float, bool):
+    if is_one_of(value, (int, float, bool)):
         return ()
     if not is_tensor(value):
         return None

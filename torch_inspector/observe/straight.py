@@ -14,7 +14,8 @@ from torch import nn
 from torch_inspector.facts import syntax
 from torch_inspector.observe.drawing import globals_read, with_called
 from torch_inspector.observe.expressions import tensor_or_shape
-from torch_inspector.observe.kinds import is_a
+from torch_inspector.observe.kinds import is_a, is_one_of
+from torch_inspector.observe.own_lengths import have_own_lengths
 from torch_inspector.observe.pairs import TreeOf, definition
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
@@ -51,7 +52,7 @@ def is_straight(function: Any, tree_of: TreeOf, has_effect: Callable[[str], bool
     tree = tree_of(function.__code__)
     found = definition(tree, function.__code__) if tree is not None else None
     nodes = list(_nodes(found)) if isinstance(found, (ast.FunctionDef, ast.Lambda)) else []
-    if not nodes or any(isinstance(one, _OTHER) for one in nodes):
+    if not nodes or any(isinstance(one, _OTHER) for one in nodes) or have_own_lengths(nodes):
         return False
     known, own = function.__globals__, {one.targets[0].id for one in nodes if _is_lambda(one)}  # type: ignore[attr-defined]
     calls = [one.func for one in nodes if isinstance(one, ast.Call) and dotted(one.func) not in own]
@@ -99,7 +100,7 @@ def _root(node: ast.expr) -> str:
 
 
 def _holds(value: Any) -> bool:
-    return type(value) in (list, dict) or tensor_or_shape(value)
+    return is_one_of(value, (list, dict)) or tensor_or_shape(value)
 
 
 def _may_mask(index: ast.expr, known: dict[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.kindred import LAYERS, are_akin, are_aligned, is_predicted
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.shapes import partners
 
@@ -146,7 +147,7 @@ def stretched_terms(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
 def reduces_all(node: Node, rank: int) -> bool:
     """True for a mean or a sum over all axes."""
     axes = getattr(node, "_saved_dim", None)
-    return axes is None or (type(axes) in (tuple, list) and len(axes) in (0, rank))
+    return axes is None or (is_one_of(axes, (tuple, list)) and len(axes) in (0, rank))
 
 
 def _terms(top: Node, table: Shape) -> Iterator[Node]:

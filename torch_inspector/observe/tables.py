@@ -11,6 +11,7 @@ from torch_inspector.facts import TableFact
 from torch_inspector.observe import layers, private
 from torch_inspector.observe.consumers import Consumers, number_of
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 
@@ -39,7 +40,7 @@ def find_tables(walk: Walk, consumers: Consumers) -> tuple[TableFact, ...]:
 
 def _fact(leaf: Node, consumers: Consumers) -> Iterator[TableFact]:
     table: Any = leaf.variable
-    if type(table) not in _PLAIN or layers.nbytes_of(table) < _LEAST_NBYTES or table.dim() == 0:
+    if not is_one_of(table, _PLAIN) or layers.nbytes_of(table) < _LEAST_NBYTES or table.dim() == 0:
         return
     shape = tuple(table.shape)
     users = consumers.of(leaf)
@@ -59,4 +60,4 @@ def _used_by(node: Node, row: int) -> int | None:
     if kind not in _LOOKUPS or node._saved_sparse:
         return None
     numbers = saved_value(node, "indices")
-    return layers.number_of(numbers) * row if type(numbers) in _PLAIN else None
+    return layers.number_of(numbers) * row if is_one_of(numbers, _PLAIN) else None

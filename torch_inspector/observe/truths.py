@@ -48,22 +48,28 @@ def _compared(test: ast.Compare, function: FunctionType, owner: Any, first: str)
         return None
     if isinstance(op, (ast.Is, ast.IsNot)):
         return (left is right) == isinstance(op, ast.Is)
-    if isinstance(op, (ast.In, ast.NotIn)) and type(right) in (list, tuple) and type(left) in _PLAIN:
-        plain = all(type(one) in _PLAIN for one in right)
+    if isinstance(op, (ast.In, ast.NotIn)) and kinds.is_one_of(right, (list, tuple)) and kinds.is_one_of(left, _PLAIN):
+        plain = all(kinds.is_one_of(one, _PLAIN) for one in right)
         return (left in right) == isinstance(op, ast.In) if plain else None
-    alike = {type(left), type(right)}
-    if not alike <= {*_PLAIN} or (str in alike and len(alike) > 1 and not isinstance(op, (ast.Eq, ast.NotEq))):
+    return _told_apart(op, left, right)
+
+
+def _told_apart(op: ast.cmpop, left: Any, right: Any) -> bool | None:
+    """The same of two plain values."""
+    if type(op) not in _COMPARES or not (kinds.is_one_of(left, _PLAIN) and kinds.is_one_of(right, _PLAIN)):
         return None
-    if type(op) not in _COMPARES or (type(None) in alike and not isinstance(op, (ast.Eq, ast.NotEq))):
+    alike = {type(left), type(right)}
+    unlike = (str in alike and len(alike) > 1) or type(None) in alike
+    if unlike and not isinstance(op, (ast.Eq, ast.NotEq)):
         return None
     return bool(_COMPARES[type(op)](left, right))
 
 
 def _holds(value: Any) -> bool | None:
     """What `bool` says of it, where no code of the user's would be asked."""
-    if type(value) in (*_PLAIN, *_LISTS):
+    if kinds.is_one_of(value, (*_PLAIN, *_LISTS)):
         return bool(value)
-    if type(value) in (FunctionType, BuiltinFunctionType):
+    if kinds.is_one_of(value, (FunctionType, BuiltinFunctionType)):
         return True
     fields = (kinds.class_fields(kind) for kind in kinds.mro_of(type(value)))
     asks = value is _UNKNOWN or any("__bool__" in one or "__len__" in one for one in fields)
@@ -92,4 +98,4 @@ def _field(owner: Any, name: str) -> Any:
         return own[name]
     fields = (kinds.class_fields(kind) for kind in kinds.mro_of(type(owner)))
     found = next((one[name] for one in fields if name in one), _UNKNOWN)
-    return found if type(found) in (*_PLAIN, *_LISTS) else _UNKNOWN
+    return found if kinds.is_one_of(found, (*_PLAIN, *_LISTS)) else _UNKNOWN

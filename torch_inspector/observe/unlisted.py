@@ -101,7 +101,7 @@ def is_torch(kind: type[Any]) -> bool:
 def _containers(module: Any) -> Iterator[tuple[str, str, list[Any]]]:
     """Name, kind and layers of each plain container that is an attribute."""
     for name, value in list(kinds.fields_of(module).items()):
-        sort = _SORTS.get(type(value)) if name not in _TORCHS_OWN else None
+        sort = kinds.entry_of(type(value), _SORTS) if name not in _TORCHS_OWN else None
         found = list(_layers_in(sort, value)) if sort is not None else []
         if found and type(name) is str:
             yield name, kinds.class_name(value), found
@@ -112,15 +112,15 @@ def _layers_in(sort: str, value: Any, depth: int = 1) -> Iterator[Any]:
     for one in sorts.elements(sort, value, _ELEMENTS):
         if kinds.is_a(one, torch.nn.Module):
             yield one
-        elif depth and type(one) in _SORTS:
+        elif depth and kinds.is_one_of(one, _SORTS):
             yield from _layers_in(_SORTS[type(one)], one, depth - 1)
 
 
 def _with_inner(fact: UnlistedFact, container: Any) -> UnlistedFact:
     """The same with the containers in it, if it holds nothing else."""
-    parts = sorts.elements(_SORTS[type(container)], container, _ELEMENTS) if type(container) in _SORTS else []
-    plain = {type(part) for part in parts}
-    if len(plain) != 1 or not plain <= _SORTS.keys():
+    parts = sorts.elements(_SORTS[type(container)], container, _ELEMENTS) if kinds.is_one_of(container, _SORTS) else []
+    plain = {id(type(part)) for part in parts}
+    if len(plain) != 1 or not kinds.is_one_of(parts[0], _SORTS):
         return fact
     inside = (one for part in parts for one in sorts.elements(_SORTS[type(part)], part, _ELEMENTS))
     if not all(kinds.is_a(one, torch.nn.Module) for one in inside):

@@ -45,7 +45,7 @@ def unsendable(loader: Any) -> tuple[str, ...]:
 
 
 def _parts_of(thing: Any) -> list[Any]:
-    if type(thing) in (list, tuple):
+    if kinds.is_one_of(thing, (list, tuple)):
         return [one for one in thing[:_FIELDS] if _may_hold(one)]
     if type(thing) is FunctionType:
         return []
@@ -53,7 +53,9 @@ def _parts_of(thing: Any) -> list[Any]:
 
 
 def _may_hold(thing: Any) -> bool:
-    return type(thing) in (list, tuple, FunctionType) or bool(kinds.fields_of(thing)) or bool(_only_here(thing))
+    return (
+        kinds.is_one_of(thing, (list, tuple, FunctionType)) or bool(kinds.fields_of(thing)) or bool(_only_here(thing))
+    )
 
 
 def _only_here(thing: Any) -> str:

@@ -19,6 +19,7 @@ from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.known_loops import known_loop
 from torch_inspector.observe.lengths import is_range, range_length
+from torch_inspector.observe.own_lengths import have_own_lengths
 from torch_inspector.observe.shapes import UNKNOWN, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import loops_in
@@ -95,7 +96,7 @@ def _around(scope: Scope, node: ast.AST) -> list[ast.For]:
 def _visited(scope: Scope, loop: Loop) -> list[_Visit]:
     """Tensors whose elements or short rows a loop visits, if that is all it does, and in any order."""
     parts, found = list(syntax.own_expressions(loop)), list[_Visit]()
-    if not _is_simple(scope, [loop, *parts]) or not _collect(scope, loop, {}, found):
+    if not _is_simple(scope, [loop, *parts]) or have_own_lengths(parts) or not _collect(scope, loop, {}, found):
         return []
     if any(map(_reads_beside, found, [found] * len(found))) or not any(one.times for one in found):
         return []

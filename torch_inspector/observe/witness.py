@@ -11,7 +11,7 @@ from torch_inspector.facts import PatternFact, Place, Shape, TableFact, WitnessF
 from torch_inspector.observe import lines, private
 from torch_inspector.observe.carried import carried
 from torch_inspector.observe.consumers import Consumers
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.origins import edges
 from torch_inspector.observe.other_side import Reader
@@ -48,7 +48,7 @@ class Seen(NamedTuple):
 def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The tensors that `backward` or `grad` was called on, as far as they have history."""
     given: Any = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
-    some = list(given) if type(given) in (tuple, list) else [given]
+    some = list(given) if is_one_of(given, (tuple, list)) else [given]
     return [one for one in some if issubclass(type(one), torch.Tensor) and one.grad_fn is not None]
 
 

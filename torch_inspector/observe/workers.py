@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import GeneratorFact
-from torch_inspector.observe import kinds
+from torch_inspector.observe import kinds, reseeding
 from torch_inspector.observe.alike import Named, seeded_alike
 from torch_inspector.observe.asked_items import TreeOf, named_by, named_by_calls
 from torch_inspector.observe.drawing import globals_read, holders_in, with_called
@@ -22,13 +22,9 @@ _NUMPY = ("Generator", "RandomState")
 COLLATE = "collate_fn"
 """First part of the path of a generator that the function has which puts batches together: workers run that too."""
 # Methods that run before the workers are made.
-_BEFORE = ("__init__", "__setstate__")
+_BEFORE = frozenset(["__init__", "__setstate__"])
 # Code that names one of these tells workers apart itself.
 _TELLS_APART = frozenset(["get_worker_info", "initial_seed", "SeedSequence"])
-# Code with one of these may seed a generator anew for each sample.
-_SEEDS = frozenset(
-    ["seed", "manual_seed", "reseed", "bit_generator", "default_rng", "setstate", "set_state", "RandomState"]
-)
 
 
 def generators_in(loader: Any, tree_of: TreeOf = lambda _: None) -> tuple[GeneratorFact, ...]:
@@ -41,11 +37,13 @@ def generators_in(loader: Any, tree_of: TreeOf = lambda _: None) -> tuple[Genera
     settings = kinds.fields_of(loader)
     holders = list(_holders(settings, tree_of))
     running = [(one, named) for _, holder, named in holders for one in _running(holder)]
-    seeds = any(_SEEDS & names_of(one.__code__) for _, holder, _ in holders for one in with_called(_running(holder)))
+    methods = [one for _, holder, _ in holders for one in _of_notebook(holder)]
+    in_workers = reseeding.run_by_workers(methods, _BEFORE)
     found: dict[int, GeneratorFact] = {}  # each generator once, by its id
-    for one in holders if not seeds else ():
+    for one in holders if not reseeding.seeds(in_workers) else ():
         for thing, fact in _drawn_from(one, settings, tree_of):
-            if len(found) < _MOST:
+            name = fact.path.rpartition(".")[2]
+            if len(found) < _MOST and not reseeding.replaces(in_workers, name):
                 found.setdefault(id(thing), fact)
     return (*found.values(), *seeded_alike(settings, running))
 
@@ -84,8 +82,12 @@ def _is_named(name: str, named: Named) -> bool:
 
 def _running(holder: Any) -> list[FunctionType]:
     """Functions of the notebook that workers run for an object."""
+    return [one for one in _of_notebook(holder) if one.__name__ not in _BEFORE]
+
+
+def _of_notebook(holder: Any) -> list[FunctionType]:
     functions = [holder] if type(holder) is FunctionType else kinds.functions_of(type(holder))
-    return [one for one in functions if one.__name__ not in _BEFORE and one.__module__ == "__main__"]
+    return [one for one in functions if one.__module__ == "__main__"]
 
 
 def _called(holder: Any) -> str:
@@ -106,7 +108,7 @@ def _globals_drawn_from(holder: Any, named: Named, tree_of: TreeOf) -> Iterator[
         elif named is not None and type(thing) is not FunctionType:
             inner = named_by_calls(thing, name, named, tree_of)
             last = {one.rpartition(".")[2] for one in inner}
-            for field, part in _fields(thing) if not last & (_SEEDS | _TELLS_APART) else ():
+            for field, part in _fields(thing) if not last & (reseeding.SEEDS | _TELLS_APART) else ():
                 if _generator_kind(part) and _is_named(f"self.{field}", inner):
                     yield f"{name}.{field}", part
 

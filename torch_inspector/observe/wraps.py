@@ -13,8 +13,9 @@ from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.arrays import as_tensors, copied, is_small, part_of, taken_over
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.in_memory import is_in_memory
-from torch_inspector.observe.meant import becomes_tensor, is_meant
+from torch_inspector.observe.meant import becomes_tensor, is_meant, is_undone
 from torch_inspector.observe.reached import is_reached
+from torch_inspector.observe.read_numbers import is_read_as_number
 from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor, shape_of
 
 _SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
@@ -68,7 +69,10 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
         names, name = tuple(ast.unparse(side) for side in sides), str(dtype).removeprefix("torch.")
         name = name if values is live else f"numpy.{name}"
         shapes = tuple(shape for value in values if (shape := shape_of(value)) is not None)
-        yield scope.fact("wrapped", node, statement, names=names, shapes=shapes, detail=name, share=share)
+        sure = is_read_as_number(scope, node, statement)
+        if sure or not is_undone(scope, node, sides):
+            more = {"names": names, "shapes": shapes, "detail": name, "share": share, "sure": sure}
+            yield scope.fact("wrapped", node, statement, **more)
 
 
 def _stays_array(scope: Scope, node: ast.AST, statement: ast.stmt, values: list[Any], live: list[Any]) -> bool:
@@ -105,7 +109,9 @@ def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stm
     if share and not is_meant(scope, node, statement, [ast.Name(name, ast.Load()), side]):
         names, shape, kind = (name, ast.unparse(side)), shape_of(now), str(dtype).removeprefix("torch.")
         shapes = (shape,) if shape is not None else ()
-        yield scope.fact("wrapped", statement, statement, names=names, shapes=shapes, detail=kind, share=share)
+        sure = is_read_as_number(scope, statement, statement)
+        more = {"names": names, "shapes": shapes, "detail": kind, "share": share, "sure": sure}
+        yield scope.fact("wrapped", statement, statement, **more)
 
 
 def _changed(node: ast.AugAssign | ast.Assign) -> tuple[str, ast.operator | None, ast.expr | None]:

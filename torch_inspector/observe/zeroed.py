@@ -41,7 +41,8 @@ def is_norm_layer(module: Any) -> bool:
     fields = kinds.fields_of(module)
     own: Any = fields.get("_parameters")
     scales: dict[str, Any] = own if type(own) is dict else {}
-    learnt = _NEEDED | (_SCALES & scales.keys())
+    numbers = {name for name, one in fields.items() if type(name) is str and _is_a_number(one)}
+    learnt = _NEEDED | (_SCALES & scales.keys()) | numbers
     zero = any(one is not None and _is_zero(one) for one in scales.values())
     return _normalises(function.__code__, learnt) and not fields.get("_modules") and not zero
 
@@ -116,6 +117,11 @@ def zeroed_rows(given: Any, made: Any) -> ZeroedRows | None:
     exactly = any(bool(lost.eq(wide).all()) for wide in (largest >= _BEYOND, sums >= _BEYOND**2))
     count = int(lost.sum()) if exactly else 0
     return ZeroedRows(count, int(zero.numel()), float(largest.max())) if count else None
+
+
+def _is_a_number(value: Any) -> bool:
+    """True for `self.variance_epsilon` and `self.scale`: no row becomes zero by a number that is not."""
+    return kinds.is_one_of(value, (int, float)) and value != 0
 
 
 def _is_readable(tensor: Any) -> bool:

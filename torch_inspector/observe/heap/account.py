@@ -233,6 +233,6 @@ def _parts(container: Any) -> list[Any]:
     try:
         if isinstance(container, dict):
             return list(dict.values(container))
-        return list(container) if type(container) in (list, tuple) else []
+        return list(container) if kinds.is_one_of(container, (list, tuple)) else []
     except RuntimeError:  # another thread changes it
         return []

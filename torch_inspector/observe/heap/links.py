@@ -139,7 +139,9 @@ def _in_generator(path: str, _before: Any, parent: Any, child: Any) -> str:
 
 def _attribute(path: str, _before: Any, parent: Any, child: Any) -> str:
     if kinds.is_a(parent, BaseException):
-        return path if type(child) in (TracebackType, FrameType) else f"{path}.…" if child is not None else path
+        return (
+            path if kinds.is_one_of(child, (TracebackType, FrameType)) else f"{path}.…" if child is not None else path
+        )
     if kinds.is_a(parent, torch.Tensor) and kinds.fields_of(parent) is not child:
         return f"{path} (a hook)" if kinds.is_a(child, dict) else f"{path}.grad_fn"
     if type(parent) is _CACHE:

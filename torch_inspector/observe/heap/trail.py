@@ -86,7 +86,7 @@ class Trails:
         if any(_is_hooks(before, here) for before, here in pairwise(steps)):
             return "hook"
         for kinds_met, name in _FLAVOURS:
-            if any(type(step) in kinds_met or (name == "exception" and _is_error(step)) for step in steps):
+            if any(kinds.is_one_of(step, kinds_met) or (name == "exception" and _is_error(step)) for step in steps):
                 return name
         return "tensor"
 
@@ -129,7 +129,7 @@ class Trails:
     def parts(self, thing: Any) -> list[Any]:
         """What an object refers to, through an instance dictionary that was made after the search, too."""
         parts = gc.get_referents(thing)
-        if type(thing) in _PLAIN:
+        if kinds.is_one_of(thing, _PLAIN):
             return parts
         made = [part for part in parts if type(part) is dict and id(part) not in self._search.seen]
         return parts + [value for fields in made for value in list(fields.values())]

@@ -41,6 +41,8 @@ _MEANT = {
 # Calls that make a data set or a loader, and classes of these.
 _DATA = re.compile(r"dataset|loader$|loaders$|subset|random_split", re.IGNORECASE)
 _MODULES_ONLY = frozenset(("spent graph", "optimizer", "schedule"))
+# What is done to see what there is.
+_LOOKS = frozenset(["len", "print", "type", "iter", "next", "repr", "str", "display", "isinstance", "id", "dir"])
 
 
 @pitfall(severity="hint")
@@ -82,6 +84,7 @@ def _is_used_loader(run: Run, fact: DeletionFact) -> bool:
 def _is_to_come(run: Run, fact: DeletionFact) -> bool:
     """True if a loader, or a data set without one, holds it that no line has gone through since."""
     names = {one.partition(".")[0].partition("[")[0] for one in (fact.holder, *fact.others)}
+    parts = {part for one in (fact.holder, *fact.others) for part in re.findall(r"\.(\w+)", one)}
     trees = [tree for past in (*run.earlier, run) if (tree := syntax.parse(past.cell.code)) is not None]
     defined = (node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.ClassDef))
     classes = {one.name for one in defined if any(_DATA.search(ast.unparse(base)) for base in one.bases)}
@@ -94,6 +97,9 @@ def _is_to_come(run: Run, fact: DeletionFact) -> bool:
             maker = _last_part(value.func) if isinstance(value, ast.Call) else ""
             targets = {one.id for each in node.targets for one in syntax.walk(each) if isinstance(one, ast.Name)}
             if maker in classes or _DATA.search(maker):
+                # Of what goes through the data of an object nothing is known.
+                if any(isinstance(one, ast.Attribute) and one.attr in parts for one in node.targets):
+                    return True
                 made |= dict.fromkeys(targets & names, (index, node.lineno))
                 loaders |= targets & names if "loader" in maker.lower() else set()
     if fact.holder_kind in classes or _DATA.search(fact.holder_kind):
@@ -109,15 +115,18 @@ def _is_to_come(run: Run, fact: DeletionFact) -> bool:
 
 
 def _gone_through(node: ast.AST, classes: set[str]) -> Iterator[ast.Name]:
-    """Variables that a loop goes through, that are asked for an item, or given to a function."""
+    """Variables that a loop goes through, that are asked for item after item, or given to a function.
+
+    Whoever looks at the first batch may have the loop before him.
+    """
     given: list[ast.expr] = []
     if isinstance(node, (ast.For, ast.comprehension)):
         given = [node.iter]
-    elif isinstance(node, ast.Subscript):
+    elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
         given = [node.value]
     elif isinstance(node, ast.Call):
         maker = _last_part(node.func)
-        if maker not in ("len", "print", "type", *classes) and not _DATA.search(maker):
+        if maker not in _LOOKS | classes and not _DATA.search(maker):
             given = [*node.args, *(one.value for one in node.keywords)]
     yield from (one for one in given if isinstance(one, ast.Name))
 

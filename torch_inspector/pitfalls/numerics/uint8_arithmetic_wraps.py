@@ -44,6 +44,8 @@ def _finding(fact: ExpressionFact) -> Finding:
         ),
         subject=fact.target or first,
         fix=_fix(fact, _whole(first)),
+        # Bytes that stay bytes may go round on purpose.
+        severity="" if fact.sure else "hint",
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(

@@ -1,0 +1,125 @@
+"""Classes whose own class cannot be asked: `==` and `hash` of them raise, and the inspector asks neither."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import torch_inspector
+from tests.cells import a_notebook
+
+OBSERVE = Path(torch_inspector.__file__).parent / "observe"
+SETUP = """\
+import sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+asked = []
+def refuse():
+    # Torch and Python ask some classes themselves.
+    asked.append(sys._getframe(2).f_code.co_filename)
+    if "/torch_inspector/" in asked[-1]:
+        raise TypeError
+class Meta(type):
+    def __eq__(cls, other):
+        refuse()
+        return cls is other
+    def __hash__(cls):
+        refuse()
+        return id(cls)
+class Net(nn.Module, metaclass=Meta):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.plain, self.odd, self.kind = nn.Linear(3, 1), [nn.Linear(3, 3)], Odd(), Odd
+    def forward(self, x, more=None):
+        return self.fc(self.plain[0](x))
+class Rows(Dataset, metaclass=Meta):
+    def __init__(self):
+        self.rows = Sorted(torch.arange(8))
+    def __len__(self):
+        return 8
+    def __getitem__(self, i):
+        return torch.randn(3), self.rows[i].float()
+class Sorted(list, metaclass=Meta):
+    pass
+class Table(dict, metaclass=Meta):
+    pass
+class Odd(metaclass=Meta):
+    pass
+torch.manual_seed(0)
+net, data, odd, kind = Net(), Rows(), Odd(), Odd
+losses, table, both = Sorted(), Table(), [odd, Odd, (Sorted(), Odd())]
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+loader = DataLoader(data, batch_size=4)
+"""
+TRAIN = """\
+def step(model, batch, extra, kind):
+    x, y = batch
+    loss = nn.functional.mse_loss(model(x, extra).squeeze(1), y)
+    loss.backward()
+    opt.step()
+    return loss
+for epoch in range(4):
+    for batch in loader:
+        losses.append(step(net, batch, odd, Odd))
+        table[epoch] = {"net": net, "odd": odd, "kind": kind, "weight": net.fc.weight.detach()}
+        best = net.fc.weight.data if odd else kind
+"""
+LATER = """\
+rows = torch.arange(30).reshape(10, 3).byte()
+seen = rows - 1
+out = [float(row.sum()) for row in rows]
+for row in both:
+    row
+found = net(torch.randn(4, 3), Sorted(both)) + torch.tensor(1.0)
+wide = found.view(2, 2), odd, net.kind
+del losses, table
+"""
+FAILS = "net(torch.randn(4, 5), odd)"
+
+
+def test_classes_that_cannot_be_compared():
+    with a_notebook() as notebook:
+        for cell in (SETUP, TRAIN, LATER, FAILS):
+            notebook.run(cell)
+        assert [type(one).__name__ for one in notebook.errors] == ["NoneType", "NoneType", "NoneType", "RuntimeError"]
+        assert not notebook.extension.session.failures.counts, notebook.extension.session.failures.recent
+        assert "missing-zero-grad" in [slug for _, slug, _, _ in notebook.findings()]
+        assert not [name for name in notebook.shell.user_ns["asked"] if "/torch_inspector/" in name]
+
+
+def asks(source: str) -> list[int]:
+    """Lines that ask by `==` or `hash` whether the class of a thing is one of some."""
+    found = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Compare)]
+    sides = [(one, [one.left, *one.comparators]) for one in found if any(not isinstance(op, _IS) for op in one.ops)]
+    return [one.lineno for one, parts in sides for part in parts if _is_type(part)]
+
+
+_IS = (ast.Is, ast.IsNot)
+
+
+def _is_type(node: ast.AST) -> bool:
+    """True for `type(thing)`; not for nodes of a syntax tree, which no cell makes."""
+    call = isinstance(node, ast.Call) and ast.unparse(node.func) == "type" and len(node.args) == 1
+    text = ast.unparse(node.args[0]) if call else ""  # type: ignore[attr-defined]
+    return call and text.rpartition(".")[2] not in ("node", "op", "target", "callee", "None")
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("type(x) in (int, str)", True),
+        ("type(x) == int", True),
+        ("type(x) is type(y) in (int, str)", True),
+        ("type(x) is int", False),
+        ("id(type(x)) in ATOMS", False),
+        ("type(node.op) in SIGNS", False),
+    ],
+)
+def test_what_asks_a_metaclass(line, wrong):
+    assert bool(asks(line)) is wrong
+
+
+def test_no_observer_asks_a_metaclass():
+    found = {path.name: asks(path.read_text()) for path in sorted(OBSERVE.rglob("*.py"))}
+    assert {name: lines for name, lines in found.items() if lines} == {}
