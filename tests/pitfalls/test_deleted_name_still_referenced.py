@@ -233,7 +233,7 @@ def test_a_hook_holds_an_argument(argument):
 
 
 def test_the_tuple_of_a_data_set_takes_no_del():
-    (finding,) = found("data = TensorDataset(x, torch.zeros(1024))\nfor row in data: pass", "del x" + GC)
+    (finding,) = found("data = TensorDataset(x, torch.zeros(1024))\nfor row in data: pass\ndel row", "del x" + GC)
     assert finding.fix == "del data"
 
 
