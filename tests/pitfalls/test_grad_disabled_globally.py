@@ -100,3 +100,16 @@ def test_the_function_that_did_it_is_named_with_its_line():
     did = "Gradients were switched off by `torch.set_grad_enabled(...)` in `look()` (line 2 of cell 2), called"
     assert said[0] == f"{did} here, and are still off at the end of the cell."
     assert said[1].startswith(f"{did} in cell 4, and not on again")
+
+
+@pytest.mark.parametrize(
+    "last", [["torch.set_grad_enabled(True)\nloss.backward()"], ["torch.set_grad_enabled(True);", "loss.backward()"]]
+)
+def test_a_loss_from_before_they_were_on_again_is_told_of(last):
+    with a_notebook() as notebook:
+        for source in (SETUP, "torch.set_grad_enabled(False);", "loss = net(x).sum()", *last):
+            notebook.run(source)
+        run = notebook.runs[-1]
+        notebook.run("torch.set_grad_enabled(True);")
+    (finding,) = run.findings
+    assert "`loss` was computed in cell 3 while gradients were off" in finding.message

@@ -76,6 +76,9 @@ def test_nothing_wants_a_gradient(cells, line, words):
          "    p.grad = torch.ones_like(p)\nfor _ in range(4): opt.step()")],
         ["loss = net(x).detach().sum()\nloss.backward()"],
         ["with torch.no_grad():\n    out = net(x)\nout.sum().backward()"],
+        ["torch.set_grad_enabled(False)\nloss = net(x).sum()", "loss.backward()", "torch.set_grad_enabled(True)"],
+        ["torch.set_grad_enabled(False)\nloss = (x @ net[0].weight.T).sum()", "torch.set_grad_enabled(True)",
+         "loss.backward()"],
     ],
 )  # fmt: skip
 def test_something_does_or_nothing_is_to(cells):
@@ -234,3 +237,8 @@ def test_a_layer_that_forward_names_but_no_gradient_reaches(used):
     (finding,) = found(model, "loss = F.mse_loss(model(x), y)\nloss.backward()")
     assert "no gradient reaches `model.fc`" in finding.message
     assert finding.fix == "# loss has to be computed from model.fc, with gradients switched on"
+
+
+def test_what_an_earlier_cell_computed_with_is_named():
+    (finding,) = found("frozen(net)\nloss = net(x).sum()", "loss.backward()")
+    assert "all 4 parameters of `net`" in finding.message

@@ -110,3 +110,25 @@ def place(model):
 
 def test_a_move_in_a_function_of_an_earlier_cell_is_seen():
     assert found(net(), MOVED_BY_A_FUNCTION, "net = place(net)") == [(6, "warning")]
+
+
+@pytest.mark.parametrize(
+    ("const", "use"),
+    [
+        ("[torch.ones(4), torch.zeros(4)]", "self.const[0]"),
+        ("(torch.ones(4),)", "self.const[0]"),
+        ("{4: torch.ones(4), 8: torch.zeros(4)}", "self.const[x.size(1)]"),
+    ],
+)
+def test_the_fix_of_a_container_moves_it_with_the_module(const, use):
+    (finding,) = findings_in(SETUP, net(const, use), "net.to('meta');", slug="tensor-attribute-not-buffer")
+    pasted = "".join(f"    {line}\n" for line in finding.fix.splitlines())
+    mended = net(const, use).replace("net = Net()", f"{pasted}net = Net()")
+    assert findings_in(SETUP, mended, "net.to('meta')\ny = net(x.to('meta'))", fails=False) == []
+
+
+@pytest.mark.parametrize("key", ["x.size(1)", "x.shape[-1]", "len(x)"])
+def test_an_entry_is_named_whose_key_is_a_size(key):
+    cells = (SETUP, net("{4: torch.ones(4), 8: torch.zeros(4)}", f"self.const[{key}]"))
+    found = findings_in(*cells, "net.to('meta')\nnet(x.to('meta'))", slug="device-mismatch", fails=True)
+    assert [one.subject for one in found] == [f"self.const[{key}]"]

@@ -69,6 +69,8 @@ class AttributeFact(NamedTuple):
     """The line that sets it."""
     element: str = ""
     """`[0]` or `['a']` where the attribute is a plain container of tensors, and this is the first of them."""
+    container: str = ""
+    """What that container is: `list`, `tuple`, `dict`."""
 
 
 class DiscardFact(NamedTuple):

@@ -58,8 +58,8 @@ class Attributes:
         return tuple(found)
 
     def _of(self, path: str, module: Any, prefix: str, layer: Any, stepped: frozenset[int]) -> Iterator[AttributeFact]:
-        fields = [(key, one) for key, one in list(kinds.fields_of(layer).items()) if type(key) is str]
-        tensors = [(key, where, tensor) for key, one in fields for where, tensor in _tensors_in(one)]
+        fields = {key: one for key, one in list(kinds.fields_of(layer).items()) if type(key) is str}
+        tensors = [(key, where, tensor) for key, one in fields.items() for where, tensor in _tensors_in(one)]
         if not tensors:
             return
         methods = kinds.methods_of(type(layer))
@@ -85,6 +85,7 @@ class Attributes:
                 owner_stepped=any(id(p) in stepped for p in parameters),
                 moved=_is_moved(methods, key),
                 place=self._place(made, key),
+                container=type(fields[key]).__name__ if where else "",
             )
 
     def _place(self, made: CodeType, key: str) -> Place:

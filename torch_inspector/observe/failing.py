@@ -24,6 +24,8 @@ _NO_TENSOR = frozenset(
 _MOVES = frozenset(("to", "cuda", "cpu", "type"))
 _KEY_KINDS = (str, int)
 _LONGEST = 100
+# What may ask a tensor for one of its sizes.
+_ASKING = (ast.Call, ast.Subscript)
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
 
 
@@ -192,11 +194,24 @@ class Scope:
         path, thing = self.value(node.value)
         if kinds.is_a(thing, torch.Tensor):
             return path, thing
-        key = self.value(node.slice)[1]
-        if isinstance(node.slice, ast.UnaryOp) and isinstance(node.slice.operand, ast.Constant):
-            number = node.slice.operand.value
-            key = -number if type(number) is int and isinstance(node.slice.op, ast.USub) else None
+        key = self._size(node.slice) if isinstance(node.slice, _ASKING) else self.value(node.slice)[1]
+        if isinstance(node.slice, ast.UnaryOp):
+            key = _whole_number(node.slice)
         return f"{path}[{ast.unparse(node.slice)}]", _entry(thing, key) if kinds.is_one_of(key, _KEY_KINDS) else None
+
+    def _size(self, node: ast.AST) -> Any:
+        """The number of `x.size(1)`, `x.shape[1]` and `len(x)`; None for other expressions."""
+        if isinstance(node, ast.Call):
+            owner, axis = node.func, node.args[0] if len(node.args) == 1 and not node.keywords else None
+            if isinstance(owner, ast.Name) and owner.id == "len" and axis is not None:
+                owner, axis = ast.Attribute(axis, "size"), ast.Constant(0)
+        else:
+            owner, axis = node.value, node.slice  # type: ignore[attr-defined]
+        if not isinstance(owner, ast.Attribute) or owner.attr not in ("size", "shape"):
+            return self.value(node)[1] if isinstance(node, ast.Subscript) else None
+        thing, at = self.value(owner.value)[1], _whole_number(axis)
+        sizes = tuple(map(int, thing.shape)) if kinds.is_a(thing, torch.Tensor) else ()
+        return sizes[at] if at is not None and -len(sizes) <= at < len(sizes) else None
 
     def _result(self, node: ast.Call) -> tuple[str, Any]:
         """`x.view(-1)` is where `x` is; `super()` is `self`."""
@@ -213,6 +228,14 @@ def text_of_device(thing: Any) -> str:
     if type(thing) is torch.device:
         return str(thing)
     return thing if type(thing) is str and thing.partition(":")[0] in ("cpu", "meta", "mps", "cuda", "xpu") else ""
+
+
+def _whole_number(node: ast.AST | None) -> int | None:
+    """Of `1` and `-1`."""
+    minus = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    inner = node.operand if minus else node  # type: ignore[union-attr]
+    number = inner.value if isinstance(inner, ast.Constant) else None
+    return (-number if minus else number) if type(number) is int else None
 
 
 def _asked(expression: ast.expr) -> ast.expr:

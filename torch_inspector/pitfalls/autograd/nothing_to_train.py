@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ErrorFact, ForwardFact, Place, Run, StepFact, restated, syntax
+from torch_inspector.facts.bound_in import bound_in, lacked_gradients
 from torch_inspector.facts.covering import covering
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -31,10 +32,13 @@ def check(run: Run) -> Iterator[Finding]:
     if run.error is None:
         yield from _frozen_optimizers(run)
     elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts + run.error.constants:
-        calls = [call for call in run.trace.forwards if call.parameter_keys]
+        made = bound_in(run, run.error.root)
+        own = [call for call in run.trace.forwards if call.parameter_keys]
+        calls = own or [call for call in made.trace.forwards if call.parameter_keys]
         # A parameter that was rebound is told of as that, a block without gradients as what cut it off.
         told = any(one.in_no_grad and not one.looped for one in run.trace.rebinds) or _is_cut_by_checkpoint(run)
-        if not told and not any(call.output_requires_grad or not call.grad_enabled for call in calls):
+        told = told or any(call.output_requires_grad or not call.grad_enabled for call in calls)
+        if not told and (_all_frozen(run, calls) or not any(map(lacked_gradients, (run, made)))):
             yield _without_history(run, calls)
     elif run.error.message.startswith(_NO_PARAMETERS) and not run.after.unlisted:
         yield _empty(run)
@@ -55,6 +59,12 @@ def _uncalled(error: ErrorFact) -> Iterator[Finding]:
             cell=error.place.cell,
             evidence=(Evidence("call", text),),
         )
+
+
+def _all_frozen(run: Run, calls: list[ForwardFact]) -> bool:
+    """True if what wants no gradient is known, so that gradients that were off are not the reason."""
+    held = run.error.refusal.frozen if run.error is not None and run.error.refusal is not None else ()
+    return bool(held) or (bool(calls) and not any(call.trainable_count for call in calls))
 
 
 def _is_cut_by_checkpoint(run: Run) -> bool:

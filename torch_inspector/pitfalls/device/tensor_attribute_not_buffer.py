@@ -8,6 +8,9 @@ from torch_inspector.facts import AttributeFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+# Of a container, what it is when each tensor in it has been moved.
+_MOVED = {"dict": "{{key: fn(one) for key, one in {}.items()}}", "tuple": "tuple(fn(one) for one in {})"}
+
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
@@ -53,10 +56,19 @@ def _left_behind(one: AttributeFact) -> Finding:
 
 
 def _buffer(one: AttributeFact) -> str:
-    if one.element:
-        loop = "for i, one in enumerate(...):"
-        return f'{loop}  # in __init__ of {one.kind}\n    self.register_buffer(f"{one.name}_{{i}}", one)'
-    return f'self.register_buffer("{one.name}", ...)  # in __init__ of {one.kind}'
+    if not one.element:
+        return f'self.register_buffer("{one.name}", ...)  # in __init__ of {one.kind}'
+    held = f"self.{one.name}"
+    moved = _MOVED.get(one.container, "").format(held) or f"[fn(one) for one in {held}]"
+    return (
+        f"def _apply(self, fn, recurse=True):  # a method of {one.kind}: .to() and .cuda() go through it\n"
+        f"    {held} = {moved}\n"
+        "    return super()._apply(fn, recurse)"
+    )
+
+
+def _several(one: AttributeFact) -> str:
+    return "" if not one.element else "Dict" if one.container == "dict" else "List"
 
 
 def _not_learned(one: AttributeFact) -> Finding:
@@ -66,7 +78,7 @@ def _not_learned(one: AttributeFact) -> Finding:
             "parameters() does not give it, so no optimizer has it."
         ),
         subject=one.path,
-        fix=f"self.{one.name} = nn.Parameter{'List' if one.element else ''}(...)  # in __init__ of {one.kind}",
+        fix=f"self.{one.name} = nn.Parameter{_several(one)}(...)  # in __init__ of {one.kind}",
         line=one.place.line,
         cell=one.place.cell,
         evidence=(

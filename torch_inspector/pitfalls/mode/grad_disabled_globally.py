@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import CallFact, ForwardFact, Place, Run
+from torch_inspector.facts.bound_in import bound_in, lacked_gradients
 from torch_inspector.facts.switching import Switching, switching
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -18,6 +19,10 @@ _SWITCHES = ("set_grad_enabled", "__enter__", "enter_context", "inference_mode",
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds training while gradients are off from before, or from a call in the same cell that nothing took back."""
+    made = _computed_before(run)
+    if made is not None and run.after.grad_enabled:
+        yield _too_late(run, made)
+        return
     if run.before.grad_enabled and run.after.grad_enabled:
         return
     line = _needs_history(run)
@@ -25,6 +30,20 @@ def check(run: Run) -> Iterator[Finding]:
         yield _in_vain(run, line)
     elif run.before.grad_enabled and not run.after.grad_enabled and _has_trained(run):
         yield _left_off(run)
+
+
+def _computed_before(run: Run) -> Run | None:
+    """The cell that computed a loss without history while gradients were off, and ended so; None if there is none."""
+    error = run.error
+    if error is None or _NO_HISTORY not in error.message or error.cuts + error.constants:
+        return None
+    made = bound_in(run, error.root)
+    ran = bool(made.trace.forwards) and not any(call.output_requires_grad for call in made.trace.forwards)
+    return made if made is not run and ran and not made.after.grad_enabled and _could_learn(made) else None
+
+
+def _could_learn(made: Run) -> bool:
+    return lacked_gradients(made) and any(call.trainable_count for call in made.trace.forwards)
 
 
 def _needs_history(run: Run) -> Place | None:
@@ -89,6 +108,26 @@ def _origin(run: Run) -> str:
     if cell == run.cell.number:
         return f"by {name} in this cell"
     return f"by {name} in cell {cell}"
+
+
+def _too_late(run: Run, made: Run) -> Finding:
+    """Of gradients that are on again, and a loss from before that."""
+    root, place = (
+        run.error.root if run.error is not None else "loss",
+        run.error.place if run.error is not None else None,
+    )
+    return Finding(
+        message=f"`{root}` was computed in cell {made.cell.number} while gradients were off: it has no graph, though "
+        "they are on again.",
+        subject="torch.set_grad_enabled",
+        fix=f"# compute {root} again, now that gradients are on: run cell {made.cell.number} once more",
+        line=place.line if place is not None else None,
+        cell=place.cell if place is not None else None,
+        evidence=(
+            Evidence("gradients after that cell", "off"),
+            Evidence("gradients after this cell", "on"),
+        ),
+    )
 
 
 def _in_vain(run: Run, place: Place) -> Finding:

@@ -1,0 +1,30 @@
+"""The cell whose text gave a variable its value last."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from torch_inspector.facts import syntax
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.run import Run
+
+
+def bound_in(run: Run, name: str) -> Run:
+    """The run, if its text gives the variable a value, else the latest before it that does; the run if none does."""
+    if not name.isidentifier():
+        return run
+    return next((one for one in (run, *reversed(run.earlier)) if _binds(one, name)), run)
+
+
+def lacked_gradients(one: Run) -> bool:
+    """True if gradients were off when a cell began or ended, or when it called a model that can learn."""
+    calls = (call for call in one.trace.forwards if call.trainable_count)
+    return not (one.before.grad_enabled and one.after.grad_enabled and all(call.grad_enabled for call in calls))
+
+
+def _binds(one: Run, name: str) -> bool:
+    tree = syntax.parse(one.cell.code)
+    nodes = syntax.own_expressions(tree) if tree is not None else ()
+    return any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) for node in nodes)
