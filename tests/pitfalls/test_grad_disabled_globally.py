@@ -113,3 +113,30 @@ def test_a_loss_from_before_they_were_on_again_is_told_of(last):
         notebook.run("torch.set_grad_enabled(True);")
     (finding,) = run.findings
     assert "`loss` was computed in cell 3 while gradients were off" in finding.message
+
+
+LEFT = """
+import torch
+net, x = torch.nn.Linear(4, 1), torch.randn(8, 4)
+def look():
+    torch.set_grad_enabled(False)
+    net(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("    net.train()\n", [("hint", 5)]),
+        ("opt = torch.optim.SGD(net.parameters(), lr=0.1)\n", [("hint", 5)]),
+        ("", []),
+        ("    net.train()\ndef fit():\n    torch.set_grad_enabled(True)\n", []),
+        ("    torch.set_grad_enabled(True)\n    net.train()\n", []),
+    ],
+)
+def test_a_function_that_leaves_them_off_where_there_is_something_to_train(more, expected):
+    with a_notebook() as notebook:
+        run = notebook.run(f"{LEFT}{more}look()")
+        notebook.run("torch.set_grad_enabled(True);")
+    slug = "grad-disabled-globally"
+    assert [(one.severity, one.line) for one in run.findings if one.slug == slug] == expected

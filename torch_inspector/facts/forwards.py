@@ -155,6 +155,8 @@ class ForwardFact(NamedTuple):
     """What in it is named as a teacher is, in train mode."""
     zeroed: ZeroedRows | None = None
     """What it has made zero of finite numbers, if it is a norm of the user's in float16."""
+    awake_parts: tuple[str, ...] = ()
+    """Where some layers sleep: dotted names of the largest parts in which none does and some layer is awake."""
 
 
 class ModeFact(NamedTuple):

@@ -33,6 +33,12 @@ def switching(run: Run, one: Run) -> Switching | None:
     return found[-1] if len({made.function for made in found}) == 1 else None
 
 
+def switches(run: Run) -> list[Switching]:
+    """All calls in functions of the cells so far that switch gradients, no context managers."""
+    cells = {past.cell.source: past for past in (*run.earlier, run)}
+    return [made for past in cells.values() for made in _in_cell(past)]
+
+
 def _in_cell(past: Run) -> Iterator[Switching]:
     tree = syntax.parse(past.cell.source)
     nodes = (node for node in syntax.walk(tree) if isinstance(node, _FUNCTIONS)) if tree is not None else ()

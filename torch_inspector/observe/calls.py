@@ -196,6 +196,7 @@ class Calls(CallSite):
             judged and told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name,
             told.facts(loops=judged), differentiated > self.differentiated, self.hooked, self.trainable_count,
             self.dropouts, self.drew, self.norms, self.layer is not None, self.recut, self.teachers, self.zeroed,
+            inside.awake_parts,
         )  # fmt: skip
 
 

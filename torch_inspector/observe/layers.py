@@ -32,6 +32,8 @@ class Inside(NamedTuple):
     awake: LayerCounts
     asleep: LayerCounts
     frozen_asleep: int
+    awake_parts: tuple[str, ...] = ()
+    """Where others sleep: dotted names of the largest parts in which none does and some layer is awake."""
 
 
 def walk_modules(module: Any) -> Iterator[tuple[str, Any]]:
@@ -87,16 +89,26 @@ def look_inside(module: Any) -> Inside:
     awake: Counter[str] = Counter()
     asleep: Counter[str] = Counter()
     sleeping: list[str] = []
+    waking: list[str] = []
     for name, layer in walk_modules(module):
         kind = depends_on_mode(layer)
         if kind and is_training(layer):
             awake[kind] += 1
+            waking.append(name)
         elif kind:
             asleep[kind] += 1
             sleeping.append(name)
     trainable = trainable_parts(module) if sleeping else {}
     frozen = sum(not next((trainable[part] for part in outwards(name) if part in trainable), True) for name in sleeping)
-    return Inside(tuple(sorted(awake.items())), tuple(sorted(asleep.items())), frozen)
+    parts = _apart(waking, sleeping) if sleeping else ()
+    return Inside(tuple(sorted(awake.items())), tuple(sorted(asleep.items())), frozen, parts)
+
+
+def _apart(waking: list[str], sleeping: list[str]) -> tuple[str, ...]:
+    """For each name of the first list, the shortest beginning that no name of the second list has, each once."""
+    mixed = {part for name in sleeping for part in outwards(name)}
+    parts = ([part for part in outwards(name) if part not in mixed] for name in waking)
+    return tuple(dict.fromkeys(found[-1] for found in parts if found))
 
 
 def trainable_parts(module: Any) -> dict[str, bool]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, LayerCounts, ModeFact, Place, Run, only_reads_outputs
 from torch_inspector.facts.asked import asked_together
+from torch_inspector.facts.part_left import PartLeft, part_left
 from torch_inspector.facts.teachers import awake_teachers, counted, stays
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -119,9 +120,13 @@ def _was_meant(call: ForwardFact, run: Run) -> bool:
         return True
     own = _last_training(run, call.order)
     others = (m for m in run.trace.modes if own < m.order < call.order and not m.training and m.module != call.module)
-    # Monte-Carlo dropout: the normalisation sleeps. Where layers of one kind do both, a part was forgotten.
-    apart = not {kind for kind, _ in call.awake} & {kind for kind, _ in call.asleep}
-    return bool(call.asleep) and apart and any(others)
+    # Monte-Carlo dropout: the normalisation sleeps.
+    return bool(call.asleep) and _is_apart(call) and any(others) and part_left(run, call, own) is None
+
+
+def _is_apart(call: ForwardFact) -> bool:
+    """False where layers of one kind sleep and are awake: a part was forgotten."""
+    return not {kind for kind, _ in call.awake} & {kind for kind, _ in call.asleep}
 
 
 def _undoing(call: ForwardFact, run: Run) -> ModeFact | None:
@@ -248,18 +253,21 @@ def _finding(run: Run, calls: list[ForwardFact]) -> Finding:
     are = "is" if sum(count for _, count in call.awake) == 1 else "are"
     each = "" if not asked.several else " in each" if len({one.awake for one in calls}) == 1 else " in the first"
     undoing = _undoing(call, run)
+    left = part_left(run, call, _last_training(run, call.order))
+    back = f"{left.awake}.train()" if left is not None else asked.switched("train")
+    where = f" in `{left.awake}`, where `{left.text}` does not reach," if left is not None else ""
     before = f"in place of train() in {undoing.place.said_in(call.place.cell)}" if undoing else "before predicting"
     undone = f" after `train()` in {undoing.place.said_in(call.place.cell)} had undone `eval()`" if undoing else ""
     return Finding(
         message=(
             f"{asked.listed()} {'were' if asked.several else 'was'} asked for predictions in train mode "
-            f"({off}){undone}: {layers} {are} active{each}, so results depend on {_cause(call)}."
+            f"({off}){undone}: {layers}{where} {are} active{each}, so results depend on {_cause(call)}."
         ),
         subject=asked.names[0],
-        fix=f"{asked.switched('eval')}   # {before}\n{asked.switched('train')}  # before training goes on",
+        fix=f"{asked.switched('eval')}   # {before}\n{back}  # before training goes on",
         line=call.place.line,
         cell=call.place.cell,
-        severity="hint" if call.grad_enabled or _is_repeated(call, run) or _is_generator(call, run) else "",
+        severity="hint" if _is_perhaps_meant(run, call, left) else "",
         evidence=(
             Evidence("module", f"{asked.names[0]} ({call.kind})"),
             *((Evidence("modules in train mode", len(asked.names), "count"),) if asked.several else ()),
@@ -269,6 +277,11 @@ def _finding(run: Run, calls: list[ForwardFact]) -> Finding:
             *((Evidence("also at lines", _lines_of(others)),) if others else ()),
         ),
     )
+
+
+def _is_perhaps_meant(run: Run, call: ForwardFact, left: PartLeft | None) -> bool:
+    chosen = left is not None and _is_apart(call)
+    return chosen or call.grad_enabled or _is_repeated(call, run) or _is_generator(call, run)
 
 
 def _lines_of(places: list[Place]) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import CallFact, ForwardFact, Place, Run
 from torch_inspector.facts.bound_in import bound_in, lacked_gradients
-from torch_inspector.facts.switching import Switching, switching
+from torch_inspector.facts.switching import Switching, switches, switching
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # What torch says when a loss has no history.
 _NO_HISTORY = "does not require grad and does not have a grad_fn"
+_SWITCHES_ON = re.compile(r"set_grad_enabled\((?!\s*(mode\s*=\s*)?False)|enable_grad")
 # Last parts of calls that can leave gradients off.
 _SWITCHES = ("set_grad_enabled", "__enter__", "enter_context", "inference_mode", "no_grad")
 
@@ -28,7 +30,7 @@ def check(run: Run) -> Iterator[Finding]:
     line = _needs_history(run)
     if line is not None:
         yield _in_vain(run, line)
-    elif run.before.grad_enabled and not run.after.grad_enabled and _has_trained(run):
+    elif run.before.grad_enabled and not run.after.grad_enabled and (_has_trained(run) or _leaks(run)):
         yield _left_off(run)
 
 
@@ -65,6 +67,21 @@ def _is_blind(call: ForwardFact) -> bool:
 def _has_trained(run: Run) -> bool:
     """True if an optimizer is at hand that has made steps."""
     return bool(run.after.optimizers) and any(one.trace.count("step") for one in (run, *run.earlier))
+
+
+def _leaks(run: Run) -> bool:
+    """True if a function that switched gradients off for what it does called a model that is to be trained."""
+    made = {(one.function, one.place.cell) for one in switches(run)}
+    blind = (call for call in run.trace.forwards if not call.grad_enabled and call.trainable_count)
+    calls = [call for call in blind if (call.place.function, call.place.cell) in made]
+    again = any(
+        m.training and m.module == call.module and m.order > call.order for call in calls for m in run.trace.modes
+    )
+    text = "\n".join(one.cell.source for one in (run, *run.earlier))
+    # Who trains may switch them on before: then both functions do their own.
+    if not calls or _SWITCHES_ON.search(text):
+        return False
+    return again or bool(run.after.optimizers) or ".backward(" in text
 
 
 def _switched_in(run: Run) -> tuple[int | None, CallFact | None]:
@@ -148,6 +165,7 @@ def _in_vain(run: Run, place: Place) -> Finding:
 
 def _left_off(run: Run) -> Finding:
     _, call = _switched_in(run)
+    names = [one.path or one.kind for one in run.after.optimizers[:3]]
     return Finding(
         message=f"Gradients were switched off {_origin(run)} and are still off at the end of the cell.",
         subject="torch.set_grad_enabled",
@@ -157,6 +175,6 @@ def _left_off(run: Run) -> Finding:
         evidence=(
             Evidence("gradients before the cell", "on"),
             Evidence("gradients after the cell", "off"),
-            Evidence("optimizers", ", ".join(one.path or one.kind for one in run.after.optimizers[:3])),
+            *((Evidence("optimizers", ", ".join(names)),) if names else ()),
         ),
     )
