@@ -132,3 +132,52 @@ def test_an_entry_is_named_whose_key_is_a_size(key):
     cells = (SETUP, net("{4: torch.ones(4), 8: torch.zeros(4)}", f"self.const[{key}]"))
     found = findings_in(*cells, "net.to('meta')\nnet(x.to('meta'))", slug="device-mismatch", fails=True)
     assert [one.subject for one in found] == [f"self.const[{key}]"]
+
+
+SCALED = """
+class Scaled(nn.Module):
+    def __init__(self, size=4):
+        super().__init__()
+        self.mean = torch.zeros(size)
+        self.out = nn.Linear(4, 1)
+    def fit(self, x):
+        self.mean = x.mean(0)
+    def forward(self, x):
+        return self.out(x - self.mean)
+x = torch.randn(8, 4) + 3
+net, again = Scaled(), Scaled()
+"""
+FITTED = f"{SCALED}net.fit(x)"
+LOADED = "again.load_state_dict(net.state_dict())\n"
+LOST = "again.mean"
+
+
+@pytest.mark.parametrize("start", [FITTED, f"{SCALED}net.mean = x.mean(0)"])
+@pytest.mark.parametrize("loads", [(f"{LOADED}again(x)",), (LOADED, "for _ in range(2): again(x)")])
+def test_what_a_load_does_not_bring_is_told(start, loads):
+    found = findings_in(SETUP, start, *loads, slug="tensor-attribute-not-buffer", fails=False)
+    assert [(one.subject, one.severity, one.line) for one in found] == [(LOST, "hint", 5)]
+    assert found[0].fix.startswith('self.register_buffer("mean", torch.zeros(size))')
+
+
+QUIET_LOADS = {
+    "a buffer": FITTED.replace("self.mean = torch.zeros(size)", "self.register_buffer('mean', torch.zeros(size))"),
+    "given to both": f"{FITTED}\nagain.fit(x)",
+    "given to the loaded one": f"{FITTED}\nagain.mean = x.mean(0) + 1",
+    "given in a function": f"{FITTED}\ndef give(model):\n    model.mean = x.mean(0) - 1\ngive(again)",
+    "a state of the pass": SCALED.replace("        return", "        self.mean = x.mean(0)\n        return") + "net(x)",
+    "a number": FITTED.replace("torch.zeros(size)", "torch.tensor(1.0)").replace(".mean(0)", ".mean()"),
+    "given by the constructor": SCALED.replace("zeros(size)", "ones(4) * size").replace("Scaled(), ", "Scaled(2), "),
+    "for training alone": FITTED.replace("x - self.mean", "x"),
+}
+
+
+@pytest.mark.parametrize("name", QUIET_LOADS)
+def test_attributes_that_are_meant_to_differ_are_silent(name):
+    slug = "tensor-attribute-not-buffer"
+    assert findings_in(SETUP, QUIET_LOADS[name], f"{LOADED}again(x)", slug=slug, fails=False) == []
+
+
+def test_models_of_other_weights_are_not_compared():
+    later = f"{LOADED}torch.nn.init.ones_(again.out.weight)\nagain(x)"
+    assert findings_in(SETUP, FITTED, later, slug="tensor-attribute-not-buffer", fails=False) == []

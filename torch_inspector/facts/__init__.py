@@ -51,6 +51,7 @@ from torch_inspector.facts.modules import (
     ModuleFact,
     RepeatedFact,
     UnlistedFact,
+    UnsavedFact,
 )
 from torch_inspector.facts.optimizers import ClearFact, OptimizerFact, StepFact, UnheldFact, WindowFact
 from torch_inspector.facts.place import Cell, LayerCounts, Place, Shape
@@ -163,6 +164,7 @@ __all__ = [
     "TracebackFact",
     "UnheldFact",
     "UnlistedFact",
+    "UnsavedFact",
     "Viewed",
     "WindowFact",
     "WitnessFact",

@@ -73,6 +73,24 @@ class AttributeFact(NamedTuple):
     """What that container is: `list`, `tuple`, `dict`."""
 
 
+class UnsavedFact(NamedTuple):
+    """A tensor attribute of a loaded model that differs from that of a model with the same weights."""
+
+    path: str
+    """What the user can type: `again.mean`."""
+    other: str
+    """The same of the other model: `net.mean`."""
+    owner: str
+    """The variable of the loaded model."""
+    kind: str
+    """Class whose attribute it is."""
+    name: str
+    setters: tuple[str, ...] = ()
+    """Methods besides `__init__` that set it; `forward` does not lead to them."""
+    place: Place = Place()
+    """The line of `__init__` that sets it."""
+
+
 class DiscardFact(NamedTuple):
     """A statement such as `x.to(device)` whose result is thrown away."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from torch_inspector.facts.modules import AttributeFact
+    from torch_inspector.facts.modules import AttributeFact, UnsavedFact
     from torch_inspector.facts.run import Run
 
 
@@ -35,7 +35,7 @@ def _is_in(one: AttributeFact, text: str) -> bool:
     return bool(re.search(rf"{read}|{called}", text))
 
 
-def registered(one: AttributeFact, source: str) -> str:
+def registered(one: AttributeFact | UnsavedFact, source: str) -> str:
     """The line that makes a buffer of an attribute; `source` is the cell that sets it."""
     lines = source.splitlines()
     line = lines[one.place.line - 1] if one.place.line is not None and one.place.line <= len(lines) else ""

@@ -14,6 +14,7 @@ from torch_inspector.facts.modules import (
     ModuleFact,
     RepeatedFact,
     UnlistedFact,
+    UnsavedFact,
 )
 from torch_inspector.facts.optimizers import OptimizerFact
 from torch_inspector.facts.tensors import MemoryFact, PinFact, TensorFact
@@ -57,6 +58,8 @@ class Snapshot:
     """False if autograd records nothing in what runs next."""
     attributes: tuple[AttributeFact, ...] = ()
     """Of modules that are new, or may have been moved or got an optimizer in the cell."""
+    unsaved: tuple[UnsavedFact, ...] = ()
+    """What loaded models that were called in the cell lack of those with the same weights."""
     discards: tuple[DiscardFact, ...] = ()
     """What the text of the latest cell throws away."""
     severed: tuple[CutFact, ...] = ()

@@ -84,24 +84,25 @@ class Attributes:
                 stepped=id(tensor) in stepped,
                 owner_stepped=any(id(p) in stepped for p in parameters),
                 moved=_is_moved(methods, key),
-                place=self._place(made, key),
+                place=place_of(self._places, made, key),
                 container=type(fields[key]).__name__ if where else "",
             )
 
-    def _place(self, made: CodeType, key: str) -> Place:
-        """The line of `__init__` that sets the attribute."""
-        file = self._places.file_of_code(made) if self._places is not None else None
-        if self._places is None or file is None or file.tree is None:
-            return Place()
-        lines = [
-            node.lineno
-            for node in syntax.walk(file.tree)
-            if isinstance(node, ast.Attribute)
-            and isinstance(node.ctx, ast.Store)
-            and dotted(node) == f"self.{key}"
-            and node.lineno >= made.co_firstlineno
-        ]
-        return self._places.place_in(file, made, min(lines)) if lines else Place()
+
+def place_of(places: Places | None, made: CodeType, key: str) -> Place:
+    """The line of `__init__` that sets the attribute."""
+    file = places.file_of_code(made) if places is not None else None
+    if places is None or file is None or file.tree is None:
+        return Place()
+    lines = [
+        node.lineno
+        for node in syntax.walk(file.tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and dotted(node) == f"self.{key}"
+        and node.lineno >= made.co_firstlineno
+    ]
+    return places.place_in(file, made, min(lines)) if lines else Place()
 
 
 def _device_of(module: Any) -> str:

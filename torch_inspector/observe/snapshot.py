@@ -36,6 +36,7 @@ from torch_inspector.observe.repeated import repeated_facts
 from torch_inspector.observe.results import results
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
+from torch_inspector.observe.unsaved import Unsaved
 from torch_inspector.observe.values import ValueWatch
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ _PARTS = (
     "series",
     "results",
     "attributes",
+    "unsaved",
     "hook_counts",
     "aliases",
 )
@@ -114,6 +116,7 @@ class Snapshots:
         self._history = OutputHistory(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
         self._attributes = Attributes(places)
+        self._unsaved = Unsaved(keys, places)
         self._hook_counts = HookCounts()
         self.states: StateWatch | None = None
         """Knows which state dicts were taken; None where nobody watches."""
@@ -174,6 +177,7 @@ class Snapshots:
             ("repeated", lambda: self._repeated(new)),
             ("unlisted", lambda: self._unlisted(names, new, look)),
             ("attributes", lambda: self._attributes.facts(names, look.code)),
+            ("unsaved", lambda: self._unsaved.facts(names, self.states, look.called)),
             ("hook_counts", lambda: self._hook_counts.facts(names, look.code)),
             ("aliases", lambda: self.states.aliases(names) if self.states is not None else ()),
         ):

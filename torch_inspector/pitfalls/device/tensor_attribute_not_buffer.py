@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import AttributeFact, Run
+from torch_inspector.facts import AttributeFact, Run, UnsavedFact
+from torch_inspector.facts.plain import registered
+from torch_inspector.facts.set_outside import is_lost
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -15,6 +17,8 @@ _MOVED = {"dict": "{{key: fn(one) for key, one in {}.items()}}", "tuple": "tuple
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds tensor attributes on another device than the module, and leaves to be learned that no optimizer has."""
+    told = {one.path for earlier in run.earlier for one in earlier.after.unsaved}
+    yield from (_unsaved(run, one) for one in run.after.unsaved if one.path not in told and is_lost(run, one))
     if not run.after.attributes:
         return
     past = [one for earlier in run.earlier for one in earlier.after.attributes]
@@ -25,6 +29,21 @@ def check(run: Run) -> Iterator[Finding]:
             yield _left_behind(one)
         elif one.wants_gradient and one.owner_stepped and not one.stepped and one.path not in learned:
             yield _not_learned(one)
+
+
+def _unsaved(run: Run, one: UnsavedFact) -> Finding:
+    return Finding(
+        message=(
+            f"`{one.path}` is not what `{one.other}` is, though `{one.owner}` was given the same weights: a plain "
+            "tensor attribute is not in state_dict()."
+        ),
+        subject=one.path,
+        fix=registered(one, run.source_of(one.place.cell)),
+        line=one.place.line,
+        cell=one.place.cell,
+        severity="hint",
+        evidence=(Evidence("attribute", f"{one.kind}.{one.name}"), Evidence("set elsewhere for", one.other)),
+    )
 
 
 def _is_left_behind(one: AttributeFact) -> bool:
