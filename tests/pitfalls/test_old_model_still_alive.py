@@ -210,3 +210,35 @@ def test_a_register_that_the_program_reads(reads):
     owner = OWNER.format("Owner.callbacks.append(self.tell)")
     assert not found(START, NET, f"{owner}\n{reads}", "own = Owner(4)", "own = Owner(5)")
     assert not found(START, NET, f"{owner}\n{reads}", "own = Owner(4)", "own = Owner(4)")
+
+
+FINDER = """\
+class Finder:
+    def __init__(self, model):
+        self.model, self.history = model, []
+    def plot(self):
+        return self.history"""
+STEP = """\
+net = nn.Linear(1000, 1000)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.ones(4, 1000)).mean().backward()
+opt.step()"""
+
+
+@pytest.mark.parametrize("name", ["lr_finder", "finder", "range_test"])
+def test_a_finder_of_rates_is_done_when_the_next_model_trains(name):
+    (finding,) = found(START, FINDER, f"{BUILD}\n{name} = Finder(net)", STEP)
+    assert finding.fix == f"del {name}  # when its result has been read"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        (f"{BUILD}\nlr_finder = Finder(net)", BUILD),
+        (f"{BUILD}\nlr_finder = Finder(net)", f"{STEP}\nlr_finder = Finder(net)"),
+        (f"{BUILD}\nlr_finder = Finder(net)", f"{STEP}\nsecond = Finder(net)"),
+        (f"{BUILD}\npathfinder = Finder(net)", STEP),
+    ],
+)
+def test_finders_that_are_compared_or_made_anew(cells):
+    assert not found(START, FINDER, *cells)

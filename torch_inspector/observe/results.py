@@ -64,7 +64,7 @@ def _made(names: Names, look: Look, cell: int | None, tree: ast.Module) -> Itera
                 yield _Result(path, tensor, node, line)
     shown = dict.get(look.history, cell) if type(look.history) is dict else None
     node = node_of(shown) if type(shown) is torch.Tensor else None
-    if node is not None and private.node_number(node) >= look.since:
+    if node is not None and tree.body and private.node_number(node) >= look.since:
         yield _Result(f"Out[{cell}]", shown, node, tree.body[-1].lineno)
 
 

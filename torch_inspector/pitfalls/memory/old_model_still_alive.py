@@ -18,6 +18,8 @@ _ROLE = re.compile(
     r"|classifier|(train_?|eval_?|val_?)?(step|loop)(_fn)?|loss_fn|closure|encode|embed|decode|translate|detect|segment)",
     re.IGNORECASE,
 )
+# What is done with its model when it has told its result.
+_FINDER = re.compile(r"(my_?)?((lr|learning_?rate|rate)_?)?(finder|range_?test(er)?)", re.IGNORECASE)
 _COMMENT = re.compile(r"#.*")
 _FILLS = frozenset(["append", "add", "insert", "extend", "update", "setdefault"])
 
@@ -47,7 +49,7 @@ def _is_left_behind(run: Run, elder: ElderFact) -> bool:
     if (
         "." in elder.path
         or line is None
-        or _ROLE.fullmatch(elder.holder) is None
+        or not (_ROLE.fullmatch(elder.holder) or _FINDER.fullmatch(elder.holder))
         or _has_a_second(run, elder)
         or _is_known(run, elder)
     ):
@@ -141,6 +143,8 @@ def _who(elder: ElderFact) -> str:
 
 def _fix(elder: ElderFact) -> str:
     root = elder.path.partition(".")[0]
+    if elder.attribute and _FINDER.fullmatch(elder.holder):
+        return f"del {elder.holder}  # when its result has been read"
     if elder.attribute:
         return f"{elder.attribute} = {elder.path}  # the one of now"
     if elder.registry:
