@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import GraphFact, Run
+from torch_inspector.facts.left_by_forward import Left, left_by_forward
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -57,6 +58,9 @@ def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
         if _over_steps(graph):
             said = _nodes_only(graph, calls=run.trace.count("backward"))
             yield _finding(graph, said + _also(run, graph), hint=True)
+        elif graph.nbytes >= max(run.min_nbytes, 1) and not any(_is_same(graph, one) for one in run.before.graphs):
+            left = left_by_forward(run, graph.path)
+            yield from () if left is None else (_left(graph, left),)
     elif graph.saved_nbytes < max(run.min_nbytes, 1) or _is_differentiated(run, graph):
         return
     elif _over_steps(graph):
@@ -71,6 +75,10 @@ def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
             _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
             hint=not large or not _is_evaluation(run, graph),
         )
+
+
+def _is_same(graph: GraphFact, old: GraphFact) -> bool:
+    return old.path == graph.path and old.spent
 
 
 def _over_steps(graph: GraphFact) -> bool:
@@ -154,6 +162,26 @@ def _also(run: Run, graph: GraphFact) -> str:
     others = [one for one in run.after.hooks if one.module in models and one.named and one.path not in known]
     told = [f"`{one.path}`, {size_text(one.nbytes)}" for one in others if one.new_count]
     return f" Hooks fill {' and '.join(told)}, too." if told else ""
+
+
+def _left(graph: GraphFact, left: Left) -> Finding:
+    owner = graph.path.rpartition(".")[0]
+    return Finding(
+        message=(
+            f"`{graph.path}` keeps the latest result with its history, {size_text(graph.nbytes)} and "
+            f"{graph.node_count} graph nodes, though backward has run; no text reads it, and copy.deepcopy({owner}) "
+            "would fail."
+        ),
+        subject=graph.path,
+        fix=f"{left.target} = {left.value}.detach()",
+        line=left.place.line,
+        cell=left.place.cell,
+        severity="hint",
+        evidence=(
+            Evidence("the tensor itself", graph.nbytes, "bytes"),
+            Evidence("graph nodes", graph.node_count, "count"),
+        ),
+    )
 
 
 def _advice(graph: GraphFact) -> str:
