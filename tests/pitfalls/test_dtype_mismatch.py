@@ -147,3 +147,39 @@ def test_an_input_of_another_type_is_told_before_an_attribute():
             run = notebook.run(code)
     (finding,) = run.findings
     assert finding.subject == "x"
+
+
+REFUSED_BACK = {
+    "at the top": "loss = nn.HuberLoss()(net(x), y)\nloss.backward()",
+    "through another name": "loss = F.huber_loss(net(x), y)\ntotal = loss * 2\ntotal.backward()",
+    "in a function": "def step(x, y):\n    loss = nn.HuberLoss()(net(x), y)\n    loss.backward()\nstep(x, y)",
+    "without a name": "nn.HuberLoss()(net(x), y).backward()",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_BACK)
+def test_targets_that_backward_refuses_are_named(name):
+    data = "x, y = torch.rand(8, 3), torch.zeros(8, 1, dtype=torch.float64)"
+    (finding,) = findings_in(START, data, REFUSED_BACK[name], slug="dtype-mismatch", fails=True)
+    assert (finding.subject, finding.fix) == ("y", "y = y.float()")
+
+
+PREPARE = """\
+conv = nn.Conv2d(3, 1, 3)
+raw = torch.zeros(1, 3, 8, 8, dtype=torch.uint8)
+def prepare(image):
+    image = image.contiguous()
+    image.float()
+    return image"""
+
+
+@pytest.mark.parametrize("cell", ["conv(prepare(raw))", "x = prepare(raw)\nconv(x)"])
+def test_a_conversion_that_a_function_throws_away_is_told(cell):
+    (finding,) = findings_in(START, PREPARE, cell, slug="dtype-mismatch", fails=True)
+    assert "the result of `image.float()` in line 5 of cell 2 is thrown away." in finding.message
+    assert finding.fix == "image = image.float()  # line 5 of cell 2"
+
+
+def test_a_conversion_in_a_function_that_is_not_called_is_no_cause():
+    (finding,) = findings_in(START, PREPARE, "conv(raw)", slug="dtype-mismatch", fails=True)
+    assert finding.fix == "raw = raw.float()"

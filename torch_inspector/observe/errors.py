@@ -51,7 +51,7 @@ _DEVICE_NAMES = ("device", "dev", "DEVICE", "self.device")
 def error_fact(error: BaseException, places: Places) -> ErrorFact:
     """What is known of an exception without running code of its class."""
     entry = _innermost(error, places)
-    operands, devices = _named(entry, places) if entry is not None else ((), ())
+    operands, devices = _named(error, entry, places) if entry is not None else ((), ())
     statement, expression = _texts(entry, places) if entry is not None else ("", "")
     caller = _caller(error, entry, places)
     return ErrorFact(
@@ -177,7 +177,7 @@ def _caller(error: BaseException, inner: TracebackType | None, places: Places) -
 _Named = tuple[tuple[OperandFact, ...], tuple[tuple[str, str], ...]]
 
 
-def _named(entry: TracebackType, places: Places) -> _Named:
+def _named(error: BaseException, entry: TracebackType, places: Places) -> _Named:
     """Tensors and modules that the failing expression names, and variables that hold a device."""
     import sys
 
@@ -185,8 +185,10 @@ def _named(entry: TracebackType, places: Places) -> _Named:
     if "torch" not in sys.modules or file is None or file.tree is None:
         return (), ()
     from torch_inspector.observe import failing, private
+    from torch_inspector.observe.behind import behind
 
     expressions = failing.failing_expressions(file.tree, entry)
+    expressions = behind(file.tree, entry.tb_lineno, expressions, _message(error))
     with locals_of(entry.tb_frame) as values, private.unseen():
         return _facts(failing.Scope(values, entry.tb_frame), expressions, Origins(entry, places))
 

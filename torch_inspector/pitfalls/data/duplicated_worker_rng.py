@@ -59,7 +59,7 @@ def _of_seed(run: Run, loader: LoaderFact, generator: GeneratorFact) -> Finding:
     """Of workers that a function of the user's makes alike: torch itself gives each a seed of its own."""
     return Finding(
         message=(
-            f"`{generator.seeded_by}` gives each of the {loader.worker_count} workers the same seed for "
+            f"`worker_init_fn={generator.seeded_by}` gives each of the {loader.worker_count} workers the same seed for "
             f"`{generator.kind}`, from which `{generator.owner}` draws: they draw the same numbers."
         ),
         subject=generator.seeded_by,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import AttributeFact, ErrorFact, OperandFact, Run, assigned, syntax
+from torch_inspector.facts.lost_casts import lost_cast
 from torch_inspector.facts.plain import plain_attribute, registered
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -58,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     home = _home(error)
     odd = _odd_one(error, home)
     attribute = _attribute(run, error, home, odd)
-    yield _left_behind(run, error, home, attribute) if attribute is not None else _finding(error, home, odd)
+    yield _left_behind(run, error, home, attribute) if attribute is not None else _finding(run, error, home, odd)
 
 
 def _attribute(run: Run, error: ErrorFact, home: str, odd: OperandFact | None) -> AttributeFact | None:
@@ -175,11 +176,12 @@ def _buffers(error: ErrorFact, home: str, named: list[str]) -> list[OperandFact]
     ]
 
 
-def _finding(error: ErrorFact, home: str, odd: OperandFact | None) -> Finding:
+def _finding(run: Run, error: ErrorFact, home: str, odd: OperandFact | None) -> Finding:
+    lost, said = lost_cast(run, error, odd, home), _message(error, home, odd)
     return Finding(
-        message=_message(error, home, odd),
-        subject=odd.path if odd else "",
-        fix=_fix(error, home, odd),
+        message=said if lost is None else f"{said.removesuffix('.')}; {lost.said}.",
+        subject=odd.path if odd else lost.fix.partition(" ")[0] if lost else "",
+        fix=_fix(error, home, odd) if lost is None else lost.fix,
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(_evidence(error)),
