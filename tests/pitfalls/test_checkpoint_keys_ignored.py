@@ -228,3 +228,18 @@ def test_the_counters_of_batchnorm_are_counted():
         notebook.run(SETUP + PARTS)
         (finding,) = (one for one in notebook.run(cell).findings if one.slug == "checkpoint-keys-ignored")
         assert "none of the 9 keys" in finding.message
+
+
+@pytest.mark.parametrize("given", ["parcel", "dict(parcel)"])
+def test_the_weights_of_a_whole_checkpoint_are_found(given):
+    make = (
+        PARTS + "ready = body()\nparcel = {'epoch': 3, 'best': {'w': body().state_dict()}, 'net': body().state_dict()}"
+    )
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        notebook.run(make)
+        run = notebook.run(f"ready.load_state_dict({given}, strict=False);")
+        (finding,) = (one for one in run.findings if one.slug == "checkpoint-keys-ignored")
+        assert "['net']`, and the whole checkpoint was given" in finding.message
+        assert not notebook.run(f"{finding.fix};").findings
+        assert notebook.errors[-1] is None

@@ -26,6 +26,16 @@ def keyed(state: Any) -> Keyed:
     return tuple((key, shape_of(one) or () if is_tensor(one) else ()) for key, one in entries if type(key) is str)
 
 
+def entry_of(state: Any, own: Keyed) -> str:
+    """The key of a whole checkpoint under which a state is that has all keys of a module; empty if there is none."""
+    wanted = {key for key, _ in own if not key.endswith("num_batches_tracked")}
+    for key, one in islice(dict.items(state), _ENTRIES):
+        inner = {name for name, _ in keyed(one)} if kinds.is_a(one, dict) else set()
+        if type(key) is str and wanted and wanted <= inner:
+            return key
+    return ""
+
+
 def own_keyed(module: Any) -> Keyed:
     """The same of what a module would save."""
     return tuple(islice(_saved_by(module), _ENTRIES))

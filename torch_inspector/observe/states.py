@@ -176,6 +176,7 @@ class StateWatch:
         if not self.notes_loads() or not kinds.is_a(state, dict):
             return
         missing, unexpected = list(_keys_of(result))
+        own_keys = loaded.own_keyed(module) if missing else ()
         user = recorder.places.user_frame(frame)
         self.loads.append(
             LoadFact(
@@ -194,7 +195,8 @@ class StateWatch:
                 own_count=own_count,
                 given=loaded.whole_text(recorder, user) if user is not None and missing else "",
                 given_keys=loaded.keyed(state) if missing else (),
-                own_keys=loaded.own_keyed(module) if missing else (),
+                own_keys=own_keys,
+                entry=loaded.entry_of(state, own_keys) if missing else "",
             )
         )
 

@@ -113,6 +113,12 @@ def _finding(run: Run, load: LoadFact) -> Finding:
 def _renamed(load: LoadFact, model: str) -> tuple[str, str]:
     """The load with keys that match, and what is different about them."""
     state, rename = load.state or load.given or "state", rename_for(load)
+    if load.entry:
+        inner = f"{state}[{load.entry!r}]"
+        return (
+            f"{model}.load_state_dict({inner})",
+            f"; the weights are in `{inner}`, and the whole checkpoint was given",
+        )
     if rename is None:
         return f"print({model}.load_state_dict({state}, strict=False))  # which keys differ", ""
     more = "" if is_all(load, rename) else ", strict=False"

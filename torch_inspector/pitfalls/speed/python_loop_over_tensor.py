@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.facts import ExpressionFact, Run, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -18,11 +19,20 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds loops that only visit single elements of tensors, in any order, and `max(x)` of a tensor."""
     for fact in run.expressions("visits"):
         if fact.names and fact.shapes and fact.shapes[0] and fact.shapes[0][0] >= _VISITS:
-            yield _finding(fact, fact.shapes[0][0])
+            yield _finding(fact, fact.shapes[0][0], _outer_line(run, fact))
 
 
-def _finding(fact: ExpressionFact, count: int) -> Finding:
+def _outer_line(run: Run, fact: ExpressionFact) -> int:
+    """The line of the innermost loop around the one that is told, in the same function; 0 if there is none."""
+    tree, line = syntax.parse(run.source_of(fact.place.cell)), fact.place.line or 0
+    scope = syntax.scope_at(tree, line) if tree is not None else None
+    loops = [one for one in syntax.own_expressions(scope) if isinstance(one, (ast.For, ast.While))] if scope else []
+    return max((one.lineno for one in loops if one.lineno < line <= (one.end_lineno or 0)), default=0)
+
+
+def _finding(fact: ExpressionFact, count: int, outer: int) -> Finding:
     where = "in one call" if fact.place.function else "in all"
+    where = f"in each turn of the loop in line {outer}" if outer else where
     most = "up to " if len(fact.shapes) > 1 else ""
     shown = ", ".join(f"`{one}`" for one in fact.names[:_SHOWN])
     general = "one call on whole tensors: a * b, x.sum(), x.amax(1), torch.where(…), torch.bincount(…)"
