@@ -99,3 +99,15 @@ def test_what_is_held_in_the_end_is_told_where_it_is_more():
     (finding,) = findings_in(WIDE, cell, slug="eval-without-no-grad", min_bytes=100_000, fails=False)
     assert "a graph of 156.2 KB per call in eval mode" in finding.message
     assert "`total.value` still holds it, 62.3 MB with inputs and later results." in finding.message
+
+
+def test_of_models_on_one_line_the_one_that_records_most_is_told():
+    start = (
+        "import torch\nfrom torch import nn\nfirst, second = nn.EmbeddingBag(9, 4).eval(), nn.Linear(4, 64).eval()\n"
+        "third = nn.Sequential(second, nn.Tanh()).eval()\nids = torch.randint(0, 9, (32, 5))"
+    )
+    found = findings_in(
+        start, "rows = third(first(ids))\nsim = rows @ rows.T", slug="eval-without-no-grad", min_bytes=0
+    )
+    assert [one.subject for one in found] == ["rows"]
+    assert found[0].message.startswith("`third` recorded a graph of ")

@@ -164,3 +164,20 @@ def test_what_is_computed_once_and_kept_in_a_list_is_no_state():
             run = notebook.run(source)
     (finding,) = run.findings
     assert finding.slug == "backward-twice"
+
+
+def test_a_long_dictionary_is_mended_with_an_entry_a_line():
+    start = (
+        "import torch\nnet, x = torch.nn.Linear(2, 1), torch.ones(4, 2)\n"
+        "opt = torch.optim.Adam(net.parameters(), lr=0.1)"
+    )
+    loop = (
+        "for epoch in range(4):\n    opt.zero_grad()\n    net(x).pow(2).mean().backward()\n    opt.step()\n"
+        "    if epoch < 2:\n        best = {'epoch': epoch, 'model': net.state_dict(), 'optimizer': opt.state_dict()}"
+    )
+    (finding,) = findings_in(start, loop, slug="state-dict-alias")
+    assert "So does that of `opt` beside it." in finding.message
+    fix = finding.fix.partition("\n")[2].partition("  #")[0]
+    inner = fix.replace("\n", "\n        ")
+    mended = loop.partition("        best")[0] + f"        {inner}"
+    assert findings_in(f"import copy\n{start}", mended, slug="state-dict-alias", fails=False) == []

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # A longer line is no help as a correction.
 _LONGEST = 110
+# Entries of a dictionary that are written one a line.
+_ENTRIES = 8
 # What copies the dictionary and not the tensors: a deep copy takes its place.
 _SHALLOW = ("copy", "dict", "OrderedDict")
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
@@ -26,14 +28,47 @@ def with_copy(run: Run, place: Place) -> str:
 
     Empty where the line has no such statement, or one that is too long.
     """
+    text = _statement(run, place)
+    fresh = ast.parse(f"def f():\n    {text}").body[0].body[0] if text else None  # type: ignore[attr-defined]
+    copied = _written(_Copying(copier(run)[0]).visit(fresh)) if fresh is not None else ""
+    fits = copied not in ("", text) and max(map(len, copied.splitlines())) <= _LONGEST
+    return f"{copier(run)[1]}{copied}" if fits else ""
+
+
+def others_beside(run: Run, place: Place, model: str) -> tuple[str, ...]:
+    """What else has its `state_dict()` kept by the statement of a line, without a copy."""
+    tree = syntax.parse(_statement(run, place))
+    calls = [node for node in syntax.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
+    inner = {id(one) for call in calls if _name(call) in ("deepcopy", "save") for one in syntax.walk(call)}
+    states = [
+        one.func.value
+        for one in calls
+        if id(one) not in inner and isinstance(one.func, ast.Attribute) and _name(one) == "state_dict"
+    ]
+    return tuple(dict.fromkeys(name for one in states if (name := ast.unparse(one)) != model))
+
+
+def _statement(run: Run, place: Place) -> str:
+    """The innermost simple statement of a line; empty if there is none."""
     tree = syntax.parse(run.source_of(place.cell))
     nodes = syntax.walk(tree) if tree is not None and place.line is not None else ()
     found = [node for node in nodes if isinstance(node, _SIMPLE) and _holds(node, place.line or 0)]
-    text = ast.unparse(found[-1]) if found else ""
-    fresh = ast.parse(f"def f():\n    {text}").body[0].body[0] if text else None  # type: ignore[attr-defined]
-    copied = ast.unparse(_Copying(copier(run)[0]).visit(fresh)) if fresh is not None else ""
-    fits = copied not in ("", text) and len(copied) <= _LONGEST
-    return f"{copier(run)[1]}{copied}" if fits else ""
+    return ast.unparse(found[-1]) if found else ""
+
+
+def _written(statement: ast.stmt) -> str:
+    """The text, with an entry a line where a dictionary would be too long for one."""
+    text, value = ast.unparse(statement), getattr(statement, "value", None)
+    plain = isinstance(value, ast.Dict) and isinstance(statement, ast.Assign) and None not in value.keys
+    if len(text) <= _LONGEST or not plain or len(value.values) > _ENTRIES:  # type: ignore[union-attr]
+        return text
+    pairs = zip(value.keys, value.values, strict=True)  # type: ignore[union-attr]
+    entries = "".join(f"    {ast.unparse(key)}: {ast.unparse(one)},\n" for key, one in pairs if key is not None)
+    return f"{' = '.join(map(ast.unparse, statement.targets))} = {{\n{entries}}}"  # type: ignore[attr-defined]
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def copier(run: Run) -> tuple[str, str]:
@@ -66,7 +101,7 @@ class _Copying(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """The call in a copy; what is copied already stays as it is."""
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = _name(node)
         if name == "deepcopy":
             return node
         if name in _SHALLOW and (state := _state_in(node)) is not None:

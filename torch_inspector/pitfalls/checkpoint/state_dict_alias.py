@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torch_inspector.facts import AliasFact, CallFact, ExpressionFact, LoadFact, Place, Run
-from torch_inspector.facts.deep_copies import copier, with_copy
+from torch_inspector.facts.deep_copies import copier, others_beside, with_copy
 from torch_inspector.facts.sole import called, sole
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -92,11 +92,15 @@ def _copied(run: Run, place: Place | None, model: str) -> str:
 def _follows(run: Run, one: AliasFact) -> Finding:
     model = one.module or one.kind
     several = one.count >= _SEVERAL
+    # SGD may have no state; all others keep moments.
+    optimizers = {optimizer.path for optimizer in run.after.optimizers if optimizer.kind != "SGD"}
+    beside = [name for name in others_beside(run, one.place, model) if name in optimizers]
+    also = f" So does that of `{beside[0]}` beside it." if beside else ""
     what = f"All {one.count} state dicts in `{one.path}` are" if several else f"`{one.path}` is"
     return Finding(
         message=(
             f"{what} no copy: {'they show' if several else 'it shows'} the weights of `{model}` as they are now, "
-            "after the steps that followed."
+            f"after the steps that followed.{also}"
         ),
         subject=one.path,
         fix=_copied(run, one.place, model),

@@ -70,7 +70,7 @@ def _fix(run: Run, error: ErrorFact, name: str) -> str:
     """For training, batches without a rest of one; for a single question, eval mode."""
     texts = {run.cell.code, run.source_of(error.place.cell)}
     if not run.trace.steps and not run.trace.backwards and not any(_TRAINS.search(text) for text in texts):
-        return f"{name or 'model'}.eval()  # before asking about one sample"
+        return f"{name or 'model'}.eval()  # before asking about one sample; to train, give it batches of two or more"
     sizes = [loader.batch_size for loader in run.trace.loaders]
     if sizes and sizes[-1] != 1:
         return _dropped(run, run.trace.loaders[-1])

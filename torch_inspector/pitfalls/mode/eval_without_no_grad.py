@@ -26,13 +26,16 @@ _MORE = 1.1
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds calls in eval mode whose result carries a graph that no backward call reached."""
-    said: set[Place] = set()
+    found: dict[Place, list[ForwardFact]] = {}
     for call in run.trace.forwards:
-        if call.place in said or _graph_nbytes(call, run) < max(run.min_nbytes, 1):
+        if _graph_nbytes(call, run) < max(run.min_nbytes, 1):
             continue
         if _records_for_nothing(call, run) and not _is_for_later(call, run) and not _is_of_training(call, run):
-            said.add(call.place)
-            yield _finding(run, call)
+            found.setdefault(call.place, []).append(call)
+    # Of several models that one line calls, perhaps one on what the other gave, the one that records most.
+    for place, calls in found.items():
+        later = [one for one in run.trace.forwards if one.place == place and _goes_on(one, calls[0])]
+        yield _finding(run, max((*calls, *later), key=lambda call: call.graph_nbytes))
 
 
 def _records_for_nothing(call: ForwardFact, run: Run) -> bool:
@@ -40,7 +43,17 @@ def _records_for_nothing(call: ForwardFact, run: Run) -> bool:
     predicts = not call.training or (not call.awake and call.trained and only_reads_outputs(run))
     if not predicts or not call.grad_enabled or not call.output_requires_grad or call.input_requires_grad:
         return False
+    return _is_unused(call)
+
+
+def _is_unused(call: ForwardFact) -> bool:
     return call.reached is False or (call.reached is None and not call.followed)
+
+
+def _goes_on(call: ForwardFact, first: ForwardFact) -> bool:
+    """True for a call on what an earlier one of the line may have given: its input requires grad."""
+    predicts = call.training == first.training and call.grad_enabled and call.output_requires_grad
+    return predicts and call.input_requires_grad and call.order > first.order and _is_unused(call)
 
 
 def _is_for_later(call: ForwardFact, run: Run) -> bool:
@@ -66,7 +79,9 @@ def _graph_nbytes(call: ForwardFact, run: Run) -> int:
 
 
 def _kept(run: Run) -> list[str]:
-    return [graph.path for graph in run.after.graphs if graph.newest_nodes and not graph.spent]
+    """Paths of what holds graphs of this cell, what was made first before what was made of it."""
+    graphs = [graph for graph in run.after.graphs if graph.newest_nodes and not graph.spent]
+    return [graph.path for graph in sorted(graphs, key=lambda graph: graph.key)]
 
 
 def _held(call: ForwardFact, run: Run) -> str:
@@ -75,7 +90,7 @@ def _held(call: ForwardFact, run: Run) -> str:
     if not graphs:
         return ""
     if len(graphs) > 1:
-        return f"; {', '.join(f'`{one.path}`' for one in graphs[:_SHOWN])} still hold it"
+        return f"; {', '.join(f'`{one}`' for one in _kept(run)[:_SHOWN])} still hold it"
     (graph,) = graphs
     more = not call.training and graph.saved_nbytes > _MORE * call.count * call.graph_nbytes
     total = f"{'' if graph.complete else 'at least '}{size_text(graph.saved_nbytes)}"
