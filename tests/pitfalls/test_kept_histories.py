@@ -314,3 +314,26 @@ def test_a_list_that_each_epoch_makes_anew(epochs):
 def test_parts_of_one_step_and_numbers_are_quiet(body):
     cell = f"several = [nn.Linear(8, 1) for _ in range(5)]\nfor e in range(20):\n    opt.zero_grad()\n    {body}"
     assert not found(f"{cell}\n    opt.step()")
+
+
+ROLLOUT = """\
+import torch
+w = torch.full((256,), 0.5, requires_grad=True)
+p, v = torch.rand(64, 256), torch.zeros(64, 256)
+for t in range(24):
+    {}
+    {}"""
+BACK = "(p - 1).pow(2).mean().backward(retain_graph=True)"
+
+
+@pytest.mark.parametrize(
+    ("step", "back", "ends"),
+    [
+        ("p = p + torch.sin(p) * w", BACK, ["; then backward() needs no retain_graph=True"]),
+        ("v = v - w * p; p = p + v", BACK, ["; when all are detached, backward() needs no retain_graph=True"] * 2),
+        ("p = p + torch.sin(p) * w", f"for _ in range(2): {BACK}", ["# at the end of each step"]),
+    ],
+)
+def test_that_the_graph_need_not_be_retained_is_said_where_nothing_else_wants_it(step, back, ends):
+    found = findings_in(ROLLOUT.format(step, back), slug="graph-retained-in-list")
+    assert [one.fix.endswith(end) for one, end in zip(found, ends, strict=True)] == [True] * len(ends)

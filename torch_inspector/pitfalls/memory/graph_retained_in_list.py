@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torch_inspector.facts import GraphFact, Run
 from torch_inspector.facts.left_by_forward import Left, left_by_forward
@@ -17,6 +18,7 @@ _HEADS = 4
 _EPOCH = 10
 # Below this, activations are not worth more than a hint, whatever the user's own threshold says.
 _LARGE_NBYTES = 1 << 20
+_EACH_STEP = "at the end of each step"
 # Truncated backpropagation that reaches over some windows keeps their graphs on purpose, seldom of more than a few.
 _WINDOWS = 16
 # Lines that make a collection of what is made in a loop; a container that is made anew as a whole is none.
@@ -30,7 +32,19 @@ def check(run: Run) -> Iterator[Finding]:
     for graph in run.after.graphs:
         old = before.get(graph.path)
         if graph.newest_nodes and (old is None or old.key != graph.key) and not _follows_from_another(graph):
-            yield from _judge(run, _with_steps(run, graph))
+            yield from (_with_retained(run, graph, one) for one in _judge(run, _with_steps(run, graph)))
+
+
+def _with_retained(run: Run, graph: GraphFact, finding: Finding) -> Finding:
+    """The same with a word on `retain_graph=True`, where each step has one backward call and it is for the state."""
+    places = {backward.place for backward in run.trace.backwards}
+    each = len(places) == 1 and run.trace.count("backward") <= graph.step_count + 1
+    if graph.container or not each or not all(backward.retain_graph for backward in run.trace.backwards):
+        return finding
+    states = [one for one in run.after.graphs if one.differentiated and not (one.container or one.spent)]
+    when = "then" if len(states) == 1 else "when all are detached,"
+    more = f"; {when} backward() needs no retain_graph=True" if finding.fix.endswith(_EACH_STEP) else ""
+    return replace(finding, fix=f"{finding.fix}{more}")
 
 
 def _with_steps(run: Run, graph: GraphFact) -> GraphFact:
@@ -190,7 +204,7 @@ def _advice(graph: GraphFact) -> str:
         return f"{graph.path}.clear()  # after each update: a loss is made of what it holds"
     read = ".item()" if graph.scalar and graph.as_number else ".detach()"
     if not graph.container:
-        when = "at the end of each step" if graph.differentiated else "unless a later cell calls backward() on it"
+        when = _EACH_STEP if graph.differentiated else "unless a later cell calls backward() on it"
         return f"{graph.path} = {graph.path}{read}  # {when}"
     if _is_state(graph):
         return f"{graph.detached}  # at the end of each step"
