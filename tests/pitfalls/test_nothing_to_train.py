@@ -242,3 +242,9 @@ def test_a_layer_that_forward_names_but_no_gradient_reaches(used):
 def test_what_an_earlier_cell_computed_with_is_named():
     (finding,) = found("frozen(net)\nloss = net(x).sum()", "loss.backward()")
     assert "all 4 parameters of `net`" in finding.message
+
+
+def test_the_loss_of_a_function_is_not_that_of_an_earlier_cell():
+    step = "def fit():\n    loss = (x @ torch.ones(4, 1)).mean()\n    loss.backward()\nfit()"
+    (finding,) = found("with torch.no_grad():\n    loss = net(x).mean()", step)
+    assert finding.line == 3

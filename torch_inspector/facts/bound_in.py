@@ -1,4 +1,4 @@
-"""The cell whose text gave a variable its value last."""
+"""The cell whose text gave the loss its value that a failed `backward()` was called on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
 
-def bound_in(run: Run, name: str) -> Run:
-    """The run, if its text gives the variable a value, else the latest before it that does; the run if none does."""
+def bound_in(run: Run) -> Run:
+    """The run, if its text gives the loss a value, else the latest before it that does; the run if none does.
+
+    A loss of a function is none of the notebook's variables.
+    """
+    name = run.error.root if run.error is not None and not run.error.place.function else ""
     if not name.isidentifier():
         return run
     return next((one for one in (run, *reversed(run.earlier)) if _binds(one, name)), run)

@@ -32,7 +32,7 @@ def check(run: Run) -> Iterator[Finding]:
     if run.error is None:
         yield from _frozen_optimizers(run)
     elif run.error.message.startswith(_WITHOUT_HISTORY) and not run.error.cuts + run.error.constants:
-        made = bound_in(run, run.error.root)
+        made = bound_in(run)
         own = [call for call in run.trace.forwards if call.parameter_keys]
         calls = own or [call for call in made.trace.forwards if call.parameter_keys]
         # A parameter that was rebound is told of as that, a block without gradients as what cut it off.

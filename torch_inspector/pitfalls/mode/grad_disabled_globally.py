@@ -39,7 +39,7 @@ def _computed_before(run: Run) -> Run | None:
     error = run.error
     if error is None or _NO_HISTORY not in error.message or error.cuts + error.constants:
         return None
-    made = bound_in(run, error.root)
+    made = bound_in(run)
     ran = bool(made.trace.forwards) and not any(call.output_requires_grad for call in made.trace.forwards)
     return made if made is not run and ran and not made.after.grad_enabled and _could_learn(made) else None
 
