@@ -62,6 +62,8 @@ def found(code):
         ("p = torch.softmax(logits, dim=1)\nval = ce(p, y)", 0, "val = ce(logits, y)"),
         ("with torch.no_grad():\n    val = ce(soft(net(x)), y).item()", 0, "val = ce(net(x), y).item()"),
         (EVALUATE, 0, "total += loss(model(a), b).item()"),
+        (("def score(a, loss):\n    p = net(a).softmax(-1)\n    return loss(p, y)\nwith torch.no_grad():\n"
+        "    score(x, nn.CrossEntropyLoss())"), 0, "return loss(net(a), y)"),
         (TRAINED, 0, "print(ce(net(x), y))"),
         (UNDER, 0, "# leave out out = soft(out)"),
         ("s = logits\ns = F.softmax(s, 1)\nval = F.nll_loss(s, y)", 2, "s = F.log_softmax(s, 1)  # in place of s = "),
@@ -70,7 +72,7 @@ def found(code):
         ("val = F.nll_loss(F.softmax(logits, 1), y)", 2, "val = F.nll_loss(F.log_softmax(logits, 1), y)"),
         ("p = soft(logits)\nval = nn.NLLLoss()(p, y)", 2, "val = nn.NLLLoss()(torch.log_softmax(logits, dim=1), y)"),
     ],
-)
+)  # fmt: skip
 def test_what_is_given_twice(code, slug, fix):
     (finding,) = found(code)
     assert (finding.slug, finding.severity) == (SLUGS[slug], "warning")
@@ -101,3 +103,21 @@ def test_what_is_given_twice(code, slug, fix):
 )  # fmt: skip
 def test_what_is_right(code):
     assert found(code) == []
+
+
+def test_what_an_earlier_cell_made():
+    with a_notebook() as notebook:
+        notebook.run(START + "\np, q = soft(logits), soft(logits)\nshares = soft(logits)\nraw = soft(logits)")
+        run = notebook.run("raw = logits\nval = ce(shares, y)\nother = ce(raw, y)")
+        (finding,) = run.findings
+        assert (finding.slug, finding.fix) == (SLUGS[0], "val = ce(logits, y)  # the raw scores")
+        notebook.run("shares.log_()")
+        assert notebook.run("val = ce(shares, y)").findings == ()
+
+
+def test_a_loss_that_is_kept_with_its_graph():
+    with a_notebook() as notebook:
+        notebook.run(START)
+        run = notebook.run("shares = nn.Sequential(net, soft)\nkept = ce(shares(x), y)")
+    (finding,) = run.findings
+    assert (finding.slug, finding.subject, finding.severity) == (SLUGS[0], "shares[1]", "error")

@@ -13,7 +13,9 @@ from torch.nn import functional
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.kinds import fields_of
+from torch_inspector.observe.in_memory import is_in_memory
+from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.shapes import Unknown
 from torch_inspector.observe.statements import given_in, stores_in
 
 _LOSSES: tuple[tuple[str, Any, type[nn.Module], str], ...] = (
@@ -26,6 +28,8 @@ _SQUASHES: dict[str, tuple[tuple[Any, ...], type[nn.Module]]] = {
     "sigmoid": ((functional.sigmoid, torch.sigmoid, torch.special.expit), nn.Sigmoid),
 }
 _LAYERS = frozenset([*(kind for _, _, kind, _ in _LOSSES), *(kind for _, kind in _SQUASHES.values())])
+# Numbers that are read of a tensor that an earlier cell made.
+_NUMBERS = 1_000_000
 _CLASS_AXES = (1, -1)
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -57,13 +61,38 @@ def _callee(scope: Scope, call: ast.Call) -> Any:
     if isinstance(call.func, ast.Call):
         return scope.names.value(call.func.func)
     callee = scope.names.value(call.func)
+    if type(callee) is Unknown and isinstance(call.func, ast.Name):
+        given = scope.given(call.func.id)
+        made = given[0][0] if len(given) == 1 else None
+        return given[0][1].names.value(made.func) if isinstance(made, ast.Call) else None
     return type(callee) if type(callee) in _LAYERS else callee if type(callee) is not type else None
 
 
 def _made(scope: Scope, given: ast.expr, statement: ast.stmt) -> ast.Call | None:
     """The call that made what the loss is given."""
     value = given if isinstance(given, ast.Call) else _value_before(scope.node, given, statement)
+    value = value if value is not None else _value_of_earlier_cell(scope, given)
     return value if isinstance(value, ast.Call) else None
+
+
+def _value_of_earlier_cell(scope: Scope, given: ast.expr) -> ast.expr | None:
+    """What an earlier cell gave a variable, the only time, where its numbers agree."""
+    name = given.id if isinstance(given, ast.Name) else ""
+    if scope.function or not name or name in stores_in(scope.node) or _is_written(scope.node, name):
+        return None
+    values = scope.given(name)
+    agrees = len(values) == 1 and _are_shares(scope.names.value(given))
+    return values[0][0] if agrees else None
+
+
+def _are_shares(value: Any) -> bool:
+    """True for a tensor in memory all of whose numbers are from 0 to 1, and are not only these two."""
+    if not is_a(value, torch.Tensor) or not is_in_memory(value) or not value.is_floating_point():
+        return False
+    if not 0 < value.numel() <= _NUMBERS:
+        return False
+    low, high = value.detach().aminmax()
+    return 0 <= float(low) < float(high) <= 1
 
 
 def _value_before(scope: ast.AST, given: ast.expr, statement: ast.stmt) -> ast.expr | None:

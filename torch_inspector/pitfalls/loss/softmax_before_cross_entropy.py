@@ -41,10 +41,9 @@ def check(run: Run) -> Iterator[Finding]:
         seen.add(backward.made_at)
         loss = _Loss(backward.root, backward.made_at)
         yield _finding(run, loss, pattern) if pattern is not None else _log_twice(run, loss)
-    for pattern, root, place in run.losses_with("softmax-before-log-softmax"):
-        if place not in seen:
-            seen.add(place)
-            yield _finding(run, _Loss(root, place), pattern)
+    for pattern, root, place in () if seen else run.losses_with("softmax-before-log-softmax"):
+        seen.add(place)
+        yield _finding(run, _Loss(root, place), pattern)
     for fact in () if seen else measured(run, "cross_entropy"):
         yield _of_text(run, fact)
 
