@@ -70,3 +70,28 @@ BAG = "attn = nn.Sequential(nn.Linear(6, 4), nn.Softmax(dim=0))\nwith torch.no_g
 )
 def test_rows_that_are_members_of_a_set(cell):
     assert found(cell) == []
+
+
+TRAINED = """\
+def fit(steps):
+    for _ in range(steps):
+        out = net(x)
+        loss = F.cross_entropy(out, y)
+        loss.backward()
+fit(2)"""
+PREDICT = "def predict(model, rows):\n    p = model(rows).softmax(0)\n    return p.argmax(1)\npredict(net, x)"
+
+
+@pytest.mark.parametrize("cell", ["p = F.softmax(net(x), dim=0)\nprint(p.max(1))", PREDICT])
+def test_of_a_model_that_a_cross_entropy_trains(cell):
+    (finding,) = findings_in(SETUP, TRAINED, cell, slug="softmax-over-batch", fails=False)
+    assert finding.severity == "warning"
+    assert not found(cell)
+    other = TRAINED.replace("net(x)", "nn.Linear(4, 4)(net(x))")
+    assert not findings_in(SETUP, other, cell, slug="softmax-over-batch", fails=False)
+
+
+def test_what_is_called_a_confidence():
+    (finding,) = found("probs = F.softmax(logits, dim=0)\nconfidence, predicted = probs.max(dim=1)")
+    assert finding.severity == "hint"
+    assert not found("probs = F.softmax(logits, dim=1)\nconfidence, predicted = probs.max(dim=1)")

@@ -153,3 +153,36 @@ def test_rows_of_all_samples_in_one_table(weights):
 )
 def test_tables_that_are_each_their_own(weights):
     assert not found(ATTENTION.format(weights=weights))
+
+
+HEADS = """\
+q, k, v = (torch.randn(6, {heads}, {queries}, 8, requires_grad=one) for one in (True, True, False))
+v = v if {queries} > 1 else torch.randn(6, {heads}, 5, 8)
+k = k if {queries} > 1 else torch.randn(6, {heads}, 5, 8, requires_grad=True)
+scores = q @ k.transpose(-2, -1) / 8**0.5
+w = {weights}
+out = w @ v
+out.square().mean().backward()"""
+
+
+@pytest.mark.parametrize("weights", ["torch.softmax(scores, dim={})", "nn.Dropout(0.1)(nn.Softmax(dim={})(scores))"])
+def test_heads_that_share_their_weights(weights):
+    (finding,) = found(HEADS.format(weights=weights.format(1), heads=4, queries=7))
+    assert "runs along dim 1, the 4 heads, so the weights of one head depend on the others" in finding.message
+    assert finding.severity == "warning"
+    assert "dim=-1" in finding.fix
+    assert not found(HEADS.format(weights=weights.format(-1), heads=4, queries=7))
+
+
+@pytest.mark.parametrize(
+    ("weights", "heads", "queries"),
+    [
+        ("torch.softmax(scores, dim=1)", 4, 1),
+        ("torch.softmax(scores, dim=1)", 1, 7),
+        ("torch.softmax(scores, dim=2)", 4, 7),
+        ("(lambda s: s / s.sum(-1, keepdim=True))(torch.softmax(scores, dim=1))", 4, 7),
+        ("torch.softmax(scores.flatten(1, 2), dim=1).view(6, 4, 7, 7)", 4, 7),
+    ],
+)
+def test_what_competes_on_purpose(weights, heads, queries):
+    assert not found(HEADS.format(weights=weights, heads=heads, queries=queries))

@@ -21,6 +21,7 @@ from torch_inspector.facts.errors import (
     OutsideFact,
     RefusalFact,
     ShortageFact,
+    StaleStateFact,
 )
 from torch_inspector.facts.forwards import (
     BuiltFact,
@@ -156,6 +157,7 @@ __all__ = [
     "ShortageFact",
     "Snapshot",
     "SpoiledFact",
+    "StaleStateFact",
     "StepFact",
     "TableFact",
     "TeacherFact",

@@ -125,6 +125,21 @@ class OutsideFact(NamedTuple):
     """Elements in all."""
 
 
+class StaleStateFact(NamedTuple):
+    """What an optimizer had taken down for a weight before the weight was given another type or another place."""
+
+    path: str
+    """What the code calls the optimizer; empty if it has no name there."""
+    kind: str
+    state: str
+    """Its name among the states: `exp_avg`."""
+    state_dtype: str
+    dtype: str
+    """Of the weight now."""
+    state_device: str
+    device: str
+
+
 class ChangeFact(NamedTuple):
     """A statement that changes a tensor in place."""
 
@@ -203,3 +218,5 @@ class ErrorFact:
     """What a binary loss was given, if that is what it refused."""
     foreign: tuple[ForeignFact, ...] = ()
     """Arguments that are no tensors, if that is what torch complained of."""
+    stale_state: StaleStateFact | None = None
+    """What an optimizer remembers from before, if its step was refused and that does not go with its weights."""

@@ -1,4 +1,4 @@
-"""Attention whose weights sum to 1 along the batch: `torch.softmax(q @ k.transpose(1, 2), dim=0) @ v`."""
+"""Attention whose weights sum to 1 along the batch or the heads: `torch.softmax(q @ k.transpose(1, 2), dim=0) @ v`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HANDED_ON = frozenset(
 SCORED = _HANDED_ON | {f"{name}Backward0" for name in ("Div", "Add", "MaskedFill", "Where")}
 _FAR = 8
 # A batch, or a batch of heads, of square tables.
-_AXES = 3
+_AXES, _HEADED = 3, 4
 
 
 def across_samples(walk: Walk) -> Iterator[Node]:
@@ -33,6 +33,21 @@ def across_samples(walk: Walk) -> Iterator[Node]:
         if type(table).__name__ != "BmmBackward0" or table is None:
             continue
         if len(shape) >= _AXES or (_is_flat(table, shape) and _is_flat(parents_of(node)[0], shape)):
+            yield softmax
+
+
+def across_heads(walk: Walk) -> Iterator[Node]:
+    """Softmaxes of (batch, heads, queries, keys) along the heads, between the product that scores and that with values.
+
+    One query for each head is left alone: so capsules are routed, whose weights sum to 1 over the capsules. Slots are,
+    too, whose weights are divided by their sum before they are used.
+    """
+    for node in walk.by_kind.get("BmmBackward0", ()):
+        softmax = down(node, _HANDED_ON)
+        shape = private.output_shape(softmax) if type(softmax).__name__ == "SoftmaxBackward0" else None
+        if softmax is None or shape is None or len(shape) != _HEADED or min(shape[1:]) < 2:  # noqa: PLR2004
+            continue
+        if axis_of(softmax) == 1 and type(down(softmax, SCORED)).__name__ == "BmmBackward0":
             yield softmax
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch.nn import functional
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.class_order import is_class_tensor
+from torch_inspector.observe.classifiers import is_classifier
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.layers import walk_parameters
@@ -20,6 +22,7 @@ from torch_inspector.observe.source import dotted
 # Labels that are read.
 _NUMBERS = 1_000_000
 _TURNS = frozenset(["t", "T", "mT", "transpose", "permute", "swapaxes", "matmul", "mm", "bmm", "einsum"])
+_SHARE, _CHOICE = re.compile(r"conf|certain|prob"), re.compile(r"pred|label|class")
 _WITHOUT = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}
 
 
@@ -54,8 +57,29 @@ def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     texts = [source] if isinstance(source, ast.Call) else [v for v, _ in scope.given(getattr(source, "id", ""))]
     if not texts or _softmax_axis(texts[-1]) != 0 or not _from_module(scope, texts[-1]):
         return
-    if shape[0] != shape[1] and _is_scored(scope, node, statement, shape[0]) and not _turns(scope, texts[-1], source):
-        yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,))
+    if shape[0] == shape[1] or _turns(scope, texts[-1], source):
+        return
+    scores = _scores_of(texts[-1])
+    trained = scores is not None and is_classifier(scope, scores)
+    if trained or _says_confidence(statement) or _is_scored(scope, node, statement, shape[0]):
+        detail = "trained" if trained else ""
+        yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,), detail=detail)
+
+
+def _scores_of(softmax: ast.expr) -> ast.expr | None:
+    """`z` of `F.softmax(z, 0)`, `z.softmax(0)` and `nn.Softmax(0)(z)`."""
+    if not isinstance(softmax, ast.Call):
+        return None
+    made = isinstance(softmax.func, ast.Call) or len(softmax.args) > 1 or bool(softmax.args and softmax.keywords)
+    method = softmax.func if isinstance(softmax.func, ast.Attribute) else None
+    return softmax.args[0] if made else method.value if method is not None else None
+
+
+def _says_confidence(statement: ast.stmt) -> bool:
+    """True for `confidence, predicted = p.max(1)`: what is read is called the share of a class among all classes."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    names = [dotted(one) for one in target.elts] if isinstance(target, ast.Tuple) else []
+    return len(names) == 2 and bool(_SHARE.search(names[0]) and _CHOICE.search(names[1]))  # noqa: PLR2004
 
 
 def _is_scored(scope: Scope, read: ast.Call, statement: ast.stmt, samples: int) -> bool:

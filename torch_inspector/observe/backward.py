@@ -244,7 +244,7 @@ class BackwardWatch:
         site.growing = _grown(site, fact)
         self._forwards.note_reached(seen.numbers, complete=seen.fact.complete)
         if not fact.is_grad_call:
-            self._unheld.note(seen.unheld)
+            self._unheld.note(seen.unheld, seen.bare)
             for record in self._ledger.live():
                 record.leaf_keys |= seen.fact.leaf_keys
 

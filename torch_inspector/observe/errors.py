@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from torch_inspector.facts import (
     OutsideFact,
     Place,
     ShortageFact,
+    StaleStateFact,
 )
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
@@ -40,6 +42,7 @@ _OF_LAYERS = (
     "Expected hidden",
 )
 _LEAFLESS = ("can't optimize a non-leaf Tensor", "support the deepcopy protocol")
+_OF_STATES = ("dtype", "scalar type", "device")
 _OUTSIDE = "all elements of input should be between 0 and 1"
 # Asked past the exception's own class, which may define properties of these names.
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"]
@@ -69,13 +72,12 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         leafless=_leafless(error, places),
         outside=_outside(error),
         foreign=_foreign(_message(error), entry, places) if entry is not None else (),
+        stale_state=_stale_state(error, entry) if entry is not None else None,
     )
 
 
 def _foreign(message: str, entry: TracebackType, places: Places) -> tuple[ForeignFact, ...]:
     """Arguments that are no tensors, where the message may be about such."""
-    import sys
-
     file = places.file_of(entry.tb_frame)
     if "torch" not in sys.modules or file is None or file.tree is None:
         return ()
@@ -122,10 +124,19 @@ def _outside(error: BaseException) -> OutsideFact | None:
         return outside_fact(error)
 
 
+def _stale_state(error: BaseException, entry: TracebackType) -> StaleStateFact | None:
+    """What an optimizer remembers from before, where the message may be about such."""
+    if "torch" not in sys.modules or not any(word in _message(error) for word in _OF_STATES):
+        return None
+    from torch_inspector.observe import private
+    from torch_inspector.observe.stale_state import stale_state
+
+    with private.unseen():
+        return stale_state(error, entry.tb_frame)
+
+
 def _shortage(error: BaseException, places: Places) -> ShortageFact | None:
     """The allocation that failed, if that is behind the exception."""
-    import sys
-
     if "torch" not in sys.modules:
         return None
     from torch_inspector.observe.shortage import shortage_fact
@@ -135,8 +146,6 @@ def _shortage(error: BaseException, places: Places) -> ShortageFact | None:
 
 def _texts(entry: TracebackType, places: Places) -> tuple[str, str]:
     """The statement and the expression that failed."""
-    import sys
-
     file = places.file_of(entry.tb_frame)
     if "torch" not in sys.modules or file is None or file.tree is None:
         return "", ""
@@ -179,8 +188,6 @@ _Named = tuple[tuple[OperandFact, ...], tuple[tuple[str, str], ...]]
 
 def _named(error: BaseException, entry: TracebackType, places: Places) -> _Named:
     """Tensors and modules that the failing expression names, and variables that hold a device."""
-    import sys
-
     file = places.file_of(entry.tb_frame)
     if "torch" not in sys.modules or file is None or file.tree is None:
         return (), ()

@@ -16,6 +16,7 @@ from torch_inspector.observe.picks import picks
 from torch_inspector.observe.remainders import remainders
 from torch_inspector.observe.reshapes import reshapes
 from torch_inspector.observe.second_names import second_names
+from torch_inspector.observe.squashed import squashed
 from torch_inspector.observe.tabled import tabled
 from torch_inspector.observe.visits import visits
 from torch_inspector.observe.wraps import wraps
@@ -24,7 +25,10 @@ from torch_inspector.observe.zeroed import zeroed
 JUDGES: Judges = {
     ast.BinOp: (crossings, wraps),
     ast.Compare: (crossings,),
-    ast.Call: (crossings, wraps, reshapes, lost, unnamed, over_batch, legacy, columns, tabled, visits, second_names),
+    ast.Call: (
+        *(crossings, wraps, reshapes, lost, unnamed, over_batch),
+        *(legacy, columns, tabled, visits, second_names, squashed),
+    ),
     ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed),
     ast.AugAssign: (lost, wraps),
     ast.For: (remainders, growing, visits, cut_batches, added_up),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from torch_inspector.facts import PatternFact
 from torch_inspector.observe.blown import blown_up
 from torch_inspector.observe.consumers import Consumers
@@ -31,18 +33,10 @@ def find_patterns(
     walk: Walk, other_side: OtherSide, name_of: Namer = nameless, factor: FactorName = unnamed
 ) -> tuple[PatternFact, ...]:
     """All patterns in a graph, each once."""
-    found: list[PatternFact] = []
-    kinds = [type(node).__name__ for node in walk.nodes.values()]
-    softmaxes = kinds.count("SoftmaxBackward0") if walk.complete else 0
-    # A softmax by hand divides; that of a logarithm needs a second log-softmax above it.
-    several = kinds.count("LogSoftmaxBackward0") > 1
-    exponentials = "ExpBackward0" in kinds and ("DivBackward0" in kinds or several)
-    for node, kind in zip(walk.nodes.values(), kinds, strict=True):
-        if kind == "LogSoftmaxBackward0" and ("SoftmaxBackward0" in kinds or exponentials):
-            found.extend(softmax_below(node, softmaxes))
-        if kind == "LogSoftmaxBackward0" and "SoftmaxBackward0" not in kinds:
-            found.extend(log_softmax_below(node))
-        elif kind in PAIR_LOSSES:
+    found = list(_softmaxes(walk))
+    for node in walk.nodes.values():
+        kind = type(node).__name__
+        if kind in PAIR_LOSSES:
             found.extend((*stretched_pair_loss(node, other_side), *spread_predictions(node, other_side)))
         elif kind in REDUCTIONS:
             terms = tuple(stretched_terms(node, other_side))
@@ -52,9 +46,23 @@ def find_patterns(
     return tuple(dict.fromkeys(found))
 
 
+def _softmaxes(walk: Walk) -> Iterator[PatternFact]:
+    """Log-softmaxes above a softmax, or above another log-softmax."""
+    kinds = walk.by_kind
+    softmaxes = len(kinds.get("SoftmaxBackward0", ())) if walk.complete else 0
+    nodes = kinds.get("LogSoftmaxBackward0", [])
+    # A softmax by hand divides; that of a logarithm needs a second log-softmax above it.
+    exponentials = "ExpBackward0" in kinds and ("DivBackward0" in kinds or len(nodes) > 1)
+    for node in nodes:
+        if "SoftmaxBackward0" in kinds or exponentials:
+            yield from softmax_below(node, softmaxes)
+        if "SoftmaxBackward0" not in kinds:
+            yield from log_softmax_below(node)
+
+
 def kept_patterns(walk: Walk) -> tuple[PatternFact, ...]:
     """Patterns in a graph that a variable keeps, where nothing is known of the code around."""
-    return tuple(dict.fromkeys((*large_patterns(walk), *scores(walk), *shuffled(walk))))
+    return tuple(dict.fromkeys((*_softmaxes(walk), *large_patterns(walk), *scores(walk), *shuffled(walk))))
 
 
 def large_patterns(walk: Walk) -> tuple[PatternFact, ...]:

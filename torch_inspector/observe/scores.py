@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
-from torch_inspector.observe.attended import across_samples
+from torch_inspector.observe.attended import across_heads, across_samples
 from torch_inspector.observe.class_axis import misread
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
@@ -26,6 +26,8 @@ DIVERGENCE = "kl_div"
 """A loss that leaves no node of its own: the text has to say that it was called."""
 ATTENTION = "attention"
 """What reads a softmax that is the weights of an attention."""
+HEADS = "heads"
+"""Said of a softmax over the heads of an attention."""
 ROWS = "rows"
 """Said of a softmax over the rows of all samples, that lie below each other in one table."""
 
@@ -85,10 +87,13 @@ def _attention(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
     """Weights that sum to 1 over the samples, or over the rows of all samples together."""
     across = list(across_samples(walk))
     flat = {id(node): (ROWS,) for node in across if len(private.output_shape(node) or ()) == 2}  # noqa: PLR2004
-    for node in (*across, *weighed_across(walk)):
-        names, shape = (ATTENTION, type(node).__name__, *flat.get(id(node), ())), private.output_shape(node) or ()
+    heads = list(across_heads(walk))
+    marks = flat | {id(node): (HEADS,) for node in heads}
+    for node in (*across, *weighed_across(walk), *heads):
+        names, shape = (ATTENTION, type(node).__name__, *marks.get(id(node), ())), private.output_shape(node) or ()
         rivals = len(walk.by_kind[names[1]])
-        yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, [node]), rivals=rivals)
+        shapes = (shape, (1, len(shape) - 1)) if HEADS in names else (shape,)
+        yield PatternFact(OVER_BATCH, names, shapes, _named(name_of, [node]), rivals=rivals)
 
 
 def _down(node: Node, passes: frozenset[str]) -> list[Node]:

@@ -14,6 +14,7 @@ import torch
 
 from torch_inspector.facts import StepFact, UnheldFact, UnlistedFact
 from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe.bare import bare_weights
 from torch_inspector.observe.groups import held_by
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.namespace import Names, hidden, walk_names
@@ -54,6 +55,11 @@ def marks_of(walk: Walk, held: frozenset[int]) -> dict[int, Mark]:
         if id(leaf) not in held and kinds.is_a(leaf, torch.nn.Parameter):
             found[id(leaf)] = _mark(leaf)
     return found
+
+
+def bare_marks(walk: Walk, held: frozenset[int]) -> dict[int, Mark]:
+    """The same of plain tensors that the graph uses as weights."""
+    return {id(leaf): _mark(leaf) for leaf in bare_weights(walk, held)}
 
 
 def _mark(leaf: torch.Tensor) -> Mark:
@@ -113,11 +119,11 @@ class UnheldWatch:
         for known in (self._marks, self._seen, self._moved, self._searches):
             known.clear()
 
-    def note(self, marks: dict[int, Mark]) -> None:
+    def note(self, marks: dict[int, Mark], bare: dict[int, Mark]) -> None:
         """Notes what one backward call reaches and nobody holds; what has changed meanwhile is somebody's to train."""
         if self._seen:
             self.fresh.append(sum(_is_new(self._marks.get(key), mark) for key, mark in marks.items()))
-        for key, mark in marks.items():
+        for key, mark in (marks | bare).items():
             if self._marks.setdefault(key, mark) != mark:
                 self._moved.add(key)
             self._seen[key] = self._seen.get(key, 0) + 1
@@ -207,7 +213,7 @@ class UnheldWatch:
             place=step.place,
             optimizer=step.optimizer,
             module="",
-            kind="Parameter",
+            kind=kinds.class_name(tensor),
             names=(path,),
             keys=frozenset([key]),
             settled=key in self._ledger.settled,

@@ -18,7 +18,7 @@ from torch_inspector.observe.other_side import Reader
 from torch_inspector.observe.patterns import find_patterns
 from torch_inspector.observe.precision import precision_of
 from torch_inspector.observe.tables import find_tables
-from torch_inspector.observe.unheld import Mark, marks_of
+from torch_inspector.observe.unheld import Mark, bare_marks, marks_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import GraphReader, Walk
@@ -41,6 +41,8 @@ class Seen(NamedTuple):
     """Number of the newest of them; -1 if there is none."""
     unheld: dict[int, Mark]
     """Parameters that no optimizer holds, and what tells whether they change."""
+    bare: dict[int, Mark]
+    """The same of plain tensors that are used as weights."""
     number: int = -1
     """Number of the node behind the loss."""
 
@@ -87,6 +89,7 @@ def look(
         numbers=frozenset(walk.numbers),
         newest=max(walk.numbers, default=-1),
         unheld=marks_of(walk, held) if held else {},
+        bare=bare_marks(walk, held) if held else {},
         number=private.node_number(roots[0].grad_fn),
     )
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torch_inspector.facts import ErrorFact, OperandFact, Run, assigned, syntax
+from torch_inspector.facts import ErrorFact, OperandFact, Run, StaleStateFact, assigned, syntax
 from torch_inspector.facts.given_moved import given_moved
 from torch_inspector.facts.looped import Looped, looped, with_call
 from torch_inspector.facts.lost_moves import LostMove, lost_move
@@ -73,10 +73,28 @@ def check(run: Run) -> Iterator[Finding]:
     error = run.error
     if error is None or error.kind not in _KINDS:
         return
-    named = _devices_in(error.message)
+    named, state = _devices_in(error.message), error.stale_state
+    if state is not None and state.state_device != state.device and "device" in error.message:
+        yield _of_state(error, state)
+        return
     if not any(text in error.message for text in _REFUSALS) and not _types_differ(error.message, named):
         return
     yield _finding(run, error, [spot for operand in error.operands for spot in _spots(operand)], named)
+
+
+def _of_state(error: ErrorFact, state: StaleStateFact) -> Finding:
+    name = state.path or "optimizer"
+    return Finding(
+        message=(
+            f"`{name}` took down `{state.state}` when its weights were on {state.state_device}; they are on "
+            f"{state.device} now, and {state.kind} does not mix devices."
+        ),
+        subject=name,
+        fix=f"{name}.load_state_dict({name}.state_dict())  # its state goes where the weights are",
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=(Evidence("weights", state.device), Evidence(state.state, state.state_device)),
+    )
 
 
 def _types_differ(message: str, named: tuple[str, ...]) -> bool:

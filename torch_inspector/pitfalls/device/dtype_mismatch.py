@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import AttributeFact, ErrorFact, OperandFact, Run, assigned, syntax
+from torch_inspector.facts import AttributeFact, ErrorFact, OperandFact, Run, StaleStateFact, assigned, syntax
 from torch_inspector.facts.lost_casts import lost_cast
 from torch_inspector.facts.plain import plain_attribute, registered
 from torch_inspector.findings import Evidence, Finding
@@ -54,6 +54,10 @@ _CALLS = {"float32": ".float()", "float64": ".double()", "float16": ".half()", "
 def check(run: Run) -> Iterator[Finding]:
     """Finds the operand whose numbers have another type than the rest, when torch has refused to mix them."""
     error = run.error
+    state = error.stale_state if error is not None else None
+    if error is not None and state is not None and state.state_dtype != state.dtype and "type" in error.message:
+        yield _of_state(error, state)
+        return
     if error is None or error.kind not in _KINDS or not _is_meant(error.message):
         return
     home = _home(error)
@@ -72,6 +76,21 @@ def _attribute(run: Run, error: ErrorFact, home: str, odd: OperandFact | None) -
     types = {odd.dtype} if odd is not None else {*_named(error.message)} - {home}
     text = error.expression if odd is None or odd.path.startswith("self.") else made
     return plain_attribute(run, text, types & {*_FLOATS})
+
+
+def _of_state(error: ErrorFact, state: StaleStateFact) -> Finding:
+    name = state.path or "optimizer"
+    return Finding(
+        message=(
+            f"`{name}` took down `{state.state}` when its weights were {state.state_dtype}; they are {state.dtype} "
+            f"now, and {state.kind} does not mix the types."
+        ),
+        subject=name,
+        fix=f"{name}.load_state_dict({name}.state_dict())  # its state takes the type of the weights",
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=(Evidence("weights", state.dtype), Evidence(state.state, state.state_dtype)),
+    )
 
 
 def _left_behind(run: Run, error: ErrorFact, home: str, one: AttributeFact) -> Finding:

@@ -6,7 +6,19 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import PatternFact, Place, Run, Written, called, instead, operand, sole, syntax
+from torch_inspector.facts import (
+    ExpressionFact,
+    PatternFact,
+    Place,
+    Run,
+    Written,
+    called,
+    instead,
+    operand,
+    sole,
+    syntax,
+)
+from torch_inspector.facts.measured import called_loss, given_instead, measured, where_made
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
@@ -32,6 +44,24 @@ def check(run: Run) -> Iterator[Finding]:
             yield _finding(run, pattern, root, place, _also(others) if layered is not None else "")
         elif (pattern, root, place) not in same:
             yield _finding(run, pattern, root, place)
+    for fact in () if found else measured(run, _BINARY):
+        yield _of_text(run, fact)
+
+
+def _of_text(run: Run, fact: ExpressionFact) -> Finding:
+    """A loss that is only measured, without a graph."""
+    return Finding(
+        message=(
+            f"{called_loss(fact)} applies sigmoid twice: the loss does so itself, and its input has been "
+            f"through a sigmoid already ({where_made(fact)}), so it cannot get near zero."
+        ),
+        subject=fact.names[0],
+        fix=f"{given_instead(run, fact, fact.names[2])}  # the raw scores",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        severity="warning",
+        evidence=(Evidence("loss", fact.text), Evidence("input", fact.names[1])),
+    )
 
 
 def _sources(run: Run, found: list[_Loss]) -> list[_Loss]:

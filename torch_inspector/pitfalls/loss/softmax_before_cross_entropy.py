@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Written, called, instead, operand, sole
+from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Written, called, instead, operand, sole
+from torch_inspector.facts.measured import called_loss, given_instead, measured, where_made
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
@@ -17,6 +19,13 @@ _LONGEST = 60
 _GIVEN = re.compile(r"((?:\w+\.)*)cross_entropy\((\w+), (\w+)\)")
 # Products of the probabilities with a fixed matrix: scores in their place would be sums of scores.
 _VOTES = frozenset(["MmBackward0", "BmmBackward0"])
+
+
+class _Loss(NamedTuple):
+    """What the code calls a loss, and the line that made it."""
+
+    root: str
+    made_at: Place
 
 
 @pitfall(severity="error", early=True)
@@ -30,10 +39,32 @@ def check(run: Run) -> Iterator[Finding]:
         if backward.made_at in seen or (pattern is None and twice is None):
             continue
         seen.add(backward.made_at)
-        yield _finding(run, backward, pattern) if pattern is not None else _log_twice(run, backward)
+        loss = _Loss(backward.root, backward.made_at)
+        yield _finding(run, loss, pattern) if pattern is not None else _log_twice(run, loss)
+    for pattern, root, place in () if seen else run.losses_with("softmax-before-log-softmax"):
+        seen.add(place)
+        yield _finding(run, _Loss(root, place), pattern)
+    for fact in () if seen else measured(run, "cross_entropy"):
+        yield _of_text(run, fact)
 
 
-def _log_twice(run: Run, backward: BackwardFact) -> Finding:
+def _of_text(run: Run, fact: ExpressionFact) -> Finding:
+    """A loss that is only measured, without a graph."""
+    return Finding(
+        message=(
+            f"{called_loss(fact)} applies softmax twice: its input has been through a softmax already "
+            f"({where_made(fact)}), so it cannot get near zero, and does not compare with a loss of raw scores."
+        ),
+        subject=fact.names[0],
+        fix=f"{given_instead(run, fact, fact.names[2])}  # the raw scores",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        severity="warning",
+        evidence=(Evidence("loss", fact.text), Evidence("input", fact.names[1])),
+    )
+
+
+def _log_twice(run: Run, backward: _Loss) -> Finding:
     """Harmless, as long as nobody puts a softmax in the place of the log-softmax."""
     loss = f"`{backward.root}`" if backward.root else "the loss"
     first = sole(run, lambda node: called(node) in ("log_softmax", "LogSoftmax"))
@@ -53,7 +84,7 @@ def _log_twice(run: Run, backward: BackwardFact) -> Finding:
     )
 
 
-def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
+def _finding(run: Run, backward: _Loss, pattern: PatternFact) -> Finding:
     layers = _softmax_layers(run) if pattern.rivals == 1 else ()
     layers = layers if len(layers) == 1 else ()
     inside = None if layers else handed_on(run, "softmax", "cross_entropy")

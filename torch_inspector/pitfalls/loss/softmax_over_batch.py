@@ -16,6 +16,7 @@ _CALLS = {
 }
 _SAID = {"SoftmaxBackward0": "Softmax", "LogSoftmaxBackward0": "Log-softmax"}
 _ATTENDS = ", so the weights of one sample depend on all others, and its own do not"
+_OF_HEADS = ", so the weights of one head depend on the others, and those of a query do not"
 _ALONE = {
     "binary_cross_entropy": "# torch.sigmoid(…) in place of softmax: one output, one probability",
     "mse_loss": "# torch.sigmoid(…) in place of softmax: one output, one probability",
@@ -69,7 +70,7 @@ def _predicted(run: Run, fact: ExpressionFact) -> Finding:
         cell=fact.place.cell,
         evidence=(Evidence("shape", str(shape)), Evidence("axis of the softmax", 0)),
         # An ask for the best sample of each class is written alike; labels do not tell which was meant.
-        severity="hint",
+        severity="warning" if fact.detail == "trained" else "hint",
     )
 
 
@@ -91,17 +92,18 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     names = [f"`{one}`" for one in (name, layer) if one]
     attends, flat = reader == "attention", "rows" in pattern.nodes
     wanted = (1 if shape[-1] == 1 or (len(shape) == 2 and not flat) else -1) if attends else class_axis  # noqa: PLR2004
-    along = _along(wanted) if attends else _CLASSES
+    along, heads = _along(wanted) if attends else _CLASSES, "heads" in pattern.nodes
     classes = f"{shape[class_axis]} classes along dim {class_axis}"
     reads = f"; {_READS.get(reader, f'`{reader}` then reads')} {classes}, whose probabilities do not"
     written = None if layer else _written(run, kind, axis, len(shape))
     at = written.place if written is not None and written.inside else place
     what = f"the {shape[0]} rows of all samples" if flat else _what(shape, axis, class_axis)
+    what = f"the {shape[1]} heads" if heads else what
     where = " from ".join(names) or ("an attention" if attends else "the input of the loss")
     return Finding(
         message=(
             f"{_SAID.get(kind, 'softmax')} in {where} runs along dim {axis}, {what}"
-            f"{_ATTENDS if attends else reads} sum to 1."
+            f"{_OF_HEADS if heads else _ATTENDS if attends else reads} sum to 1."
         ),
         subject=layer or name or root,
         fix=(
@@ -116,6 +118,8 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
             Evidence("axis of the softmax", axis),
             Evidence("read by", reader),
         ),
+        # Heads that compete for each key are a design, if a rare one.
+        severity="warning" if heads else "error",
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run, UnheldFact, part_names
+from torch_inspector.facts.left_alone import left_alone
 from torch_inspector.facts.used_up import used_up
 from torch_inspector.findings import Evidence, Finding, Severity
 from torch_inspector.pitfall import pitfall
@@ -21,6 +22,7 @@ _ON_PURPOSE = re.compile(
 )
 _ELEMENT = re.compile(r"(.+)\[([^\[\]]+)\]")
 _WRITTEN_PAST_AUTOGRAD = ".data"
+_PLAIN = "Tensor"
 
 
 @pitfall(severity="error")
@@ -64,6 +66,12 @@ def _attribute(run: Run, fact: UnheldFact) -> str:
     return whole if owner and any(module.path == owner for module in run.after.modules) else ""
 
 
+def _owner(run: Run, fact: UnheldFact) -> str:
+    """The module of the notebook whose attribute a tensor is; empty if it is none."""
+    owner = "" if fact.module else fact.names[0].rpartition(".")[0]
+    return owner if any(module.path == owner for module in run.after.modules) else ""
+
+
 def _is_of_another(run: Run, fact: UnheldFact) -> bool:
     """True if `optimizer-of-another-model` says it: the optimizer steps what nobody has any more."""
     steps = [step for step in run.trace.steps if step.optimizer == fact.optimizer]
@@ -82,6 +90,9 @@ def _severity(run: Run, fact: UnheldFact) -> Severity | None:
         return "error"
     if fact.settled or not fact.training or any(_ON_PURPOSE.search(source) for source in _sources(run)):
         return None
+    if fact.kind == _PLAIN and not fact.module:
+        # A class of its own says that a parameter is to learn; a plain tensor may have gradients for other reasons.
+        return "warning" if all(left_alone(run, name, fact.place) for name in fact.names) else None
     # Only one part of a model was given: perhaps only that part is to learn, but then the rest should be frozen.
     return "hint" if fact.held_parts == 1 and len(fact.keys) >= fact.held_count else "error"
 
@@ -124,6 +135,8 @@ def _why(run: Run, fact: UnheldFact, name: str) -> str:
     if attribute := _attribute(run, fact):
         owner, _, last = attribute.rpartition(".")
         return f"; `{last}` is a plain Python container, which `{owner}.parameters()` leaves out"
+    if fact.kind == _PLAIN and (owner := _owner(run, fact)):
+        return f"; it is a plain tensor, which `{owner}.parameters()` leaves out"
     if one := used_up(run, fact.module, name):
         by = one.by.said_in(fact.place.cell)
         return f"; `{one.name}` is a generator, and {by} had used it up before `{name}` was made with it"
@@ -149,7 +162,10 @@ def _fix(run: Run, fact: UnheldFact, name: str) -> str:
     if one := used_up(run, fact.module, name):
         return f"{one.name} = list({one.made})  # {one.at.said_in(fact.place.cell)}; then make {name} anew"
     if not fact.module:
-        return f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
+        added = f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
+        last = fact.names[0].rpartition(".")[2]
+        anew = f"  # or in __init__, before {name} is made: self.{last} = nn.Parameter(self.{last})"
+        return added + (anew if fact.kind == _PLAIN and _owner(run, fact) else "")
     return f"{_added(fact, name)}  # {_or_else(fact, name)}"
 
 

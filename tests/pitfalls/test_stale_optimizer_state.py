@@ -1,0 +1,77 @@
+"""What an optimizer remembers of weights that were given another type or another place since."""
+
+import pytest
+
+from tests.cells import a_notebook
+from tests.fakes import a_run, an_error
+from torch_inspector.facts import StaleStateFact
+from torch_inspector.pitfalls.device.device_mismatch import check as check_devices
+from torch_inspector.pitfalls.device.dtype_mismatch import check as check_types
+
+START = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+class Trainer:
+    def __init__(self, kind, **settings):
+        self.opt = kind(net.parameters(), lr=0.01, **settings)
+    def loss(self):
+        self.opt.zero_grad()
+        loss = net(torch.ones(4, 3, dtype=net.weight.dtype)).pow(2).mean()
+        loss.backward()
+        return loss
+    def run(self):
+        self.opt.step(self.loss)"""
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "NAdam", "LBFGS"])
+@pytest.mark.parametrize("to", ["double", "bfloat16"])
+def test_the_optimizer_is_named_and_the_fix_works(kind, to):
+    with a_notebook() as notebook:
+        notebook.run(START + f"\ntrainer = Trainer(torch.optim.{kind})\ntrainer.run()\nnet.{to}()")
+        run = notebook.run("trainer.run()")
+        assert notebook.errors[-1] is not None
+        (finding,) = run.findings
+        assert (finding.slug, finding.subject) == ("dtype-mismatch", "self.opt")
+        notebook.run(finding.fix.replace("self", "trainer"))
+        assert notebook.run("trainer.run()").findings == ()
+        assert notebook.errors[-1] is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "trainer = Trainer(torch.optim.SGD, momentum=0.9)\ntrainer.run()\nnet.double()\ntrainer.run()",
+        "trainer = Trainer(torch.optim.Adam)\nnet.double()\ntrainer.run()",
+        (
+            "trainer = Trainer(torch.optim.Adam)\ntrainer.run()\nnet.double()\ntry:\n    trainer.run()\n"
+            "except RuntimeError:\n    trainer = Trainer(torch.optim.Adam)\ntrainer.run()"
+        ),
+    ],
+)
+def test_what_goes_on_is_not_told(code):
+    with a_notebook() as notebook:
+        notebook.run(START)
+        run = notebook.run(code)
+        assert notebook.errors[-1] is None
+    assert run.findings == ()
+
+
+def test_an_error_of_the_closure_is_told_for_itself():
+    with a_notebook() as notebook:
+        notebook.run(START + "\ntrainer = Trainer(torch.optim.Adam)\ntrainer.run()\nnet.double()")
+        run = notebook.run("def closure():\n    return net(torch.ones(4, 3))\ntrainer.opt.step(closure)")
+    (finding,) = run.findings
+    assert "exp_avg" not in finding.message
+
+
+def test_on_another_device():
+    state = StaleStateFact("opt", "Adam", "exp_avg", "float32", "float32", "cpu", "cuda:0")
+    message = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu"
+    run = a_run(error=an_error(message, stale_state=state))
+    (finding,) = check_devices(run)
+    assert finding.subject == "opt"
+    assert "on cpu; they are on cuda:0 now" in finding.message
+    assert finding.fix.startswith("opt.load_state_dict(opt.state_dict())")
+    assert list(check_types(run)) == []
