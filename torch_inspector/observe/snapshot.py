@@ -68,14 +68,8 @@ _PARTS = (
     "deleted",
     "unlisted",
     "repeated",
-    "spoiled_weights",
-    "extremes",
-    "series",
-    "results",
-    "attributes",
-    "unsaved",
-    "hook_counts",
-    "aliases",
+    *("spoiled_weights", "extremes", "series", "results"),
+    *("attributes", "unsaved", "hook_counts", "aliases"),
 )
 
 
