@@ -19,6 +19,7 @@ from torch_inspector.facts import (
 )
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
+from torch_inspector.observe.sources_of import Sources
 
 if TYPE_CHECKING:
     from torch_inspector.observe.failing import Named, Scope
@@ -85,7 +86,7 @@ def _foreign(message: str, entry: TracebackType, places: Places) -> tuple[Foreig
 
     if not non_tensors.is_meant(message):
         return ()
-    expressions, origins = failing.failing_expressions(file.tree, entry), Origins(entry, places)
+    expressions, origins = failing.failing_expressions(file.tree, entry), Sources(entry, places)
     with locals_of(entry.tb_frame) as values, private.unseen():
         scope = failing.Scope(values, entry.tb_frame)
         found = [one for e in expressions[:1] for one in non_tensors.foreign(scope, e, message)]
@@ -197,10 +198,10 @@ def _named(error: BaseException, entry: TracebackType, places: Places) -> _Named
     expressions = failing.failing_expressions(file.tree, entry)
     expressions = behind(file.tree, entry.tb_lineno, expressions, _message(error))
     with locals_of(entry.tb_frame) as values, private.unseen():
-        return _facts(failing.Scope(values, entry.tb_frame), expressions, Origins(entry, places))
+        return _facts(failing.Scope(values, entry.tb_frame), expressions, Sources(entry, places))
 
 
-def _facts(scope: Scope, expressions: list[Any], origins: Origins) -> _Named:
+def _facts(scope: Scope, expressions: list[Any], origins: Sources) -> _Named:
     import ast
 
     from torch_inspector.observe.failing import text_of_device
@@ -248,45 +249,6 @@ def _weight_dtype(module: Any) -> str:
 
     found = {str(p.dtype) for _, p in layers.walk_parameters(module) if p.dtype.is_floating_point}
     return found.pop().removeprefix("torch.") if len(found) == 1 else ""
-
-
-class Origins:
-    """Where the operands of a failing expression come from. Holds a traceback: drop it at once."""
-
-    def __init__(self, entry: TracebackType, places: Places) -> None:
-        self._entry, self._places = entry, places
-
-    def add(self, fact: OperandFact, thing: Any) -> OperandFact:
-        """The fact with the line that made the variable, and its name in the code that called the function."""
-        from torch_inspector.observe import lines
-
-        file, frame = self._places.file_of(self._entry.tb_frame), self._entry.tb_frame
-        tree = file.tree if file is not None else None
-        # A statement that failed has given nothing a value.
-        line = lines.assignment_line(tree, fact.path, self._entry.tb_lineno - 1) if tree is not None else None
-        made_at = self._places.place(frame, line) if line is not None else self._earlier(fact.path)
-        return fact._replace(made_at=made_at, known_as=self.known_as(thing))
-
-    def _earlier(self, name: str) -> Place | None:
-        """The line at the top level of an earlier cell that gave a variable its value."""
-        from torch_inspector.observe import lines
-
-        if self._entry.tb_frame.f_code.co_name != "<module>":
-            return None
-        for file in self._places.latest():
-            line = lines.assignment_line(file.tree, name, 1 << 30) if file.tree is not None else None
-            if line is not None:
-                return Place(file.cell, line + file.offset)
-        return None
-
-    def known_as(self, thing: Any) -> str:
-        """Name of the same object in the next of the user's frames outwards."""
-        outer = self._places.user_frame(self._entry.tb_frame.f_back)
-        if outer is None or thing is None or self._entry.tb_frame.f_code.co_name == "<module>":
-            return ""
-        names = (*outer.f_code.co_varnames, *outer.f_code.co_names)
-        with locals_of(outer) as values:
-            return next((name for name in names if name in values and values[name] is thing), "")
 
 
 def _parts(module: Any) -> list[tuple[str, str, bool]]:
