@@ -40,7 +40,7 @@ def check(run: Run) -> Iterator[Finding]:
         told = told or any(call.output_requires_grad or not call.grad_enabled for call in calls)
         if not told and (_all_frozen(run, calls) or not any(map(lacked_gradients, (run, made)))):
             yield _without_history(run, calls)
-    elif run.error.message.startswith(_NO_PARAMETERS) and not run.after.unlisted:
+    elif run.error.message.startswith(_NO_PARAMETERS) and all(one.loose for one in run.after.unlisted):
         yield _empty(run.error)
     elif run.error.kind == "TypeError" and _A_METHOD in run.error.message:
         yield from _uncalled(run.error)
