@@ -6,12 +6,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-<<<<<<< HEAD
-from torch_inspector.facts import GraphFact, Run
-from torch_inspector.facts.left_by_forward import Left, left_by_forward
-=======
 from torch_inspector.facts import GraphFact, Run, called, syntax
->>>>>>> 1e1fe62 (A softmax without dim is told once, along the axis that is meant; a penalty on the parameters waits for its loss)
+from torch_inspector.facts.left_by_forward import Left, left_by_forward
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -37,8 +33,8 @@ def check(run: Run) -> Iterator[Finding]:
     before = {graph.path: graph for graph in run.before.graphs}
     for graph in run.after.graphs:
         old = before.get(graph.path)
-<<<<<<< HEAD
-        if graph.newest_nodes and (old is None or old.key != graph.key) and not _follows_from_another(graph):
+        new = graph.newest_nodes and (old is None or old.key != graph.key)
+        if new and not _follows_from_another(graph) and not _is_penalty(run, graph):
             yield from (_with_retained(run, graph, one) for one in _judge(run, _with_steps(run, graph)))
 
 
@@ -52,11 +48,6 @@ def _with_retained(run: Run, graph: GraphFact, finding: Finding) -> Finding:
     when = "then" if len(states) == 1 else "when all are detached,"
     more = f"; {when} backward() needs no retain_graph=True" if finding.fix.endswith(_EACH_STEP) else ""
     return replace(finding, fix=f"{finding.fix}{more}")
-=======
-        new = graph.newest_nodes and (old is None or old.key != graph.key)
-        if new and not _follows_from_another(graph) and not _is_penalty(run, graph):
-            yield from _judge(run, _with_steps(run, graph))
->>>>>>> 1e1fe62 (A softmax without dim is told once, along the axis that is meant; a penalty on the parameters waits for its loss)
 
 
 def _with_steps(run: Run, graph: GraphFact) -> GraphFact:

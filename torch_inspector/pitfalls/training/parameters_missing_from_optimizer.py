@@ -143,11 +143,10 @@ def _why(run: Run, fact: UnheldFact, name: str) -> str:
         return f"; `{one.name}` is a generator, and {by} had used it up before `{name}` was made with it"
     if twin := twins.twin_of(run, fact.optimizer):
         return f"; `{twin}` and `{name}` hold the same parameters"
-    if fact.late == "unfrozen":
-        return f"; when `{name}` was made, gradients were still off for them"
-    if fact.late == "added":
-        return f"; `{fact.module}` got them after `{name}` was made"
-    return ""
+    return {
+        "unfrozen": f"; when `{name}` was made, gradients were still off for them",
+        "added": f"; `{fact.module}` got them after `{name}` was made",
+    }.get(fact.late, "")
 
 
 def _is_list(fact: UnheldFact) -> bool:
