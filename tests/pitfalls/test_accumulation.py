@@ -153,3 +153,36 @@ def test_the_fix_is_written_for_what_is_differentiated():
         run = notebook.run(PARTS.format(loss="self.net(x[i:i + self.micro]).square().mean(1).mean()"))
         (finding,) = [f for f in run.findings if f.slug == "accumulation-unscaled"]
         assert finding.fix == "(self.net(x[i:i + self.micro]).square().mean(1).mean() / 4).backward()"
+
+
+SCALED = """
+scaler = torch.amp.GradScaler('cpu', enabled={enabled}, init_scale=2.0**10)
+for i, (x, y) in enumerate(data):
+    loss = {loss}
+    {backward}
+    if (i + 1) % 4 == 0:
+        scaler.step(opt)
+        scaler.update()
+        opt.zero_grad()
+"""
+
+
+def scaled(loss=MEAN, backward="scaler.scale(loss).backward()", *, enabled=True):
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(SCALED.format(loss=loss, backward=backward, enabled=enabled))
+        assert notebook.errors[-1] is None
+        return [one.fix for one in run.findings if one.slug == "accumulation-unscaled"] if run else []
+
+
+def test_with_a_loss_scaler():
+    assert scaled() == scaled(enabled=False) == ["scaler.scale(loss / 4).backward()"]
+    assert scaled(backward="big = scaler.scale(loss); big.backward()") == []  # one line, and not told apart
+    assert scaled(backward="big = scaler.scale(loss)\n    big.backward()") == ["big = scaler.scale(loss / 4)"]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("loss", [f"{MEAN} / 4", f"{MEAN} * 0.25"])
+def test_divided_before_the_loss_scaler(loss, enabled):
+    assert not scaled(loss, enabled=enabled)
+    assert not scaled(loss, "scaler.scale(loss * 1.0).backward()", enabled=enabled)

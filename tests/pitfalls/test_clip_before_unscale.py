@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import torch
@@ -147,3 +147,40 @@ def test_the_fix_is_in_the_names_of_the_clip(clip, line, where):
     assert finding.fix == f"runner.engine.scaler.unscale_(runner.optimizer)  # right before the clip{where}"
     mended = CALLBACKS.replace("        if self.clip", f"        {finding.fix}\n        if self.clip")
     assert findings(mended, made, RUN) == []
+
+
+BY_HAND = """\
+import torch
+from torch import nn
+net, other = nn.Linear(3, 2), nn.Linear(2, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, enabled={})"""
+TURNS = """\
+for _ in range(4):
+    opt.zero_grad()
+    scaler.scale(other(net(torch.ones(5, 3))).square().mean()).backward()
+    {}
+    scaler.step(opt)
+    scaler.update()"""
+
+
+@pytest.mark.parametrize("clamp", ["p.grad.data.clamp_(-1, 1)", "p.grad = p.grad.clip(min=-1.0, max=1.0)"])
+def test_a_clip_by_hand(clamp):
+    line = f"for p in net.parameters(): {clamp}"
+    (finding,) = findings_in(BY_HAND.format(True), TURNS.format(line), slug="clip-before-unscale")
+    assert (finding.line, finding.subject) == (4, "opt")
+    assert "the loss scale of 4096" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("enabled", "line"),
+    [
+        (False, "for p in net.parameters(): p.grad.clamp_(-1, 1)"),
+        (True, "scaler.unscale_(opt); [p.grad.clamp_(-1, 1) for p in net.parameters()]"),
+        (True, "for p in net.parameters(): p.grad.clamp_(-65504, 65504)"),
+        (True, "for p in other.parameters(): p.grad.clamp_(-1e-6, 1e-6)"),
+        (True, "if False: net.weight.grad.clamp_(-1, 1)"),
+    ],
+)
+def test_clips_by_hand_that_are_right(enabled, line):
+    assert not findings_in(BY_HAND.format(enabled), TURNS.format(line), slug="clip-before-unscale")

@@ -393,3 +393,12 @@ def test_gradients_that_are_asked_for_elsewhere_are_no_training(cut):
 @pytest.mark.parametrize("turns", [META.format(item="", loss="total = total / 4"), BY_HAND])
 def test_gradients_that_are_asked_for_and_used(turns):
     assert findings_in(INNER, turns, slug="graph-cut", fails=False) == []
+
+
+def test_the_variable_that_has_no_history_is_named():
+    setup = "import torch\nfrom torch import nn\nnet, y = nn.Linear(3, 1), torch.rand(6)"
+    cell = (
+        "chosen = torch.tensor([net(torch.rand(3)) for _ in y])\nloss = (chosen - y).square().mean()\nloss.backward()"
+    )
+    (finding,) = findings_in(setup, cell, slug="graph-cut")
+    assert finding.message.endswith("makes a new tensor from the values (`chosen`, line 1).")

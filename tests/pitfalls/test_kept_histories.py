@@ -337,3 +337,11 @@ BACK = "(p - 1).pow(2).mean().backward(retain_graph=True)"
 def test_that_the_graph_need_not_be_retained_is_said_where_nothing_else_wants_it(step, back, ends):
     found = findings_in(ROLLOUT.format(step, back), slug="graph-retained-in-list")
     assert [one.fix.endswith(end) for one, end in zip(found, ends, strict=True)] == [True] * len(ends)
+
+
+def test_a_penalty_on_the_parameters_waits_for_its_loss():
+    setup = "import torch\nfrom torch import nn\nnet = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 1))"
+    cell = "penalty = torch.zeros(())\nfor p in net.parameters():\n    penalty = penalty + p.norm()"
+    assert not findings_in(setup, cell, min_bytes=0, fails=False)
+    again = cell.replace("for p", "for _ in range(3):\n  for p").replace("\n    p", "\n      p")
+    assert findings_in(setup, again, min_bytes=0, fails=False)

@@ -136,6 +136,11 @@ def test_what_the_module_knows_or_is_not_to_know(cells):
          "self.layers = nn.ModuleDict({key: nn.ModuleList(part) for key, part in self.layers.items()})"),
         ("self.layers = [(nn.Linear(4, 4), 2) for _ in range(2)]", "for a, n in self.layers: x = a(x) * n",
          "self.layers = nn.ModuleList(…)"),
+        ("self.layers = {n: nn.Linear(4, 4) for n in range(2)}", USES_DICT,
+         "self.layers_layers = nn.ModuleList(self.layers.values())"),
+        ("self.layers = {'a.b': [nn.Linear(4, 4)] * 2, 'c': [nn.Linear(4, 4)]}",
+         "for some in self.layers.values(): x = some[0](x)",
+         "self.layers_layers = nn.ModuleList(one for part in self.layers.values() for one in part)"),
     ],
 )  # fmt: skip
 def test_the_fix_registers_what_containers_in_it_hold(filling, use, fix):
@@ -144,3 +149,43 @@ def test_the_fix_registers_what_containers_in_it_hold(filling, use, fix):
     assert finding.fix.startswith(fix + "  #")
     if "(…)" not in fix:
         assert found(a_class(filling + f"\n        {fix}", use) + "\nnet = Net()\n" + OPT, TRAIN) == []
+
+
+USES = "x = x * self.layers[0] + self.layers[1]"
+
+
+@pytest.mark.parametrize(
+    ("filling", "fix"),
+    [
+        ("self.layers = [nn.Parameter(torch.ones(4)) for _ in range(2)]", "nn.ParameterList(self.layers)"),
+        ("self.layers = {n: nn.Parameter(torch.ones(4)) for n in range(2)}", "nn.ParameterList(self.layers.values())"),
+    ],
+)
+def test_parameters_in_a_container_of_python(filling, fix):
+    (finding,) = found(a_class(filling, USES) + "\nnet = Net()")
+    assert (finding.line, finding.severity, finding.subject) == (5, "hint", "net.layers")
+    assert fix in finding.fix
+    mended = a_class(filling + f"\n        {finding.fix}", USES)
+    assert found(mended + "\nnet = Net()\n" + OPT, TRAIN) == []
+
+
+@pytest.mark.parametrize(
+    ("filling", "more"),
+    [
+        ("self.a = nn.Parameter(torch.ones(4)); self.layers = [self.a, self.head.bias]", ""),
+        ("self.layers = [nn.Parameter(torch.ones(4))]", ""),
+        ("self.layers = [torch.ones(4), torch.ones(4)]", ""),
+        ("self.layers = [nn.Parameter(torch.ones(4)) for _ in range(2)]", "    def arch(self): return self.layers"),
+        (
+            "self.layers = [nn.Parameter(torch.ones(4)) for _ in range(2)]",
+            "    def parameters(self, recurse=True): return [*super().parameters(), *self.layers]",
+        ),
+    ],
+)
+def test_parameters_that_the_module_knows_or_hands_out(filling, more):
+    assert found(f"{a_class(filling, 'pass')}\n{more}\nnet = Net()") == []
+
+
+def test_parameters_that_an_optimizer_of_their_own_has():
+    code = a_class("self.layers = [nn.Parameter(torch.ones(4)) for _ in range(2)]", USES)
+    assert found(code + "\nnet = Net()\n" + OPT + "\nothers = torch.optim.SGD(net.layers, lr=0.1)") == []

@@ -121,7 +121,7 @@ FIXES = {
     "log1p": ("F.mse_loss((net(x) - 3).log1p(), y)", "log1p()"),
     "a root as a power": ("((net(x) - 3) ** 0.45 - y).abs().mean()", "** p"),
     "a vector of zeros": ("((v := net(x) * 0) / v.norm(dim=1, keepdim=True)).mean()", "F.normalize(v, dim=-1)"),
-    "a count of zero": ("net(x).sum() / (net(x) * 0).sum()", "count.clamp_min(1)"),
+    "a count of zero": ("net(x).sum() / (net(x) * 0).sum()", ".sum().clamp_min(1)"),
 }
 FIXED = """
 import torch.nn.functional as F
@@ -236,3 +236,10 @@ def test_of_two_calls_the_one_is_named_whose_operand_is_made_alike(other, line, 
     (finding,) = findings_in(EXPONENTIALS.format(other), training, slug="nonfinite-loss", fails=False)
     assert finding.fix.startswith(fix)
     assert line is None or (finding.cell, finding.line) == (1, line)
+
+
+def test_a_division_is_mended_in_its_own_names():
+    setup = "import torch\nnet, mask = torch.nn.Linear(4, 1), torch.zeros(3)"
+    cell = "gap = net(torch.ones(3, 4))[:, 0]\nloss = (gap * mask).sum() / {}\nloss.backward()"
+    (finding,) = findings_in(setup, cell.format("mask.sum()"), slug="nonfinite-loss", fails=False)
+    assert finding.fix.startswith("loss = (gap * mask).sum() / mask.sum().clamp_min(1)  #")

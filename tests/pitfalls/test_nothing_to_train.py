@@ -248,3 +248,29 @@ def test_the_loss_of_a_function_is_not_that_of_an_earlier_cell():
     step = "def fit():\n    loss = (x @ torch.ones(4, 1)).mean()\n    loss.backward()\nfit()"
     (finding,) = found("with torch.no_grad():\n    loss = net(x).mean()", step)
     assert finding.line == 3
+
+
+@pytest.mark.parametrize(
+    ("cell", "name"),
+    [
+        ("opt = torch.optim.Adam(filter(lambda p: p.requires_grad, net.parameters()))", "net"),
+        ("trainable = [p for p in net.parameters() if p.requires_grad]\nopt = torch.optim.Adam(trainable)", "net"),
+        ("def fit(model):\n    torch.optim.Adam(p for p in model.parameters() if p.requires_grad)\nfit(net)", "model"),
+    ],
+)
+def test_a_model_of_which_a_filter_leaves_nothing(cell, name):
+    (finding,) = found("frozen(net)", cell)
+    assert f"all 4 parameters of `{name}` have `requires_grad=False`" in finding.message
+    assert finding.fix.startswith(f"{name}.requires_grad_(True)")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "rest = net.parameters()\nlist(rest)\nopt = torch.optim.Adam(p for p in rest if p.requires_grad)",
+        "opt = torch.optim.Adam(p for p in net.parameters() if p.requires_grad and p.dim() > 9)",
+    ],
+)
+def test_a_model_that_is_not_frozen_is_not_blamed(cell):
+    (finding,) = found(cell)
+    assert finding.subject == "optimizer"

@@ -385,3 +385,16 @@ def test_the_fix_gives_the_optimizer_what_it_lacks(cells, out, first):
         run = notebook.run(loop(out))
         assert notebook.errors == [None] * (len(cells) + 4)
         assert not run or not [one for one in run.findings if one.slug == SLUG]
+
+
+@pytest.mark.parametrize("one", ["encoder", "en"])
+def test_an_optimizer_that_is_a_copy_of_the_other(one):
+    made = "{}_opt = torch.optim.SGD(encoder.parameters(), lr=0.01)"
+    cell = (
+        f"for _ in range(6):\n    {one}_opt.zero_grad()\n    decoder.zero_grad()\n"
+        f"    F.mse_loss(decoder(encoder(x)), y).backward()\n    {one}_opt.step()\n    decoder_opt.step()"
+    )
+    (finding,) = found(made.format(one), made.format("decoder"), cell)
+    assert f"`{one}_opt` and `decoder_opt` hold the same parameters" in finding.message
+    assert finding.fix.startswith("decoder_opt = torch.optim.SGD(decoder.parameters(), lr=0.01)")
+    assert not found(made.format(one), finding.fix, cell)

@@ -62,6 +62,12 @@ FOUND = {
         (3, "s"),
     ),
 }
+SCALED = (
+    "s = torch.amp.GradScaler('cpu', init_scale=2.0)\nfor e in range(5):\n    opt.zero_grad()\n{}"
+    "    s.scale(net(torch.ones(2, 3)).sum()).backward()\n{}    s.step(opt)\n    s.update()\n{}"
+)
+FOUND["before a scaler"] = SCALED.format("    sched.step()\n", "", ""), (4, "sched")
+FOUND["between backward and a scaler"] = SCALED.format("", "    sched.step()\n", ""), (5, "sched")
 QUIET = {
     "after": "for e in range(4):\n    update()\n    sched.step()",
     "wound on": "for e in range(3):\n    sched.step()\nfor e in range(3):\n    update()\n    sched.step()",
@@ -78,6 +84,7 @@ QUIET = {
         "s = torch.amp.GradScaler('cpu', init_scale=1e38)\nfor e in range(5):\n    opt.zero_grad()\n"
         "    s.scale(net(torch.ones(2, 3)).sum() * 1e9).backward()\n    s.step(opt)\n    s.update()\n    sched.step()"
     ),
+    "after a scaler": SCALED.format("", "", "    sched.step()\n"),
     "chained": (
         "both = lr_scheduler.ChainedScheduler([sched, lr_scheduler.StepLR(opt, 2)])\nfor e in range(4):\n    update()\n"
         "    both.step()"
@@ -104,6 +111,11 @@ def test_the_message_names_the_rates():
         run = notebook.run(FOUND["top of the loop"][0])
     assert "`sched.step()` ran before the first `opt.step()`" in run.findings[0].message
     assert "1, was never used, and training began with 0.5" in run.findings[0].message
+
+
+def test_the_fix_has_the_scaler():
+    (fix,) = fixes(FOUND["between backward and a scaler"][0])
+    assert fix.splitlines()[:2] == ["s.step(opt)", "s.update()"]
 
 
 def fixes(*cells):

@@ -186,3 +186,15 @@ def test_heads_that_share_their_weights(weights):
 )
 def test_what_competes_on_purpose(weights, heads, queries):
     assert not found(HEADS.format(weights=weights, heads=heads, queries=queries))
+
+
+@pytest.mark.parametrize("softmax", ["F.softmax(att(h))", "nn.Softmax()(att(h))", "F.softmax(att(h), dim=0)"])
+def test_an_axis_that_nobody_named_is_told_once(softmax):
+    setup = "import warnings\nwarnings.simplefilter('ignore')\nimport torch\nimport torch.nn.functional as F\n"
+    setup += "from torch import nn\natt, out, h, y = nn.Linear(8, 1), nn.Linear(8, 2), torch.randn(12, 5, 8), [0] * 12"
+    cell = f"w = {softmax}\nloss = F.cross_entropy(out((w * h).sum(1)), torch.tensor(y))\nloss.backward()"
+    (finding,) = findings_in(setup, cell, fails=False)
+    assert finding.slug == "softmax-over-batch"
+    assert "dim=1)" in finding.fix
+    (alone,) = findings_in(setup, cell.splitlines()[0], fails=False) or [finding]
+    assert "dim=1)" in alone.fix or "nn.Softmax()" in softmax

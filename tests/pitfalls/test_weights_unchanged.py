@@ -283,3 +283,18 @@ with FakeTensorMode():
 @pytest.mark.parametrize("dtype", ["torch.float32", "torch.bfloat16"])
 def test_tensors_that_have_shapes_and_no_numbers_are_not_read(dtype):
     assert findings_in("import torch", FAKE.format(dtype=dtype)) == []
+
+
+@pytest.mark.parametrize("clear", ["opt.zero_grad(set_to_none=False)", "net.zero_grad(set_to_none=False)"])
+def test_gradients_cleared_before_the_step_are_told_once(clear):
+    cell = f"for _ in range(6):\n    loss = {LOSS}\n    loss.backward()\n    {clear}\n    opt.step()"
+    (finding,) = findings_in(START, cell, fails=False)
+    assert finding.slug == "zero-grad-misplaced"
+
+
+def test_gradients_cleared_by_hand_before_the_step():
+    cell = f"for _ in range(6):\n    {LOSS}.backward()\n    for p in net.parameters(): p.grad.zero_()\n    opt.step()"
+    (finding,) = found(cell)
+    assert "`p.grad.zero_()` (line 3) sets the gradients to 0" in finding.message
+    after = f"for _ in range(6):\n    {LOSS}.backward()\n    opt.step()\n    for p in net.parameters(): p.grad.zero_()"
+    assert not findings_in(START, after, fails=False)

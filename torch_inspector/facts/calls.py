@@ -56,7 +56,7 @@ class CountFact(NamedTuple):
     """How often one kind of call was made from one line."""
 
     kind: str
-    """`backward`, `step`, `zero_grad`, `forward`, `scheduler`, `scaler.step`, …"""
+    """`backward`, `step`, `zero_grad`, `forward`, `scheduler`, `scaler.step`, `scaler.off` if that does not scale, …"""
     place: Place
     name: str
     """Class of what was called, where that says something."""

@@ -50,6 +50,8 @@ def _sign_of(call: Written) -> str:
 
 def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, str] | None:
     """The line of an operation and what it should be there, if the texts have one such operation only."""
+    if operation is not None and operation.name == "/" and operation.cause.startswith("zero"):
+        return _of_division(run)
     if operation is None or operation.name not in _KEPT:
         return None
     by_name = probabilities_kept(run) if operation.name == "log" else None
@@ -62,3 +64,21 @@ def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, st
         return None
     form = _ADDED if operation.name.endswith("sqrt") and operation.cause == "zeros" else _KEPT[operation.name]
     return one.place, instead(run, one.place, one.text, form.format(given, operation.name))
+
+
+def _of_division(run: Run) -> tuple[Place, str] | None:
+    """The only division of the texts, by what may be zero: a sum as a rule, of a mask or of counts."""
+    found = written(run, _is_division)
+    node = ast.parse(found[0].text, mode="eval").body if len(found) == 1 else None
+    if not isinstance(node, ast.BinOp):
+        return None
+    by, least = ast.unparse(node.right), "1" if called(node.right) == "sum" else "1e-8"
+    by = by if isinstance(node.right, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({by})"
+    new = ast.unparse(ast.parse(f"({ast.unparse(node.left)}) / {by}.clamp_min({least})"))
+    return found[0].place, instead(run, found[0].place, found[0].text, new, f"`{by}` may be 0")
+
+
+def _is_division(node: ast.AST) -> bool:
+    """True for a division by what is no plain number."""
+    by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
+    return by is not None and any(isinstance(one, ast.Name) for one in ast.walk(by))

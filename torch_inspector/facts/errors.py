@@ -182,6 +182,15 @@ class RefusalFact(NamedTuple):
     in_loop: bool = False
 
 
+class FrozenFact(NamedTuple):
+    """A module of which an optimizer was to be given what wants a gradient, and nothing of it does."""
+
+    path: str
+    """As the failing code calls it."""
+    count: int
+    """Its parameters."""
+
+
 @dataclass(frozen=True)
 class ErrorFact:
     """The exception that ended the cell."""
@@ -220,3 +229,5 @@ class ErrorFact:
     """Arguments that are no tensors, if that is what torch complained of."""
     stale_state: StaleStateFact | None = None
     """What an optimizer remembers from before, if its step was refused and that does not go with its weights."""
+    frozen: FrozenFact | None = None
+    """The model whose parameters a filter has left out, if an optimizer was given none."""

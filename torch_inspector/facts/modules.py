@@ -183,6 +183,10 @@ class UnlistedFact(NamedTuple):
     inner: str = ""
     """Class of the containers in it that hold them: `list`; empty if it holds them itself, or one holds both."""
     inner_count: int = 0
+    loose: bool = False
+    """True for parameters that stand in it themselves, without a layer."""
+    odd_keys: bool = False
+    """True for a dictionary, or one with dictionaries in it, with keys that `nn.ModuleDict` refuses: numbers, dots."""
 
 
 class RepeatedFact(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
 # A longer line is no help as a correction.
 _LONGEST = 110
@@ -31,6 +33,74 @@ def assigned(name: str, made: str, remark: str = "") -> str:
     if isinstance(tree, ast.Name) or _is_entry(tree):
         return f"{name} = {new}{f'  # {remark}' if remark else ''}"
     return f"{new}  # in place of {name}{f'; {remark}' if remark else ''}"
+
+
+def assigned_at(run: Run, place: Place, name: str, made: str, remark: str = "") -> str:
+    """As `assigned`, for a line that may run again: then the new value goes where the line reads the old one.
+
+    A statement that gives a variable another shape, or divides it, must not run at each turn of a loop over the same
+    value, and in a function it needs a name of the function.
+    """
+    if is_given_each_time(run, place, name):
+        return assigned(name, made, remark)
+    new = made.format(name)
+    line = in_line(run, place, name, new)
+    said = f": {remark}" if remark else ""
+    return f"{line}{f'  # {remark}' if remark else ''}" if line else f"{new}  # in place of {name}{said}"
+
+
+def is_given_each_time(run: Run, place: Place, name: str) -> bool:
+    """True for a name that the innermost loop or function around a line gives a value before the line; else False.
+
+    At the top of a cell, and for what is no plain name, true as well.
+    """
+    tree = syntax.parse(run.source_of(place.cell))
+    if tree is None or place.line is None or not name.isidentifier():
+        return True
+    scope, line = syntax.scope_at(tree, place.line), place.line
+    loops = [one for one in syntax.own_statements(scope) if isinstance(one, _LOOPS) and _holds(one, line)]
+    around = max(loops, key=lambda one: one.lineno, default=scope)
+    return around is tree or any(node.lineno <= line for node in _given(around, name))
+
+
+def _holds(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
+    return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or line)
+
+
+def _given(scope: ast.AST, name: str) -> Iterator[ast.Name | ast.arg]:
+    """Where a name gets a value that is not made of its old one."""
+    anew = set[int]()
+    for node in syntax.walk(scope):
+        if isinstance(node, ast.arg) and node.arg == name:
+            yield node
+        if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _reads(node.value, name)):
+            anew.update(map(id, syntax.walk(node)))
+        stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in anew
+        if isinstance(node, ast.Name) and stored and node.id == name:
+            yield node
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in syntax.walk(node))
+
+
+def in_line(run: Run, place: Place, text: str, new: str) -> str:
+    """The statement of a line with another expression for one; empty if it is long, or does not read that just once."""
+    tree = syntax.parse(run.source_of(place.cell))
+    nodes = [one for one in syntax.walk(tree) if isinstance(one, _SIMPLE)] if tree is not None else []
+    for node in nodes:
+        if place.line is None or not node.lineno <= place.line <= (node.end_lineno or node.lineno):
+            continue
+        own, by = ast.parse(ast.unparse(node)), _expression(new)
+        found = [one for one in ast.walk(own) if isinstance(one, ast.expr) and _is_read(one, text)]
+        if len(found) == 1 and by is not None:
+            line = ast.unparse(_Exchange(found[0], by).visit(own))
+            return line if len(line) <= _LONGEST else ""
+    return ""
+
+
+def _is_read(node: ast.expr, text: str) -> bool:
+    return not isinstance(getattr(node, "ctx", None), ast.Store) and ast.unparse(node) == text
 
 
 def instead(run: Run, place: Place, text: str, new: str, remark: str = "") -> str:

@@ -25,7 +25,7 @@ class ScheduleFact(NamedTuple):
     """Key of its optimizer; 0 if it has none."""
     optimizer_name: str = ""
     first_ever: bool = False
-    """True if the first of these calls is the first of its life, and its optimizer had made no step at all before."""
+    """True if the first of these calls is the first of its life, and its optimizer was never told to step before."""
     told: bool = False
     """True if `step()` was given an argument: an epoch, or the value that a plateau is looked for in."""
     turns: tuple[int | None, ...] = ()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts import syntax
 from torch_inspector.facts.from_scores import from_chances, from_scores
 from torch_inspector.facts.in_torch import in_torch
 from torch_inspector.facts.remade import made_again, made_around
@@ -49,6 +51,15 @@ _FIXES = {
 def how(cut: CutFact) -> str:
     """What the cut does: "`loss.item()` gives a plain number"; its text alone where the kind has no words."""
     return _HOW.get(cut.kind, "`{}`").format(cut.text)
+
+
+def given_to(run: Run, cut: CutFact, root: str) -> str:
+    """The words `pred`, for the variable that the line of a cut gives its value; empty for the loss."""
+    tree = syntax.parse(run.source_of(cut.place.cell))
+    stored = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign)] if tree is not None else []
+    targets = [one.targets[0] for one in stored if one.lineno == cut.place.line and len(one.targets) == 1]
+    names = [one.id for one in targets if isinstance(one, ast.Name) and one.id != root]
+    return f"`{names[0]}`, " if len(names) == len(targets) == 1 else ""
 
 
 def uncut(run: Run, cut: CutFact | None, cell: int | None, root: str = "") -> str:

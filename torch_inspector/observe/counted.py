@@ -56,6 +56,9 @@ class CountWatch:
                 ):
                     site = self._count(self._recorder, f"scaler.{name}", args, sys._getframe(1))
                     if name == "step":
+                        self.schedules.note_tried(self._recorder, args[1] if len(args) > 1 else kwargs.get("optimizer"))
+                        if kinds.fields_of(args[0]).get("_enabled") is not True:
+                            self._recorder.site("scaler.off", sys._getframe(1))
                         self._scaling.before_step(self._recorder, site.count, args, sys._getframe(1))
                     elif name == "unscale_":
                         self._scaling.before_unscale(self._recorder, args, sys._getframe(1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch_inspector.facts import (
     ErrorFact,
     ForeignFact,
+    FrozenFact,
     LayerFact,
     NamedFact,
     OperandFact,
@@ -29,21 +30,13 @@ _MESSAGE_LIMIT = 2_000
 _OPERANDS = 12
 # In messages of layers that refuse their input.
 _OF_LAYERS = (
-    "was expecting embedding dimension of",
-    "value per channel",
-    "mat1 and mat2 shapes",
-    "Given groups=",
-    "batched) input to conv",
-    "Given transposed=",
-    "input.size(-1) must be equal",
-    "running_mean should contain",
-    "Given normalized_shape=",
-    "D input (got ",
-    "index out of range in self",
-    "Expected hidden",
-)
+    "was expecting embedding dimension of", "value per channel", "mat1 and mat2 shapes", "Given groups=",
+    "batched) input to conv", "Given transposed=", "input.size(-1) must be equal", "running_mean should contain",
+    "Given normalized_shape=", "D input (got ", "index out of range in self", "Expected hidden",
+)  # fmt: skip
 _LEAFLESS = ("can't optimize a non-leaf Tensor", "support the deepcopy protocol")
 _OF_STATES = ("dtype", "scalar type", "device")
+_EMPTY = "optimizer got an empty parameter list"
 _OUTSIDE = "all elements of input should be between 0 and 1"
 # Asked past the exception's own class, which may define properties of these names.
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"]
@@ -72,6 +65,7 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         layer=_layer(error, places),
         leafless=_leafless(error, places),
         outside=_outside(error),
+        frozen=_frozen(_message(error), entry, places) if entry is not None else None,
         foreign=_foreign(_message(error), entry, places) if entry is not None else (),
         stale_state=_stale_state(error, entry) if entry is not None else None,
     )
@@ -112,6 +106,18 @@ def _leafless(error: BaseException, places: Places) -> NamedFact | None:
 
     with private.unseen():
         return leafless_fact(error, places)
+
+
+def _frozen(message: str, entry: TracebackType, places: Places) -> FrozenFact | None:
+    """The model whose parameters were all left out, where an optimizer was given none."""
+    file = places.file_of(entry.tb_frame)
+    if message != _EMPTY or file is None:
+        return None
+    from torch_inspector.observe import private
+    from torch_inspector.observe.all_frozen import frozen_fact
+
+    with private.unseen():
+        return frozen_fact(file, entry)
 
 
 def _outside(error: BaseException) -> OutsideFact | None:

@@ -14,6 +14,7 @@ from torch.nn.utils import clip_grad
 
 from torch_inspector.facts import ClipFact, Place, ScalerFact
 from torch_inspector.observe import kinds, private
+from torch_inspector.observe.clamped import clamped
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.naming import name_in
@@ -112,6 +113,7 @@ class ScalingWatch:
             self._note_scaler(recorder, given[0], given[1], frame)
             if not _is_unscaled(fields, given[1]):
                 self._note_scaled(recorder, given, pending, frame)
+                self._note_clamped(recorder, given, frame)
 
     def before_unscale(self, recorder: Recorder, given: tuple[Any, ...], frame: FrameType) -> None:
         """Looks at a call of `scaler.unscale_(optimizer)` that comes after a clip: the clip came too early."""
@@ -159,6 +161,28 @@ class ScalingWatch:
                 unscaled_late=unscaled_late,
                 names_there=tuple((one.paths[id(scaler)], one.paths[id(optimizer)], one.place) for one in named),
             )
+
+    def _note_clamped(self, recorder: Recorder, given: tuple[Any, ...], frame: FrameType) -> None:
+        """Notes a clip by hand, `p.grad.clamp_(-1, 1)`, of the gradients that are about to be divided."""
+        user = recorder.places.user_frame(frame)
+        file = recorder.places.file_of(user) if user is not None else None
+        found = clamped(file, user, given[1]) if file is not None and user is not None else None
+        if user is None or found is None or len(self.clips) >= _CLIPS_KEPT:
+            return
+        self.clips.append(
+            ClipFact(
+                order=recorder.next_order(),
+                place=recorder.places.place(user, found.line),
+                function=found.function,
+                limit=found.limit,
+                norm=None,
+                scale=_scale_of(kinds.fields_of(given[0])),
+                scaler_name=name_in(user, given[0]),
+                optimizer=recorder.keys.of(given[1]),
+                optimizer_name=name_in(user, given[1]),
+                step_place=recorder.places.find(frame),
+            )
+        )
 
     # clips --------------------------------------------------------------------
 

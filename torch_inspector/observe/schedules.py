@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Calls of one schedule before which the steps of its optimizer are counted.
 _FIRST_CALLS = 3
 _RECORDS_KEPT = 64
+# Optimizers that are remembered for the session.
+_TRIED = 1_000
 _SETTINGS = (
     "step_size",
     "gamma",
@@ -63,10 +65,17 @@ class Schedules:
     def __init__(self) -> None:
         self._records: dict[int, _Record] = {}
         self._all: list[_Record] = []
+        self._tried: set[int] = set()
 
     def open(self) -> None:
         """Begins to record a cell."""
         self._records, self._all = {}, []
+
+    def note_tried(self, recorder: Recorder, optimizer: Any) -> None:
+        """Notes an optimizer that a loss scaler is asked to step, which it does not where gradients are inf."""
+        if optimizer is not None and len(self._tried) < _TRIED:
+            with recorder.failures.guard("schedule"):
+                self._tried.add(recorder.keys.of(optimizer))
 
     def note(self, recorder: Recorder, site: Site, schedule: Any, given: tuple[Any, ...], frame: FrameType) -> None:
         """Counts a call of `step` that is about to be made, and looks at the first ones and at every doubling."""
@@ -86,7 +95,9 @@ class Schedules:
         fields = kinds.fields_of(schedule)
         optimizer = fields.get("optimizer")
         user = recorder.places.user_frame(frame)
-        is_first = _is_new(fields) and kinds.fields_of(optimizer).get("_opt_called") is not True
+        key = recorder.keys.of(optimizer) if optimizer is not None else 0
+        stepped = kinds.fields_of(optimizer).get("_opt_called") is True or key in self._tried
+        is_first = _is_new(fields) and not stepped
         fact = ScheduleFact(
             order=recorder.next_order(),
             place=site.place,
@@ -94,7 +105,7 @@ class Schedules:
             kind=kinds.class_name(schedule),
             name=(name := name_in(user, schedule)),
             path=_path(user, name, schedule),
-            optimizer=recorder.keys.of(optimizer) if optimizer is not None else 0,
+            optimizer=key,
             optimizer_name=name_in(user, optimizer) if optimizer is not None else "",
             first_ever=is_first,
             callers=lines_outside(frame, recorder.places) if is_first else (),

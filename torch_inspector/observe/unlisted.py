@@ -6,7 +6,8 @@ import ast
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -29,6 +30,14 @@ _SORTS: dict[type[Any], str] = {
 }
 _TORCHS_OWN = frozenset(torch.nn.Module().__dict__)
 _GROWS = ("append", "extend", "insert", "appendleft", "update", "setdefault")
+
+
+class _Loose(NamedTuple):
+    """A plain container with parameters in it. Holds the user's objects: drop it at once."""
+
+    attribute: str
+    container: Any
+    parameters: list[Any]
 
 
 def unlisted_facts(modules: list[tuple[str, Any]], names: Names, held: frozenset[int]) -> Iterator[UnlistedFact]:
@@ -74,7 +83,7 @@ def facts_of(
     borrowed: Callable[[dict[int, Any]], bool] = lambda _: False,
 ) -> Iterator[UnlistedFact]:
     """The same for one module and all below it; layers that are `borrowed` are another module's."""
-    known: set[int] = set()
+    known, own = set[int](), frozenset[int]()
     torchs: dict[int, bool] = {}
     for name, one in layers.walk_modules(module):
         if id(type(one)) not in torchs:
@@ -91,6 +100,11 @@ def facts_of(
                 kind = kinds.class_name(one)
                 fact = fact._replace(kind=kind, attribute=attribute, container=container, named_elsewhere=elsewhere)
                 yield _with_inner(fact, kinds.fields_of(one).get(attribute))
+        for loose in _loose(one):
+            own = own or frozenset(id(p) for _, p in layers.walk_parameters(module))
+            fact = _of_parameters(one, loose, own, held)
+            if fact is not None:
+                yield fact._replace(module=layers.typed_path(path, module, name))
 
 
 def is_torch(kind: type[Any]) -> bool:
@@ -107,6 +121,16 @@ def _containers(module: Any) -> Iterator[tuple[str, str, list[Any]]]:
             yield name, kinds.class_name(value), found
 
 
+def _loose(module: Any) -> Iterator[_Loose]:
+    """The plain containers that are attributes and have parameters in them."""
+    for name, value in list(kinds.fields_of(module).items()):
+        sort = kinds.entry_of(type(value), _SORTS) if name not in _TORCHS_OWN else None
+        elements = sorts.elements(sort, value, _ELEMENTS) if sort is not None else ()
+        found = [one for one in elements if kinds.is_a(one, torch.nn.Parameter)]
+        if found and type(name) is str:
+            yield _Loose(name, value, found)
+
+
 def _layers_in(sort: str, value: Any, depth: int = 1) -> Iterator[Any]:
     """Modules in a container, and in the containers in it."""
     for one in sorts.elements(sort, value, _ELEMENTS):
@@ -119,6 +143,7 @@ def _layers_in(sort: str, value: Any, depth: int = 1) -> Iterator[Any]:
 def _with_inner(fact: UnlistedFact, container: Any) -> UnlistedFact:
     """The same with the containers in it, if it holds nothing else."""
     parts = sorts.elements(_SORTS[type(container)], container, _ELEMENTS) if kinds.is_one_of(container, _SORTS) else []
+    fact = fact._replace(odd_keys=any(map(_has_odd_keys, (container, *parts))))
     plain = {id(type(part)) for part in parts}
     if len(plain) != 1 or not kinds.is_one_of(parts[0], _SORTS):
         return fact
@@ -126,6 +151,36 @@ def _with_inner(fact: UnlistedFact, container: Any) -> UnlistedFact:
     if not all(kinds.is_a(one, torch.nn.Module) for one in inside):
         return fact
     return fact._replace(inner=kinds.class_name(parts[0]), inner_count=len(parts))
+
+
+def _of_parameters(module: Any, loose: _Loose, own: frozenset[int], held: frozenset[int]) -> UnlistedFact | None:
+    """What is known of the parameters in a container that the module does not know of."""
+    strangers = {id(p): p for p in loose.parameters if id(p) not in own and p.requires_grad}
+    if not strangers:
+        return None
+    return UnlistedFact(
+        module="",
+        kind=kinds.class_name(module),
+        attribute=loose.attribute,
+        container=kinds.class_name(loose.container),
+        count=len(strangers),
+        layer_kind="Parameter",
+        parameter_count=sum(layers.number_of(p) for p in strangers.values()),
+        trainable_keys=frozenset(strangers),
+        named_elsewhere=False,
+        held=bool(held & strangers.keys()),
+        training=kinds.fields_of(module).get("training") is True,
+        loose=True,
+        odd_keys=_has_odd_keys(loose.container),
+    )
+
+
+def _has_odd_keys(container: Any) -> bool:
+    """True for a dictionary with a key that is no string, or has a dot in it."""
+    if kinds.entry_of(type(container), _SORTS) != "mapping":
+        return False
+    keys = list(islice(dict.keys(container), _ELEMENTS))
+    return any(type(key) is not str or "." in key or not key for key in keys)
 
 
 def _fact(owner: str, strangers: dict[int, Any], held: frozenset[int]) -> UnlistedFact | None:

@@ -10,7 +10,7 @@ from torch_inspector.facts.chains import chain
 from torch_inspector.facts.part_names import called_path
 from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, part_path
 from torch_inspector.facts.straight import straightened
-from torch_inspector.facts.uncut import DETACHED_LEAF, handed_on, how, term_kept, uncut
+from torch_inspector.facts.uncut import DETACHED_LEAF, given_to, handed_on, how, term_kept, uncut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -96,7 +96,7 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
     model = called_path(run, calls)
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
     source = run.source_of(cuts[0].place.cell) if cuts else ""
-    cause = both.said(source, place.cell) if both is not None else _how(cut, calls, place.cell)
+    cause = both.said(source, place.cell) if both is not None else _how(run, cut, calls, place.cell, root)
     return Finding(
         message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {cause}.",
         subject=root,
@@ -111,9 +111,9 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
     )
 
 
-def _how(cut: CutFact | None, calls: list[ForwardFact], cell: int | None) -> str:
+def _how(run: Run, cut: CutFact | None, calls: list[ForwardFact], cell: int | None, root: str) -> str:
     if cut is not None:
-        return how(cut) + (f" ({cut.place.said_in(cell)})" if cut.place.line else "")
+        return how(cut) + (f" ({given_to(run, cut, root)}{cut.place.said_in(cell)})" if cut.place.line else "")
     without = next((call for call in calls if not call.grad_enabled), None)
     if without is not None:
         return f"the model was called in {without.place.said_in(cell)} with gradients switched off"

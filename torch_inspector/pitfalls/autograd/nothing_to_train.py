@@ -40,8 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
         told = told or any(call.output_requires_grad or not call.grad_enabled for call in calls)
         if not told and (_all_frozen(run, calls) or not any(map(lacked_gradients, (run, made)))):
             yield _without_history(run, calls)
-    elif run.error.message.startswith(_NO_PARAMETERS) and not run.after.unlisted:
-        yield _empty(run)
+    elif run.error.message.startswith(_NO_PARAMETERS) and all(one.loose for one in run.after.unlisted):
+        yield _empty(run.error)
     elif run.error.kind == "TypeError" and _A_METHOD in run.error.message:
         yield from _uncalled(run.error)
 
@@ -195,18 +195,28 @@ def _of_tensors(root: str, held: tuple[str, ...], place: Place | None) -> Findin
     )
 
 
-def _empty(run: Run) -> Finding:
-    place = run.error.place if run.error is not None else None
+def _empty(error: ErrorFact) -> Finding:
+    frozen = error.frozen
+    name, count = frozen or ("", 0)
+    why = (
+        f"all {count} parameters of `{name}` have `requires_grad=False`, and only those with True were taken."
+        if frozen
+        else "the model has none, a filter has left none, or the iterator was used up before."
+    )
     return Finding(
-        message=(
-            "the optimizer was given no parameter at all: the model has none, a filter has left none, or the iterator "
-            "was used up before."
+        message=f"the optimizer was given no parameter at all: {why}",
+        subject=name or "optimizer",
+        fix=(
+            f"{name}.requires_grad_(True)  # or of the part that is to learn, before the optimizer is made"
+            if frozen
+            else "params = list(model.parameters())  # a list can be read more than once; and look at its length"
         ),
-        subject="optimizer",
-        fix="params = list(model.parameters())  # a list can be read more than once; and look at its length",
-        line=place.line if place is not None else None,
-        cell=place.cell if place is not None else None,
-        evidence=(Evidence("parameters given", 0, "count"),),
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=(
+            Evidence("parameters given", 0, "count"),
+            *((Evidence("parameters that want no gradient", count, "count"),) if frozen else ()),
+        ),
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from typing import NamedTuple
 
-from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, assigned, syntax
+from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, assigned_at, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -110,7 +111,7 @@ def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place
             "has no lowest value."
         ),
         subject=name or root,
-        fix=assigned(target, scaled or "({} > 0).float()", "0 to 1; for quantities take MSELoss"),
+        fix=assigned_at(run, place, target, scaled or "({} > 0).float()", "0 to 1; for quantities take MSELoss"),
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -144,12 +145,11 @@ def _of_another_size(run: Run, error: ErrorFact) -> Iterator[Finding]:
     if targets:
         target = targets[-1]
         scores = next((one for one in tensors if one.path != target.path), None) or _of_module(run, error)
-        yield _sized(error, target, scores, wanted, of_classes=told.re is _SIZED[1])
+        yield _sized(run, error, target, scores, wanted)
 
 
-def _sized(
-    error: ErrorFact, target: OperandFact, scores: OperandFact | None, wanted: Shape, *, of_classes: bool
-) -> Finding:
+def _sized(run: Run, error: ErrorFact, target: OperandFact, scores: OperandFact | None, wanted: Shape) -> Finding:
+    of_classes = _SIZED[1].search(error.message) is not None
     name, other = target.path, scores.path if scores is not None else ""
     if len(wanted) == 1 and len(target.shape or ()) >= 1 and not of_classes and error.message.startswith("Expected"):
         said = f"the scores are {wanted[0]:,} samples"
@@ -159,12 +159,15 @@ def _sized(
         if (*shape[:-1],) == target.shape:
             said = f"with scores {shape} the classes must be on axis 1, and not the last"
             move = ".transpose(1, 2)" if len(shape) == 3 else ".movedim(-1, 1)"  # noqa: PLR2004
-            fix = assigned(other, f"{{}}{move}", "(batch, classes, …) for the loss")
+            fix = assigned_at(run, error.place, other, f"{{}}{move}", "(batch, classes, …) for the loss")
         else:
             said = f"for these scores it must be {wanted}"
             fix = f"{_shape_of(other)} must be (batch, classes, …), as the loss reads it"
     else:
-        said, fix = f"the prediction is {wanted}, and each of its numbers needs a target", _as(target, wanted)
+        said, fix = (
+            f"the prediction is {wanted}, and each of its numbers needs a target",
+            _as(run, error, target, wanted),
+        )
     return Finding(
         message=f"The loss refused `{name}` {target.shape} {target.dtype}: {said}.",
         subject=name,
@@ -192,18 +195,22 @@ def _of_module(run: Run, error: ErrorFact) -> OperandFact | None:
     return OperandFact(ast.unparse(given), "tensor", (), shape, "") if given is not None and shape else None
 
 
-def _as(target: OperandFact, wanted: Shape) -> str:
+def _as(run: Run, error: ErrorFact, target: OperandFact, wanted: Shape) -> str:
     """What brings a target to the shape of a prediction."""
     shape, name = target.shape or (), target.path
     if wanted == (*shape, 1):
-        return assigned(name, "{}.unsqueeze(-1)")
+        return assigned_at(run, error.place, name, "{}.unsqueeze(-1)")
     if shape == (*wanted, 1):
-        return assigned(name, "{}.squeeze(-1)")
+        return assigned_at(run, error.place, name, "{}.squeeze(-1)")
     if len(wanted) == len(shape) + 1 and wanted[: len(shape)] == shape:
         made = f"torch.nn.functional.one_hot({{}}.long(), {wanted[-1]}).float()"
-        return assigned(name, made, "or CrossEntropyLoss")
+        return assigned_at(run, error.place, name, made, "or CrossEntropyLoss")
     same = prod(wanted) == prod(shape)
-    return assigned(name, f"{{}}.view{wanted}") if same else f"{name}.shape  # one target for each prediction"
+    return (
+        assigned_at(run, error.place, name, f"{{}}.view{wanted}")
+        if same
+        else f"{name}.shape  # one target for each prediction"
+    )
 
 
 def _fits(operand: OperandFact, refusal: _Refusal) -> bool:
@@ -221,7 +228,7 @@ def _finding(run: Run, error: ErrorFact, refusal: _Refusal, target: OperandFact)
         "name": target.path,
         "value": value.group(1) if value else "a number",
         "last": str(classes - 1) if classes else "the number of classes less 1",
-        "name_less": assigned(target.path, "{} - 1"),
+        "name_less": assigned_at(run, error.place, target.path, "{} - 1"),
     }
     evidence = [Evidence(target.path, f"{target.shape} {target.dtype}")]
     if scores is not None:
@@ -229,7 +236,7 @@ def _finding(run: Run, error: ErrorFact, refusal: _Refusal, target: OperandFact)
     return Finding(
         message=f"The loss refused `{target.path}` {target.shape} {target.dtype}: {_said(refusal, target, words)}.",
         subject=target.path,
-        fix=_fix(refusal, target, scores, words),
+        fix=_fix(partial(assigned_at, run, error.place), refusal, target, scores, words),
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(evidence),
@@ -263,13 +270,15 @@ def _scores_of_module(run: Run, error: ErrorFact) -> Shape | None:
     return given.shape if given is not None else None
 
 
-def _fix(refusal: _Refusal, target: OperandFact, scores: Shape | None, words: dict[str, str]) -> str:
+def _fix(
+    put: Callable[..., str], refusal: _Refusal, target: OperandFact, scores: Shape | None, words: dict[str, str]
+) -> str:
     one_hot = target.shape is not None and target.shape == scores
     column = target.shape is not None and len(target.shape) > 1 and target.shape[1] == 1
     if refusal.axes and (one_hot or (target.dtype in _WHOLE and not column)) and "squeeze" in refusal.fix:
-        return assigned(target.path, "{}.argmax(1)")
+        return put(target.path, "{}.argmax(1)")
     if "{}" in refusal.fix:
-        return assigned(target.path, refusal.fix, refusal.remark)
+        return put(target.path, refusal.fix, refusal.remark)
     from_one = words["value"] == str(int(words["last"]) + 1) if words["last"].isdigit() else False
     also = f"\n# or, if they go from 1 to {words['value']}: {words['name_less']}" if from_one else ""
     return refusal.fix.format(**words) + also

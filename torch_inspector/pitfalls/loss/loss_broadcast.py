@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 
-from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Shape, syntax
+from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Shape, assigned_at, in_line, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -16,6 +16,7 @@ from torch_inspector.pitfall import pitfall
 _EXPANDS = re.compile(r"\b(?:expand|expand_as|broadcast_to|broadcast_tensors)\(")
 
 
+_SEVERAL = 2
 # Operations after which each number of one side is there once for each of the other.
 _PRODUCTS = {"MulBackward0": "multiplies", "DivBackward0": "divides", "WhereBackward0": "masks"}
 
@@ -80,7 +81,7 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
             f"{_more(result, first)}, {_harm(result, first, product=bool(verb))}."
         ),
         subject=backward.root,
-        fix=_fix(run, other, first, second) if second != result else _fix_of_target(other),
+        fix=_fix(run, backward, other, first, second) if second != result else _fix_of_target(other),
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         evidence=(
@@ -104,7 +105,7 @@ def _harm(result: Shape, first: Shape, *, product: bool) -> str:
     return f"and the best answer becomes {best}"
 
 
-def _fix(run: Run, other: str, first: Shape, second: Shape) -> str:
+def _fix(run: Run, backward: BackwardFact, other: str, first: Shape, second: Shape) -> str:
     """What to do with the side whose name is known; of the other one it is not."""
     axis = _extra_axis(first, second)
     change, opposite = f".squeeze({axis})", f".unsqueeze({axis})"
@@ -112,11 +113,43 @@ def _fix(run: Run, other: str, first: Shape, second: Shape) -> str:
         return f"# {change} on the prediction, or {opposite} on the target: both sides need the same shape"
     if len(second) < len(first):
         change, opposite = opposite, change
+    if tall := _of_a_name_read_again(run, backward.made_at, other) if len(second) < len(first) else "":
+        return f"{tall}  # {second}; or {other}{change}, if {first} is what later lines want"
     if _is_used_elsewhere(run, other):
-        return f"{other}{change}  # in place of {other} in the loss, or {opposite} on what it meets"
+        line = in_line(run, backward.made_at, other, f"{other}{change}")
+        where = "" if line else f"in place of {other} in the loss, "
+        return f"{line or f'{other}{change}'}  # {where}or {opposite} on what it meets"
+    remark = f"or {opposite} on what it meets: both sides need the same shape"
     if other.replace(".", "").isidentifier():
-        return f"{other} = {other}{change}  # or {opposite} on what it meets: both sides need the same shape"
+        return assigned_at(run, backward.made_at, other, f"{{}}{change}", remark)
     return f"{other}{change}  # in place of {other}, or {opposite} on what it meets"
+
+
+def _of_a_name_read_again(run: Run, place: Place, other: str) -> str:
+    """`gap = wanted - values.squeeze(1)` for a difference that later lines read, most likely as one number per sample.
+
+    A column in the place of the row would be stretched again by the next row.
+    """
+    tree = syntax.parse(run.source_of(place.cell))
+    scope = syntax.scope_at(tree, place.line) if tree is not None and place.line is not None else None
+    given = [node for node in syntax.own_statements(scope) if isinstance(node, ast.Assign)] if scope is not None else []
+    found = [(node, side) for node in given for side in _met(node.value, other)]
+    if scope is None or len(found) != 1:
+        return ""
+    node, side = found[0]
+    name = node.targets[0]
+    if not isinstance(name, ast.Name) or _reads(scope, name.id) < _SEVERAL:
+        return ""
+    text = ast.unparse(side)
+    tall = f"{text if isinstance(side, (ast.Name, ast.Attribute, ast.Call)) else f'({text})'}.squeeze(1)"
+    return in_line(run, Place(place.cell, node.lineno), text, tall)
+
+
+def _met(node: ast.expr, other: str) -> list[ast.expr]:
+    """The other operand of a difference, if one of them is what is named."""
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) else ()
+    texts = [ast.unparse(one) for one in sides]
+    return [sides[1 - texts.index(other)]] if texts.count(other) == 1 else []
 
 
 def _is_used_elsewhere(run: Run, name: str) -> bool:

@@ -83,7 +83,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
         evidence.append(Evidence("shape of the input", str(pattern.shapes[0])))
     return Finding(
         message=(
-            f"{_called(root, loss)} was given {said}{f' in `{name}`' if name else ''}, but wants "
+            f"{_called(run, root, loss)} was given {said}{f' in `{name}`' if name else ''}, but wants "
             f"log-probabilities: {_WHY.get(loss, _picks(pattern))}."
         ),
         subject=layer or name or root,
@@ -99,7 +99,10 @@ def _picks(pattern: PatternFact) -> str:
     return f"it only picks one number per {per}, so the loss falls below zero"
 
 
-def _called(root: str, loss: str) -> str:
+def _called(run: Run, root: str, loss: str) -> str:
+    """The loss by the name of its layer, if the texts have that only."""
+    texts = "\n".join(one.cell.source for one in (run, *run.earlier))
+    loss = "NLLLoss" if loss == "nll_loss" and "NLLLoss(" in texts and "nll_loss(" not in texts else loss
     return f"`{loss}` of `{root}`" if root else f"`{loss}`"
 
 

@@ -98,7 +98,10 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place, also: str 
     squashed = _LAYERS.get(kind, "").lower()
     inside = None if name else handed_on(run, squashed, loss)
     first = None if name or inside else _first(run, squashed, pattern)
-    given = f" (`{name}`)" if name else f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else ""
+    layered = f", nn.{_LAYERS[kind]}" if layer else ""
+    given = (
+        f" (`{name}`{layered})" if name else f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else ""
+    )
     given = f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first is not None else given
     evidence = [Evidence("loss function", loss), Evidence("input made by", squashed)]
     if loss != "soft_margin_loss":

@@ -71,6 +71,8 @@ def _log_twice(run: Run, backward: _Loss) -> Finding:
     where = (
         f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first and len(first.text) <= _LONGEST else ""
     )
+    layers = run.squashing_layers("LogSoftmax")
+    where = f" (`{layers[0]}`, nn.LogSoftmax)" if len(layers) == 1 and not where else where
     return Finding(
         message=(
             f"{loss} applies `log_softmax` twice{where}: cross-entropy does it itself, and the second changes nothing."

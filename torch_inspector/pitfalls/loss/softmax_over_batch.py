@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape, Written, called, instead, sole
+from torch_inspector.facts.implied_axes import implied_axis
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -14,6 +15,8 @@ _CALLS = {
     "SoftmaxBackward0": ("softmax", "Softmax"),
     "LogSoftmaxBackward0": ("log_softmax", "LogSoftmax"),
 }
+# Where the first argument of a softmax is its input.
+_FUNCTIONAL = frozenset(["F", "torch", "functional", "nn.functional", "torch.nn.functional"])
 _SAID = {"SoftmaxBackward0": "Softmax", "LogSoftmaxBackward0": "Log-softmax"}
 _ATTENDS = ", so the weights of one sample depend on all others, and its own do not"
 _OF_HEADS = ", so the weights of one head depend on the others, and those of a query do not"
@@ -96,7 +99,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     classes = f"{shape[class_axis]} classes along dim {class_axis}"
     reads = f"; {_READS.get(reader, f'`{reader}` then reads')} {classes}, whose probabilities do not"
     written = None if layer else _written(run, kind, axis, len(shape))
-    at = written.place if written is not None and written.inside else place
+    at = written.place if written is not None and (written.inside or _is_unnamed(written.text)) else place
     what = f"the {shape[0]} rows of all samples" if flat else _what(shape, axis, class_axis)
     what = f"the {shape[1]} heads" if heads else what
     where = " from ".join(names) or ("an attention" if attends else "the input of the loss")
@@ -130,11 +133,13 @@ def _what(shape: Shape, axis: int, class_axis: int) -> str:
 def _written(run: Run, kind: str, axis: int, rank: int) -> Written | None:
     """The softmax along that axis, if the texts have one only; layers count too."""
     names = _CALLS.get(kind, ())
-    return sole(run, lambda node: called(node) in names and _axis_of(node) in (axis, axis - rank))
+    return sole(run, lambda node: called(node) in names and _axis_of(node, rank) in (axis, axis - rank))
 
 
-def _axis_of(node: ast.AST) -> int | None:
-    """The axis that a softmax is told as a number."""
+def _axis_of(node: ast.AST, rank: int) -> int | None:
+    """The axis that a softmax is told as a number, or that torch takes where it is told none."""
+    if isinstance(node, ast.Call) and not _given(node) and not node.keywords:
+        return implied_axis(rank)
     try:
         return next((ast.literal_eval(one) for one in _given(node)), None)
     except (ValueError, TypeError):
@@ -142,10 +147,16 @@ def _axis_of(node: ast.AST) -> int | None:
 
 
 def _given(node: ast.AST) -> list[ast.expr]:
-    """The expression that says the axis: `dim=`, or the last of what is given."""
+    """The expression that says the axis: `dim=`, or the last of what is given, if that is not the input."""
     if not isinstance(node, ast.Call):
         return []
-    return [one.value for one in node.keywords if one.arg == "dim"] or node.args[-1:]
+    named = [one.value for one in node.keywords if one.arg == "dim"]
+    inputs = 1 if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in _FUNCTIONAL else 0
+    return named or node.args[inputs:][-1:]
+
+
+def _is_unnamed(text: str) -> bool:
+    return not _given(ast.parse(text, mode="eval").body)
 
 
 def _said(axis: int, rank: int) -> int:
@@ -174,5 +185,7 @@ def _fix_of(run: Run, written: Written, axis: int, along: str) -> str:
 
 def _turned(text: str, axis: int) -> str:
     """The same call along another axis."""
+    if _is_unnamed(text):
+        return f"{text[:-1]}{'' if text.endswith('()') else ', '}dim={axis})"
     head, _, tail = text.rpartition(ast.unparse(_given(ast.parse(text, mode="eval").body)[0]))
     return f"{head}{axis}{tail}"

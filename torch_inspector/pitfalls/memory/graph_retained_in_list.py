@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torch_inspector.facts import GraphFact, Run
+from torch_inspector.facts import GraphFact, Run, called, syntax
 from torch_inspector.facts.left_by_forward import Left, left_by_forward
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
@@ -21,6 +22,7 @@ _LARGE_NBYTES = 1 << 20
 _EACH_STEP = "at the end of each step"
 # Truncated backpropagation that reaches over some windows keeps their graphs on purpose, seldom of more than a few.
 _WINDOWS = 16
+_PARAMETERS = ("parameters", "named_parameters")
 # Lines that make a collection of what is made in a loop; a container that is made anew as a whole is none.
 _COLLECTS = ("append", "hook", "item", "sum", "comprehension")
 
@@ -31,7 +33,8 @@ def check(run: Run) -> Iterator[Finding]:
     before = {graph.path: graph for graph in run.before.graphs}
     for graph in run.after.graphs:
         old = before.get(graph.path)
-        if graph.newest_nodes and (old is None or old.key != graph.key) and not _follows_from_another(graph):
+        new = graph.newest_nodes and (old is None or old.key != graph.key)
+        if new and not _follows_from_another(graph) and not _is_penalty(run, graph):
             yield from (_with_retained(run, graph, one) for one in _judge(run, _with_steps(run, graph)))
 
 
@@ -64,6 +67,19 @@ def _with_steps(run: Run, graph: GraphFact) -> GraphFact:
 def _follows_from_another(graph: GraphFact) -> bool:
     """True for the mean of a list or total that is reported itself."""
     return bool(graph.derived_from) and graph.grown_by not in ("sum", "carried")
+
+
+def _is_penalty(run: Run, graph: GraphFact) -> bool:
+    """True for a sum over the parameters of a model, made once: a loss to come is to train what it is made of."""
+    place = graph.grown_at
+    tree = syntax.parse(run.source_of(place.cell)) if place is not None else None
+    if graph.grown_by != "sum" or graph.differentiated or place is None or place.line is None or tree is None:
+        return False
+    statements = syntax.own_statements(syntax.scope_at(tree, place.line))
+    loops = [one for one in statements if isinstance(one, (ast.For, ast.While))]
+    around = [one for one in loops if one.lineno <= place.line <= (one.end_lineno or one.lineno)]
+    over = around[0].iter if len(around) == 1 and isinstance(around[0], ast.For) else None
+    return isinstance(over, ast.Call) and called(over) in _PARAMETERS
 
 
 def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
@@ -213,6 +229,12 @@ def _advice(graph: GraphFact) -> str:
     return f"call {read} on {each} before it goes into {graph.path}{unless}"
 
 
+def _remedy(graph: GraphFact) -> str:
+    """The line without history; a total that no backward call has read may be meant for one."""
+    meant = graph.grown_by == "sum" and graph.remedy and not graph.differentiated and graph.scalar
+    return f"{graph.remedy}  # unless a later cell calls backward() on it" if meant else graph.remedy
+
+
 def _is_state(graph: GraphFact) -> bool:
     """True for what steps hand on: taken out of its own line, the history of this step would be lost as well."""
     kinds = ("carried",) if graph.container else ("sum", "carried")
@@ -224,7 +246,7 @@ def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
     return Finding(
         message=message,
         subject=graph.path,
-        fix=_advice(graph) if graph.feeds_loss or _is_state(graph) else graph.remedy or _advice(graph),
+        fix=_advice(graph) if graph.feeds_loss or _is_state(graph) else _remedy(graph) or _advice(graph),
         line=place.line if place else None,
         cell=place.cell if place else None,
         severity="hint" if hint else "",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run, WindowFact, reading
+from torch_inspector.facts.loss_scales import is_multiplied, scaled_loss
 from torch_inspector.facts.own_numbers import counted_by
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -27,24 +28,31 @@ def check(run: Run) -> Iterator[Finding]:
         if (
             window.size > 1
             and not lost
-            and _is_mean(calls, window.size)
+            and _is_mean(calls, window.size, scaled=is_multiplied(run, window.backward_at))
             and not any(_OWN.search(run.source_of(at.cell)) for at in (window.backward_at, window.place))
         ):
             yield _finding(run, window, calls[0])
 
 
-def _is_mean(calls: list[BackwardFact], size: int) -> bool:
+def _is_mean(calls: list[BackwardFact], size: int, *, scaled: bool) -> bool:
     graphs = [one.witness for one in calls if one.witness is not None]
     # A sum divided by as many as there are batches may be meant for the batches.
     twice = any(g.top[-1:] == ("SumBackward0",) and g.mean_shape[:1] == (size,) for g in graphs)
-    plain = all(g.mean_reduced is True and not set(_SCALED) & set(g.top) for g in graphs)
+    # The first product is that of the loss scaler, which divides by as much again.
+    own = [g.top[1:] if scaled and g.top[:1] == _SCALED[:1] else g.top for g in graphs]
+    plain = all(g.mean_reduced is True for g in graphs) and not any(set(_SCALED) & set(top) for top in own)
     return bool(graphs) and plain and not twice
 
 
 def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
     size = window.size
     step = next((one for one in run.trace.steps if one.optimizer == window.optimizer), None)
-    name = backward.root or reading.differentiated(run, window.backward_at) or "loss"
+    scaled, count = scaled_loss(run, window.backward_at), counted_by(run, window.backward_at.cell, size)
+    name = (
+        (scaled.loss if scaled is not None else backward.root)
+        or reading.differentiated(run, window.backward_at)
+        or "loss"
+    )
     optimizer = run.optimizer_path(window.optimizer) or "optimizer"
     adaptive = step is not None and step.optimizer_kind.startswith(_ADAPTIVE) and not run.trace.clips
     return Finding(
@@ -53,7 +61,7 @@ def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
             f"{size}: the gradient is {size} times that of one large batch."
         ),
         subject=name,
-        fix=f"({name} / {counted_by(run, window.backward_at.cell, size)}).backward()",
+        fix=scaled.divided(count) if scaled is not None else f"({name} / {count}).backward()",
         line=window.backward_at.line,
         cell=window.backward_at.cell,
         severity="hint" if adaptive else "warning",

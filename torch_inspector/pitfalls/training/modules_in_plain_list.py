@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run, UnlistedFact
@@ -24,6 +25,8 @@ def check(run: Run) -> Iterator[Finding]:
     told = set()
     for fact in facts:
         reached = bool(fact.trainable_keys & leaves)
+        if fact.loose and (reached or _is_handed_out(run, fact)):
+            continue  # `parameters-missing-from-optimizer` says it, or they are stepped by hand
         if (fact.kind, fact.attribute) not in told and not fact.held and (reached or _is_meant_to_learn(fact)):
             told.add((fact.kind, fact.attribute))
             yield _finding(run, fact, reached=reached, count=_count(fact, facts))
@@ -33,6 +36,14 @@ def _count(fact: UnlistedFact, facts: tuple[UnlistedFact, ...]) -> int:
     """Modules like this one; a module that a function knows by another name is known by its parameters."""
     alike = [one for one in facts if (one.kind, one.attribute) == (fact.kind, fact.attribute)]
     return len({one.trainable_keys or one.module for one in alike})
+
+
+def _is_handed_out(run: Run, fact: UnlistedFact) -> bool:
+    """True if a method gives the container to the caller, as to an optimizer of its own."""
+    name = rf"self\.{re.escape(fact.attribute)}\b"
+    whole = rf"(?:\w+\()?{name}(?:\.values\(\))?\)?\s*$"
+    given = re.compile(rf"(?:return|yield from)\s+(?:{whole}|.*\*{name})", re.MULTILINE)
+    return any(given.search(one.cell.source) for one in (run, *run.earlier))
 
 
 def _is_meant_to_learn(fact: UnlistedFact) -> bool:
@@ -46,23 +57,27 @@ def _is_meant_to_learn(fact: UnlistedFact) -> bool:
 
 def _finding(run: Run, fact: UnlistedFact, *, reached: bool, count: int) -> Finding:
     place, path = fact.place, f"{fact.module}.{fact.attribute}"
-    layers = f"{fact.count} layers" if fact.count > 1 else "a layer"
+    layers = f"{fact.count} {'parameters' if fact.loose else 'layers'}" if fact.count > 1 else "a layer"
     layers = f"{fact.inner_count} plain {fact.inner}s in it that hold {layers}" if fact.inner_count > 1 else layers
     layers += " with parameters" if fact.inner else ""
-    seen = "a loss reaches them, but no optimizer does" if reached else "no optimizer will train them"
+    layers += "" if fact.loose else f" ({_kinds(fact)})"
+    own = f"these {fact.parameter_count:,} numbers" if fact.loose else f"their {fact.parameter_count:,} parameters"
+    given = f" that is given `{fact.module}.parameters()`" if fact.loose else ""
+    seen = "a loss reaches them, but no optimizer does" if reached else f"no optimizer{given} will train them"
     return Finding(
         message=(
-            f"`{path}` is a plain {fact.container} with {layers} ({_kinds(fact)}), so that `{fact.module}` does "
-            f"not count their {fact.parameter_count:,} parameters as its own: {seen}, and `.to()` and `state_dict()` "
+            f"`{path}` is a plain {fact.container} with {layers}, so that `{fact.module}` does "
+            f"not count {own} as its own: {seen}, and `.to()` and `state_dict()` "
             f"leave them out{f'; {count} modules of class {fact.kind} are like this' if count > 1 else ''}."
         ),
         subject=path,
         fix=_fix(fact),
         line=place.line if place is not None else _step_line(run),
         cell=place.cell if place is not None else None,
-        severity="error" if reached else "warning",
+        # A second optimizer may be meant for parameters that are kept apart.
+        severity="error" if reached else "hint" if fact.loose else "warning",
         evidence=(
-            Evidence("layers", fact.count, "count"),
+            Evidence("parameters" if fact.loose else "layers", fact.count, "count"),
             Evidence("modules like this", count, "count"),
             Evidence("numbers in their parameters", fact.parameter_count, "count"),
             Evidence("reached by a backward call", "yes" if reached else "not yet"),
@@ -80,9 +95,26 @@ def _step_line(run: Run) -> int | None:
 
 def _fix(fact: UnlistedFact) -> str:
     kind = _kind(fact.container)
+    if fact.odd_keys:
+        return _listed(fact)
+    if fact.loose:
+        kind = kind.replace("Module", "Parameter")
+        return f"self.{fact.attribute} = {kind}(self.{fact.attribute})  # once it is filled"
     if not fact.inner:
         return f"self.{fact.attribute} = {kind}(…)  # instead of a plain {fact.container}"
     return f"self.{fact.attribute} = {kind}({_filled(fact)})  # in place of plain {fact.inner}s in a {fact.container}"
+
+
+def _listed(fact: UnlistedFact) -> str:
+    """A list of the layers beside a dictionary whose keys `nn.ModuleDict` refuses."""
+    own, named = f"self.{fact.attribute}", f"self.{fact.attribute}_layers"
+    values = f"{own}.values()" if _kind(fact.container) == "nn.ModuleDict" else own
+    if fact.inner:
+        inner = ".values()" if _kind(fact.inner) == "nn.ModuleDict" else ""
+        values = f"one for part in {values} for one in part{inner}"
+    sort = "Parameter" if fact.loose else "Module"
+    why = f"nn.{sort}Dict takes only strings without dots as keys"
+    return f"{named} = nn.{sort}List({values})  # once it is filled; {why}"
 
 
 def _kind(container: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run, UnheldFact, part_names
+from torch_inspector.facts import Run, UnheldFact, part_names, twins
 from torch_inspector.facts.left_alone import left_alone
+from torch_inspector.facts.rebuilt import rebuilt
 from torch_inspector.facts.used_up import used_up
 from torch_inspector.findings import Evidence, Finding, Severity
 from torch_inspector.pitfall import pitfall
@@ -28,7 +29,7 @@ _PLAIN = "Tensor"
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds parameters that a loss trains and that every optimizer lacks, with what made them be left out."""
-    for fact in _joined(run.trace.unheld):
+    for fact in twins.told_once(run, _joined(run.trace.unheld)):
         if fact.unlisted is None and fact.names and not _is_of_another(run, fact) and not _moves_unseen(run, fact):
             severity = _severity(run, fact)
             if severity is not None:
@@ -140,11 +141,12 @@ def _why(run: Run, fact: UnheldFact, name: str) -> str:
     if one := used_up(run, fact.module, name):
         by = one.by.said_in(fact.place.cell)
         return f"; `{one.name}` is a generator, and {by} had used it up before `{name}` was made with it"
-    if fact.late == "unfrozen":
-        return f"; when `{name}` was made, gradients were still off for them"
-    if fact.late == "added":
-        return f"; `{fact.module}` got them after `{name}` was made"
-    return ""
+    if twin := twins.twin_of(run, fact.optimizer):
+        return f"; `{twin}` and `{name}` hold the same parameters"
+    return {
+        "unfrozen": f"; when `{name}` was made, gradients were still off for them",
+        "added": f"; `{fact.module}` got them after `{name}` was made",
+    }.get(fact.late, "")
 
 
 def _is_list(fact: UnheldFact) -> bool:
@@ -161,6 +163,8 @@ def _fix(run: Run, fact: UnheldFact, name: str) -> str:
         )
     if one := used_up(run, fact.module, name):
         return f"{one.name} = list({one.made})  # {one.at.said_in(fact.place.cell)}; then make {name} anew"
+    if fact.module and twins.twin_of(run, fact.optimizer):
+        return rebuilt(run, fact.optimizer, name, fact.module)
     if not fact.module:
         added = f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
         last = fact.names[0].rpartition(".")[2]

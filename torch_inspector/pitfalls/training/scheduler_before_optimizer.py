@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import Place, Run, ScheduleFact, StepFact, reading
+from torch_inspector.facts import Place, Run, ScheduleFact, StepFact, called, reading, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -15,8 +16,6 @@ _CALLS = 2
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds schedules whose first value was passed over because they were stepped first."""
-    if run.trace.count("scaler.step"):
-        return  # a scaler may leave out the first steps
     seen: set[tuple[int | None, int | None]] = set()
     for fact in run.trace.schedules:
         at = (fact.place.cell, fact.place.line) if _comes_first(fact) else None
@@ -40,8 +39,9 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
     optimizer = run.optimizer_path(fact.optimizer) or fact.optimizer_name or "optimizer"
     used = next((rate for calls, rate in fact.rates if calls == 1), None)
     step = next((one for one in run.trace.steps if one.optimizer == fact.optimizer), None)
+    made = _step_text(run, step) or f"{optimizer}.step()"
     return Finding(
-        message=f"`{name}.step()` ran before the first `{optimizer}.step()`: {_effect(fact.first_rate, used)}.",
+        message=f"`{name}.step()` ran before the first `{made}`: {_effect(fact.first_rate, used)}.",
         subject=fact.path or name,
         fix=_fix(run, fact, step, name, optimizer),
         line=fact.place.line,
@@ -66,7 +66,20 @@ def _fix(run: Run, fact: ScheduleFact, step: StepFact | None, name: str, optimiz
         if call:
             return f"{name}.step()  # move this line behind the calls of {call}(), which makes the steps"
     here = (fact.optimizer_name if fact.place.function else "") or optimizer
+    scaled = _step_text(run, step)
+    if scaled:
+        return f"{scaled}\n{scaled.partition('.step(')[0]}.update()\n{name}.step()  # after the optimizer's steps"
     return f"{here}.step()\n{name}.step()  # after the optimizer, once its steps with this rate are made"
+
+
+def _step_text(run: Run, step: StepFact | None) -> str:
+    """`scaler.step(optimizer)`, if the optimizer steps that way; else empty."""
+    tree = syntax.parse(run.source_of(step.place.cell)) if step is not None else None
+    if step is None or tree is None or not run.trace.count("scaler.step"):
+        return ""
+    calls = (one for one in syntax.walk(tree) if isinstance(one, ast.Call) and one.lineno == step.place.line)
+    found = [ast.unparse(one) for one in calls if called(one) == "step" and len(one.args) == 1]
+    return found[0] if len(found) == 1 else ""
 
 
 def _moved_out(run: Run, fact: ScheduleFact, step: StepFact, outer: Place, optimizer: str) -> str:

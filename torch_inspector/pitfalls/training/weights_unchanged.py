@@ -18,6 +18,7 @@ from torch_inspector.facts import (
     rounding,
 )
 from torch_inspector.facts.rate_functions import rate_function
+from torch_inspector.facts.zeroed_by_hand import zeroed_by_hand
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -72,7 +73,7 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
         return "backward" if _forgets_backward(run, steps) else ""
     if all(step.rate_is_zero for step in steps) or _is_set_back(run, key, steps):
         return "rate" if rate in (0, None) and not _is_written(run) else ""
-    if not all(step.unmoved for step in steps) or run.underflowed() or _is_explained(run):
+    if not all(step.unmoved for step in steps) or run.underflowed() or _is_explained(run, steps):
         return ""
     if all(step.gradients_are_zero for step in steps) and _one_class(run):
         return "one class"
@@ -96,8 +97,10 @@ def _is_set_back(run: Run, key: int, steps: list[StepFact]) -> bool:
     return zeros and _zeroing(run, key) is not None
 
 
-def _is_explained(run: Run) -> bool:
-    """True if another pitfall tells why every gradient is 0."""
+def _is_explained(run: Run, steps: list[StepFact]) -> bool:
+    """True if another pitfall tells why every gradient is 0, or they were made 0 between backward() and the step."""
+    if all(step.cleared_at is not None for step in steps):
+        return True
     return bool(run.losses_with("flat-function") or run.losses_with("softmax-of-one")) and not _one_class(run)
 
 
@@ -129,7 +132,11 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
     name, step = run.optimizer_path(key) or "optimizer", steps[0]
     total = run.trace.count("step", step.place)
     moved = 0 if all(one.idle or one.rate_is_zero or one.unmoved for one in steps) else 1
+    by_hand = zeroed_by_hand(run, step) if why == "zeros" else None
     reason, fix = _words(run, key, name, why)
+    if by_hand is not None:
+        reason = f"`{by_hand.text}` (line {by_hand.line}) sets the gradients to 0 before they are followed"
+        fix = f"{by_hand.text}  # after {name}.step(), or before backward()"
     if step.has_closure:
         reason, fix = _of_closure(run, step)
     some = f"{len(steps)} of the " if why == "coarse" else ""

@@ -1,0 +1,41 @@
+"""Gradients that a line of the cell sets to 0 between a backward call and the step."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch_inspector.facts import syntax
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.optimizers import StepFact
+    from torch_inspector.facts.run import Run
+
+
+class Zeroed(NamedTuple):
+    """The statement, and its line."""
+
+    text: str
+    line: int
+
+
+def zeroed_by_hand(run: Run, step: StepFact) -> Zeroed | None:
+    """`p.grad.zero_()` in the lines between; None if there is none, or if they are not of one function."""
+    before, after = step.backward_at, step.place
+    if before is None or (before.cell, before.function) != (after.cell, after.function):
+        return None
+    tree = syntax.parse(run.source_of(after.cell))
+    if tree is None or before.line is None or after.line is None:
+        return None
+    nodes = syntax.own_statements(syntax.scope_at(tree, after.line))
+    found = [node for node in nodes if before.line < node.lineno < after.line and _zeroes(node)]
+    return Zeroed(ast.unparse(found[0]), found[0].lineno) if found else None
+
+
+def _zeroes(node: ast.stmt) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    function = call.func if isinstance(call, ast.Call) else None
+    if not isinstance(function, ast.Attribute) or function.attr != "zero_":
+        return False
+    owner = syntax.attached(function.value) or function.value
+    return isinstance(owner, ast.Attribute) and owner.attr == "grad"

@@ -1,0 +1,61 @@
+"""The model of which an optimizer was to get what wants a gradient, where nothing of it does."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import torch
+
+from torch_inspector.facts import FrozenFact, syntax
+from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.failing import Scope, failing_expressions
+from torch_inspector.observe.locals import locals_of
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.place import CodeFile
+
+_ASKS = ("parameters", "named_parameters")
+
+
+def frozen_fact(file: CodeFile, entry: TracebackType) -> FrozenFact | None:
+    """The one module whose parameters the failing line was to sort out; None if they are not sorted, or not frozen."""
+    if file.tree is None:
+        return None
+    given = failing_expressions(file.tree, entry)
+    around = syntax.scope_at(file.tree, entry.tb_lineno)
+    given = [*given, *_values(around, {one.id for node in given for one in _names(node)})]
+    if not any("requires_grad" in ast.unparse(one) for one in given):
+        return None
+    owners = {ast.unparse(one): one for node in given for one in _owners(node)}
+    with locals_of(entry.tb_frame) as values:
+        scope = Scope(values, entry.tb_frame)
+        found = [(text, scope.value(node)[1]) for text, node in owners.items()]
+    return _fact(*found[0]) if len(found) == 1 else None
+
+
+def _fact(path: str, module: object) -> FrozenFact | None:
+    if not kinds.is_a(module, torch.nn.Module):
+        return None
+    wants = [p.requires_grad for _, p in layers.walk_parameters(module)]
+    return FrozenFact(path, len(wants)) if wants and not any(wants) else None
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    return (one for one in syntax.walk(node) if isinstance(one, ast.Name))
+
+
+def _values(scope: ast.AST, names: set[str]) -> list[ast.expr]:
+    """What some variables are given in the same function, or in the cell."""
+    nodes = [one for one in syntax.own_statements(scope) if isinstance(one, ast.Assign)]
+    return [one.value for one in nodes if isinstance(one.targets[0], ast.Name) and one.targets[0].id in names]
+
+
+def _owners(node: ast.AST) -> Iterator[ast.expr]:
+    """`model` of `model.parameters()`."""
+    for one in syntax.walk(node):
+        function = one.func if isinstance(one, ast.Call) else None
+        if isinstance(function, ast.Attribute) and function.attr in _ASKS:
+            yield function.value
