@@ -40,10 +40,16 @@ BAD = {
         1,
         "no target of `cross_entropy` counts",
     ),
+    "a zero beside a best that is still infinite": (
+        "best_loss, w = torch.tensor(float('inf')), torch.zeros(16, 1)\nloss = (w * net(x)).sum() / w.sum()",
+        2,
+        "`/` was given 1 zero",
+    ),
+    "a mean of nothing": ("rest = F.mse_loss(net(x)[:0], gap[:0, :2])", 1, "`mean` was taken of no values"),
     "targets that are too long": (
         "ctc_loss = F.ctc_loss(scores, torch.ones(2, 8).long(), (6, 6), (8, 8))",
         1,
-        "2 of 2 targets that are too long for their inputs",
+        "`ctc_loss` finds no alignment for 2 of 2 targets",
     ),
 }
 SILENT = {
@@ -61,6 +67,12 @@ SILENT = {
         "    opt.zero_grad()\n    loss.backward()\n    opt.step()"
     ),
     "a mean of NaN without a loss": "with torch.no_grad():\n    mean = net(gap).mean()",
+    "who compares it with itself": "loss = F.cross_entropy(net(gap), y)\nif loss != loss:\n    print('skipped')",
+    "who asks whether it is below": "loss = (net(x) * 1e38).exp().mean()\nif not loss < 1e30:\n    print('stop')",
+    "a bound that is infinite by definition": (
+        "kl_loss = torch.distributions.kl_divergence(\n"
+        "    torch.distributions.Uniform(net(x).sum() * 0, 2.0), torch.distributions.Uniform(0.5, 3.0)\n)"
+    ),
     "infinite without being a loss": "bound = (net(x).sum() * 0 + 1) / 0",
 }
 
@@ -69,13 +81,42 @@ SILENT = {
 def test_it_is_told_with_its_origin(name):
     cell, line, said = BAD[name]
     (found,) = [one for one in findings_in(SETUP, cell) if one.slug == "nonfinite-loss"]
-    assert (found.line, found.severity) == (line, "warning")
+    assert (found.line, found.severity) == (line, "hint")
     assert said in found.message
 
 
 @pytest.mark.parametrize("name", SILENT)
 def test_nothing_is_said_of(name):
     assert [one for one in findings_in(SETUP, SILENT[name]) if one.slug == "nonfinite-loss"] == []
+
+
+def test_a_line_that_did_not_run_is_not_told():
+    first = "loss = criterion(gap[:, :2], y)"
+    later = "done = True\nif not done:\n    loss = criterion(gap[:, :2], y)"
+    told = findings_in(
+        SETUP.replace("import torch\n", "import torch\ntorch.set_grad_enabled(False)\n", 1), first, later
+    )
+    assert not [one for one in told if one.slug == "nonfinite-loss" and one.line == 3]
+
+
+def test_a_number_of_an_earlier_cell_is_not_told_again():
+    told = findings_in(SETUP, "loss = criterion(net(gap), y)", "more = loss + 1", "last = more * 2")
+    assert [one.cell for one in told if one.slug == "nonfinite-loss"] == [2]
+
+
+def test_a_long_cell_costs_little():
+    from time import thread_time
+
+    from tests.cells import a_notebook
+
+    lines = "\n".join(f"r{i} = (net(x[:1]) * {i}).sum()" for i in range(800))
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        session = notebook.extension.session
+        begun = thread_time()
+        notebook.run(lines)
+        assert session.runs[-1].inspection_s < thread_time() - begun + 5
+        assert session.runs[-1].inspection_s < 2
 
 
 def test_weights_that_are_bad_are_the_reason():
@@ -85,10 +126,13 @@ def test_weights_that_are_bad_are_the_reason():
 
 
 def test_no_result_is_kept_alive():
-    import gc
+    import weakref
 
-    import torch
+    from tests.cells import a_notebook
 
-    findings_in(SETUP, "loss = F.cross_entropy(net(gap), y)")
-    gc.collect()
-    assert not [one for one in gc.get_objects() if type(one) is torch.Tensor and one.grad_fn is not None]
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        notebook.run("loss = F.cross_entropy(net(gap), y)")
+        result = weakref.ref(notebook.shell.user_ns["loss"])
+        notebook.run("del loss")
+        assert result() is None

@@ -78,8 +78,9 @@ from torch_inspector.facts.text import (
 from torch_inspector.facts.trace import Trace
 from torch_inspector.facts.usual_fixes import usual_fix, with_other_way
 from torch_inspector.facts.values import (
+    NO_ALIGNMENT,
     NO_TARGET,
-    TOO_LONG,
+    NO_VALUES,
     ExtremeFact,
     LossFact,
     OperationFact,
@@ -90,8 +91,9 @@ from torch_inspector.facts.values import (
 from torch_inspector.facts.viewed import Viewed, computes_sizes, viewed_again
 
 __all__ = [
+    "NO_ALIGNMENT",
     "NO_TARGET",
-    "TOO_LONG",
+    "NO_VALUES",
     "AliasFact",
     "AttributeFact",
     "BackwardFact",

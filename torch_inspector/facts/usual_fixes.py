@@ -24,7 +24,7 @@ _FIXES = {
     "sqrt": "keep the operand above zero: ….clamp_min(1e-12).sqrt()",
     "exp": "limit the exponent: ….clamp_max(10).exp(), or ….tanh().exp() where many multiply; or scale the inputs",
     "softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
-    "ctc_loss": "zero_infinity=True in the ctc_loss; or leave out samples whose targets are longer than their inputs",
+    "ctc_loss": "zero_infinity=True in the ctc_loss; or leave out targets that are too long, blanks included",
     "log_softmax": "leave one score of each row unmasked, or mask with a large negative number: -1e9",
 }
 # The same without the operation.

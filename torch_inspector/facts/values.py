@@ -10,8 +10,10 @@ NO_TARGET = "targets of which none counts"
 """The cause where a mean is taken of none: all targets are of the class that is ignored, or of weight 0."""
 
 
-TOO_LONG = "targets that are too long"
-"""The cause where targets have no alignment with what they are compared with, which has fewer steps."""
+NO_ALIGNMENT = "targets without an alignment"
+"""The cause where targets cannot be aligned with what they are compared with."""
+NO_VALUES = "no values"
+"""The cause where a mean is taken of nothing."""
 
 
 class SpoiledFact(NamedTuple):
@@ -70,8 +72,13 @@ class OperationFact(NamedTuple):
         inside = f"in `{self.layer}` " if self.layer else ""
         if self.cause == NO_TARGET:
             return f"no target of `{self.name}` counts, all are of the class to ignore or of weight 0"
-        if self.cause == TOO_LONG:
-            return f"`{self.name}` has {self.bad_count} of {self.count} targets that are too long for their inputs"
+        if self.cause == NO_ALIGNMENT:
+            return (
+                f"`{self.name}` finds no alignment for {self.bad_count} of {self.count} targets, "
+                "as where one, with a blank between equal neighbours, is longer than its input"
+            )
+        if self.cause == NO_VALUES:
+            return f"`{self.name}` was taken of no values"
         if self.cause:
             what = (
                 self.cause.replace("zeros", "zero").replace("numbers", "number") if self.bad_count == 1 else self.cause

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.facts import NO_TARGET, TOO_LONG, OperationFact
-from torch_inspector.observe import private
+from torch_inspector.facts import NO_ALIGNMENT, NO_TARGET, NO_VALUES, OperationFact
+from torch_inspector.observe import kinds, private
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.kinds import is_one_of
@@ -63,6 +63,7 @@ _TRAPS: dict[str, tuple[str, str, tuple[_Cause, ...]]] = {
 """By kind of node: the operation, what it has saved, and what of that it cannot take."""
 _POWER = "PowBackward0"
 # Means over the targets that count, and the reduction that is a mean.
+_MEAN_LOSSES = frozenset(f"{one}Backward0" for one in ("MseLoss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy"))
 _MEANS, _MEAN = frozenset(["NllLossBackward0", "NllLoss2DBackward0"]), 1
 _NORMS = frozenset(["LinalgVectorNormBackward0", "NormBackward0", "NormBackward1"])
 _RESULTS = {
@@ -167,13 +168,24 @@ def _mean_of_none(node: Node, left: _Left) -> OperationFact | None:
     return OperationFact("cross_entropy" if of_scores else "nll_loss", NO_TARGET, 1, 1)
 
 
+def _mean_of_nothing(node: Node) -> OperationFact | None:
+    """A mean over an axis, or over all, that has no elements."""
+    kind = type(node).__name__
+    sizes = {"MeanBackward0": "_saved_self_sym_numel", "MeanBackward1": "_saved_self_sym_numel"}.get(kind, "")
+    empty = bool(sizes) and getattr(node, sizes, 1) == 0
+    if kind in _MEAN_LOSSES and getattr(node, "_saved_reduction", None) == _MEAN:
+        given = saved_value(node, "self")
+        empty = kinds.is_one_of(given, (torch.Tensor, torch.nn.Parameter)) and not given.numel()
+    return OperationFact("mean", NO_VALUES, 0, 0) if empty else None
+
+
 def _without_alignment(node: Node, left: _Left) -> OperationFact | None:
     """Targets of the CTC loss that have no alignment: their likelihood is 0."""
     if type(node).__name__ != "CtcLossBackward0" or getattr(node, "_saved_zero_infinity", True):
         return None
     values = left.read(saved_value(node, "result0"))
     count = int((values == math.inf).sum()) if values is not None else 0
-    return OperationFact("ctc_loss", TOO_LONG, count, values.numel()) if values is not None and count else None
+    return OperationFact("ctc_loss", NO_ALIGNMENT, count, values.numel()) if values is not None and count else None
 
 
 def _by_norm(node: Node) -> bool:
@@ -207,7 +219,8 @@ def _judged(node: Node, left: _Left, *, worst: bool) -> Origin | None:
             word = _word(_maker(parent)) if parent is not None else ""
             fact = OperationFact(word, "", bad[1], values.numel(), bad[0]) if word else None
             return Origin(fact, "" if word else bad[0])
-    trapped = _mean_of_none(node, left) or _without_alignment(node, left) or _trap(node, left, slope_too=False)
+    trapped = _mean_of_none(node, left) or _mean_of_nothing(node) or _without_alignment(node, left)
+    trapped = trapped or _trap(node, left, slope_too=False)
     if trapped is not None:
         return Origin(trapped)
     values = left.read(saved_value(node, "result")) if kind in _RESULTS else None

@@ -17,7 +17,6 @@ import torch
 from torch_inspector.facts import LossFact, Place, ResultFact, syntax
 from torch_inspector.observe import kinds, origins, private
 from torch_inspector.observe.history import node_of
-from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.values import extremes_of, number_of
 
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
     from torch_inspector.observe.namespace import Names
     from torch_inspector.observe.snapshot import Look
 
-# Results that are read, the seconds for the graph behind one, and variables that are named as the origin.
-_RESULTS, _GRAPH_S, _NAMES = 64, 0.02, 8
-_ANY_LINE = 1 << 30
+# Results that are read, the newest, and seconds for the graph behind one.
+_RESULTS, _GRAPH_S = 64, 0.02
 
 
 class _Result(NamedTuple):
@@ -37,55 +35,108 @@ class _Result(NamedTuple):
 
     path: str
     tensor: Any
-    node: Any
-    line: int | None
+    number: int
+    """Of its node."""
+    line: int
 
 
-def results(names: Names, look: Look, cell: int | None, reader: GraphReader) -> tuple[ResultFact, ...]:
-    """The first single number of a cell that is not finite: one with a history, or a loss of what was given as NaN."""
-    tree = syntax.parse(look.code)
-    if tree is None:
-        return ()
-    if private.sequence_number() != look.since:
-        made = sorted(_made(names, look, cell, tree), key=lambda one: private.node_number(one.node))[:_RESULTS]
-        bad = next((one for one in made if _is_bad_number(one)), None)
-        if bad is not None:
-            return (_fact(bad, names, look, reader),)
-    return _without_history(names, look)
+class Results:
+    """Looks once after each cell, and remembers which numbers were not finite before."""
+
+    def __init__(self, reader: GraphReader) -> None:
+        self._reader = reader
+        self._known: dict[str, int] = {}
+        """Addresses of losses without history that were NaN after the last cell, by name."""
+
+    def facts(self, names: Names, look: Look, cell: int | None) -> tuple[ResultFact, ...]:
+        """The first number of a cell that is not finite: one with a history, or a loss of what was given as NaN."""
+        known, self._known = self._known, {}
+        if private.sequence_number() != look.since:
+            made = sorted(_made(names, look, cell), key=lambda one: one.number)[-_RESULTS:]
+            bad = next((one for one in made if _is_bad(one)), None)
+            if bad is not None:
+                return (self._fact(bad, names, look),)
+        return self._without_history(names, look, known)
+
+    def _fact(self, one: _Result, names: Names, look: Look) -> ResultFact:
+        walk = self._reader.walk([one.tensor.grad_fn], min(look.deadline, thread_time() + _GRAPH_S))
+        origin = origins.origin(walk) if walk is not None else origins.Origin(None)
+        around = _given(one, names, look, origin.given) if origin.given else ()
+        return ResultFact(one.path, _loss(one, look, around)._replace(operation=origin.operation, given=origin.given))
+
+    def _without_history(self, names: Names, look: Look, known: dict[str, int]) -> tuple[ResultFact, ...]:
+        """A new loss under `no_grad` that is NaN, where a variable that it was given holds NaN."""
+        losses = [one for one in _named_calls(look.code) if _is_loss(one[1], look)]
+        by_path = dict(names.tensors) if losses else {}
+        found = []
+        for name, call in losses:
+            value = number_of(by_path.get(name))
+            if value is not None and math.isnan(value):
+                self._known[name] = id(by_path[name])
+                around = extremes_of([(path, by_path[path]) for path in map(dotted, call.args) if path in by_path])
+                if known.get(name) != id(by_path[name]) and any(one.nan_count for one in around):
+                    result = _Result(name, by_path[name], 0, call.lineno)
+                    found.append(ResultFact(name, _loss(result, look, around)))
+        return tuple(found[:1])
 
 
-def _made(names: Names, look: Look, cell: int | None, tree: ast.Module) -> Iterator[_Result]:
+def _made(names: Names, look: Look, cell: int | None) -> Iterator[_Result]:
     """Tensors with history of this cell that its text gives a name, and the one that it shows."""
+    lines = _lines(look.code)
     for path, tensor in names.tensors:
-        node = node_of(tensor) if type(tensor) is torch.Tensor else None
+        node = node_of(tensor) if type(tensor) is torch.Tensor and path in lines else None
         if node is not None and private.node_number(node) >= look.since:
-            line = assignment_line(tree, path, _ANY_LINE)
-            if line is not None:
-                yield _Result(path, tensor, node, line)
+            yield _Result(path, tensor, private.node_number(node), lines[path])
     shown = dict.get(look.history, cell) if type(look.history) is dict else None
-    node = node_of(shown) if type(shown) is torch.Tensor else None
-    if node is not None and tree.body and private.node_number(node) >= look.since:
-        yield _Result(f"Out[{cell}]", shown, node, tree.body[-1].lineno)
+    node = node_of(shown) if type(shown) is torch.Tensor and "" in lines else None
+    if node is not None and private.node_number(node) >= look.since:
+        yield _Result(f"Out[{cell}]", shown, private.node_number(node), lines[""])
 
 
-def _is_bad_number(one: _Result) -> bool:
+@lru_cache(maxsize=8)
+def _lines(code: str) -> dict[str, int]:
+    """The last line of a cell that gives each variable its value; under no name that of its last statement."""
+    tree = syntax.parse(code)
+    statements = syntax.own_statements(tree) if tree is not None else ()
+    stored = (
+        (dotted(one), node.lineno)
+        for node in statements
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign))
+        for one in syntax.walk(node)
+        if isinstance(getattr(one, "ctx", None), ast.Store)
+    )
+    found = {"": tree.body[-1].lineno} if tree is not None and tree.body else {}
+    for name, line in stored:
+        if name:
+            found[name] = max(line, found.get(name, 0))
+    return found
+
+
+def _is_bad(one: _Result) -> bool:
     """True for NaN, and for an infinite loss: minus infinity is a logarithm of 0, as masks have it."""
     value = number_of(one.tensor)
     return value is not None and (math.isnan(value) or (value == math.inf and "loss" in one.path.lower()))
 
 
-def _without_history(names: Names, look: Look) -> tuple[ResultFact, ...]:
-    """A loss under `no_grad` that is NaN, where a variable that it was given holds NaN."""
-    losses = [one for one in _named_calls(look.code) if _is_loss(one[1], look)]
-    by_path = dict(names.tensors) if losses else {}
-    for name, call in losses:
-        value = number_of(by_path.get(name))
-        if value is not None and math.isnan(value):
-            result = _Result(name, by_path[name], None, call.lineno)
-            around = _extremes(result, names, frozenset(map(dotted, syntax.walk(call))))
-            if any(one.nan_count for one in around):
-                return (ResultFact(name, _loss(result, look, around)),)
-    return ()
+def _loss(one: _Result, look: Look, around: tuple[ExtremeFact, ...]) -> LossFact:
+    place = Place(None, one.line + look.line_offset)
+    return LossFact(0, place, 0, number_of(one.tensor) or 0.0, origins=around)
+
+
+def _given(result: _Result, names: Names, look: Look, kind: str) -> tuple[ExtremeFact, ...]:
+    """The one variable that the cell speaks of, not computed, which holds what the graph was given from outside."""
+    words = _words(look.code)
+    said = [(path, one) for path, one in names.tensors if path in words and path != result.path]
+    facts = extremes_of([one for one in said if type(one[1]) is torch.Tensor])
+    bad = [one for one in facts if not one.computed and (one.nan_count if kind == "nan" else one.inf_count)]
+    return tuple(bad) if len(bad) == 1 else ()
+
+
+@lru_cache(maxsize=8)
+def _words(code: str) -> frozenset[str]:
+    """What the text of a cell names: `x`, `batch.x`."""
+    tree = syntax.parse(code)
+    return frozenset(map(dotted, syntax.walk(tree))) if tree is not None else frozenset()
 
 
 @lru_cache(maxsize=8)
@@ -104,28 +155,3 @@ def _is_loss(call: ast.Call, look: Look) -> bool:
     if owner in ("F", "nn.functional", "torch.nn.functional"):
         return function.endswith("_loss") or "entropy" in function
     return bool(name) and kinds.module_of(type(look.names.get(name))) == "torch.nn.modules.loss"
-
-
-def _fact(one: _Result, names: Names, look: Look, reader: GraphReader) -> ResultFact:
-    walk = reader.walk([one.node], min(look.deadline, thread_time() + _GRAPH_S))
-    origin = origins.origin(walk) if walk is not None else origins.Origin(None)
-    loss = _loss(one, look, _extremes(one, names, _words(look.code)))
-    return ResultFact(one.path, loss._replace(operation=origin.operation, given=origin.given))
-
-
-def _loss(one: _Result, look: Look, around: tuple[ExtremeFact, ...]) -> LossFact:
-    line = one.line + look.line_offset if one.line is not None else None
-    return LossFact(0, Place(None, line), 0, number_of(one.tensor) or 0.0, origins=around)
-
-
-def _extremes(result: _Result, names: Names, words: frozenset[str]) -> tuple[ExtremeFact, ...]:
-    """Variables that some text speaks of which are not finite, but the result."""
-    said = [(path, one) for path, one in names.tensors if path in words and path != result.path]
-    return extremes_of([one for one in said if type(one[1]) is torch.Tensor])[:_NAMES]
-
-
-@lru_cache(maxsize=8)
-def _words(code: str) -> frozenset[str]:
-    """What the text of a cell names: `x`, `batch.x`."""
-    tree = syntax.parse(code)
-    return frozenset(dotted(one) for one in syntax.walk(tree)) if tree is not None else frozenset()

@@ -73,7 +73,7 @@ class Schedules:
 
     def note_tried(self, recorder: Recorder, optimizer: Any) -> None:
         """Notes an optimizer that a loss scaler is asked to step, which it does not where gradients are inf."""
-        if optimizer is not None and len(self._tried) < _TRIED:
+        if kinds.is_referable(optimizer) and len(self._tried) < _TRIED:
             with recorder.failures.guard("schedule"):
                 self._tried.add(recorder.keys.of(optimizer))
 

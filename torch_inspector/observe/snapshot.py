@@ -33,7 +33,7 @@ from torch_inspector.observe.hooks import Hooks
 from torch_inspector.observe.letting_go import LettingGo
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.repeated import repeated_facts
-from torch_inspector.observe.results import results
+from torch_inspector.observe.results import Results
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
 from torch_inspector.observe.unsaved import Unsaved
@@ -108,6 +108,7 @@ class Snapshots:
         self._failures = failures
         self._graphs = RetainedGraphs(reader)
         self._history = OutputHistory(reader)
+        self._results = Results(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
         self._attributes = Attributes(places)
         self._unsaved = Unsaved(keys, places)
@@ -167,7 +168,7 @@ class Snapshots:
             ("spoiled_weights", lambda: self.values.spoiled_weights(names, look.called, self._keys.of)),
             ("extremes", lambda: self.values.halves(names)),
             ("series", lambda: self.values.series(look.names, look.code)),
-            ("results", lambda: results(names, look, cell, self._reader)),
+            ("results", lambda: self._results.facts(names, look, cell)),
             ("repeated", lambda: self._repeated(new)),
             ("unlisted", lambda: self._unlisted(names, new, look)),
             ("attributes", lambda: self._attributes.facts(names, look.code)),

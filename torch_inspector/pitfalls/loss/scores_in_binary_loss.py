@@ -25,7 +25,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield Finding(
         message=f"{f'`{name}`' if name else 'The prediction'} {_said(given)}",
         subject=name,
-        fix=_cleaned(name) if spoiled else _fix(error),
+        fix=_cleaned(error) if spoiled else _fix(error),
         line=error.place.line,
         cell=error.place.cell,
         evidence=_evidence(given),
@@ -57,16 +57,23 @@ def _call(error: ErrorFact) -> ast.Call | None:
     return call if isinstance(call, ast.Call) else None
 
 
-def _prediction(error: ErrorFact) -> str:
-    """What the code calls the prediction."""
+def _first(error: ErrorFact) -> ast.expr | None:
+    """The prediction as written."""
     call = _call(error)
     named = [one.value for one in call.keywords if one.arg == "input"] if call is not None else []
-    first = next(iter([*(call.args if call is not None else ()), *named]), None)
+    return next(iter([*(call.args if call is not None else ()), *named]), None)
+
+
+def _prediction(error: ErrorFact) -> str:
+    """What the code calls the prediction."""
+    first = _first(error)
     return ast.unparse(first) if isinstance(first, (ast.Name, ast.Attribute, ast.Subscript)) else ""
 
 
 def _fix(error: ErrorFact) -> str:
     call, remark = _call(error), "takes the scores; no sigmoid before it"
+    if isinstance(_first(error), ast.BinOp):  # something was done to what came in, and that may be the mistake
+        return ""
     losses = [one.path for one in error.operands if one.kind == _CLASS]
     if losses and losses[0].isidentifier():
         return f"{losses[0]} = torch.nn.{_BETTER}()  # {remark}"
@@ -77,6 +84,10 @@ def _fix(error: ErrorFact) -> str:
     return f"torch.nn.{_BETTER}()  # {remark}"
 
 
-def _cleaned(name: str) -> str:
-    shown = name or "prediction"
+def _cleaned(error: ErrorFact) -> str:
+    first = _first(error)
+    if first is None:
+        return ""
+    closed = isinstance(first, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+    shown = ast.unparse(first) if closed else f"({ast.unparse(first)})"
     return f"print({shown}.isnan().sum())  # look where it becomes nan: in the inputs, or in the weights"

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from torch_inspector.facts import (
     NO_TARGET,
+    NO_VALUES,
     ExtremeFact,
     LossFact,
     OperationFact,
@@ -27,8 +28,11 @@ from torch_inspector.pitfall import pitfall
 
 # A spread along an axis in torch's words; arrays and tables have no `clamp_min`.
 _SPREADS = re.compile(r"\.std\((dim=)?-?\d|torch\.std(_mean)?\(")
-# What asks for such numbers, or leaves them out.
-_ASKS = re.compile(r"is_?nan|isfinite|isinf|nan_to_num|nansum|nanmean|equal_nan|detect_anomaly")
+# What asks for such numbers, or leaves them out; NaN is the one number that is not equal to itself.
+_ASKS = re.compile(
+    r"is_?nan|isfinite|isinf|nan_to_num|nansum|nanmean|equal_nan|detect_anomaly|\bnot *\(?\w[\w.]* *[<>]|"
+    r"\b(\w[\w.]*) *[!=]= *\1\b"
+)
 _ARRAYS = re.compile(r"\b(np|pd|numpy|pandas)\b")
 
 
@@ -57,10 +61,13 @@ def _results(run: Run) -> Iterator[Finding]:
     texts = [one.cell.source for one in (run, *run.earlier)]
     if run.trace.scales() or run.after.extremes or any(map(_ASKS.search, texts)):
         return
+    known = {one.path for past in run.earlier for one in past.after.results}
     for path, loss in run.after.results:
-        place = loss.place._replace(cell=run.cell.number)
-        told = _told(run, loss, path, place, f"`{path}` is {loss.value}")
-        yield replace(told, severity="warning")
+        # Without a reason it may be what it should be: an infinite bound, or what an earlier cell was told of.
+        again = any(re.search(rf"\b{re.escape(name)}\b", run.cell.source) for name in known - {path})
+        if loss.operation is not None or loss.origins or (loss.given == "nan" and not again):
+            place = loss.place._replace(cell=run.cell.number)
+            yield replace(_told(run, loss, path, place, f"`{path}` is {loss.value}"), severity="hint")
 
 
 def _is_of_lost_eps(run: Run, loss: LossFact) -> bool:
@@ -173,6 +180,10 @@ def _fix(origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
     if operation is not None and operation.cause == NO_TARGET:
         asked = f"if {name}.isfinite(): {name}.backward()" if loss.index else "(target != ignore_index).any()"
         return f"leave out what has no target that counts: {asked}"
+    if operation is not None and operation.cause == NO_VALUES:
+        return f"take it only of what is there: if {'mask.any()' if not loss.index else f'not {name}.isnan()'}"
+    if loss.given and not loss.index:
+        return ""
     named = "torch.autograd.set_detect_anomaly(True) names the operation; " if loss.index else ""
     return usual_fix(operation) or f"{named}clamp what log, sqrt or / get before `{name}`"
 
