@@ -45,6 +45,16 @@ BAD = {
         2,
         "`/` was given 1 zero",
     ),
+    "targets with a gap": (
+        "t = gap[:, 1:3].clone()\nloss = F.mse_loss(net(x), t)",
+        2,
+        "`loss` is nan: nan is in what its first operation was given",
+    ),
+    "targets with a gap, alone": (
+        "pred, want = net(x), torch.tensor([[float('nan'), 1.0]] * 16)\nloss = F.mse_loss(pred, want)",
+        2,
+        "`want`, which was given to it, holds 16 nan",
+    ),
     "a mean of nothing": ("rest = F.mse_loss(net(x)[:0], gap[:0, :2])", 1, "`mean` was taken of no values"),
     "targets that are too long": (
         "ctc_loss = F.ctc_loss(scores, torch.ones(2, 8).long(), (6, 6), (8, 8))",
@@ -91,8 +101,8 @@ def test_nothing_is_said_of(name):
 
 
 def test_a_line_that_did_not_run_is_not_told():
-    first = "with torch.no_grad():\n    loss = criterion(gap[:, :2], y)"
-    later = "done = True\nif not done:\n    scores = gap[:, :2]\n    loss = criterion(gap, y)"
+    first = "with torch.no_grad():\n    loss = criterion(net(gap), y) + 0"
+    later = "done = True\nif not done:\n    loss = criterion(gap, y)"
     told = findings_in(SETUP, first, later)
     assert not [one for one in told if one.slug == "nonfinite-loss" and one.cell == 3]
 

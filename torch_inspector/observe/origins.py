@@ -241,6 +241,8 @@ def _operands(kind: str) -> tuple[str, ...]:
     """Names under which a node keeps its operands, in the order of its inputs."""
     if kind == "Addmm":
         return ("", "mat1", "mat2")
+    if f"{kind}Backward0" in _MEAN_LOSSES:
+        return ("self", "target")
     return ("self", "mat2" if kind in ("Mm", "Bmm") else "other") if kind != "Convolution" else ("input", "weight")
 
 

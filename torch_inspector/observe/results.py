@@ -40,44 +40,54 @@ class _Result(NamedTuple):
     line: int
 
 
-class Results:
-    """Looks once after each cell, and remembers which numbers were not finite before."""
+def results(
+    names: Names, look: Look, cell: int | None, reader: GraphReader, new: frozenset[str]
+) -> tuple[ResultFact, ...]:
+    """The first number of a cell that is not finite: one with a history, or a loss of what was given as NaN.
 
-    def __init__(self, reader: GraphReader) -> None:
-        self._reader = reader
-        self._known: dict[str, int] = {}
-        """Addresses of losses without history that were NaN after the last cell, by name."""
+    Args:
+        names: What the user's variables lead to.
+        look: What to look at.
+        cell: Number of the cell.
+        reader: Reads the graph behind it.
+        new: Paths of tensors that were not there before.
+    """
+    if private.sequence_number() != look.since:
+        made = sorted(_made(names, look, cell), key=lambda one: one.number)[-_RESULTS:]
+        bad = next((one for one in made if _is_bad(one)), None)
+        if bad is not None:
+            return (_fact(bad, names, look, reader),)
+    return _without_history(names, look, new)
 
-    def facts(self, names: Names, look: Look, cell: int | None) -> tuple[ResultFact, ...]:
-        """The first number of a cell that is not finite: one with a history, or a loss of what was given as NaN."""
-        known, self._known = self._known, {}
-        if private.sequence_number() != look.since:
-            made = sorted(_made(names, look, cell), key=lambda one: one.number)[-_RESULTS:]
-            bad = next((one for one in made if _is_bad(one)), None)
-            if bad is not None:
-                return (self._fact(bad, names, look),)
-        return self._without_history(names, look, known)
 
-    def _fact(self, one: _Result, names: Names, look: Look) -> ResultFact:
-        walk = self._reader.walk([one.tensor.grad_fn], min(look.deadline, thread_time() + _GRAPH_S))
-        origin = origins.origin(walk) if walk is not None else origins.Origin(None)
-        around = _given(one, names, look, origin.given) if origin.given else ()
-        return ResultFact(one.path, _loss(one, look, around)._replace(operation=origin.operation, given=origin.given))
+def _fact(one: _Result, names: Names, look: Look, reader: GraphReader) -> ResultFact:
+    walk = reader.walk([one.tensor.grad_fn], min(look.deadline, thread_time() + _GRAPH_S))
+    origin = origins.origin(walk) if walk is not None else origins.Origin(None)
+    around = _given(one, names, look, origin.given) if origin.given else ()
+    return ResultFact(one.path, _loss(one, look, around)._replace(operation=origin.operation, given=origin.given))
 
-    def _without_history(self, names: Names, look: Look, known: dict[str, int]) -> tuple[ResultFact, ...]:
-        """A new loss under `no_grad` that is NaN, where a variable that it was given holds NaN."""
-        losses = [one for one in _named_calls(look.code) if _is_loss(one[1], look)]
-        by_path = dict(names.tensors) if losses else {}
-        found = []
-        for name, call in losses:
-            value = number_of(by_path.get(name))
-            if value is not None and math.isnan(value):
-                self._known[name] = id(by_path[name])
-                around = extremes_of([(path, by_path[path]) for path in map(dotted, call.args) if path in by_path])
-                if known.get(name) != id(by_path[name]) and any(one.nan_count for one in around):
-                    result = _Result(name, by_path[name], 0, call.lineno)
-                    found.append(ResultFact(name, _loss(result, look, around)))
-        return tuple(found[:1])
+
+def _without_history(names: Names, look: Look, new: frozenset[str]) -> tuple[ResultFact, ...]:
+    """A new loss under `no_grad` that is NaN, where a variable that it was given holds NaN."""
+    losses = [one for one in _named_calls(look.code) if one[0] in new and _is_loss(one[1], look)]
+    by_path = dict(names.tensors) if losses else {}
+    for name, call in losses:
+        value = number_of(by_path.get(name))
+        if value is not None and math.isnan(value):
+            around = extremes_of([(path, by_path[path]) for path in _given_names(call) if path in by_path])
+            if any(one.nan_count for one in around):
+                result = _Result(name, by_path[name], 0, call.lineno)
+                return (ResultFact(name, _loss(result, look, around)),)
+    return ()
+
+
+def _given_names(call: ast.Call) -> Iterator[str]:
+    """What a call is given as it is, also through other calls: `x` and `y` of `loss(net(x), y)`."""
+    for one in call.args:
+        if isinstance(one, ast.Call):
+            yield from _given_names(one)
+        elif dotted(one):
+            yield dotted(one)
 
 
 def _made(names: Names, look: Look, cell: int | None) -> Iterator[_Result]:

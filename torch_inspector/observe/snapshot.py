@@ -33,7 +33,7 @@ from torch_inspector.observe.hooks import Hooks
 from torch_inspector.observe.letting_go import LettingGo
 from torch_inspector.observe.memory import memory_facts
 from torch_inspector.observe.repeated import repeated_facts
-from torch_inspector.observe.results import Results
+from torch_inspector.observe.results import results
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
 from torch_inspector.observe.unsaved import Unsaved
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.states import StateWatch
 
 # Facts of one kind per snapshot; the rest is counted as "at least".
-_TENSORS = 500
-_MODULES = 200
+_TENSORS, _MODULES = 500, 200
 # The walk of the variables after a cell may always take so long.
 _WALK_S = 0.002
 # What a cell may cost by default. What the budget has beyond that is a share of a long cell: the walk may have it too.
@@ -108,7 +107,6 @@ class Snapshots:
         self._failures = failures
         self._graphs = RetainedGraphs(reader)
         self._history = OutputHistory(reader)
-        self._results = Results(reader)
         self._tracebacks = Tracebacks(reader, places) if places is not None else None
         self._attributes = Attributes(places)
         self._unsaved = Unsaved(keys, places)
@@ -168,7 +166,7 @@ class Snapshots:
             ("spoiled_weights", lambda: self.values.spoiled_weights(names, look.called, self._keys.of)),
             ("extremes", lambda: self.values.halves(names)),
             ("series", lambda: self.values.series(look.names, look.code)),
-            ("results", lambda: self._results.facts(names, look, cell)),
+            ("results", lambda: results(names, look, cell, self._reader, _new_ones(parts, cell))),
             ("repeated", lambda: self._repeated(new)),
             ("unlisted", lambda: self._unlisted(names, new, look)),
             ("attributes", lambda: self._attributes.facts(names, look.code)),
@@ -266,6 +264,11 @@ class Snapshots:
         if self._tracebacks is None:
             return ()
         return self._tracebacks.facts(look.names, look.history, names, cell)
+
+
+def _new_ones(parts: Mapping[str, Any], cell: int | None) -> frozenset[str]:
+    """Paths of the tensors that were not there before a cell."""
+    return frozenset(fact.path for fact in parts["tensors"] if fact.first_seen_cell == cell)
 
 
 def _only_infers(look: Look) -> bool:
