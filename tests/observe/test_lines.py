@@ -1,6 +1,7 @@
 """Lines and names in the text of a cell."""
 
 import ast
+from time import thread_time
 
 import pytest
 
@@ -117,3 +118,11 @@ ASKED = "for _ in range(9):\n    once(net, {})\n    ys.append(score(net, x))"
 )
 def test_only_what_is_an_optimizer_trains(given, optimizers, repeats):
     assert lines.repeats_input(tree(ASKED.format(given)), 3, None, frozenset(optimizers)) is repeats
+
+
+def test_names_of_a_long_loop_are_followed_in_no_time():
+    line = "    a, b, c, d = a + b + c + d, b * a + c, c - d + b, d + a\n    e = a + b + c + d + e\n"
+    code = tree("for k in range(3):\n    a = b = c = d = e = k\n" + 200 * line + "    net(e, v)")
+    began = thread_time()
+    assert not lines.repeats_input(code, 403)
+    assert thread_time() - began < 1

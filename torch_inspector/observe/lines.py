@@ -179,21 +179,32 @@ def _is_draw(call: ast.Call) -> bool:
     return alone or "random" in called or _DRAWS.search(name) is not None
 
 
-def _origins(loop: ast.AST, names: frozenset[str], far: int = _FAR) -> frozenset[str]:
+def _origins(loop: ast.AST, names: frozenset[str]) -> frozenset[str]:
     """What names of a loop are computed from in each turn, as far as that is told by plain assignments."""
-    stores = [one for one in syntax.walk(loop) if isinstance(one, ast.Assign)]
-    found = names
-    for name in names & bound_in(loop) - _drawn(loop) if far else ():
-        values = [_names(one.value) for one in stores if name in _targets(one)]
-        if any(name not in one for one in values) and not _is_set_otherwise(loop, name, stores):
-            found = found - {name} | _origins(loop, frozenset[str]().union(*values) - {name}, far - 1)
-    return found
+    sources = _sources(loop)
+    for _ in range(_FAR):
+        names = frozenset[str]().union(*(sources.get(name, {name}) for name in names))
+    return names
 
 
-def _is_set_otherwise(loop: ast.AST, name: str, stores: list[ast.Assign]) -> bool:
-    assigned = {id(one) for store in stores for target in store.targets for one in syntax.walk(target)}
-    every = (one for one in syntax.walk(loop) if isinstance(one, ast.Name) and one.id == name)
-    return any(isinstance(one.ctx, ast.Store) and id(one) not in assigned for one in every)
+@lru_cache(maxsize=256)
+def _sources(loop: ast.AST) -> dict[str, frozenset[str]]:
+    """Names that a loop computes from others in each turn, each with all names that its values are written of."""
+    values: dict[str, list[frozenset[str]]] = {}
+    plain = set[int]()
+    for store in (one for one in syntax.walk(loop) if isinstance(one, ast.Assign)):
+        read = _names(store.value)
+        plain.update(id(one) for target in store.targets for one in syntax.walk(target))
+        for name in _targets(store):
+            values.setdefault(name, []).append(read)
+    stored = (one for one in syntax.walk(loop) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    rest = _drawn(loop) | {one.id for one in stored if id(one) not in plain}
+    known = values.keys() & bound_in(loop) - rest
+    return {
+        name: frozenset[str]().union(*values[name]) - {name}
+        for name in known
+        if any(name not in read for read in values[name])
+    }
 
 
 def _heads(loop: ast.AST) -> list[ast.comprehension]:
