@@ -122,7 +122,7 @@ def test_only_what_is_an_optimizer_trains(given, optimizers, repeats):
 
 def test_names_of_a_long_loop_are_followed_in_no_time():
     line = "    a, b, c, d = a + b + c + d, b * a + c, c - d + b, d + a\n    e = a + b + c + d + e\n"
-    code = tree("for k in range(3):\n    a = b = c = d = e = k\n" + 200 * line + "    net(e, v)")
+    code = tree("for k in range(3):\n    a = b = c = d = e = k\n" + 600 * line + "    net(e, v)")
     began = thread_time()
-    assert not lines.repeats_input(code, 403)
+    assert not lines.repeats_input(code, 1203)
     assert thread_time() - began < 1

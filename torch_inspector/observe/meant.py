@@ -21,6 +21,7 @@ _ZERO = frozenset(["ne", "eq", "any", "all", "bool", "count_nonzero", "nonzero"]
 # Zero only where all are.
 _TOTALS = frozenset(["abs", "max", "amax", "sum", "item"])
 _CASTS = frozenset(["to", "view", "type"])
+_KEEPS = frozenset(["to", "byte", "view", "reshape", "flatten", "clone", "contiguous"])
 _ROUND = frozenset(["torch.int8", "torch.int16", "torch.bool", "bool"])
 
 
@@ -41,13 +42,57 @@ def is_meant(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.e
     return bool(uses) and all(_asks_for_zero(use, parents) or _asks_for_sign(use, parents) for use in uses)
 
 
-def is_undone(scope: Scope, node: ast.AST, sides: list[ast.expr]) -> bool:
-    """True if some text does the opposite with the same operand: `m + key` in one function, `c - key` in another."""
+def is_undone(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.expr]) -> bool:
+    """True if some text takes the result back: `m + key` in one function, `c - key` in another or of what it gave."""
     sign = _OPPOSITE.get(type(getattr(node, "op", None)))  # type: ignore[arg-type]
-    texts = {ast.unparse(side) for side in sides if isinstance(side, (ast.Name, ast.Attribute))}
+    back = sides if sign is ast.Sub else sides[1:]
+    texts = {ast.unparse(side) for side in back if isinstance(side, (ast.Name, ast.Attribute))}
     trees = [scope.node, *(file.tree for file in scope.reading.places.latest() if file.tree is not None)]
-    parts = (one for tree in trees for one in syntax.walk(tree) if sign is not None and isinstance(one, ast.BinOp))
-    return any(isinstance(one.op, sign) and ast.unparse(one.right) in texts for one in parts)  # type: ignore[arg-type]
+    names = {_named(node, statement)} - {""}
+    if scope.function:
+        names |= {name for tree in trees for name in _given_by(tree, scope.function.rpartition(".")[2])}
+    own = {ast.unparse(side) for side in sides}
+    return any(
+        ast.unparse(one.left) in (names | parameters) - own and ast.unparse(one.right) in texts
+        for tree in trees
+        for one, parameters in _whole(tree, scope.node)
+        if sign is not None and isinstance(one.op, sign)
+    )
+
+
+def _given_by(tree: ast.AST, function: str) -> set[str]:
+    """Names of what a function gave back: `c = enc(m, key)`."""
+    stores = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)]
+    mine = (one for one in stores if _last_of(one.value) == function)
+    return {dotted(target) for one in mine for target in one.targets} - {""}
+
+
+def _last_of(call: ast.expr) -> str:
+    return dotted(call.func).rpartition(".")[2] if isinstance(call, ast.Call) else ""
+
+
+def _whole(tree: ast.AST, here: ast.AST) -> list[tuple[ast.BinOp, frozenset[str]]]:
+    """Operations that are all that a statement gives, each with the parameters of its function if that is another."""
+    found = [(one.value, frozenset[str]()) for one in syntax.walk(tree) if isinstance(one, ast.Assign)]
+    for function in syntax.walk(tree):
+        if isinstance(function, (ast.FunctionDef, ast.Lambda)) and function is not here:
+            parameters = frozenset(one.arg for one in function.args.args)
+            parts = [function] if isinstance(function, ast.Lambda) else syntax.walk(function)
+            given = (one.body if isinstance(one, ast.Lambda) else _value_of(one) for one in parts)
+            found += [(one, parameters) for one in given if one is not None]
+    bare = ((_bare(one), parameters) for one, parameters in found)
+    return [(one, parameters) for one, parameters in bare if isinstance(one, ast.BinOp)]
+
+
+def _value_of(node: ast.AST) -> ast.expr | None:
+    return node.value if isinstance(node, (ast.Return, ast.Assign)) else None
+
+
+def _bare(value: ast.expr) -> ast.expr:
+    """`c - key` of `(c - key).to(torch.uint8).reshape(3, 3)`."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _KEEPS:
+        value = value.func.value
+    return value
 
 
 def becomes_tensor(scope: Scope, node: ast.AST, statement: ast.AST) -> bool:

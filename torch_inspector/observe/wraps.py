@@ -15,8 +15,9 @@ from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.meant import becomes_tensor, is_meant, is_undone
 from torch_inspector.observe.reached import is_reached
-from torch_inspector.observe.read_numbers import is_read_as_number
+from torch_inspector.observe.read_numbers import is_read_as_number, reads_of
 from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor, shape_of
+from torch_inspector.observe.source import dotted
 
 _SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
 # About half a millisecond on a laptop.
@@ -24,7 +25,7 @@ _LARGEST = 1 << 20
 # Methods that show the same numbers in other sizes.
 _VIEWS = frozenset(
     ["unfold", "view", "reshape", "flatten", "ravel", "squeeze", "unsqueeze", "transpose", "permute", "t", "narrow",
-     "select", "detach", "contiguous"]
+     "select", "detach", "contiguous", "flip", "roll", "fliplr", "flipud"]
 )  # fmt: skip
 # Those that show the same numbers at another place.
 _SAME = frozenset(["copy", "clone"])
@@ -32,6 +33,8 @@ _DEPTH = 4
 _dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
 # A checksum or a wheel of 256 steps says so.
 _WRITTEN = re.compile(r"% *(256|65536)|& *(255|65535)")
+# What only looks at what it is given.
+_LOOKS = frozenset(["print", "display", "float", "int", "bool", "str", "repr", "len", "type", "id", "round"])
 # What undoes them: modulo 256, too.
 _BACK: dict[type[ast.operator | None], str] = {ast.Add: "sub", ast.Sub: "add"}
 _SIGNS: dict[type[ast.operator | None], str] = {ast.Sub: "sub", ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow"}
@@ -69,8 +72,8 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
         names, name = tuple(ast.unparse(side) for side in sides), str(dtype).removeprefix("torch.")
         name = name if values is live else f"numpy.{name}"
         shapes = tuple(shape for value in values if (shape := shape_of(value)) is not None)
-        sure = is_read_as_number(scope, node, statement)
-        if sure or not is_undone(scope, node, sides):
+        sure = is_read_as_number(scope, node, statement, reads_of(operation))
+        if sure or not is_undone(scope, node, statement, sides):
             more = {"names": names, "shapes": shapes, "detail": name, "share": share, "sure": sure}
             yield scope.fact("wrapped", node, statement, **more)
 
@@ -109,7 +112,7 @@ def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stm
     if share and not is_meant(scope, node, statement, [ast.Name(name, ast.Load()), side]):
         names, shape, kind = (name, ast.unparse(side)), shape_of(now), str(dtype).removeprefix("torch.")
         shapes = (shape,) if shape is not None else ()
-        sure = is_read_as_number(scope, statement, statement)
+        sure = is_read_as_number(scope, statement, statement, reads_of(_SIGNS[type(sign)]))
         more = {"names": names, "shapes": shapes, "detail": kind, "share": share, "sure": sure}
         yield scope.fact("wrapped", statement, statement, **more)
 
@@ -132,7 +135,8 @@ def _writes(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Subscript):
         return not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name) and node.value.id == name
     # Whoever is given it, or calls a method of a part of it, may change it.
-    given = [*node.args, *(one.value for one in node.keywords)] if isinstance(node, ast.Call) else []
+    looks = isinstance(node, ast.Call) and dotted(node.func) in _LOOKS
+    given = [*node.args, *(one.value for one in node.keywords)] if isinstance(node, ast.Call) and not looks else []
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
         given.append(node.func.value)
     return any(isinstance(one, ast.Name) and one.id == name for whole in given for one in syntax.walk(whole))
@@ -204,8 +208,10 @@ def _is_given_anew(scope: Scope, side: ast.expr) -> bool:
     return any(one.attr == side.attr and not isinstance(one.ctx, ast.Load) for one in stored)
 
 
-def _index(scope: Scope, part: ast.expr) -> int | slice | None:
-    """A number or a slice; None for anything else."""
+def _index(scope: Scope, part: ast.expr) -> Any:
+    """A number, a slice or `...`; None for anything else."""
+    if isinstance(part, ast.Constant) and part.value is ...:
+        return ...
     if not isinstance(part, ast.Slice):
         value = scope.names.value(part)
         return value if type(value) is int else None
