@@ -142,6 +142,12 @@ BY_LOSS = {
     "    learn(sum(terms.values()))",
     "one of two": "for xb, yb, n in trios:\n    seen, loss = compare(probe(xb), n % 4).item(), compare(net(xb), yb)\n"
     "    learn(loss)",
+    "with others put in": "for xb, yb, n in trios:\n    logs = {'seen': compare(probe(xb), n % 4)}\n"
+    "    out = {**logs, 'main': compare(net(xb), yb)}\n    learn(out['main'])",
+    "what is taken out": "for xb, yb, n in trios:\n    out = {'main': compare(net(xb), yb)}\n"
+    "    learn(out.pop('main'))",
+    "a mask": "for xb, yb, n in trios:\n    each, kept = F.cross_entropy(net(xb), yb, reduction='none'), n > -1\n"
+    "    learn(each[kept].mean())",
     "its own method": "class Fit:\n    def step(self, b):\n        learn(compare(net(b['mel']), b['speaker']))\n"
     "    def fit(self):\n        for b in loader: self.step(b)\nFit().fit()",
     "place": "for batch in trios:\n    learn(compare(net(batch[0]), batch[1]))",
@@ -172,6 +178,19 @@ OTHERS = {
     "all but one": "for xb, yb, n in trios:\n"
     "    out = {'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)}\n"
     "    learn(sum(one for key, one in out.items() if key != 'seen'))",
+    "beside what is put in": "def both(xb, yb, n):\n    logs = {'seen': compare(probe(xb), yb)}\n"
+    "    return {'main': compare(net(xb), n % 4), **logs}\nfor xb, yb, n in trios:\n    learn(both(xb, yb, n)['main'])",
+    "what is left": "for xb, yb, n in trios:\n"
+    "    out = {'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)}\n"
+    "    seen = out.pop('seen')\n    learn(sum(out.values()))",
+    "what is not deleted": "for xb, yb, n in trios:\n"
+    "    out = {'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)}\n"
+    "    del out['seen']\n    learn(sum(out.values()))",
+    "chosen by names": "for xb, yb, n in trios:\n    out, names = {}, ['main']\n"
+    "    out['main'] = compare(net(xb), n % 4)\n    out['seen'] = compare(probe(xb), yb)\n"
+    "    learn(sum(out[key] for key in names))",
+    "chosen by a name": "for xb, yb, n in trios:\n    key = 'main'\n"
+    "    learn({'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)}[key])",
     "one of a dictionary": "def both(xb, yb, n):\n"
     "    return {'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)}\n"
     "for xb, yb, n in trios:\n    out = both(xb, yb, n)\n    learn(out['main'])",

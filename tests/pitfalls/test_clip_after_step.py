@@ -31,6 +31,7 @@ FOUND = {
         "for p in net.parameters():\n        if p.grad is not None: p.grad.detach_(); p.grad.data.zero_()",
         "loss().backward(); opt.step(); clip()",
     ),
+    "cleared by a product": ("loss().backward(); opt.step(); clip()", "for p in net.parameters(): p.grad *= 0"),
     "beside another tensor whose gradient is shown": (
         "opt.zero_grad(); loss().backward(); opt.step(); clip()",
         "print(w.grad)",
@@ -56,6 +57,12 @@ SILENT = {
         "opt.zero_grad(); judging.zero_grad(); loss().backward()",
         "clip(); clip_grad_norm_(judge.parameters(), 1.0)",
         "opt.step(); judging.step()",
+    ),
+    "and kept": ("loss().backward()", "opt.step()", "clip()"),
+    "and scaled": (
+        "loss().backward(); opt.step(); clip()",
+        "for p in net.parameters(): p.grad *= 0.9",
+        "if turn > 99: opt.zero_grad()",
     ),
     "for somebody else": (
         "opt.zero_grad(); loss().backward(); opt.step()",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 # What clears a gradient, and what may stand on the way.
 _CLEARS = frozenset(["zero_", "fill_", "detach_", "requires_grad_"])
+_CLEARING = re.compile(
+    r"zero_grad|zero_\b|\.fill_\(|\bgrad\b.*\bNone\b|\bgrad\b.*\*= *0|clear\w*grad|zeros_like|\bgrad\b.* = *0"
+)
 # Calls that are given the name of a field and do not read it.
 _WRITES = frozenset(["hasattr", "setattr", "delattr"])
 _INNER = (*syntax.INNER, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.For)
@@ -28,17 +32,38 @@ def uses_gradients(run: Run, keys: frozenset[int]) -> bool:
     return False
 
 
+def clears_gradients(run: Run) -> bool:
+    """True if the text of the cell, or of a function of an earlier one, clears gradients: else each goes on."""
+    return any(_CLEARING.search(text) for text in (run.cell.code, *_functions(run)))
+
+
+def _functions(run: Run) -> Iterator[str]:
+    for past in run.earlier:
+        tree = syntax.parse(past.cell.code) if _CLEARING.search(past.cell.code) else None
+        for one in syntax.walk(tree) if tree is not None else ():
+            if isinstance(one, (ast.FunctionDef, ast.Lambda)):
+                yield ast.unparse(one)
+
+
 def _owners(tree: ast.Module) -> Iterator[str | None]:
     """Whose gradients are read, as the text says it; None where that can be anybody."""
     parents = {id(child): node for node in syntax.walk(tree) for child in syntax.children(node)}
     local = {name for one in syntax.walk(tree) if isinstance(one, _INNER) for name in _stored(one)}
     for one in syntax.walk(tree):
-        if isinstance(one, ast.Attribute) and one.attr == "grad" and isinstance(one.ctx, ast.Load):
+        if isinstance(one, ast.Attribute) and one.attr == "grad" and _is_used(one, parents.get(id(one))):
             owner = ast.unparse(one.value)
             if not _is_idle(one, parents):
                 yield None if owner.partition(".")[0] in local else owner
         elif isinstance(one, ast.Call) and (_reads_by_name(one) or _is_norm(one, parents)):
             yield None
+
+
+def _is_used(gradient: ast.Attribute, parent: ast.AST | None) -> bool:
+    """True for a gradient that is read, also by `p.grad *= 0.9`; `p.grad *= 0` clears it."""
+    if isinstance(parent, ast.AugAssign) and parent.target is gradient:
+        by = parent.value.value if isinstance(parent.value, ast.Constant) else None
+        return not (isinstance(parent.op, ast.Mult) and by == 0)
+    return isinstance(gradient.ctx, ast.Load)
 
 
 def _stored(inner: ast.AST) -> Iterator[str]:

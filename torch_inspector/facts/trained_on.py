@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from torch_inspector.facts import syntax
-from torch_inspector.facts.ways_back import WHOLE, Part, Wanted, stored_in, ways_back
+from torch_inspector.facts.ways_back import WHOLE, Part, Wanted, stored_in, taken_out, ways_back
 
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 _STORES = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+_EVENTS = (ast.Call, ast.Return, ast.Delete, *_STORES)
 
 Learning = Mapping[str, frozenset[tuple[int, Part]]]
 """Functions that call `backward()` on what they are given, with the places of these arguments and the part of each."""
@@ -31,9 +32,10 @@ def trained_in(body: list[ast.stmt], learning: Learning, returned: frozenset[Par
     every = [node for one in body for node in syntax.walk(one)]
     off = {id(node) for one in every if is_off(one) for node in syntax.walk(one)}
     branched = {id(node) for one in every if isinstance(one, ast.If) for node in syntax.walk(one)}
-    found = [one for one in every if isinstance(one, (ast.Call, ast.Return, *_STORES)) and id(one) not in off]
+    found = [one for one in every if isinstance(one, _EVENTS) and id(one) not in off]
     for one in sorted(found, key=lambda node: (node.lineno, node.col_offset), reverse=True):
         values = list(_values(one, wanted, learning, returned))
+        wanted -= {(taken_out(one), WHOLE)}  # nobody knows which parts are left
         if isinstance(one, (ast.Assign, ast.AnnAssign)) and id(one) not in branched:
             stored = {part.id for part in _targets(one) if isinstance(part, ast.Name)}
             wanted = {each for each in wanted if each[0] not in stored}
@@ -44,7 +46,7 @@ def trained_in(body: list[ast.stmt], learning: Learning, returned: frozenset[Par
 
 
 def _values(
-    one: ast.stmt | ast.expr, wanted: set[tuple[str, Part]], learning: Learning, returned: frozenset[Part]
+    one: ast.AST, wanted: set[tuple[str, Part]], learning: Learning, returned: frozenset[Part]
 ) -> Iterator[Wanted]:
     """What a statement or a call adds to what a gradient comes from."""
     if isinstance(one, _STORES):

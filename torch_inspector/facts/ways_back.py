@@ -11,6 +11,8 @@ Part = str | int
 """A key of a dictionary, a field, or a place in a tuple."""
 WHOLE = ""
 """Stands for all of it."""
+SOME = "?"
+"""Stands for a part that is chosen by a key that the text does not tell."""
 Wanted = tuple[ast.expr, Part]
 """An expression, with the part of its value that a gradient comes from."""
 
@@ -65,6 +67,16 @@ def _is_filled(target: ast.expr, wanted: set[tuple[str, Part]]) -> bool:
     return WHOLE in parts or (bool(parts) and _key(target) is None)
 
 
+def taken_out(one: ast.AST) -> str:
+    """The name of what loses one of its parts: `terms` of `terms.pop("ce")` and `del terms["ce"]`; else empty."""
+    owner: ast.expr | None = None
+    if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in ("pop", "popitem"):
+        owner = one.func.value
+    elif isinstance(one, ast.Delete) and isinstance(one.targets[0], ast.Subscript):
+        owner = one.targets[0].value
+    return owner.id if isinstance(owner, ast.Name) else ""
+
+
 def _key(node: ast.expr) -> Part | None:
     """The part that an expression takes out of another: `loss` of `out.loss`, 0 of `out[0]`; None for any other."""
     if isinstance(node, ast.Attribute):
@@ -89,15 +101,34 @@ def _inside(node: ast.expr, part: Part) -> list[Wanted]:
         return []
     if part != WHOLE and (chosen := _chosen(node, part)) is not None:
         return chosen
-    key = _key(node)
-    if isinstance(node, (ast.Attribute, ast.Subscript)) and key is not None:
-        return [(node.value, key)]
+    if own := _taken(node):
+        return own
     if isinstance(node, ast.IfExp):
         return [(node.body, part), (node.orelse, part)]
     if isinstance(node, ast.Call):
         owner = [(node.func.value, WHOLE)] if isinstance(node.func, ast.Attribute) else [(node.func, WHOLE)]
         return [*owner, *((one, WHOLE) for one in node.args), *((one.value, WHOLE) for one in node.keywords)]
     return [(one, WHOLE) for one in _expressions(node)]
+
+
+def _taken(node: ast.expr) -> list[Wanted]:
+    """What an expression takes a part of, by a key or a method like `terms.pop("ce")`; none if it does not."""
+    key = _key(node)
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and key is not None:
+        return [(node.value, key)]
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
+        return [(node.value, SOME), (node.slice, WHOLE)]
+    method = node.func if isinstance(node, ast.Call) else None
+    if isinstance(node, ast.Call) and isinstance(method, ast.Attribute) and method.attr in ("pop", "get"):
+        own = _first(node)
+        return [(method.value, own), *((one, WHOLE) for one in node.args[1:])] if own else []
+    return []
+
+
+def _first(call: ast.Call) -> str:
+    """The key that a call is given."""
+    key = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else ""
+    return key if isinstance(key, str) else ""
 
 
 def _expressions(node: ast.AST) -> Iterator[ast.expr]:
@@ -111,13 +142,15 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr]:
 
 def _chosen(node: ast.expr, part: Part) -> list[Wanted] | None:
     """Where one part of a value comes from: an element of a tuple or dictionary written out, a field by name."""
+    if part == SOME and isinstance(node, (ast.Tuple, ast.List, ast.Dict)):
+        values = node.values if isinstance(node, ast.Dict) else node.elts
+        return [(one, WHOLE) for one in values] if len(values) == 1 else []
     if isinstance(node, (ast.Tuple, ast.List)) and isinstance(part, int):
         own = _element(node, part)
         return [(own, WHOLE)] if own is not None else None
     if isinstance(node, ast.Dict):
-        keys = [one.value if isinstance(one, ast.Constant) else None for one in node.keys]
-        return [(node.values[keys.index(part)], WHOLE)] if part in keys and None not in keys else None
-    if isinstance(node, ast.Call):
+        return list(_entry(node, part))
+    if isinstance(node, ast.Call) and part != SOME:
         named: list[Wanted] = [(one.value, WHOLE) for one in node.keywords if one.arg == part]
         made = ast.unparse(node.func).rpartition(".")[2][:1].isupper()
         placed: list[Wanted] = (
@@ -125,6 +158,16 @@ def _chosen(node: ast.expr, part: Part) -> list[Wanted] | None:
         )
         return named or (placed if made else None)
     return None
+
+
+def _entry(node: ast.Dict, part: Part) -> Iterator[Wanted]:
+    """The value of a key, the last that is written; or what may be in another dictionary that is put in."""
+    for key, value in zip(reversed(node.keys), reversed(node.values), strict=True):
+        if key is None:
+            yield value, part
+        elif isinstance(key, ast.Constant) and key.value == part:
+            yield value, WHOLE
+            return
 
 
 def _is_cut(node: ast.expr) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import ClipFact, Place, Run, syntax
-from torch_inspector.facts.gradient_reads import uses_gradients
+from torch_inspector.facts.gradient_reads import clears_gradients, uses_gradients
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -28,7 +28,7 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         if _clips_elsewhere(run, place) or uses_gradients(run, _touched(run, same)):
             continue
-        if _all_known([_is_wasted(run, clip) for clip in same]):
+        if clears_gradients(run) and _all_known([_is_wasted(run, clip) for clip in same]):
             yield _finding(run, same, after=True)
         elif _all_known([_is_empty(run, clip) for clip in same]):
             yield _finding(run, same, after=False)
