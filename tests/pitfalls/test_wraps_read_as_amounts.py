@@ -84,3 +84,46 @@ def test_the_opposite_of_something_else_takes_nothing_back(cells):
 )
 def test_what_is_taken_back(cells):
     assert severities(*cells) == set()
+
+
+LOADERS = """
+from torch.utils.data import DataLoader, TensorDataset
+rows = torch.randint(0, 256, (12, 3, 4, 4), dtype=torch.uint8)
+loader = DataLoader(TensorDataset(rows, torch.arange(12)), batch_size=4, shuffle=True)
+frames = [one for one in rows]
+def blend(frames):
+    total = frames[0]
+    for frame in frames[1:]:
+        total = total + frame
+    return total / len(frames)"""
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "for b, t in loader:\n    b = (b - 128) / 128",
+        "def fit(data):\n    for i, (b, t) in enumerate(data):\n        b = (b - 128) / 128\nfit(loader)",
+        "m = blend(frames)",
+        "total = frames[0]\nfor frame in frames[1:]:\n    total = total + frame\nm = total / 12",
+    ],
+)
+def test_turns_of_a_loop(cell):
+    assert severities(LOADERS, cell) == {"error"}
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "for b, t in loader:\n    b = b.float()\n    b = (b - 128) / 128",
+        "for b, t in loader:\n    b = b / 255 * 2 - 1",
+        "for b, t in loader:\n    b[:] = 200\n    b = (b - 128) / 128",
+        "for b, t in loader:\n    b.clamp_(128, 255)\n    b = (b - 128) / 128",
+        "for b, t in loader:\n    if b.is_floating_point():\n        b = (b - 128) / 128",
+        "for b, t in loader:\n    t = t - 128",
+        "for b, t in loader:\n    b = (b - 128) / 128\n    break\nrows.clamp_(0, 100)",
+        "total = frames[0].float()\nfor frame in frames[1:]:\n    total = total + frame\nm = total / 12",
+        "small = [one // 16 for one in frames]\nm = blend(small)",
+    ],
+)
+def test_turns_in_which_all_fits_or_nobody_knows(cell):
+    assert severities(LOADERS, cell) == set()

@@ -47,6 +47,8 @@ def added_up(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFac
         plain = isinstance(begins, ast.Constant)
         if not _is_of_bytes(scope, begins, node.iter) or (scope.function and not _is_run(scope, one)):
             continue
+        if isinstance(begins, ast.Subscript) and not isinstance(one, ast.Assign):
+            continue  # it changes what it is added to
         names = (piece, total) if plain else (total, piece)
         what: ast.AST = one.value if isinstance(one, ast.Assign) else one
         yield scope.fact("wrapped", what, one, names=names, detail="uint8", share=share)
@@ -69,7 +71,7 @@ def _is_their_sum(scope: Scope, loop: ast.For, total: str, begins: ast.expr, pie
     value, end = scope.reading.names.get(total), (loop.end_lineno or loop.lineno) + 1
     if scope.function or type(value) is not torch.Tensor or not _is_bytes(value):
         return True
-    known = dotted(begins.func) in _ZEROS if isinstance(begins, ast.Call) else True
+    known = isinstance(begins, ast.Constant) or (isinstance(begins, ast.Call) and dotted(begins.func) in _ZEROS)
     later = max(stores_in(scope.node)[total]) >= end or is_written_later(scope, ast.Name(total, ast.Load()), end)
     if not known or later or shape_of(value) != shape_of(pieces[0]):
         return True
@@ -103,6 +105,8 @@ def _is_of_bytes(scope: Scope, begins: ast.expr, source: ast.expr) -> bool:
     """True for a whole number, to which a tensor of bytes is added, and for what the text makes of bytes."""
     if isinstance(begins, ast.Constant):
         return type(begins.value) is int
+    if isinstance(begins, ast.Subscript):
+        return _is_piece(scope, begins, source)
     if not isinstance(begins, ast.Call):
         return False
     kinds = [ast.unparse(one.value) for one in begins.keywords if one.arg == "dtype"]

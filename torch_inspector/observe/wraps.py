@@ -11,6 +11,7 @@ import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.arrays import as_tensors, copied, is_small, part_of, taken_over
+from torch_inspector.observe.batch_rows import batch_rows
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.meant import becomes_tensor, is_meant, is_undone
@@ -59,6 +60,8 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
     if not operation or not sides or _WRITTEN.search(ast.unparse(statement)) or _both_ways(sides, statement):
         return
     live = [_live(scope, side) for side in sides]
+    if not is_tensor(live[0]) and all(type(one) is int for one in live[1:]):
+        live[0] = _of_batch(scope, sides[0], statement, live[0])
     values = as_tensors(live)
     if not is_tensor(values[0]) or _dtype_of(values[0]) not in _SMALL:
         return
@@ -156,6 +159,12 @@ def _live(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
     if array is not None:
         return taken_over(scope.names, side, _live(scope, array, depth + 1), value)
     return _part(scope, side, value, depth)
+
+
+def _of_batch(scope: Scope, side: ast.expr, statement: ast.stmt, otherwise: Any) -> Any:
+    """Rows of the loader whose batches a variable stands for."""
+    rows = batch_rows(scope, side.id, statement, _LARGEST) if isinstance(side, ast.Name) else None
+    return otherwise if rows is None else rows
 
 
 def _part(scope: Scope, side: ast.expr, value: Any, depth: int) -> Any:
