@@ -115,6 +115,10 @@ QUIET = {
         "class Anew(Rows):\n    def __getitem__(self, i):\n        self.transform.reset(i)\n"
         "        return self.transform(i)\nbegin(Anew(transform=Aug()))"
     ),
+    "seeded by a method with a name": (
+        "class Seeded(Rows):\n    def __getitem__(self, i):\n        f = self.rng.seed\n        f(i)\n"
+        "        return self.rng.random()\nbegin(Seeded(random.Random(7)))"
+    ),
     "seeded for each sample": (
         "class Seeded(Rows):\n    def __getitem__(self, i):\n        self.rng.seed(i)\n"
         "        return self.rng.random()\nbegin(Seeded(random.Random(3)))"

@@ -54,9 +54,17 @@ def _seeds(code: CodeType) -> bool:
 
 
 def _calls_seed(code: CodeType) -> bool:
-    """True for `rng.seed(i)` and `seed(i)`; not for `self.seed`, a number that is kept."""
-    steps = (one for one in dis.get_instructions(code) if one.argval == "seed")
-    return any(one.opname in _CALLS or (one.opname == "LOAD_ATTR" and "NULL" in one.argrepr) for one in steps)
+    """True for `rng.seed(i)`, `seed(i)` and `f = self.rng.seed`; not for `self.seed`, a number that is kept."""
+    steps = [one for one in dis.get_instructions(code) if one.opname != "CACHE"]
+    around = zip([None, *steps], steps, [*steps[1:], None], strict=False)
+    return any(_may_call(*three) for three in around if three[1].argval == "seed")
+
+
+def _may_call(before: dis.Instruction | None, one: dis.Instruction, after: dis.Instruction | None) -> bool:
+    if one.opname in _CALLS or (one.opname == "LOAD_ATTR" and "NULL" in one.argrepr):
+        return True
+    of_another = before is not None and before.opname == one.opname == "LOAD_ATTR"
+    return of_another and after is not None and after.opname.startswith("STORE_FAST")
 
 
 def _all_of(code: CodeType) -> list[CodeType]:
