@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import torch
 
@@ -46,27 +47,46 @@ def reads_of(operation: str) -> frozenset[str]:
     return _OF_PRODUCTS if operation in ("mul", "pow") else _READS
 
 
-def is_read_as_number(
-    scope: Scope, node: ast.AST, statement: ast.stmt, reads: frozenset[str] = _READS, depth: int = 0
-) -> bool:
+class _Search(NamedTuple):
+    """What is looked for, and where."""
+
+    reads: frozenset[str]
+    depth: int
+    seen: set[tuple[int, str]]
+    """Variables that are followed already, each with its scope: every one is looked at once."""
+
+
+def is_read_as_number(scope: Scope, node: ast.AST, statement: ast.stmt, reads: frozenset[str] = _READS) -> bool:
     """True if the result, under a name or not, is converted, averaged, divided or bounded."""
-    parents = {id(child): parent for parent in syntax.walk(scope.node) for child in syntax.children(parent)}
+    return _is_read(scope, node, statement, _Search(reads, 0, set()))
+
+
+def _is_read(scope: Scope, node: ast.AST, statement: ast.stmt, search: _Search) -> bool:
+    parents = _parents(scope.node)
     here, key = node, None
     while (parent := parents.get(id(here))) is not None and here is not statement:
-        if _reads(scope, parent, here, reads):
+        if _reads(scope, parent, here, search.reads):
             return not _is_counted(parents, parent)
         if not isinstance(parent, ast.expr) or not _hands_on(parent, here):
             break
         key = _key(parent, here) if isinstance(parent, _SEVERAL) else key
         here = parent
-    names = _names(parents.get(id(here)), statement, here, node)
-    uses = [one for name in names for one in _loads(scope.node, name, statement.lineno)]
-    uses = [one for one in uses if not _is_another(parents.get(id(one)), key)]
-    statements = ((use, _statement_of(use, parents)) for use in uses)
-    if depth < _DEPTH and any(one and is_read_as_number(scope, use, one, reads, depth + 1) for use, one in statements):
-        return True
+    if search.depth >= _DEPTH:
+        return False
+    deeper = search._replace(depth=search.depth + 1)
+    for name in _names(parents.get(id(here)), statement, here, node):
+        uses = _loads(scope.node, name, statement.lineno) if (id(scope.node), name) not in search.seen else []
+        search.seen.add((id(scope.node), name))
+        own = ((use, _statement_of(use, parents)) for use in uses if not _is_another(parents.get(id(use)), key))
+        if any(one is not None and _is_read(scope, use, one, deeper) for use, one in own):
+            return True
     alone = isinstance(statement, ast.Return) and not isinstance(here, _SEVERAL)
-    return depth < _DEPTH and alone and _is_read_by_caller(scope, reads, depth)
+    return alone and _is_read_by_caller(scope, deeper)
+
+
+@lru_cache(maxsize=64)
+def _parents(tree: ast.AST) -> dict[int, ast.AST]:
+    return {id(child): parent for parent in syntax.walk(tree) for child in syntax.children(parent)}
 
 
 def _reads(scope: Scope, parent: ast.AST, use: ast.AST, reads: frozenset[str]) -> bool:
@@ -178,13 +198,13 @@ def _statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.stmt | None
     return node if isinstance(node, ast.stmt) else None
 
 
-def _is_read_by_caller(scope: Scope, reads: frozenset[str], depth: int) -> bool:
+def _is_read_by_caller(scope: Scope, search: _Search) -> bool:
     caller = scope.caller
     name = scope.function.rpartition(".")[2]
     if caller is None or not name:
         return False
-    parents = {id(child): parent for parent in syntax.walk(caller.node) for child in syntax.children(parent)}
+    parents = _parents(caller.node)
     calls = [one for one in syntax.walk(caller.node) if isinstance(one, ast.Call)]
     mine = [one for one in calls if dotted(one.func).rpartition(".")[2] == name]
     pairs = ((one, _statement_of(one, parents)) for one in mine)
-    return any(one is not None and is_read_as_number(caller, call, one, reads, depth + 1) for call, one in pairs)
+    return any(one is not None and _is_read(caller, call, one, search) for call, one in pairs)
