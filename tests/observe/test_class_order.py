@@ -180,6 +180,9 @@ OTHERS = {
     "    learn(sum(one for key, one in out.items() if key != 'seen'))",
     "beside what is put in": "def both(xb, yb, n):\n    logs = {'seen': compare(probe(xb), yb)}\n"
     "    return {'main': compare(net(xb), n % 4), **logs}\nfor xb, yb, n in trios:\n    learn(both(xb, yb, n)['main'])",
+    "a copy": "for xb, yb, n in trios:\n"
+    "    out = dict({'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)})\n"
+    "    out = {key: one / 2 for key, one in out.copy().items()}\n    learn(out['main'])",
     "what is left": "for xb, yb, n in trios:\n"
     "    out = {'main': compare(net(xb), n % 4), 'seen': compare(probe(xb), yb)}\n"
     "    seen = out.pop('seen')\n    learn(sum(out.values()))",

@@ -150,6 +150,8 @@ def _chosen(node: ast.expr, part: Part) -> list[Wanted] | None:
         return [(own, WHOLE)] if own is not None else None
     if isinstance(node, ast.Dict):
         return list(_entry(node, part))
+    if same := _same_keys(node):
+        return [(one, part) for one in same]
     if isinstance(node, ast.Call) and part != SOME:
         named: list[Wanted] = [(one.value, WHOLE) for one in node.keywords if one.arg == part]
         made = ast.unparse(node.func).rpartition(".")[2][:1].isupper()
@@ -158,6 +160,20 @@ def _chosen(node: ast.expr, part: Part) -> list[Wanted] | None:
         )
         return named or (placed if made else None)
     return None
+
+
+def _same_keys(node: ast.expr) -> list[ast.expr]:
+    """The dictionaries that a copy has its keys from; none for anything else, and where a key is given by name."""
+    if isinstance(node, ast.DictComp):
+        over = node.generators[0].iter
+        items = isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items"
+        return [over.func.value] if items else []  # type: ignore[attr-defined]
+    if not isinstance(node, ast.Call):
+        return []
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "copy" and not node.args:
+        return [node.func.value]
+    made = ast.unparse(node.func).rpartition(".")[2] in ("dict", "OrderedDict")
+    return node.args if made and not node.keywords else []
 
 
 def _entry(node: ast.Dict, part: Part) -> Iterator[Wanted]:
