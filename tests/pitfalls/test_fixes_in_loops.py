@@ -144,3 +144,26 @@ def test_a_difference_of_more_axes():
         (finding,) = notebook.run(cell.format("gap = y - values")).findings
         assert finding.fix.startswith("gap = y - values.squeeze(2)"), finding.fix
         assert not notebook.run(cell.format(finding.fix)).findings
+
+
+@pytest.mark.parametrize(
+    ("cell", "fix"),
+    [
+        ("def run():\n    for _ in range(2):\n        p = {}\nrun()", "p = net(wide.float())"),
+        ("def run(wide):\n    p = {}\nrun(wide)", "wide = wide.float()"),
+        ("for _ in range(2):\n    p = {}", "wide = wide.float()"),
+        ("def run():\n    global wide\n    wide = wide[:4]\n    p = {}\nrun()", "wide = wide.float()"),
+    ],
+)
+def test_a_variable_from_outside_of_a_function(cell, fix):
+    with a_notebook() as notebook:
+        notebook.run(f"{SETUP}\nwide = x.double()")
+        (finding,) = notebook.run(cell.format("net(wide)")).findings
+        assert (finding.slug, finding.fix.partition("  #")[0]) == ("dtype-mismatch", fix)
+
+
+def test_an_input_of_other_axes_in_a_loop():
+    with a_notebook() as notebook:
+        notebook.run(f"{SETUP}\nturned = x[0]\nconv = nn.Conv2d(1, 2, 3)\npicture = torch.rand(2, 8, 8)")
+        (finding,) = notebook.run("for _ in range(2):\n    out = conv(picture)").findings
+        assert finding.fix.startswith(("out = conv(", "#")), finding.fix

@@ -29,6 +29,13 @@ def is_given_each_time(tree: ast.AST, line: int, name: str) -> bool:
     return _is_in_head(around, name) or _is_given(getattr(around, "body", ()), line, name)
 
 
+def is_of_scope(tree: ast.AST, line: int, name: str) -> bool:
+    """True at the top of a cell, and for names that the function around a line has as arguments, or gives a value."""
+    scope = syntax.scope_at(tree, line)
+    own = scope is tree or _is_in_head(scope, name) or any(_stores(one, name) for one in getattr(scope, "body", ()))
+    return own and not _is_inner(tree, line, name)
+
+
 def is_at_top(tree: ast.AST, line: int) -> bool:
     """True for a line outside of loops and functions, which runs once."""
     scope = syntax.scope_at(tree, line)

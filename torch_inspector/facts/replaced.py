@@ -47,6 +47,33 @@ def assigned_at(run: Run, place: Place, name: str, made: str, remark: str = "") 
     return f"{line}{f'  # {remark}' if remark else ''}" if line else f"{new}  # in place of {name}{said}"
 
 
+def in_scope(run: Run, place: Place, fix: str, *, once: bool = False) -> str:
+    """A fix that assigns a variable, which a function must not do to one from outside: then in the line itself.
+
+    Args:
+        run: The cell.
+        place: The line.
+        fix: Any one; what is no assignment to a variable stays as it is.
+        once: True if the value must not be changed twice, as by a loop.
+    """
+    tree, given = syntax.parse(run.source_of(place.cell)), syntax.parse(fix)
+    node = given.body[0] if given is not None and len(given.body) == 1 else None
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    if tree is None or place.line is None or not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
+        return fix
+    fits = each_turn.is_given_each_time if once else each_turn.is_of_scope
+    reads = _reads(node.value, target.id)
+    line = in_line(run, place, target.id, ast.unparse(node.value)) if reads else ""
+    if not line or fits(tree, place.line, target.id):
+        return fix
+    remark = fix.partition("  # ")[2]
+    return f"{line}{f'  # {remark}' if remark else ''}"
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in syntax.walk(node))
+
+
 def _may_be_assigned(run: Run, place: Place, name: str) -> bool:
     """True if a statement before a line may give a name, or an entry of a dictionary, another value for good.
 
