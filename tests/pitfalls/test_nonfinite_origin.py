@@ -121,7 +121,7 @@ FIXES = {
     "log1p": ("F.mse_loss((net(x) - 3).log1p(), y)", "log1p()"),
     "a root as a power": ("((net(x) - 3) ** 0.45 - y).abs().mean()", "** p"),
     "a vector of zeros": ("((v := net(x) * 0) / v.norm(dim=1, keepdim=True)).mean()", "F.normalize(v, dim=-1)"),
-    "a count of zero": ("net(x).sum() / (net(x) * 0).sum()", ".sum().clamp_min(1)"),
+    "a count of zero": ("net(x).sum() / (net(x) * 0).sum()", ".sum().clamp_min(1e-08)"),
 }
 FIXED = """
 import torch.nn.functional as F
@@ -242,4 +242,38 @@ def test_a_division_is_mended_in_its_own_names():
     setup = "import torch\nnet, mask = torch.nn.Linear(4, 1), torch.zeros(3)"
     cell = "gap = net(torch.ones(3, 4))[:, 0]\nloss = (gap * mask).sum() / {}\nloss.backward()"
     (finding,) = findings_in(setup, cell.format("mask.sum()"), slug="nonfinite-loss", fails=False)
-    assert finding.fix.startswith("loss = (gap * mask).sum() / mask.sum().clamp_min(1)  #")
+    assert finding.fix.startswith("loss = (gap * mask).sum() / mask.sum().clamp_min(1e-08)  #")
+
+
+@pytest.mark.parametrize(
+    ("weights", "least"),
+    [
+        ("w = (torch.zeros(3) > 0).float()", "clamp_min(1)"),
+        ("w = torch.zeros(3, dtype=torch.bool).float()", "clamp_min(1e-08)"),
+        ("w = torch.zeros(3)", "clamp_min(1e-08)"),
+        ("w = torch.rand(3) * torch.zeros(3)", "clamp_min(1e-08)"),
+    ],
+)
+def test_only_counts_are_at_least_one(weights, least):
+    """A sum of weights may be 0.3 in the next batch."""
+    setup = f"import torch\nnet = torch.nn.Linear(4, 1)\n{weights}"
+    cell = f"{weights}\nloss = (net(torch.ones(3, 4))[:, 0] * w).sum() / {{}}\nloss.backward()"
+    (finding,) = findings_in(setup, cell.format("w.sum()"), slug="nonfinite-loss", fails=False)
+    assert finding.fix.startswith(f"loss = (net(torch.ones(3, 4))[:, 0] * w).sum() / w.sum().{least}  #")
+    assert not findings_in(setup, cell.format(f"w.sum().{least}"), slug="nonfinite-loss", fails=False)
+
+
+def test_a_count_of_a_variable_that_is_a_mask():
+    setup = "import torch\nnet, w = torch.nn.Linear(4, 1), torch.zeros(3, dtype=torch.bool)"
+    cell = "loss = (net(torch.ones(3, 4))[:, 0] * w).sum() / w.float().sum()\nloss.backward()"
+    (finding,) = findings_in(setup, cell, slug="nonfinite-loss", fails=False)
+    assert "w.float().sum().clamp_min(1)" in finding.fix
+
+
+@pytest.mark.parametrize("loss", ["(pred / b).square().mean()", "(pred * b.reciprocal()).square().mean()"])
+def test_no_lower_bound_for_what_has_both_signs(loss):
+    setup = "import torch\nnet, b = torch.nn.Linear(4, 1), torch.tensor([-2.0, 0.0, 3.0], requires_grad=True)"
+    cell = f"pred = net(torch.ones(3, 4))[:, 0]\nloss = {loss}\nloss.backward()"
+    (finding,) = findings_in(setup, cell, slug="nonfinite-loss", fails=False)
+    assert "clamp_min(" not in finding.fix
+    assert "where " in finding.fix

@@ -398,3 +398,38 @@ def test_an_optimizer_that_is_a_copy_of_the_other(one):
     assert f"`{one}_opt` and `decoder_opt` hold the same parameters" in finding.message
     assert finding.fix.startswith("decoder_opt = torch.optim.SGD(decoder.parameters(), lr=0.01)")
     assert not found(made.format(one), finding.fix, cell)
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        # One after the other, with the same parameters on purpose.
+        (("warm", "main"), "warm if i < 4 else main"),
+        (("adam", "decoder_opt"), "adam if i < 4 else decoder_opt"),
+    ],
+)
+def test_optimizers_that_take_turns_keep_their_model(names, chosen):
+    made = "\n".join(f"{name} = torch.optim.SGD(encoder.parameters(), lr=0.01)" for name in names)
+    cell = (
+        f"for i in range(8):\n    now = {chosen}\n    now.zero_grad()\n    decoder.zero_grad()\n"
+        "    F.mse_loss(decoder(encoder(x)), y).backward()\n    now.step()"
+    )
+    (finding,) = found(made, cell)
+    assert ".add_param_group(" in finding.fix
+    assert "hold the same" not in finding.message
+
+
+def test_an_optimizer_named_for_nothing_keeps_its_model():
+    made = "a = torch.optim.SGD(encoder.parameters(), lr=0.01)\nb = torch.optim.SGD(encoder.parameters(), lr=0.1)"
+    (finding,) = found(made, loop("decoder(encoder(x))", "a") + "\n    b.step()\n    decoder.zero_grad()")
+    assert ".add_param_group(" in finding.fix
+
+
+def test_an_optimizer_that_takes_one_group():
+    """`LBFGS.add_param_group` raises nothing and changes nothing."""
+    made = "opt = torch.optim.LBFGS(encoder.parameters(), lr=0.1, max_iter=3)"
+    cell = loop("decoder(encoder(x))").replace("step()", "step(lambda: loss)")
+    (finding,) = found(made, cell)
+    wanted = "torch.optim.LBFGS([*encoder.parameters(), *decoder.parameters()], lr=0.1, max_iter=3)"
+    assert finding.fix.startswith(f"opt = {wanted}"), finding.fix
+    assert not found(finding.fix, cell)

@@ -58,7 +58,7 @@ from torch_inspector.facts.modules import (
 from torch_inspector.facts.optimizers import ClearFact, OptimizerFact, StepFact, UnheldFact, WindowFact
 from torch_inspector.facts.place import Cell, LayerCounts, Place, Shape
 from torch_inspector.facts.reading import looped_over, only_reads_outputs
-from torch_inspector.facts.replaced import assigned, assigned_at, in_line, instead, restated, with_operand
+from torch_inspector.facts.replaced import assigned, assigned_at, in_line, in_scope, instead, restated, with_operand
 from torch_inspector.facts.run import Run
 from torch_inspector.facts.schedules import ClipFact, ScalerFact, ScheduleFact
 from torch_inspector.facts.snapshot import Snapshot
@@ -181,6 +181,7 @@ __all__ = [
     "called",
     "computes_sizes",
     "in_line",
+    "in_scope",
     "instead",
     "is_merged",
     "is_recut",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts import divisors
 from torch_inspector.facts.by_name import probabilities_kept, softmax_kept
 from torch_inspector.facts.replaced import instead
 from torch_inspector.facts.sole import Written, called, operand, written
@@ -51,7 +52,7 @@ def _sign_of(call: Written) -> str:
 def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, str] | None:
     """The line of an operation and what it should be there, if the texts have one such operation only."""
     if operation is not None and operation.name == "/" and operation.cause.startswith("zero"):
-        return _of_division(run)
+        return _of_division(run, operation)
     if operation is None or operation.name not in _KEPT:
         return None
     by_name = probabilities_kept(run) if operation.name == "log" else None
@@ -66,16 +67,22 @@ def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, st
     return one.place, instead(run, one.place, one.text, form.format(given, operation.name))
 
 
-def _of_division(run: Run) -> tuple[Place, str] | None:
-    """The only division of the texts, by what may be zero: a sum as a rule, of a mask or of counts."""
+def _of_division(run: Run, operation: OperationFact) -> tuple[Place, str] | None:
+    """The only division of the texts, by what may be zero."""
     found = written(run, _is_division)
     node = ast.parse(found[0].text, mode="eval").body if len(found) == 1 else None
     if not isinstance(node, ast.BinOp):
         return None
-    by, least = ast.unparse(node.right), "1" if called(node.right) == "sum" else "1e-8"
+    by, place = ast.unparse(node.right), found[0].place
+    if operation.signed:
+        # A lower bound would change the numbers below zero, too.
+        return place, f"# divide only where `{by}` is not 0; it has both signs, so that clamp_min would change others"
+    least = "1" if divisors.is_count(run, place, node.right) else "1e-8"
+    certain = least == "1" or operation.bad_count < operation.count or divisors.is_never_negative(node.right)
+    remark = f"`{by}` may be 0{'' if certain else '; for what is never negative'}"
     by = by if isinstance(node.right, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({by})"
     new = ast.unparse(ast.parse(f"({ast.unparse(node.left)}) / {by}.clamp_min({least})"))
-    return found[0].place, instead(run, found[0].place, found[0].text, new, f"`{by}` may be 0")
+    return place, instead(run, place, found[0].text, new, remark)
 
 
 def _is_division(node: ast.AST) -> bool:

@@ -38,6 +38,24 @@ def rebuilt(run: Run, key: int, target: str, path: str) -> str:
     return f"{target} = torch.optim.{kind}({path or 'model'}.parameters(){rate})  # again, after the model{also}"
 
 
+def with_more(run: Run, key: int, target: str, more: str) -> str:
+    """An optimizer that takes one group only, made again with more parameters than those of the module that it has.
+
+    Args:
+        run: The cell that made its steps.
+        key: Of the optimizer.
+        target: What is to be assigned.
+        more: The parameters to add, as elements of a list.
+    """
+    fact = run.after.optimizer(key)
+    kind, keys = (fact.kind, fact.parameter_keys) if fact is not None else ("", frozenset[int]())
+    held = next((one.path for one in run.after.modules if one.path and one.parameter_keys == keys), "")
+    made, own = rebuilt(run, key, target, held).partition("  # ")[0], f"{held}.parameters()"
+    if held and made.count(own) == 1:
+        return f"{made.replace(own, f'[*{own}, {more}]')}  # {kind} takes one group"
+    return f"# {kind} takes one group: make {target} anew, with {more} in its list too"
+
+
 def _written(run: Run, name: str, path: str) -> str:
     """What the optimizer was made by, if that takes this model, or can be given its parameters in place of others."""
     for one in (run, *reversed(run.earlier)):

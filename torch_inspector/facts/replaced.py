@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torch_inspector.facts import syntax
+from torch_inspector.facts import each_turn, syntax
 
 if TYPE_CHECKING:
     from torch_inspector.facts.errors import ErrorFact
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
 # A longer line is no help as a correction.
 _LONGEST = 110
@@ -41,7 +39,7 @@ def assigned_at(run: Run, place: Place, name: str, made: str, remark: str = "") 
     A statement that gives a variable another shape, or divides it, must not run at each turn of a loop over the same
     value, and in a function it needs a name of the function.
     """
-    if is_given_each_time(run, place, name):
+    if _may_be_assigned(run, place, name):
         return assigned(name, made, remark)
     new = made.format(name)
     line = in_line(run, place, name, new)
@@ -49,39 +47,45 @@ def assigned_at(run: Run, place: Place, name: str, made: str, remark: str = "") 
     return f"{line}{f'  # {remark}' if remark else ''}" if line else f"{new}  # in place of {name}{said}"
 
 
-def is_given_each_time(run: Run, place: Place, name: str) -> bool:
-    """True for a name that the innermost loop or function around a line gives a value before the line; else False.
+def in_scope(run: Run, place: Place, fix: str, *, once: bool = False) -> str:
+    """A fix that assigns a variable, which a function must not do to one from outside: then in the line itself.
 
-    At the top of a cell, and for what is no plain name, true as well.
+    Args:
+        run: The cell.
+        place: The line.
+        fix: Any one; what is no assignment to a variable stays as it is.
+        once: True if the value must not be changed twice, as by a loop.
     """
-    tree = syntax.parse(run.source_of(place.cell))
-    if tree is None or place.line is None or not name.isidentifier():
-        return True
-    scope, line = syntax.scope_at(tree, place.line), place.line
-    loops = [one for one in syntax.own_statements(scope) if isinstance(one, _LOOPS) and _holds(one, line)]
-    around = max(loops, key=lambda one: one.lineno, default=scope)
-    return around is tree or any(node.lineno <= line for node in _given(around, name))
-
-
-def _holds(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
-    return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or line)
-
-
-def _given(scope: ast.AST, name: str) -> Iterator[ast.Name | ast.arg]:
-    """Where a name gets a value that is not made of its old one."""
-    anew = set[int]()
-    for node in syntax.walk(scope):
-        if isinstance(node, ast.arg) and node.arg == name:
-            yield node
-        if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _reads(node.value, name)):
-            anew.update(map(id, syntax.walk(node)))
-        stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in anew
-        if isinstance(node, ast.Name) and stored and node.id == name:
-            yield node
+    tree, given = syntax.parse(run.source_of(place.cell)), syntax.parse(fix)
+    node = given.body[0] if given is not None and len(given.body) == 1 else None
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    if tree is None or place.line is None or not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
+        return fix
+    fits = each_turn.is_given_each_time if once else each_turn.is_of_scope
+    reads = _reads(node.value, target.id)
+    line = in_line(run, place, target.id, ast.unparse(node.value)) if reads else ""
+    if not line or fits(tree, place.line, target.id):
+        return fix
+    remark = fix.partition("  # ")[2]
+    return f"{line}{f'  # {remark}' if remark else ''}"
 
 
 def _reads(node: ast.AST, name: str) -> bool:
     return any(isinstance(one, ast.Name) and one.id == name for one in syntax.walk(node))
+
+
+def _may_be_assigned(run: Run, place: Place, name: str) -> bool:
+    """True if a statement before a line may give a name, or an entry of a dictionary, another value for good.
+
+    True as well for what is neither, to which nothing is assigned.
+    """
+    tree, line = syntax.parse(run.source_of(place.cell)), place.line
+    if tree is None or line is None:
+        return True
+    if not name.isidentifier():
+        # What is written into a batch is still there when the batch comes again.
+        return not _is_entry(_expression(name)) or each_turn.is_at_top(tree, line)
+    return each_turn.is_given_each_time(tree, line, name)
 
 
 def in_line(run: Run, place: Place, text: str, new: str) -> str:

@@ -11,9 +11,13 @@ if TYPE_CHECKING:
 
 
 def twin_of(run: Run, key: int) -> str:
-    """The name of another optimizer that holds exactly the parameters of this one; empty if there is none."""
+    """The name of another optimizer that holds exactly the parameters of this one and steps in the same turns.
+
+    Empty if there is none. Two that take turns, as Adam and then LBFGS, hold the same on purpose.
+    """
     own = run.after.optimizer(key)
-    found = (one for one in run.after.optimizers if own is not None and _are_twins(own, one))
+    alike = (one for one in run.after.optimizers if own is not None and _are_twins(own, one))
+    found = (one for one in alike if _step_together(run, key, one.key))
     return next((name for one in found if (name := run.optimizer_path(one.key))), "")
 
 
@@ -24,8 +28,22 @@ def told_once(run: Run, facts: Iterable[UnheldFact]) -> Iterator[UnheldFact]:
         groups.setdefault(fact.keys, []).append(fact)
     for several in groups.values():
         copied = [one for one in several if twin_of(run, one.optimizer)]
-        named = [one for one in copied if _is_named_for(run.optimizer_path(one.optimizer), one.module)]
+        named = [one for one in copied if is_copy(run, one)]
         yield (*named, *copied[-1:], *several)[0]
+
+
+def is_copy(run: Run, fact: UnheldFact) -> bool:
+    """True if an optimizer is called after a module, and holds what its twin holds in place of that."""
+    return bool(twin_of(run, fact.optimizer)) and _is_named_for(run.optimizer_path(fact.optimizer), fact.module)
+
+
+def _step_together(run: Run, one: int, other: int) -> bool:
+    """True if each makes its first step before the other makes a second one."""
+    orders = [[step.order for step in run.trace.steps if step.optimizer == key] for key in (one, other)]
+    if not all(orders):
+        return False
+    first, last = sorted(orders)
+    return len(first) == 1 or last[0] < first[1]
 
 
 def _are_twins(one: OptimizerFact, other: OptimizerFact) -> bool:

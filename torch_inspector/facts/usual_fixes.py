@@ -36,6 +36,9 @@ _OTHERWISE = {
 
 def usual_fix(operation: OperationFact | None) -> str:
     """What usually helps; empty if nothing is known."""
+    if operation is not None and operation.signed:
+        # A lower bound would change the numbers below zero, too.
+        return "leave out where it is 0, before the operation: a[b != 0] / b[b != 0]"
     return _FIXES.get(operation.name, "") if operation is not None else ""
 
 

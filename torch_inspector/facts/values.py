@@ -65,6 +65,8 @@ class OperationFact(NamedTuple):
     """The operation that gave its operand, in the same words; empty for what came from outside, or is not known."""
     extreme: float | None = None
     """Of its operands, the number farthest from zero."""
+    signed: bool = False
+    """True if others of its operand's numbers are negative, where zeros are the cause."""
 
     def text(self) -> str:
         """What is known of it: `log` was given 12 zeros among 32 values."""

@@ -61,6 +61,8 @@ _TRAPS: dict[str, tuple[str, str, tuple[_Cause, ...]]] = {
     "AtanhBackward0": ("atanh", "self", (_BEYOND, _AT_ONE)),
 }
 """By kind of node: the operation, what it has saved, and what of that it cannot take."""
+# Operations for which a negative number is as good as a positive one.
+_OF_BOTH_SIGNS = frozenset(["/", "1 /", "**"])
 _POWER = "PowBackward0"
 # Means over the targets that count, and the reduction that is a mean.
 _MEAN_LOSSES = frozenset(f"{one}Backward0" for one in ("MseLoss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy"))
@@ -152,7 +154,10 @@ def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact |
         if not cause.slope_only or slope_too:
             count = int(cause.mask(values).sum())
             if count:
-                return OperationFact(f"{name} norm" if _by_norm(node) else name, cause.what, count, values.numel())
+                fact = OperationFact(f"{name} norm" if _by_norm(node) else name, cause.what, count, values.numel())
+                return fact._replace(
+                    signed=cause is not _NEGATIVE and name in _OF_BOTH_SIGNS and bool((values < 0).any())
+                )
     return None
 
 

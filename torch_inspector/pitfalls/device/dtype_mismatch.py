@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import AttributeFact, ErrorFact, OperandFact, Run, StaleStateFact, assigned, syntax
+from torch_inspector.facts import AttributeFact, ErrorFact, OperandFact, Run, StaleStateFact, assigned, in_scope, syntax
 from torch_inspector.facts.lost_casts import lost_cast
 from torch_inspector.facts.plain import plain_attribute, registered
 from torch_inspector.findings import Evidence, Finding
@@ -200,7 +200,7 @@ def _finding(run: Run, error: ErrorFact, home: str, odd: OperandFact | None) -> 
     return Finding(
         message=said if lost is None else f"{said.removesuffix('.')}; {lost.said}.",
         subject=odd.path if odd else lost.fix.partition(" ")[0] if lost else "",
-        fix=_fix(error, home, odd) if lost is None else lost.fix,
+        fix=in_scope(run, error.place, _fix(error, home, odd)) if lost is None else lost.fix,
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(_evidence(error)),

@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 
-from torch_inspector.facts import BackwardFact, PatternFact, Place, Run, Shape, assigned_at, in_line, syntax
+from torch_inspector.facts import (
+    BackwardFact,
+    PatternFact,
+    Place,
+    Run,
+    Shape,
+    assigned_at,
+    differences,
+    in_line,
+    syntax,
+)
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -16,7 +26,6 @@ from torch_inspector.pitfall import pitfall
 _EXPANDS = re.compile(r"\b(?:expand|expand_as|broadcast_to|broadcast_tensors)\(")
 
 
-_SEVERAL = 2
 # Operations after which each number of one side is there once for each of the other.
 _PRODUCTS = {"MulBackward0": "multiplies", "DivBackward0": "divides", "WhereBackward0": "masks"}
 
@@ -107,13 +116,16 @@ def _harm(result: Shape, first: Shape, *, product: bool) -> str:
 
 def _fix(run: Run, backward: BackwardFact, other: str, first: Shape, second: Shape) -> str:
     """What to do with the side whose name is known; of the other one it is not."""
-    axis = _extra_axis(first, second)
-    change, opposite = f".squeeze({axis})", f".unsqueeze({axis})"
+    axes = _extra_axes(first, second)
+    if not axes:
+        return f"# both sides need the same shape, and have {first} and {second}"
+    change, opposite = _less(axes), _more_of(axes)
     if not other:
         return f"# {change} on the prediction, or {opposite} on the target: both sides need the same shape"
     if len(second) < len(first):
         change, opposite = opposite, change
-    if tall := _of_a_name_read_again(run, backward.made_at, other) if len(second) < len(first) else "":
+    tall = _of_a_name_read_again(run, backward.made_at, other, first, second) if len(second) < len(first) else ""
+    if tall:
         return f"{tall}  # {second}; or {other}{change}, if {first} is what later lines want"
     if _is_used_elsewhere(run, other):
         line = in_line(run, backward.made_at, other, f"{other}{change}")
@@ -125,37 +137,24 @@ def _fix(run: Run, backward: BackwardFact, other: str, first: Shape, second: Sha
     return f"{other}{change}  # in place of {other}, or {opposite} on what it meets"
 
 
-def _of_a_name_read_again(run: Run, place: Place, other: str) -> str:
+def _of_a_name_read_again(run: Run, place: Place, other: str, first: Shape, second: Shape) -> str:
     """`gap = wanted - values.squeeze(1)` for a difference that later lines read, most likely as one number per sample.
 
     A column in the place of the row would be stretched again by the next row.
     """
-    tree = syntax.parse(run.source_of(place.cell))
-    scope = syntax.scope_at(tree, place.line) if tree is not None and place.line is not None else None
-    given = [node for node in syntax.own_statements(scope) if isinstance(node, ast.Assign)] if scope is not None else []
-    found = [(node, side) for node in given for side in _met(node.value, other)]
-    if scope is None or len(found) != 1:
+    found = differences.kept_difference(run, place, other, first)
+    if found is None:
         return ""
-    node, side = found[0]
-    name = node.targets[0]
-    if not isinstance(name, ast.Name) or _reads(scope, name.id) < _SEVERAL:
-        return ""
+    at, side = found
     text = ast.unparse(side)
-    tall = f"{text if isinstance(side, (ast.Name, ast.Attribute, ast.Call)) else f'({text})'}.squeeze(1)"
-    return in_line(run, Place(place.cell, node.lineno), text, tall)
-
-
-def _met(node: ast.expr, other: str) -> list[ast.expr]:
-    """The other operand of a difference, if one of them is what is named."""
-    sides = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) else ()
-    texts = [ast.unparse(one) for one in sides]
-    return [sides[1 - texts.index(other)]] if texts.count(other) == 1 else []
+    closed = text if isinstance(side, (ast.Name, ast.Attribute, ast.Call)) else f"({text})"
+    return in_line(run, at, text, closed + _less(_extra_axes(first, second)))
 
 
 def _is_used_elsewhere(run: Run, name: str) -> bool:
     """True if some function, or the code around functions, reads a variable more than once."""
     texts = dict.fromkeys((run.cell.source, *(past.cell.source for past in run.earlier)))
-    return any(_reads(scope, name) > 1 for text in texts for scope in _scopes(text))
+    return any(differences.reads_of(scope, name) > 1 for text in texts for scope in _scopes(text))
 
 
 @lru_cache(maxsize=64)
@@ -166,15 +165,26 @@ def _scopes(text: str) -> tuple[ast.AST, ...]:
     return tuple(node for node in syntax.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Module)))
 
 
-def _reads(scope: ast.AST, name: str) -> int:
-    names = (node for node in syntax.own_expressions(scope) if isinstance(node, ast.Name))
-    return sum(node.id == name and isinstance(node.ctx, ast.Load) for node in names)
-
-
-def _extra_axis(first: Shape, second: Shape) -> int:
-    """The axis of length 1 that one shape has more than the other."""
+def _extra_axes(first: Shape, second: Shape) -> tuple[int, ...]:
+    """The axes of length 1 that one shape has more than the other; none if it has others as well."""
     more, less = sorted((first, second), key=len, reverse=True)
-    return next((i for i, n in enumerate(more) if n == 1 and (*more[:i], *more[i + 1 :]) == less), 1)
+    found, left = list[int](), list(less)
+    for axis, size in reversed(list(enumerate(more))):
+        if left and left[-1] == size:
+            left.pop()
+        elif size == 1:
+            found.append(axis)
+        else:
+            return ()
+    return tuple(reversed(found)) if not left else ()
+
+
+def _less(axes: tuple[int, ...]) -> str:
+    return f".squeeze({axes[0] if len(axes) == 1 else axes})"
+
+
+def _more_of(axes: tuple[int, ...]) -> str:
+    return "".join(f".unsqueeze({axis})" for axis in axes)
 
 
 def _named(other: str) -> str:

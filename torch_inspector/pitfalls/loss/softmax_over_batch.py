@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape, Written, called, instead, sole
+from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape, Written, called, instead
 from torch_inspector.facts.implied_axes import implied_axis
+from torch_inspector.facts.sole import written as written_in
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -98,8 +99,9 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     along, heads = _along(wanted) if attends else _CLASSES, "heads" in pattern.nodes
     classes = f"{shape[class_axis]} classes along dim {class_axis}"
     reads = f"; {_READS.get(reader, f'`{reader}` then reads')} {classes}, whose probabilities do not"
-    written = None if layer else _written(run, kind, axis, len(shape))
+    written = None if layer else _written(run, kind, axis, len(shape), shape)
     at = written.place if written is not None and (written.inside or _is_unnamed(written.text)) else place
+    at = _made_unnamed(run, kind, layer, place) if layer else at
     what = f"the {shape[0]} rows of all samples" if flat else _what(shape, axis, class_axis)
     what = f"the {shape[1]} heads" if heads else what
     where = " from ".join(names) or ("an attention" if attends else "the input of the loss")
@@ -130,10 +132,31 @@ def _what(shape: Shape, axis: int, class_axis: int) -> str:
     return f"{shape[axis]} long" if class_axis > 1 or axis > 0 else f"the {shape[0]} samples"
 
 
-def _written(run: Run, kind: str, axis: int, rank: int) -> Written | None:
-    """The softmax along that axis, if the texts have one only; layers count too."""
+def _written(run: Run, kind: str, axis: int, rank: int, shape: Shape | None = None) -> Written | None:
+    """The softmax along that axis, if the texts have one only, or one only of that shape; layers count too."""
     names = _CALLS.get(kind, ())
-    return sole(run, lambda node: called(node) in names and _axis_of(node, rank) in (axis, axis - rank))
+    found = written_in(run, lambda node: called(node) in names and _axis_of(node, rank) in (axis, axis - rank))
+    left = _of_shape(run, found, shape) if len(found) > 1 else found
+    return left[0] if len(left) == 1 else None
+
+
+def _of_shape(run: Run, found: list[Written], shape: Shape | None) -> list[Written]:
+    """Those without an axis that were given such a shape; if no other one is told an axis, those of unknown shape."""
+    facts = {(one.place.cell, one.place.line): one.shapes for one in run.expressions("unnamed-axis")}
+    given = [(one, facts.get((one.place.cell, one.place.line))) for one in found]
+    unknown = [one for one, shapes in given if shapes == () and all(_is_unnamed(other.text) for other in found)]
+    return [one for one, shapes in given if shapes == (shape,)] or unknown
+
+
+def _made_unnamed(run: Run, kind: str, layer: str, place: Place) -> Place:
+    """Where this cell makes a layer without an axis; else the line of the loss."""
+    function = _CALLS.get(kind, ("",))[0]
+    for fact in run.expressions("unnamed-axis"):
+        same = fact.target and fact.target.rpartition(".")[2] == layer.rpartition(".")[2]
+        inside = fact.target and layer.startswith((f"{fact.target}.", f"{fact.target}["))
+        if not fact.names and fact.detail == function and (same or inside):
+            return fact.place
+    return place
 
 
 def _axis_of(node: ast.AST, rank: int) -> int | None:

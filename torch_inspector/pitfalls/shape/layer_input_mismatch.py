@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isqrt, prod
 
-from torch_inspector.facts import ErrorFact, LayerFact, OperandFact, Run, Shape, assigned
+from torch_inspector.facts import ErrorFact, LayerFact, OperandFact, Run, Shape, assigned, in_scope
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -51,7 +51,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield Finding(
             message=message,
             subject=_name(layer),
-            fix=fix,
+            fix=in_scope(run, error.place, fix, once=True),
             line=error.place.line,
             cell=error.place.cell,
             evidence=tuple(_evidence(layer)),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import Run, UnheldFact, part_names, twins
 from torch_inspector.facts.left_alone import left_alone
-from torch_inspector.facts.rebuilt import rebuilt
+from torch_inspector.facts.rebuilt import rebuilt, with_more
 from torch_inspector.facts.used_up import used_up
 from torch_inspector.findings import Evidence, Finding, Severity
 from torch_inspector.pitfall import pitfall
@@ -163,14 +163,31 @@ def _fix(run: Run, fact: UnheldFact, name: str) -> str:
         )
     if one := used_up(run, fact.module, name):
         return f"{one.name} = list({one.made})  # {one.at.said_in(fact.place.cell)}; then make {name} anew"
-    if fact.module and twins.twin_of(run, fact.optimizer):
+    if fact.module and twins.is_copy(run, fact):
         return rebuilt(run, fact.optimizer, name, fact.module)
+    if _has_one_group(run, fact):
+        return with_more(run, fact.optimizer, name, _elements(fact))
     if not fact.module:
         added = f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
         last = fact.names[0].rpartition(".")[2]
         anew = f"  # or in __init__, before {name} is made: self.{last} = nn.Parameter(self.{last})"
         return added + (anew if fact.kind == _PLAIN and _owner(run, fact) else "")
     return f"{_added(fact, name)}  # {_or_else(fact, name)}"
+
+
+def _has_one_group(run: Run, fact: UnheldFact) -> bool:
+    """True for an optimizer that goes on with its first group whatever it is given later."""
+    own = run.after.optimizer(fact.optimizer)
+    return own is not None and own.kind == "LBFGS"
+
+
+def _elements(fact: UnheldFact) -> str:
+    """What it lacks, as elements of a list."""
+    if not fact.module:
+        return ", ".join(fact.names)
+    parts = fact.parts if 0 < len(fact.parts) <= _PARTS_GIVEN else (fact.module,)
+    shown = {part: part_names.typed(part) for part in parts}
+    return ", ".join(shown[part] if part in fact.single else f"*{shown[part]}.parameters()" for part in parts)
 
 
 def _added(fact: UnheldFact, name: str) -> str:
