@@ -164,12 +164,27 @@ for _ in range(4):
     scaler.update()"""
 
 
-@pytest.mark.parametrize("clamp", ["p.grad.data.clamp_(-1, 1)", "p.grad = p.grad.clip(min=-1.0, max=1.0)"])
-def test_a_clip_by_hand(clamp):
-    line = f"for p in net.parameters(): {clamp}"
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for p in net.parameters(): p.grad.data.clamp_(-1, 1)",
+        "for n, p in net.named_parameters(): p.grad = p.grad.clip(min=-1.0, max=1.0)",
+        "[p.grad.clamp_(-0.1, 0.1) for p in net.parameters() if p.grad is not None]",
+        "for p in filter(lambda p: p.requires_grad, net.parameters()): torch.clamp_(p.grad, -1, 1)",
+        "for p in opt.param_groups[0]['params']: p.grad.data = torch.clamp(p.grad.data, -1, 1)",
+        "net.weight.grad.clamp_(-1, 1)",
+    ],
+)
+def test_a_clip_by_hand(line):
     (finding,) = findings_in(BY_HAND.format(True), TURNS.format(line), slug="clip-before-unscale")
     assert (finding.line, finding.subject) == (4, "opt")
     assert "the loss scale of 4096" in finding.message
+
+
+def test_a_clip_by_hand_of_what_has_a_gradient():
+    line = "for p in net.parameters():\n        if p.grad is not None:\n            p.grad.clamp_(-1, 1)"
+    (finding,) = findings_in(BY_HAND.format(True), TURNS.format(line), slug="clip-before-unscale")
+    assert finding.line == 6
 
 
 @pytest.mark.parametrize(
@@ -180,7 +195,37 @@ def test_a_clip_by_hand(clamp):
         (True, "for p in net.parameters(): p.grad.clamp_(-65504, 65504)"),
         (True, "for p in other.parameters(): p.grad.clamp_(-1e-6, 1e-6)"),
         (True, "if False: net.weight.grad.clamp_(-1, 1)"),
+        (True, "[p.grad.clamp_(-1, 1) for p in net.parameters()] if False else None"),
+        (True, "False and [p.grad.clamp_(-1, 1) for p in net.parameters()]"),
+        (True, "for p in []: p.grad.clamp_(-1, 1)"),
+        (True, "shown = [p.grad.clamp(-1, 1) for p in net.parameters()]"),
+        (True, "for p in other.parameters(): p.grad = torch.clamp(p.grad, -1, 1)"),
+        (True, "s = 4096\n    for p in net.parameters(): p.grad.div_(s).clamp_(-1, 1); p.grad.mul_(s)"),
+        (True, "s = 4096\n    for p in net.parameters(): p.grad.div_(s); p.grad.clamp_(-1, 1); p.grad.mul_(s)"),
     ],
 )
 def test_clips_by_hand_that_are_right(enabled, line):
     assert not findings_in(BY_HAND.format(enabled), TURNS.format(line), slug="clip-before-unscale")
+
+
+SMALL = TURNS.replace(".mean())", ".mean() * 1e-5)")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for p in net.parameters(): p.grad.clamp_(-1, 1)",
+        "s = 4096\n    for p in net.parameters(): p.grad.div_(s); p.grad.clamp_(-1, 1); p.grad.mul_(s)",
+        "scaler.unscale_(critic); [p.grad.clamp_(-1, 1) for p in other.parameters()]; scaler.step(critic)",
+    ],
+)
+def test_small_gradients_prove_no_clip(line):
+    setup = BY_HAND.format(True) + "\ncritic = torch.optim.SGD(other.parameters(), lr=0.1)"
+    assert not findings_in(setup, SMALL.format(line), slug="clip-before-unscale", fails=False)
+
+
+def test_gradients_without_elements_are_passed_over():
+    setup = BY_HAND.format(True) + "\nempty = nn.Parameter(torch.zeros(0, 3))\nopt.add_param_group({'params': [empty]})"
+    line = "empty.grad = torch.zeros(0, 3)\n    for p in [empty, *net.parameters()]: p.grad.clamp_(-1, 1)"
+    (finding,) = findings_in(setup, TURNS.format(line), slug="clip-before-unscale")
+    assert finding.line == 5
