@@ -84,6 +84,17 @@ QUIET = {
         "s = torch.amp.GradScaler('cpu', init_scale=1e38)\nfor e in range(5):\n    opt.zero_grad()\n"
         "    s.scale(net(torch.ones(2, 3)).sum() * 1e9).backward()\n    s.step(opt)\n    s.update()\n    sched.step()"
     ),
+    **{
+        f"scaler of a wrapper with {inner}": (
+            "class Wrap(torch.optim.Optimizer):\n    def __init__(self, o):\n"
+            f"        self.inner, self.param_groups, self.state = {inner}, o.param_groups, o.state\n"
+            "    def step(self, closure=None): opt.step()\n"
+            "s, wrap = torch.amp.GradScaler('cpu', init_scale=1e38), Wrap(opt)\nfor e in range(5):\n"
+            "    opt.zero_grad()\n    s.scale(net(torch.ones(2, 3)).sum() * 1e9).backward()\n    s.step(wrap)\n"
+            "    s.update(2.0)\n    sched.step()"
+        )
+        for inner in ("o", "[o]")
+    },
     "after a scaler": SCALED.format("", "", "    sched.step()\n"),
     "chained": (
         "both = lr_scheduler.ChainedScheduler([sched, lr_scheduler.StepLR(opt, 2)])\nfor e in range(4):\n    update()\n"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from torch_inspector.facts import ScheduleFact
-from torch_inspector.observe import kinds
+from torch_inspector.observe import kinds, sorts
 from torch_inspector.observe.callers import lines_outside
 from torch_inspector.observe.groups import groups_of
 from torch_inspector.observe.naming import from_outside, name_in, outer_name
@@ -21,6 +24,10 @@ _FIRST_CALLS = 3
 _RECORDS_KEPT = 64
 # Optimizers that are remembered for the session.
 _TRIED = 1_000
+# Wrappers around wrappers that are looked into, and optimizers in one list of a wrapper.
+_DEPTH = 3
+_INNER = 16
+_SORTS: dict[type[Any], str] = {list: "list", tuple: "tuple", dict: "mapping"}
 _SETTINGS = (
     "step_size",
     "gamma",
@@ -75,7 +82,8 @@ class Schedules:
         """Notes an optimizer that a loss scaler is asked to step, which it does not where gradients are inf."""
         if kinds.is_referable(optimizer) and len(self._tried) < _TRIED:
             with recorder.failures.guard("schedule"):
-                self._tried.add(recorder.keys.of(optimizer))
+                if recorder.keys.of(optimizer) not in self._tried:
+                    self._tried.update(recorder.keys.of(one) for one in (optimizer, *_wrapped(optimizer)))
 
     def note(self, recorder: Recorder, site: Site, schedule: Any, given: tuple[Any, ...], frame: FrameType) -> None:
         """Counts a call of `step` that is about to be made, and looks at the first ones and at every doubling."""
@@ -126,6 +134,16 @@ class Schedules:
 
     def _siblings(self, record: _Record) -> int:
         return sum(other.site.place == record.site.place for other in self._all)
+
+
+def _wrapped(optimizer: Any, depth: int = _DEPTH) -> Iterator[Any]:
+    """The optimizers that another one, or any object that stands for one, hands its steps on to."""
+    for value in list(kinds.fields_of(optimizer).values()) if depth else ():
+        sort = kinds.entry_of(type(value), _SORTS)
+        for one in [value] if sort is None else sorts.elements(sort, value, _INNER):
+            if kinds.is_a(one, torch.optim.Optimizer):
+                yield one
+                yield from _wrapped(one, depth - 1)
 
 
 def _path(frame: FrameType | None, name: str, schedule: Any) -> str:
