@@ -138,6 +138,8 @@ def test_what_the_module_knows_or_is_not_to_know(cells):
          "self.layers = nn.ModuleList(…)"),
         ("self.layers = {n: nn.Linear(4, 4) for n in range(2)}", USES_DICT,
          "self.layers_layers = nn.ModuleList(self.layers.values())"),
+        ("self.layers = {n: nn.Linear(4, 4) for n in ('train', 'type')}", USES_DICT,
+         "self.layers_layers = nn.ModuleList(self.layers.values())"),
         ("self.layers = {'a.b': [nn.Linear(4, 4)] * 2, 'c': [nn.Linear(4, 4)]}",
          "for some in self.layers.values(): x = some[0](x)",
          "self.layers_layers = nn.ModuleList(one for part in self.layers.values() for one in part)"),
@@ -159,6 +161,10 @@ USES = "x = x * self.layers[0] + self.layers[1]"
     [
         ("self.layers = [nn.Parameter(torch.ones(4)) for _ in range(2)]", "nn.ParameterList(self.layers)"),
         ("self.layers = {n: nn.Parameter(torch.ones(4)) for n in range(2)}", "nn.ParameterList(self.layers.values())"),
+        (
+            "self.layers = [nn.Parameter(torch.ones(4)), nn.Parameter(torch.ones(4)), torch.ones(4)]",
+            "nn.ParameterList(p for p in self.layers if isinstance(p, nn.Parameter))",
+        ),
     ],
 )
 def test_parameters_in_a_container_of_python(filling, fix):
@@ -167,6 +173,23 @@ def test_parameters_in_a_container_of_python(filling, fix):
     assert fix in finding.fix
     mended = a_class(filling + f"\n        {finding.fix}", USES)
     assert found(mended + "\nnet = Net()\n" + OPT, TRAIN) == []
+
+
+TWO = "self.layers = [nn.Parameter(torch.ones(4)) for _ in range(2)]"
+
+
+@pytest.mark.parametrize(
+    ("use", "more"),
+    [
+        ("pass", "def penalty(self): return sum(one.norm() for one in self.layers)"),
+        ("x = self.scaled(x)", "def scaled(self, x):\n        for one in self.layers: x = x * one\n        return x"),
+        ("pass", "def add(self, one):\n        self.layers.append(one)\n        return self"),
+        ("pass", "def extra_repr(self): return f'{len(self.layers)} scales'"),
+    ],
+)
+def test_methods_that_only_use_the_container_do_not_hand_it_out(use, more):
+    (finding,) = found(f"{a_class(TWO, use)}\n    {more}\nnet = Net()")
+    assert finding.severity == "hint"
 
 
 @pytest.mark.parametrize(
@@ -180,10 +203,34 @@ def test_parameters_in_a_container_of_python(filling, fix):
             "self.layers = [nn.Parameter(torch.ones(4)) for _ in range(2)]",
             "    def parameters(self, recurse=True): return [*super().parameters(), *self.layers]",
         ),
+        (TWO, "    def parameters(self, recurse=True):\n        for one in self.layers: yield one"),
+        (TWO, "    def arch(self): return self.layers + [self.head.bias]"),
+        (TWO, "    def arch(self): return [p for p in self.layers]"),
+        (TWO, "    def arch(self):\n        for p in self.layers: yield p"),
+        ("self.layers = copy.deepcopy(list(self.head.parameters()))", ""),
+        ("self.layers = []\n        for p in self.head.parameters(): self.layers.append(copy.deepcopy(p))", ""),
+        ("self.layers = [nn.Parameter(p.clone()) for p in self.head.parameters()]", ""),
     ],
 )
 def test_parameters_that_the_module_knows_or_hands_out(filling, more):
-    assert found(f"{a_class(filling, 'pass')}\n{more}\nnet = Net()") == []
+    assert found(f"import copy\n{a_class(filling, 'pass')}\n{more}\nnet = Net()") == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "other = nn.Linear(4, 1); net = Net(other.parameters())",
+        "a, b = nn.Parameter(x), nn.Parameter(y); net = Net((a, b))",
+    ],
+)
+def test_parameters_of_others(given):
+    assert found(f"{a_class('self.layers = list(extra)', 'pass')}\n{given}") == []
+
+
+def test_layers_of_a_class_that_lists_its_parameters_itself():
+    more = "    def parameters(self, recurse=True): return [p for one in self.layers for p in one.parameters()]"
+    code = a_class("self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]")
+    assert found(f"{code}\n{more}\nnet = Net()", OPT + TRAIN) == []
 
 
 def test_parameters_that_an_optimizer_of_their_own_has():

@@ -186,7 +186,9 @@ class UnlistedFact(NamedTuple):
     loose: bool = False
     """True for parameters that stand in it themselves, without a layer."""
     odd_keys: bool = False
-    """True for a dictionary, or one with dictionaries in it, with keys that `nn.ModuleDict` refuses: numbers, dots."""
+    """True for a dictionary, or what has some in it, with keys that `nn.ModuleDict` refuses: numbers, dots, `type`."""
+    mixed: bool = False
+    """True for parameters among tensors that are none, which `nn.ParameterList` would make some."""
 
 
 class RepeatedFact(NamedTuple):

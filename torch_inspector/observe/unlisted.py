@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from torch_inspector.facts import Place, UnlistedFact, syntax
 from torch_inspector.observe import kinds, layers, sorts
+from torch_inspector.observe.containers import SORTS, containers_of, first_elements, has_odd_keys
+from torch_inspector.observe.loose import loose_facts
 from torch_inspector.observe.source import dotted
 
 if TYPE_CHECKING:
     from torch_inspector.observe.namespace import Names
     from torch_inspector.observe.place import CodeFile
 
-# Elements of one container that are looked at.
-_ELEMENTS = 64
-# By exact type: a subclass may be a container of the user's own that the module knows of.
-_SORTS: dict[type[Any], str] = {
-    list: "list",
-    tuple: "tuple",
-    deque: "deque",
-    **dict.fromkeys((dict, OrderedDict, defaultdict), "mapping"),
-}
-_TORCHS_OWN = frozenset(torch.nn.Module().__dict__)
 _GROWS = ("append", "extend", "insert", "appendleft", "update", "setdefault")
-
-
-class _Loose(NamedTuple):
-    """A plain container with parameters in it. Holds the user's objects: drop it at once."""
-
-    attribute: str
-    container: Any
-    parameters: list[Any]
 
 
 def unlisted_facts(modules: list[tuple[str, Any]], names: Names, held: frozenset[int]) -> Iterator[UnlistedFact]:
@@ -52,11 +34,29 @@ def unlisted_facts(modules: list[tuple[str, Any]], names: Names, held: frozenset
     inside = {id(one) for _, module in modules for _, one in _own_parts(module)} if len(modules) > 1 else set()
     for path, module in modules:
         if id(module) not in inside:
-            borrowed = partial(
-                _is_borrowed,
-                [one for own, one in names.modules if own != path and not own.startswith((f"{path}.", f"{path}["))],
-            )
-            yield from facts_of(path, module, named, held, borrowed)
+            yield from _facts_of(path, module, named, held, _Outside(path, names))
+
+
+class _Outside:
+    """What other variables lead to. Holds the user's objects: drop it at once."""
+
+    def __init__(self, path: str, names: Names) -> None:
+        self._path, self._names = path, names
+        self._modules = [one for own, one in names.modules if _is_outside(path, own)]
+
+    def lends(self, strangers: dict[int, Any]) -> bool:
+        """True for layers that are another module's."""
+        return _is_borrowed(self._modules, strangers)
+
+    def parameters(self) -> frozenset[int]:
+        """Parameters of other modules, and those to which a variable of their own leads."""
+        parts = (id(p) for one in self._modules for _, p in layers.walk_parameters(one))
+        own = (id(tensor) for path, tensor in self._names.tensors if _is_outside(self._path, path))
+        return frozenset((*parts, *own))
+
+
+def _is_outside(path: str, other: str) -> bool:
+    return other != path and not other.startswith((f"{path}.", f"{path}["))
 
 
 def _own_parts(module: Any) -> Iterator[tuple[str, Any]]:
@@ -75,36 +75,39 @@ def _is_borrowed(others: list[Any], strangers: dict[int, Any]) -> bool:
     )
 
 
-def facts_of(
+def _facts_of(
     path: str,
     module: Any,
     named: dict[int, str],
     held: frozenset[int],
-    borrowed: Callable[[dict[int, Any]], bool] = lambda _: False,
+    outside: _Outside,
 ) -> Iterator[UnlistedFact]:
-    """The same for one module and all below it; layers that are `borrowed` are another module's."""
-    known, own = set[int](), frozenset[int]()
-    torchs: dict[int, bool] = {}
-    for name, one in layers.walk_modules(module):
-        if id(type(one)) not in torchs:
-            torchs[id(type(one))] = is_torch(type(one))
-        if torchs[id(type(one))]:
+    """The same for one module and all below it."""
+    known = lru_cache(maxsize=1)(lambda: {id(part) for _, part in layers.walk_modules(module)})
+    own = lru_cache(maxsize=1)(lambda: outside.parameters().union(id(p) for _, p in layers.walk_parameters(module)))
+    closed: dict[int, bool] = {}
+    for name, one in layers.walk_modules(module) if not _lists_itself(type(module)) else ():
+        kind = type(one)
+        if id(kind) not in closed:
+            closed[id(kind)] = is_torch(kind) or _lists_itself(kind)
+        if closed[id(kind)]:
             continue
         for attribute, container, parts in _containers(one):
-            known = known or {id(part) for _, part in layers.walk_modules(module)}
-            strangers = {id(part): part for part in parts if id(part) not in known}
-            owner = layers.typed_path(path, module, name)
-            fact = _fact(owner, strangers, held)
-            if fact is not None and not borrowed(strangers):
+            strangers = {id(part): part for part in parts if id(part) not in known()}
+            fact = _fact(layers.typed_path(path, module, name), strangers, held)
+            if fact is not None and not outside.lends(strangers):
                 elsewhere = any(not named.get(key, path).startswith(path) for key in strangers)
-                kind = kinds.class_name(one)
-                fact = fact._replace(kind=kind, attribute=attribute, container=container, named_elsewhere=elsewhere)
-                yield _with_inner(fact, kinds.fields_of(one).get(attribute))
-        for loose in _loose(one):
-            own = own or frozenset(id(p) for _, p in layers.walk_parameters(module))
-            fact = _of_parameters(one, loose, own, held)
-            if fact is not None:
-                yield fact._replace(module=layers.typed_path(path, module, name))
+                sort = kinds.class_name(container)
+                fact = fact._replace(attribute=attribute, container=sort, named_elsewhere=elsewhere)
+                yield _with_inner(fact._replace(kind=kinds.class_name(one)), container)
+        for fact in loose_facts(one, own, held):
+            yield fact._replace(module=layers.typed_path(path, module, name))
+
+
+def _lists_itself(kind: type[Any]) -> bool:
+    """True for a class that says in its own words which parameters it has."""
+    own = (kinds.class_fields(base) for base in kinds.mro_of(kind) if not is_torch(base))
+    return any("parameters" in fields or "named_parameters" in fields for fields in own)
 
 
 def is_torch(kind: type[Any]) -> bool:
@@ -112,75 +115,33 @@ def is_torch(kind: type[Any]) -> bool:
     return sorts.module_of(kind).partition(".")[0] in ("torch", "torchvision")
 
 
-def _containers(module: Any) -> Iterator[tuple[str, str, list[Any]]]:
-    """Name, kind and layers of each plain container that is an attribute."""
-    for name, value in list(kinds.fields_of(module).items()):
-        sort = kinds.entry_of(type(value), _SORTS) if name not in _TORCHS_OWN else None
-        found = list(_layers_in(sort, value)) if sort is not None else []
-        if found and type(name) is str:
-            yield name, kinds.class_name(value), found
+def _containers(module: Any) -> Iterator[tuple[str, Any, list[Any]]]:
+    """Name, container and layers of each plain container that is an attribute and has some."""
+    for name, value, _ in containers_of(module):
+        found = list(_layers_in(value))
+        if found:
+            yield name, value, found
 
 
-def _loose(module: Any) -> Iterator[_Loose]:
-    """The plain containers that are attributes and have parameters in them."""
-    for name, value in list(kinds.fields_of(module).items()):
-        sort = kinds.entry_of(type(value), _SORTS) if name not in _TORCHS_OWN else None
-        elements = sorts.elements(sort, value, _ELEMENTS) if sort is not None else ()
-        found = [one for one in elements if kinds.is_a(one, torch.nn.Parameter)]
-        if found and type(name) is str:
-            yield _Loose(name, value, found)
-
-
-def _layers_in(sort: str, value: Any, depth: int = 1) -> Iterator[Any]:
+def _layers_in(value: Any, depth: int = 1) -> Iterator[Any]:
     """Modules in a container, and in the containers in it."""
-    for one in sorts.elements(sort, value, _ELEMENTS):
+    for one in first_elements(value):
         if kinds.is_a(one, torch.nn.Module):
             yield one
-        elif depth and kinds.is_one_of(one, _SORTS):
-            yield from _layers_in(_SORTS[type(one)], one, depth - 1)
+        elif depth:
+            yield from _layers_in(one, depth - 1)
 
 
 def _with_inner(fact: UnlistedFact, container: Any) -> UnlistedFact:
     """The same with the containers in it, if it holds nothing else."""
-    parts = sorts.elements(_SORTS[type(container)], container, _ELEMENTS) if kinds.is_one_of(container, _SORTS) else []
-    fact = fact._replace(odd_keys=any(map(_has_odd_keys, (container, *parts))))
+    parts = first_elements(container)
+    fact = fact._replace(odd_keys=any(map(has_odd_keys, (container, *parts))))
     plain = {id(type(part)) for part in parts}
-    if len(plain) != 1 or not kinds.is_one_of(parts[0], _SORTS):
+    if len(plain) != 1 or not kinds.is_one_of(parts[0], SORTS):
         return fact
-    inside = (one for part in parts for one in sorts.elements(_SORTS[type(part)], part, _ELEMENTS))
-    if not all(kinds.is_a(one, torch.nn.Module) for one in inside):
+    if not all(kinds.is_a(one, torch.nn.Module) for part in parts for one in first_elements(part)):
         return fact
     return fact._replace(inner=kinds.class_name(parts[0]), inner_count=len(parts))
-
-
-def _of_parameters(module: Any, loose: _Loose, own: frozenset[int], held: frozenset[int]) -> UnlistedFact | None:
-    """What is known of the parameters in a container that the module does not know of."""
-    strangers = {id(p): p for p in loose.parameters if id(p) not in own and p.requires_grad}
-    if not strangers:
-        return None
-    return UnlistedFact(
-        module="",
-        kind=kinds.class_name(module),
-        attribute=loose.attribute,
-        container=kinds.class_name(loose.container),
-        count=len(strangers),
-        layer_kind="Parameter",
-        parameter_count=sum(layers.number_of(p) for p in strangers.values()),
-        trainable_keys=frozenset(strangers),
-        named_elsewhere=False,
-        held=bool(held & strangers.keys()),
-        training=kinds.fields_of(module).get("training") is True,
-        loose=True,
-        odd_keys=_has_odd_keys(loose.container),
-    )
-
-
-def _has_odd_keys(container: Any) -> bool:
-    """True for a dictionary with a key that is no string, or has a dot in it."""
-    if kinds.entry_of(type(container), _SORTS) != "mapping":
-        return False
-    keys = list(islice(dict.keys(container), _ELEMENTS))
-    return any(type(key) is not str or "." in key or not key for key in keys)
 
 
 def _fact(owner: str, strangers: dict[int, Any], held: frozenset[int]) -> UnlistedFact | None:

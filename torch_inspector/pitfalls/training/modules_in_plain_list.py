@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run, UnlistedFact
+from torch_inspector.facts import Run, UnlistedFact, syntax
+from torch_inspector.facts.kept_aside import is_kept_aside
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -25,7 +25,7 @@ def check(run: Run) -> Iterator[Finding]:
     told = set()
     for fact in facts:
         reached = bool(fact.trainable_keys & leaves)
-        if fact.loose and (reached or _is_handed_out(run, fact)):
+        if fact.loose and (reached or _is_kept_aside(run, fact)):
             continue  # `parameters-missing-from-optimizer` says it, or they are stepped by hand
         if (fact.kind, fact.attribute) not in told and not fact.held and (reached or _is_meant_to_learn(fact)):
             told.add((fact.kind, fact.attribute))
@@ -38,12 +38,10 @@ def _count(fact: UnlistedFact, facts: tuple[UnlistedFact, ...]) -> int:
     return len({one.trainable_keys or one.module for one in alike})
 
 
-def _is_handed_out(run: Run, fact: UnlistedFact) -> bool:
-    """True if a method gives the container to the caller, as to an optimizer of its own."""
-    name = rf"self\.{re.escape(fact.attribute)}\b"
-    whole = rf"(?:\w+\()?{name}(?:\.values\(\))?\)?\s*$"
-    given = re.compile(rf"(?:return|yield from)\s+(?:{whole}|.*\*{name})", re.MULTILINE)
-    return any(given.search(one.cell.source) for one in (run, *run.earlier))
+def _is_kept_aside(run: Run, fact: UnlistedFact) -> bool:
+    """True if a method gives the container to the caller, as to an optimizer of its own, or if it holds copies."""
+    trees = [syntax.parse(one.cell.source) for one in (run, *run.earlier) if fact.attribute in one.cell.source]
+    return is_kept_aside([one for one in trees if one is not None], fact.kind, fact.attribute)
 
 
 def _is_meant_to_learn(fact: UnlistedFact) -> bool:
@@ -95,7 +93,7 @@ def _step_line(run: Run) -> int | None:
 
 def _fix(fact: UnlistedFact) -> str:
     kind = _kind(fact.container)
-    if fact.odd_keys:
+    if fact.odd_keys or fact.mixed:
         return _listed(fact)
     if fact.loose:
         kind = kind.replace("Module", "Parameter")
@@ -106,15 +104,17 @@ def _fix(fact: UnlistedFact) -> str:
 
 
 def _listed(fact: UnlistedFact) -> str:
-    """A list of the layers beside a dictionary whose keys `nn.ModuleDict` refuses."""
-    own, named = f"self.{fact.attribute}", f"self.{fact.attribute}_layers"
+    """A list of the layers beside a container that `nn.ModuleDict` or `nn.ParameterList` would not take as it is."""
+    sort = "Parameter" if fact.loose else "Module"
+    own, named = f"self.{fact.attribute}", f"self.{fact.attribute}_{'parameters' if fact.loose else 'layers'}"
     values = f"{own}.values()" if _kind(fact.container) == "nn.ModuleDict" else own
     if fact.inner:
         inner = ".values()" if _kind(fact.inner) == "nn.ModuleDict" else ""
         values = f"one for part in {values} for one in part{inner}"
-    sort = "Parameter" if fact.loose else "Module"
-    why = f"nn.{sort}Dict takes only strings without dots as keys"
-    return f"{named} = nn.{sort}List({values})  # once it is filled; {why}"
+    if fact.mixed:
+        values = f"p for p in {values} if isinstance(p, nn.Parameter)"
+        return f"{named} = nn.ParameterList({values})  # once it is filled; the other tensors stay as they are"
+    return f"{named} = nn.{sort}List({values})  # once it is filled; nn.{sort}Dict refuses some of the keys"
 
 
 def _kind(container: str) -> str:

@@ -1,0 +1,50 @@
+"""Parameters that stand by themselves in a plain container of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from torch_inspector.facts import UnlistedFact
+from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.containers import containers_of, has_odd_keys
+
+
+def loose_facts(module: Any, known: Callable[[], frozenset[int]], held: frozenset[int]) -> Iterator[UnlistedFact]:
+    """One fact per plain container that is an attribute of a module and has such parameters.
+
+    Args:
+        module: What is looked into, not what is below it.
+        known: Gives the parameters that a module knows of, or that a variable of their own leads to.
+        held: Addresses of the parameters that optimizers hold.
+    """
+    for name, container, elements in containers_of(module):
+        found = [one for one in elements if kinds.is_a(one, torch.nn.Parameter)]
+        strangers = {id(p): p for p in found if p.requires_grad and id(p) not in known()} if found else {}
+        if strangers:
+            fact = _fact(module, strangers, held)
+            yield fact._replace(
+                attribute=name,
+                container=kinds.class_name(container),
+                odd_keys=has_odd_keys(container),
+                mixed=any(kinds.is_a(one, torch.Tensor) for one in elements if not kinds.is_a(one, torch.nn.Parameter)),
+            )
+
+
+def _fact(module: Any, strangers: dict[int, Any], held: frozenset[int]) -> UnlistedFact:
+    return UnlistedFact(
+        module="",
+        kind=kinds.class_name(module),
+        attribute="",
+        container="",
+        count=len(strangers),
+        layer_kind="Parameter",
+        parameter_count=sum(layers.number_of(p) for p in strangers.values()),
+        trainable_keys=frozenset(strangers),
+        named_elsewhere=False,
+        held=bool(held & strangers.keys()),
+        training=kinds.fields_of(module).get("training") is True,
+        loose=True,
+    )
