@@ -265,6 +265,25 @@ def test_a_model_of_which_a_filter_leaves_nothing(cell, name):
 
 
 @pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ("p.requires_grad is True", True),
+        ("p.dim() > 1 and p.requires_grad", True),
+        ("not p.requires_grad and p.dim() > 9", False),
+        ("p.requires_grad or p.dim() > 9", False),
+        ("p.requires_grad == (p.dim() > 9) and p.dim() > 9", False),
+        ("p.dim() > 9", False),
+    ],
+)
+def test_a_filter_of_something_else_is_not_said_to_be_for_gradients(test, told):
+    for cell in ("[p for p in params if {}]", "filter(lambda p: {}, net.parameters())"):
+        (finding,) = found(
+            "frozen(net)", f"params = list(net.parameters())\nopt = torch.optim.Adam({cell.format(test)})"
+        )
+        assert ("only those with True were taken" in finding.message) == told
+
+
+@pytest.mark.parametrize(
     "cell",
     [
         "rest = net.parameters()\nlist(rest)\nopt = torch.optim.Adam(p for p in rest if p.requires_grad)",

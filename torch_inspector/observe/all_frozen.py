@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from torch_inspector.facts import FrozenFact, syntax
+from torch_inspector.facts import FrozenFact, called, syntax
 from torch_inspector.observe import kinds, layers
 from torch_inspector.observe.failing import Scope, failing_expressions
 from torch_inspector.observe.locals import locals_of
@@ -27,7 +27,8 @@ def frozen_fact(file: CodeFile, entry: TracebackType) -> FrozenFact | None:
     given = failing_expressions(file.tree, entry)
     around = syntax.scope_at(file.tree, entry.tb_lineno)
     given = [*given, *_values(around, {one.id for node in given for one in _names(node)})]
-    if not any("requires_grad" in ast.unparse(one) for one in given):
+    tests = [test for node in given for test in _tests(node)]
+    if not tests or not all(map(_is_for_wanting, tests)):
         return None
     owners = {ast.unparse(one): one for node in given for one in _owners(node)}
     with locals_of(entry.tb_frame) as values:
@@ -51,6 +52,33 @@ def _values(scope: ast.AST, names: set[str]) -> list[ast.expr]:
     """What some variables are given in the same function, or in the cell."""
     nodes = [one for one in syntax.own_statements(scope) if isinstance(one, ast.Assign)]
     return [one.value for one in nodes if isinstance(one.targets[0], ast.Name) and one.targets[0].id in names]
+
+
+def _tests(node: ast.AST) -> Iterator[list[ast.expr]]:
+    """The conditions of each comprehension and `filter` that sorts something out."""
+    for one in syntax.walk(node):
+        if isinstance(one, ast.comprehension) and one.ifs:
+            yield one.ifs
+        elif _filters(one):
+            yield [one.args[0].body] if isinstance(one.args[0], ast.Lambda) else []  # type: ignore[attr-defined]
+
+
+def _filters(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and called(node) == "filter" and bool(node.args)
+
+
+def _is_for_wanting(tests: list[ast.expr]) -> bool:
+    """True if what does not want a gradient is left out, whatever else the conditions say."""
+    return any(map(_wants, tests))
+
+
+def _wants(test: ast.expr) -> bool:
+    if isinstance(test, ast.BoolOp):
+        return (any if isinstance(test.op, ast.And) else all)(map(_wants, test.values))
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Is, ast.Eq)):
+        second = test.comparators[0]
+        return _wants(test.left) and isinstance(second, ast.Constant) and second.value is True
+    return isinstance(test, ast.Attribute) and test.attr == "requires_grad"
 
 
 def _owners(node: ast.AST) -> Iterator[ast.expr]:
