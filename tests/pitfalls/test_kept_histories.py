@@ -345,3 +345,29 @@ def test_a_penalty_on_the_parameters_waits_for_its_loss():
     assert not findings_in(setup, cell, min_bytes=0, fails=False)
     again = cell.replace("for p", "for _ in range(3):\n  for p").replace("\n    p", "\n      p")
     assert findings_in(setup, again, min_bytes=0, fails=False)
+
+
+ADDED = """\
+class Keeper: total = 0
+keeper, total = Keeper(), 0
+def add(net):
+    {}
+    for _, p in net.named_parameters():
+        {}
+for _ in range({}): add(net)"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "line", "count", "told"),
+    [
+        ("global total", "total = total + net(x).mean() * p.sum()", 3, True),
+        ("pass", "keeper.total += net(x).mean() * p.sum()", 3, True),
+        ("global total", "total = total + net(x).mean() * p.sum()", 1, False),
+        ("global total; total = 0", "total = total + net(x).mean() * p.sum()", 3, False),
+        ("keeper.total = 0", "keeper.total += net(x).mean() * p.sum()", 3, False),
+    ],
+)
+def test_a_penalty_that_goes_on_from_call_to_call(begin, line, count, told):
+    net = "net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))"
+    cells = SETUP, net, ADDED.format(begin, line, count)
+    assert bool(findings_in(*cells, slug="graph-retained-in-list", min_bytes=0, fails=False)) == told

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from torch_inspector.facts import GraphFact, Run, called, syntax
 from torch_inspector.facts.left_by_forward import Left, left_by_forward
+from torch_inspector.facts.outliving import outlives
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -75,11 +76,15 @@ def _is_penalty(run: Run, graph: GraphFact) -> bool:
     tree = syntax.parse(run.source_of(place.cell)) if place is not None else None
     if graph.grown_by != "sum" or graph.differentiated or place is None or place.line is None or tree is None:
         return False
-    statements = syntax.own_statements(syntax.scope_at(tree, place.line))
-    loops = [one for one in statements if isinstance(one, (ast.For, ast.While))]
+    scope = syntax.scope_at(tree, place.line)
+    loops = [one for one in syntax.own_statements(scope) if isinstance(one, (ast.For, ast.While))]
     around = [one for one in loops if one.lineno <= place.line <= (one.end_lineno or one.lineno)]
-    over = around[0].iter if len(around) == 1 and isinstance(around[0], ast.For) else None
-    return isinstance(over, ast.Call) and called(over) in _PARAMETERS
+    loop = around[0] if len(around) == 1 and isinstance(around[0], ast.For) else None
+    over = loop.iter if loop is not None else None
+    if loop is None or not isinstance(over, ast.Call) or called(over) not in _PARAMETERS:
+        return False
+    known = frozenset[int]().union(*(one.parameter_keys for one in run.after.modules))
+    return not outlives(scope, loop, place.line) or graph.sum_length <= len(known) + 1
 
 
 def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
