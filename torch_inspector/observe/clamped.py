@@ -105,7 +105,7 @@ def _limits(given: list[ast.expr]) -> tuple[float, float]:
         limits = [ast.literal_eval(one) for one in given]
     except (ValueError, TypeError):
         return 0.0, 0.0
-    plain = len(limits) == _LIMITS and all(type(one) in (int, float) for one in limits)
+    plain = len(limits) == _LIMITS and all(kinds.is_one_of(one, (int, float)) for one in limits)
     return (float(min(limits)), float(max(limits))) if plain else (0.0, 0.0)
 
 

@@ -14,7 +14,7 @@ from torch.nn import functional
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.in_memory import is_in_memory
-from torch_inspector.observe.kinds import fields_of, is_a
+from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.shapes import Unknown
 from torch_inspector.observe.statements import given_in, stores_in
 
@@ -65,7 +65,7 @@ def _callee(scope: Scope, call: ast.Call) -> Any:
         given = scope.given(call.func.id)
         made = given[0][0] if len(given) == 1 else None
         return given[0][1].names.value(made.func) if isinstance(made, ast.Call) else None
-    return type(callee) if type(callee) in _LAYERS else callee if type(callee) is not type else None
+    return type(callee) if is_one_of(callee, _LAYERS) else callee if type(callee) is not type else None
 
 
 def _made(scope: Scope, given: ast.expr, statement: ast.stmt) -> ast.Call | None:
