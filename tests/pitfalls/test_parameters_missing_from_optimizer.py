@@ -273,15 +273,30 @@ NAMED = PROMPTED.replace("[nn.Param", "{str(n): nn.Param").replace("_ in range(3
 NAMED = NAMED.replace("sum(self.prompts)", "sum(self.prompts.values())")
 
 
-@pytest.mark.parametrize(("cell", "kind"), [(PROMPTED, "ParameterList"), (NAMED, "ParameterDict")])
-def test_parameters_in_a_plain_container_are_told_once(cell, kind):
+MIXED = PROMPTED.replace("range(3)]", "range(3)] + [torch.ones(4)]")
+METHODS = NAMED.replace("str(n)", "n").replace("range(3)", "('train', 'type', 'to')")
+
+
+@pytest.mark.parametrize(
+    ("cell", "made"),
+    [
+        (PROMPTED, "net.prompts = nn.ParameterList(net.prompts)"),
+        (NAMED, "net.prompts = nn.ParameterDict(net.prompts)"),
+        (
+            MIXED,
+            "net.prompts_parameters = nn.ParameterList(p for p in net.prompts if isinstance(p, nn.Parameter))",
+        ),
+        (METHODS, "net.prompts_parameters = nn.ParameterList(net.prompts.values())"),
+    ],
+)
+def test_parameters_in_a_plain_container_are_told_once(cell, made):
     with a_notebook() as notebook:
         for source in (START, cell, loop()):
             run = notebook.run(source)
         (finding,) = [one for one in run.findings if one.slug == SLUG]
         assert finding.subject == "net.prompts"
         assert "`net.parameters()` leaves out" in finding.message
-        assert finding.fix.startswith(f"net.prompts = nn.{kind}(net.prompts)  #")
+        assert finding.fix.startswith(f"{made}  #")
         notebook.run(finding.fix)
         assert not notebook.run(loop()).findings
         assert notebook.errors == [None] * 5

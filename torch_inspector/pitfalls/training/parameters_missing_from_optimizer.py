@@ -154,12 +154,22 @@ def _is_list(fact: UnheldFact) -> bool:
     return found is not None and found[2].isdecimal()
 
 
+def _registered(run: Run, fact: UnheldFact, attribute: str) -> tuple[str, str]:
+    """What a module knows of in place of a plain container, or beside one that holds constants, too."""
+    inside = next((one for one in run.after.unlisted if f"{one.module}.{one.attribute}" == attribute), None)
+    if inside is None or not (inside.odd_keys or inside.mixed):
+        return attribute, f"nn.{'ParameterList' if _is_list(fact) else 'ParameterDict'}({attribute})"
+    values = attribute if _is_list(fact) and not inside.odd_keys else f"{attribute}.values()"
+    values = f"p for p in {values} if isinstance(p, nn.Parameter)" if inside.mixed else values
+    return f"{attribute}_parameters", f"nn.ParameterList({values})"
+
+
 def _fix(run: Run, fact: UnheldFact, name: str) -> str:
     if attribute := _attribute(run, fact):
-        kind = "ParameterList" if _is_list(fact) else "ParameterDict"
+        target, made = _registered(run, fact, attribute)
         return (
-            f"{attribute} = nn.{kind}({attribute})  # in __init__, or before the optimizer is made; now also:\n"
-            f'{name}.add_param_group({{"params": {attribute}.parameters()}})'
+            f"{target} = {made}  # in __init__, or before the optimizer is made; now also:\n"
+            f'{name}.add_param_group({{"params": {target}.parameters()}})'
         )
     if one := used_up(run, fact.module, name):
         return f"{one.name} = list({one.made})  # {one.at.said_in(fact.place.cell)}; then make {name} anew"
