@@ -54,6 +54,21 @@ def test_names_that_are_no_tensors_are_left_out():
     assert [o.path for o in error_of("n, s = 3, 'a'\nn + s").operands] == []
 
 
+NESTED = """
+n = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)])
+table = {2: torch.randn(2, 4)}
+class Odd(torch.Tensor):
+    shape = property(lambda self: touched.append(1))
+touched, odd = [], torch.randn(2, 4).as_subclass(Odd)
+"""
+
+
+@pytest.mark.parametrize("code", ["net(table[n.size(0)])", "net(table[n.shape[2]])", "net(n.double())", "net(odd)"])
+def test_sizes_that_torch_does_not_tell_cost_nothing(code):
+    fact = error_of(code, NESTED)
+    assert "n.shape" in code or "net" in {one.path for one in fact.operands}
+
+
 def test_no_error_no_fact():
     assert error_of("1") is None
 

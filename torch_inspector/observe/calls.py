@@ -14,6 +14,7 @@ from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.callsite import CallSite
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.recut import sizes_before
+from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.teachers import looked_again, teachers_in
 from torch_inspector.observe.zeroed import is_norm_layer
 
@@ -135,10 +136,12 @@ class Calls(CallSite):
         if not self.training or not self.grad_enabled:
             self.dropouts = dropping.dropouts_in(module, recorder.places)
         tensors = [a for a in args if kinds.is_a(a, torch.Tensor)]
-        self.input_shapes = tuple(tuple(t.shape) for t in tensors)
+        shapes = ((t, shape_of(t)) for t in tensors)
+        known = [(t, shape) for t, shape in shapes if shape is not None]
+        self.input_shapes = tuple(shape for _, shape in known)
         self.input_devices = tuple(str(t.device) for t in tensors)
         self.input_requires_grad = any(t.requires_grad for t in tensors)
-        befores = [(before, tuple(t.shape)) for t in tensors if (before := sizes_before(t)) is not None]
+        befores = [(before, shape) for t, shape in known if (before := sizes_before(t)) is not None]
         self.recut = befores[0] if befores else ()
 
     def begin(self, module: Any) -> None:

@@ -221,10 +221,12 @@ def _facts(scope: Scope, expressions: list[Any], origins: Sources) -> _Named:
 def _operand(named: Named) -> OperandFact:
     import torch
 
+    from torch_inspector.observe.shapes import shape_of
+
     path, thing, nested, device = named
     if kinds.is_a(thing, torch.Tensor):
         dtype = str(thing.dtype).removeprefix("torch.")
-        fact = OperandFact(path, "tensor", (device or str(thing.device),), tuple(thing.shape), dtype, nested)
+        fact = OperandFact(path, "tensor", (device or str(thing.device),), shape_of(thing), dtype, nested)
         inference = thing.is_inference()
         return fact._replace(requires_grad=thing.requires_grad, is_leaf=thing.is_leaf, inference=inference)
     kind, parts = kinds.class_name(thing), _parts(thing)

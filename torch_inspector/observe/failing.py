@@ -27,6 +27,7 @@ _LONGEST = 100
 # What may ask a tensor for one of its sizes.
 _ASKING = (ast.Call, ast.Subscript)
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
+_OWN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
 class Named(NamedTuple):
@@ -210,7 +211,7 @@ class Scope:
         if not isinstance(owner, ast.Attribute) or owner.attr not in ("size", "shape"):
             return self.value(node)[1] if isinstance(node, ast.Subscript) else None
         thing, at = self.value(owner.value)[1], _whole_number(axis)
-        sizes = tuple(map(int, thing.shape)) if kinds.is_a(thing, torch.Tensor) else ()
+        sizes = _sizes(thing)
         return sizes[at] if at is not None and -len(sizes) <= at < len(sizes) else None
 
     def _result(self, node: ast.Call) -> tuple[str, Any]:
@@ -221,6 +222,12 @@ class Scope:
             return "", None
         path, thing = self.value(node.func.value)
         return (path, thing) if kinds.is_a(thing, torch.Tensor) else ("", None)
+
+
+def _sizes(thing: Any) -> tuple[int, ...]:
+    """Of torch's own classes: a class of the user may compute its shape, and a nested tensor has none."""
+    is_plain = kinds.is_one_of(thing, _OWN_TENSORS) and not thing.is_nested
+    return tuple(map(int, thing.shape)) if is_plain else ()
 
 
 def text_of_device(thing: Any) -> str:

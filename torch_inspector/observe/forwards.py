@@ -18,6 +18,7 @@ from torch_inspector.observe.modes import ModeWatch
 from torch_inspector.observe.module_call import CallState, is_plain, wrap_call
 from torch_inspector.observe.outputs import main_tensor
 from torch_inspector.observe.repeated import repeated_facts
+from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.waiting import Waiting
 from torch_inspector.observe.wrapper import Patch
 from torch_inspector.observe.zeroed import zeroed_rows
@@ -235,7 +236,7 @@ class ForwardWatch:
             output = main_tensor(result)
             if output is None:
                 return
-            calls.output_shape = tuple(output.shape)
+            calls.output_shape = shape_of(output)
             calls.output_requires_grad |= output.requires_grad
             if calls.is_norm and len(args) == 1:
                 calls.zeroed = calls.zeroed or zeroed_rows(args[0], output)

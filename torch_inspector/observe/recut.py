@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torch_inspector.observe.shapes import is_array
+from torch_inspector.observe.shapes import is_array, shape_of
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +30,7 @@ def sizes_before(view: torch.Tensor) -> Shape | None:
     base = view._base
     if base is None or not (view.is_contiguous() and base.is_contiguous()):
         return None
-    return _moved(tuple(base.shape), tuple(view.shape))
+    return _moved(shape_of(base) or (), shape_of(view) or ())
 
 
 def array_sizes_before(array: Any) -> Shape | None:

@@ -19,6 +19,8 @@ class Unknown:
 
 
 UNKNOWN: Final = Unknown()
+# A property of the user's own class is not asked.
+_SHAPE: Any = torch.Tensor.shape.__get__  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def shape_of(value: Any) -> Shape | None:
     if not is_tensor(value):
         return None
     try:
-        return tuple(int(n) for n in value.shape)
+        return tuple(int(n) for n in _SHAPE(value))
     except Exception:  # noqa: BLE001
         return None
 
