@@ -14,6 +14,7 @@ from torch_inspector.observe.constructed import settings_of, torchs_kind
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.naming import name_in
+from torch_inspector.observe.shapes import shape_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.place import Places
@@ -46,7 +47,7 @@ def running_layer(error: BaseException, places: Places) -> LayerFact | None:
         return fact
     fact = fact._replace(family=kind.__name__, settings=settings_of(layer, kind), owner=_owner(root, path))
     with private.unseen():
-        return fact._replace(got=tuple(got.shape), extremes=_extremes(got) if kind is torch.nn.Embedding else None)
+        return fact._replace(got=shape_of(got), extremes=_extremes(got) if kind is torch.nn.Embedding else None)
 
 
 def _owner(root: Any, path: str) -> str:
