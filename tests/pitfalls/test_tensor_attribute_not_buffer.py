@@ -29,7 +29,7 @@ x = torch.randn(8, 4)
 """
 FIT = """
 opt = torch.optim.SGD(net.parameters(), lr=.1)
-for _ in range(2):
+for _ in range(1):
     opt.zero_grad()
     net(x).pow(2).mean().backward()
     opt.step()

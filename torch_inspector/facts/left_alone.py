@@ -16,29 +16,106 @@ if TYPE_CHECKING:
 # Who reads gradients steps, attacks or explains by hand, perhaps by another name of the tensor: `for p in parameters`.
 _READS_GRADIENTS = re.compile(r"\bgrad\b|\bregister_(post_accumulate_grad_)?hook\b|\b(jacobian|hessian|vjp|jvp)\b")
 _WRITES = r"\b{name}\b(\[[^\]\n]*\])?(\.data\b|\s*([-+*/]|//|\*\*)=|\.(?!requires_grad_)\w+_\(|\[[^\]\n]*\]\s*=[^=])"
-_LOOPS = (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef)
+_TURNS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# Whose functions write into nothing that they are given, but for those of `torch.nn.init`, and what only looks.
+_READERS = frozenset(
+    ("torch", "F", "nn", "functional", "math", "np", "print", "float", "str", "len", "abs", "max", "min")
+)
 
 
 def left_alone(run: Run, name: str, at: Place) -> bool:
-    """True if no cell so far reads gradients or writes into a tensor, and the turns around a place share it."""
-    last = re.split(r"\W+", name.partition("[")[0])[-1]
-    writes = re.compile(_WRITES.format(name=re.escape(last)))
-    sources = [one.cell.source for one in (*run.earlier, run)]
-    if not last or any(_READS_GRADIENTS.search(source) or writes.search(source) for source in sources):
+    """True if no cell so far reads gradients or writes into a tensor, and the turns of every loop share it."""
+    last = _last(name)
+    sources = _sources(run)
+    if not last or any(_READS_GRADIENTS.search(source) for source in sources) or is_written(run, name):
         return False
-    return last not in _made_each_turn(run, at)
+    trees = [tree for source in sources if last in source and (tree := syntax.parse(source)) is not None]
+    if any(last in _given_names(loop) for tree in trees for loop in syntax.walk(tree) if isinstance(loop, _TURNS)):
+        return False
+    return last not in _made_each_call(run, at) and not any(_is_handed_on(run, call, last) for call in _calls(trees))
 
 
-def _made_each_turn(run: Run, at: Place) -> set[str]:
-    """Names that the innermost loop or function around a place gives a value."""
+def is_written(run: Run, name: str) -> bool:
+    """True if a cell so far writes into a tensor, or gives it to a function of the notebook that does."""
+    last = _last(name)
+    if not last:
+        return False
+    writes, sources = _writes(last), _sources(run)
+    if any(writes.search(source) for source in sources):
+        return True
+    trees = [tree for source in sources if last in source and (tree := syntax.parse(source)) is not None]
+    return any(_is_written_by(run, call, last) for call in _calls(trees))
+
+
+def _last(name: str) -> str:
+    """`temperature` of `trainer.temperature`."""
+    return re.split(r"\W+", name.partition("[")[0])[-1]
+
+
+def _sources(run: Run) -> list[str]:
+    return list(dict.fromkeys(one.cell.source for one in (*run.earlier, run)))
+
+
+def _writes(name: str) -> re.Pattern[str]:
+    return re.compile(_WRITES.format(name=re.escape(name)))
+
+
+def _calls(trees: list[ast.Module]) -> Iterator[ast.Call]:
+    return (node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.Call))
+
+
+def _given_bare(call: ast.Call, name: str) -> list[int | str]:
+    """The positions and keywords under which a call is given a variable itself."""
+    positions = [index for index, one in enumerate(call.args) if _name_of(one) == name]
+    return [*positions, *(one.arg for one in call.keywords if one.arg and _name_of(one.value) == name)]
+
+
+def _name_of(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _is_handed_on(run: Run, call: ast.Call, name: str) -> bool:
+    """True if a call is given a tensor and may write into it: its code is not of the notebook, or no function's."""
+    if not _given_bare(call, name) or _name_of(call.func) in {one.path for one in run.after.modules}:
+        return False
+    callee = ast.unparse(call.func)
+    if callee.partition(".")[0] in _READERS:
+        return callee.endswith("_")
+    return not any(one.name == _name_of(call.func) for one in _functions(run))
+
+
+def _is_written_by(run: Run, call: ast.Call, name: str) -> bool:
+    """True if a function of the notebook that a call is of writes into what it is given there."""
+    given = _given_bare(call, name)
+    for function in _functions(run) if given else ():
+        if function.name == _name_of(call.func):
+            own = function.args.posonlyargs + function.args.args
+            # Of a method the first is what it is called of.
+            shift = int(bool(own) and own[0].arg == "self")
+            names = [own[one + shift].arg for one in given if isinstance(one, int) and one + shift < len(own)]
+            text = ast.unparse(function)
+            if any(_writes(one).search(text) for one in (*names, *(one for one in given if isinstance(one, str)))):
+                return True
+    return False
+
+
+def _functions(run: Run) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for source in _sources(run):
+        tree = syntax.parse(source)
+        yield from (one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, _FUNCTIONS))
+
+
+def _made_each_call(run: Run, at: Place) -> set[str]:
+    """Names that the function around a place gives a value, if no loop in it is around that place."""
     tree, line = syntax.parse(run.source_of(at.cell)), at.line or 0
     nodes = syntax.walk(tree) if tree is not None else ()
-    around = [one for one in nodes if isinstance(one, _LOOPS) and one.lineno < line <= (one.end_lineno or 0)]
+    kinds = (*_TURNS, *_FUNCTIONS)
+    around = [one for one in nodes if isinstance(one, kinds) and one.lineno < line <= (one.end_lineno or 0)]
     inner = max(around, key=lambda one: one.lineno, default=None)
-    return set(_given_names(inner)) if inner is not None else set()
+    return _given_names(inner) if isinstance(inner, _FUNCTIONS) else set()
 
 
-def _given_names(scope: ast.AST) -> Iterator[str]:
-    for node in syntax.walk(scope):
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
-            yield node.id if isinstance(node, ast.Name) else node.attr
+def _given_names(scope: ast.AST) -> set[str]:
+    stored = (node for node in syntax.walk(scope) if isinstance(getattr(node, "ctx", None), ast.Store))
+    return {_name_of(node) for node in stored}

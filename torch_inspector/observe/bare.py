@@ -36,8 +36,9 @@ _WEIGHTS = {
     "EmbeddingBackward0": (0,),
     "AddmmBackward0": (0,),
 }
+_FILTERS = "ConvolutionBackward0"
 _PRODUCT, _BEHIND, _MATRIX = "MmBackward0", 1, 2
-_FACTORS, _EXPANDS = ("MulBackward0", "DivBackward0"), "ExpandBackward0"
+_EXPANDS = "ExpandBackward0"
 # What may use a weight besides, as a penalty does; any other use might be that of data.
 _NEUTRAL = _UNARY | _BINARY | {"SumBackward0", "MeanBackward0", "NormBackward0", "LinalgVectorNormBackward0", _EXPANDS}
 _TURNED = frozenset(["TBackward0", "TransposeBackward0", "PermuteBackward0", "SoftmaxBackward0"])
@@ -50,11 +51,18 @@ _LOSSES = frozenset(
 
 def bare_weights(walk: Walk, held: frozenset[int]) -> Iterator[torch.Tensor]:
     """The leaves of a graph that are weights by their use, no parameters by their class, and in no optimizer."""
-    leaves = [node for node in walk.by_kind.get("AccumulateGrad", ()) if _is_bare(node.variable, held)]
+    all_leaves = walk.by_kind.get("AccumulateGrad", ())
+    leaves = [node for node in all_leaves if _is_bare(node.variable, held)]
+    by_hand = any(type(node.variable) is torch.Tensor and id(node.variable) in held for node in all_leaves)
     consumers = Consumers(walk)
     for node in leaves[:_LEAVES]:
-        if _is_weight(node, consumers):
+        if _is_weight(node, consumers) and (by_hand or not _is_filter(node, consumers)):
             yield node.variable
+
+
+def _is_filter(leaf: Node, consumers: Consumers) -> bool:
+    """True for what a convolution takes: perhaps a fixed template, where no weight that is learned is plain, too."""
+    return any(type(user).__name__ == _FILTERS for user in consumers.of(leaf))
 
 
 def _is_bare(leaf: Any, held: frozenset[int]) -> bool:
@@ -97,8 +105,8 @@ def _as_weight(user: Node, node: Node, shape: Shape, made: Shape) -> bool:
         return place in _WEIGHTS[kind]
     if kind == _PRODUCT:
         return place == _BEHIND and _multiplies_rows(parents[0], shape, made)
-    # Added to data, it may be a disturbance of these.
-    if kind not in _BINARY or (kind not in _FACTORS and None in parents):
+    # Added to data, it may be a disturbance of these; of factors, their spread, a mask or how much each counts.
+    if kind not in _BINARY or None in parents:
         return False
     stretched = bool(made) and made[0] > 1 and (len(shape) < len(made) or shape[0] == 1)
     return stretched or (len(parents) == 2 and _is_total(parents[1 - place], made, shape))  # noqa: PLR2004

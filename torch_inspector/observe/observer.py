@@ -215,7 +215,7 @@ class TorchObserver:
         files = self._files(cell) if self._unheld.facts else []
         return tuple(
             fact._replace(unlisted=next(iter(with_class_lines([fact.unlisted], files)))) if fact.unlisted else fact
-            for fact in self._unheld.facts
+            for fact in self._unheld.left()
         )
 
     def snapshot(

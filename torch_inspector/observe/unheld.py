@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import thread_time
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from torch_inspector.facts import StepFact, UnheldFact, UnlistedFact
 from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.bare import bare_weights
-from torch_inspector.observe.groups import held_by
+from torch_inspector.observe.groups import held_by, parameters_of
+from torch_inspector.observe.lacking import Own
+from torch_inspector.observe.last_look import LastLook
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.namespace import Names, hidden, walk_names
 from torch_inspector.observe.naming import outer_name
@@ -71,33 +73,6 @@ def _is_new(before: Mark | None, now: Mark) -> bool:
     return before is None or (now != before and now[0] <= before[0])
 
 
-class _Own(NamedTuple):
-    """A module and those of its parameters that nobody holds."""
-
-    path: str
-    module: Any
-    parameters: list[tuple[str, torch.Tensor]]
-
-    def keys(self) -> frozenset[int]:
-        return frozenset(id(p) for _, p in self.parameters)
-
-    def parts(self) -> tuple[tuple[str, ...], frozenset[str]]:
-        """The fewest paths that cover the parameters, and those of them that are parameters and no modules."""
-        keys, covered, paths = self.keys(), set[int](), list[str]()
-        around = {name[:end] for name, _ in self.parameters for end in (0, *_dots(name))}
-        for name, module in layers.walk_modules(self.module):
-            every = {id(p) for _, p in layers.walk_parameters(module)} if name in around else set()
-            if every and every <= keys and not every & covered:
-                covered |= every
-                paths.append(f"{self.path}.{name}" if name else self.path)
-        single = [f"{self.path}.{name}" for name, p in self.parameters if id(p) not in covered]
-        return (*paths, *single), frozenset(single)
-
-
-def _dots(name: str) -> list[int]:
-    return [index for index, sign in enumerate(name) if sign == "."]
-
-
 class UnheldWatch:
     """Follows the unheld parameters of one cell."""
 
@@ -109,6 +84,7 @@ class UnheldWatch:
         self._moved: set[int] = set()
         self._searches: dict[int, int] = {}
         self._made = 0
+        self._last = LastLook()
         self.fresh: list[int] = []
         """For each backward call after the first, how many unheld parameters the one before had not got."""
         self.facts: list[UnheldFact] = []
@@ -133,6 +109,7 @@ class UnheldWatch:
 
     def note_made(self, record: OptimizerRecord, frame: FrameType) -> None:
         """Notes all parameters of the modules of which an optimizer was given some."""
+        self.facts = [one for one in self.facts if not one.keys & self._taken_by(record)]
         recorder, self._made = self._recorder, self._made + 1
         user = recorder.places.user_frame(frame) if recorder is not None else None
         if recorder is None or user is None or self._made > _MADE:
@@ -145,6 +122,12 @@ class UnheldWatch:
                 if every & own:
                     frozen = frozenset(id(p) for p in parameters if not p.requires_grad)
                     record.then[recorder.keys.of(module)] = every, frozen
+
+    def _taken_by(self, record: OptimizerRecord) -> set[int]:
+        """Those of a new optimizer that nobody held so far; another tensor may be at the address of one by now."""
+        with private.unseen():
+            own = (p for group in parameters_of(record.ref()) for p in group)
+            return {id(p) for p in own if id(p) in self._marks and self._is_as_it_was(p)}
 
     def note_step(self, record: OptimizerRecord, step: StepFact, frame: FrameType) -> None:
         """Looks for names once a step follows backward calls that reached the optimizer's and unheld parameters."""
@@ -163,6 +146,18 @@ class UnheldWatch:
             recorder.budget.charge(begun)
             if len(self.facts) > count:
                 self._searches[record.key] = _SEARCHES
+                self._last.note(self.facts[count:], self._ledger, recorder.places.user_frame(frame))
+
+    def left(self) -> list[UnheldFact]:
+        """What is still true at the end of the cell."""
+        facts, self.facts = self.facts, []
+        if facts and self._recorder is not None:
+            with self._recorder.failures.guard("unheld"), private.unseen():
+                self.facts = self._last.still_true(facts, self._ledger, self._is_as_it_was)
+        return self.facts
+
+    def _is_as_it_was(self, tensor: torch.Tensor) -> bool:
+        return self._marks.get(id(tensor)) == _mark(tensor)
 
     def _name(
         self, recorder: Recorder, record: OptimizerRecord, step: StepFact, frame: FrameType, missing: set[int]
@@ -172,7 +167,7 @@ class UnheldWatch:
             missing -= held
             roots = _Roots(names, held)
             for path, module in names.modules:
-                own = _Own(path, module, [(name, p) for name, p in layers.walk_parameters(module) if id(p) in missing])
+                own = Own(path, module, [(name, p) for name, p in layers.walk_parameters(module) if id(p) in missing])
                 if own.parameters:
                     missing -= own.keys()
                     fact = self._fact(step, own, held)._replace(late=self._late(record, own.keys()))
@@ -184,7 +179,7 @@ class UnheldWatch:
             if not missing:
                 return
 
-    def _fact(self, step: StepFact, own: _Own, held: frozenset[int]) -> UnheldFact:
+    def _fact(self, step: StepFact, own: Own, held: frozenset[int]) -> UnheldFact:
         path, module, _ = own
         keys = own.keys()
         names = [name for name, p in layers.walk_parameters(module) if id(p) in held]

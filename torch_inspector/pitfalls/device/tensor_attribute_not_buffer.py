@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import AttributeFact, Run, UnsavedFact
+from torch_inspector.facts.forgotten import is_forgotten, is_plain
 from torch_inspector.facts.plain import registered
 from torch_inspector.facts.set_outside import is_lost
 from torch_inspector.findings import Evidence, Finding
@@ -28,7 +29,13 @@ def check(run: Run) -> Iterator[Finding]:
         if _is_left_behind(one) and (one.path, one.device, one.owner_devices) not in known:
             yield _left_behind(one)
         elif one.wants_gradient and one.owner_stepped and not one.stepped and one.path not in learned:
-            yield _not_learned(one)
+            yield from () if _is_told(run, one) else (_not_learned(one),)
+
+
+def _is_told(run: Run, one: AttributeFact) -> bool:
+    """True if `parameters-missing-from-optimizer` says it, with the line of the step."""
+    facts = (fact for fact in run.trace.unheld if is_plain(fact) and one.path in fact.names)
+    return any(fact.unlisted is None and fact.compared and is_forgotten(run, fact) for fact in facts)
 
 
 def _unsaved(run: Run, one: UnsavedFact) -> Finding:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run, UnheldFact, part_names, twins
-from torch_inspector.facts.left_alone import left_alone
+from torch_inspector.facts.forgotten import is_forgotten, is_on_purpose, is_plain
 from torch_inspector.facts.rebuilt import rebuilt, with_more
 from torch_inspector.facts.used_up import used_up
 from torch_inspector.findings import Evidence, Finding, Severity
@@ -15,15 +15,8 @@ from torch_inspector.pitfall import pitfall
 _NAMES_SHOWN = 4
 # As many fit into a line.
 _PARTS_GIVEN = 4
-# Words of notebooks in which a part is left as it was loaded, or is fixed on purpose.
-_ON_PURPOSE = re.compile(
-    r"pretrain|load_state_dict|torch\.load|\bweights\s*=\s*['\x22A-Z]|hub\.load|load_from|from_checkpoint"
-    r"|\bfreez|\bfrozen|\bfixed|\bprob(e|ing)\b|reservoir|random.feature",
-    re.IGNORECASE,
-)
 _ELEMENT = re.compile(r"(.+)\[([^\[\]]+)\]")
 _WRITTEN_PAST_AUTOGRAD = ".data"
-_PLAIN = "Tensor"
 
 
 @pitfall(severity="error")
@@ -89,11 +82,11 @@ def _severity(run: Run, fact: UnheldFact) -> Severity | None:
     """How sure it is that nobody wants them to stay as they are; None where that may well be."""
     if fact.late:
         return "error"
-    if fact.settled or not fact.training or any(_ON_PURPOSE.search(source) for source in _sources(run)):
+    if is_on_purpose(run, fact) or (not fact.module and not is_forgotten(run, fact)):
         return None
-    if fact.kind == _PLAIN and not fact.module:
+    if is_plain(fact):
         # A class of its own says that a parameter is to learn; a plain tensor may have gradients for other reasons.
-        return "warning" if all(left_alone(run, name, fact.place) for name in fact.names) else None
+        return "warning"
     # Only one part of a model was given: perhaps only that part is to learn, but then the rest should be frozen.
     return "hint" if fact.held_parts == 1 and len(fact.keys) >= fact.held_count else "error"
 
@@ -136,7 +129,7 @@ def _why(run: Run, fact: UnheldFact, name: str) -> str:
     if attribute := _attribute(run, fact):
         owner, _, last = attribute.rpartition(".")
         return f"; `{last}` is a plain Python container, which `{owner}.parameters()` leaves out"
-    if fact.kind == _PLAIN and (owner := _owner(run, fact)):
+    if is_plain(fact) and (owner := _owner(run, fact)):
         return f"; it is a plain tensor, which `{owner}.parameters()` leaves out"
     if one := used_up(run, fact.module, name):
         by = one.by.said_in(fact.place.cell)
@@ -181,7 +174,7 @@ def _fix(run: Run, fact: UnheldFact, name: str) -> str:
         added = f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
         last = fact.names[0].rpartition(".")[2]
         anew = f"  # or in __init__, before {name} is made: self.{last} = nn.Parameter(self.{last})"
-        return added + (anew if fact.kind == _PLAIN and _owner(run, fact) else "")
+        return added + (anew if is_plain(fact) and _owner(run, fact) else "")
     return f"{_added(fact, name)}  # {_or_else(fact, name)}"
 
 
