@@ -140,3 +140,30 @@ def test_a_function_that_leaves_them_off_where_there_is_something_to_train(more,
         notebook.run("torch.set_grad_enabled(True);")
     slug = "grad-disabled-globally"
     assert [(one.severity, one.line) for one in run.findings if one.slug == slug] == expected
+
+
+ON, OFF = "torch.set_grad_enabled(True)\n", "torch.set_grad_enabled(False)\n"
+LATE = {
+    "by the cell itself": ([f"{OFF}loss = net(x).sum()", f"{ON}loss.backward()"], "cell 2", "(line 1 of cell 2)"),
+    "by a function": (
+        [f"def off():\n    {OFF}", "off()\nloss = net(x).sum()", f"{ON}loss.backward()"],
+        "cell 3",
+        "(line 2 of cell 2)",
+    ),
+    "bound again": ([f"{OFF}loss = net(x).sum()", f"{ON}loss += 0\nloss.backward()"], "cell 2", "(line 1 of cell 2)"),
+    "in the same cell": ([OFF, f"loss = net(x).sum()\n{ON}loss.backward()"], "here", "after the line"),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_cell_that_would_switch_them_off_again_is_not_only_run_once_more(name):
+    cells, where, how = LATE[name]
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        run = notebook.runs[-1]
+        notebook.run(ON)
+    (finding,) = run.findings
+    assert where in finding.message
+    assert "though they are on again" in finding.message
+    assert how in finding.fix

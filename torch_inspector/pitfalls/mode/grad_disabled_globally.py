@@ -28,20 +28,27 @@ def check(run: Run) -> Iterator[Finding]:
     if run.before.grad_enabled and run.after.grad_enabled:
         return
     line = _needs_history(run)
-    if line is not None:
+    if line is not None and not (run.error is not None and run.after.grad_enabled):
         yield _in_vain(run, line)
     elif run.before.grad_enabled and not run.after.grad_enabled and (_has_trained(run) or _leaks(run)):
         yield _left_off(run)
 
 
 def _computed_before(run: Run) -> Run | None:
-    """The cell that computed a loss without history while gradients were off, and ended so; None if there is none."""
+    """The run that computed a loss without history while gradients were off; None if there is none.
+
+    It ended so, unless it is the run itself, which switches them on after the loss.
+    """
     error = run.error
     if error is None or _NO_HISTORY not in error.message or error.cuts + error.constants:
         return None
     made = bound_in(run)
+    if made is run and not run.before.grad_enabled:
+        # What is not bound by name here came from the last cell that called a model.
+        made = next((one for one in (run, *reversed(run.earlier)) if one.trace.forwards), run)
     ran = bool(made.trace.forwards) and not any(call.output_requires_grad for call in made.trace.forwards)
-    return made if made is not run and ran and not made.after.grad_enabled and _could_learn(made) else None
+    off = not (run.before if made is run else made.after).grad_enabled
+    return made if ran and off and _could_learn(made) else None
 
 
 def _could_learn(made: Run) -> bool:
@@ -129,27 +136,40 @@ def _origin(run: Run) -> str:
 
 def _too_late(run: Run, made: Run) -> Finding:
     """Of gradients that are on again, and a loss from before that."""
-    root, place = (
-        run.error.root if run.error is not None else "loss",
-        run.error.place if run.error is not None else None,
-    )
+    error = run.error
+    root, place = (error.root or "the loss", error.place) if error is not None else ("the loss", Place())
+    where = "here" if made is run else f"in cell {made.cell.number}"
     return Finding(
-        message=f"`{root}` was computed in cell {made.cell.number} while gradients were off: it has no graph, though "
-        "they are on again.",
+        message=f"`{root}` was computed {where} while gradients were off: it has no graph, though they are on again.",
         subject="torch.set_grad_enabled",
-        fix=f"# compute {root} again, now that gradients are on: run cell {made.cell.number} once more",
-        line=place.line if place is not None else None,
-        cell=place.cell if place is not None else None,
+        fix=_again(run, made, root),
+        line=place.line,
+        cell=place.cell,
         evidence=(
-            Evidence("gradients after that cell", "off"),
+            Evidence("gradients before the cell" if made is run else "gradients after that cell", "off"),
             Evidence("gradients after this cell", "on"),
         ),
     )
 
 
+def _again(run: Run, made: Run, root: str) -> str:
+    """How the loss gets a graph: a cell that switches gradients off itself would only do it again."""
+    if made is run:
+        return f"# compute {root} after the line that switches gradients on"
+    once_more = f"run cell {made.cell.number} once more"
+    own = [Place(made.cell.number, call.line).said_in(run.cell.number) for call in made.trace.calls if _switches(call)]
+    by = switching(run, made)
+    where = own[0] if own else by.place.said_in(run.cell.number) if by is not None else ""
+    if not where and not made.before.grad_enabled:
+        return f"# compute {root} again, now that gradients are on: {once_more}"
+    taken = f"take out what switches gradients off ({where or f'in cell {made.cell.number}'}), or put"
+    return f"# {taken} `with torch.no_grad():` around what needs none; then {once_more}"
+
+
 def _in_vain(run: Run, place: Place) -> Finding:
+    again = "not on again before this line" if run.after.grad_enabled else "not on again"
     return Finding(
-        message=f"Gradients were switched off {_origin(run)} and not on again: there is no graph for training here.",
+        message=f"Gradients were switched off {_origin(run)} and {again}: there is no graph for training here.",
         subject="torch.set_grad_enabled",
         fix="torch.set_grad_enabled(True)  # here; and `with torch.no_grad():` around what needs no gradients",
         line=place.line,
