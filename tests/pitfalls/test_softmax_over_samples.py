@@ -156,13 +156,38 @@ def test_tables_that_are_each_their_own(weights):
 
 
 HEADS = """\
-q, k, v = (torch.randn(6, {heads}, {queries}, 8, requires_grad=one) for one in (True, True, False))
-v = v if {queries} > 1 else torch.randn(6, {heads}, 5, 8)
-k = k if {queries} > 1 else torch.randn(6, {heads}, 5, 8, requires_grad=True)
+to_q, to_k = nn.Linear(12, 8 * {heads}), nn.Linear(12, 8 * {heads})
+x, v = torch.randn(6, 7, 12), torch.randn(6, {heads}, 7, 8)
+q = to_q(x[:, :{queries}]).view(6, {queries}, {heads}, 8).transpose(1, 2)
+k = to_k(x).view(6, 7, {heads}, 8).transpose(1, 2)
 scores = q @ k.transpose(-2, -1) / 8**0.5
 w = {weights}
 out = w @ v
 out.square().mean().backward()"""
+VIEWS = """\
+to_q, to_k, to_v = (nn.Linear(12, 8) for _ in range(3))
+target, views = torch.randn(6, 7, 12), torch.randn(6, 4, 5, 12)
+scores = to_q(target)[:, None] @ to_k(views).mT / 8**0.5
+out = {out}
+out.square().mean().backward()"""
+FUSED = """\
+to_all, x = nn.Linear(12, 96), torch.randn(6, 7, 12)
+q, k, v = to_all(x).reshape(6, 7, 3, 4, 8).permute(2, 0, 3, 1, 4).unbind(0)
+out = {out}
+out.square().mean().backward()"""
+
+
+@pytest.mark.parametrize(
+    "out", ["(torch.softmax(scores, 1) @ to_v(views)).sum(1)", "(scores.softmax(1) @ to_v(views)).mean(1)"]
+)
+def test_views_that_compete_are_no_heads(out):
+    assert not found(VIEWS.format(out=out))
+
+
+def test_heads_of_one_layer_that_share_their_weights():
+    fused = FUSED.format(out="{w} @ v").replace("{w}", "torch.softmax((q * 8**-0.5) @ k.mT, dim={})")
+    assert found(fused.format(1))
+    assert not found(fused.format(-1))
 
 
 @pytest.mark.parametrize("weights", ["torch.softmax(scores, dim={})", "nn.Dropout(0.1)(nn.Softmax(dim={})(scores))"])
@@ -181,6 +206,7 @@ def test_heads_that_share_their_weights(weights):
         ("torch.softmax(scores, dim=1)", 1, 7),
         ("torch.softmax(scores, dim=2)", 4, 7),
         ("(lambda s: s / s.sum(-1, keepdim=True))(torch.softmax(scores, dim=1))", 4, 7),
+        ("torch.softmax(scores, dim=1)\nv = v / w.sum(-1, keepdim=True)", 4, 7),
         ("torch.softmax(scores.flatten(1, 2), dim=1).view(6, 4, 7, 7)", 4, 7),
     ],
 )

@@ -7,6 +7,7 @@ from math import prod
 
 from torch_inspector.facts import Shape
 from torch_inspector.observe import private
+from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.softmax import axis_of, parents_of
@@ -17,7 +18,11 @@ _HANDED_ON = frozenset(
 )
 # What scores go through before the softmax: a scale, a mask, a bias of positions.
 SCORED = _HANDED_ON | {f"{name}Backward0" for name in ("Div", "Add", "MaskedFill", "Where")}
-_FAR = 8
+_TURNS = frozenset(["TransposeBackward0", "PermuteBackward0", "MovedimBackward0", "SwapaxesBackward0"])
+# What stands between the features and the product of queries and keys.
+_TO_HEADS = _TURNS | _HANDED_ON | {f"{name}Backward0" for name in ("Div", "Select", "Unbind", "Slice", "Squeeze")}
+_SUMS = frozenset(["SumBackward0", "SumBackward1"])
+_FAR, _NEAR = 8, 3
 # A batch, or a batch of heads, of square tables.
 _AXES, _HEADED = 3, 4
 
@@ -39,16 +44,45 @@ def across_samples(walk: Walk) -> Iterator[Node]:
 def across_heads(walk: Walk) -> Iterator[Node]:
     """Softmaxes of (batch, heads, queries, keys) along the heads, between the product that scores and that with values.
 
-    One query for each head is left alone: so capsules are routed, whose weights sum to 1 over the capsules. Slots are,
-    too, whose weights are divided by their sum before they are used.
+    The axis is one of heads where the features of queries and keys were split to make it; views and frames that
+    compete have such an axis too. One query for each head is left alone: so capsules are routed, whose weights sum to
+    1 over the capsules. Slots are, too, whose weights are divided by their sum, before or after they are used.
     """
+    consumers = Consumers(walk)
     for node in walk.by_kind.get("BmmBackward0", ()):
         softmax = down(node, _HANDED_ON)
         shape = private.output_shape(softmax) if type(softmax).__name__ == "SoftmaxBackward0" else None
         if softmax is None or shape is None or len(shape) != _HEADED or min(shape[1:]) < 2:  # noqa: PLR2004
             continue
-        if axis_of(softmax) == 1 and type(down(softmax, SCORED)).__name__ == "BmmBackward0":
-            yield softmax
+        table = down(softmax, SCORED) if axis_of(softmax) == 1 and not _is_added_up(softmax, consumers) else None
+        if type(table).__name__ == "BmmBackward0" and table is not None:
+            queries, keys = (*parents_of(table), None)[:2]
+            if _is_split(queries, shape[1]) and _is_split(keys, shape[1]):
+                yield softmax
+
+
+def _is_added_up(softmax: Node, consumers: Consumers) -> bool:
+    """True if weights are added up: what they weigh is divided by that."""
+    users, found = [softmax], False
+    for _ in range(_NEAR):
+        users = [user for one in users for user in consumers.of(one)]
+        found = found or any(type(user).__name__ in _SUMS for user in users)
+        users = [user for user in users if type(user).__name__ in _HANDED_ON]
+    return found
+
+
+def _is_split(node: Node | None, heads: int) -> bool:
+    """True if features were split into heads to make an operand: (batch, steps, heads * n) to (…, heads, n), turned."""
+    turned = False
+    for _ in range(_FAR):
+        kind, parents = type(node).__name__, parents_of(node) if node is not None else [None]
+        made, given = (private.output_shape(one) if one is not None else None for one in (node, parents[0]))
+        if kind not in _TO_HEADS or made is None or given is None:
+            return False
+        if turned and len(given) <= _AXES < len(made) and heads in made[2:-1] and prod(made[2:]) == given[-1]:
+            return True
+        turned, node = turned or kind in _TURNS, parents[0]
+    return False
 
 
 def _is_flat(table: Node, flat: Shape) -> bool:
