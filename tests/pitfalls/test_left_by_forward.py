@@ -36,6 +36,8 @@ def test_what_nobody_reads_is_told_once():
     assert (finding.subject, finding.severity, finding.line) == ("net.seen", "hint", 10)
     assert finding.fix == "self.seen = h.detach()"
     assert not found(NET.replace("self.seen = h", finding.fix), FIT)
+    imported = "import copy\nfrom statistics import mean\nearlier = copy.deepcopy(net)\naverage = mean([1.0])"
+    assert found(NET, f"{imported}\n{FIT}\nrate = getattr(net, 'rate', None)")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,13 @@ def test_what_nobody_reads_is_told_once():
         (NET, f"{FIT}\nprint(net.seen.mean())"),
         (NET, f"{FIT}\ndef look(model):\n    return getattr(model, 'seen')"),
         (NET.replace("self.head(h)", "self.head(self.seen)"), FIT),
+        (
+            NET,
+            f"{FIT}\nfrom statistics import mean\ndef look(model):\n    return mean(model)\nif not opt:\n    look(net)",
+        ),
+        (NET, f"import statistics\n{FIT}\nif not opt:\n    statistics.mean(net)"),
+        (NET, f"{FIT}\ntotal = len(vars(net))"),
+        (NET, f"{FIT}\nkept = getattr(net, 'se' + 'en')"),
         (NET, "net(torch.randn(32, 8));"),
         (NET.replace("self.seen = h", "self.seen = h.shape"), FIT),
     ],

@@ -168,6 +168,9 @@ QUIET_LOADS = {
     "a state of the pass": SCALED.replace("        return", "        self.mean = x.mean(0)\n        return") + "net(x)",
     "a number": FITTED.replace("torch.zeros(size)", "torch.tensor(1.0)").replace(".mean(0)", ".mean()"),
     "given by the constructor": SCALED.replace("zeros(size)", "ones(4) * size").replace("Scaled(), ", "Scaled(2), "),
+    "in each turn": f"{SCALED}for _ in range(2):\n    net.mean = x.mean(0)",
+    "noise": FITTED.replace("fit", "reset_noise"),
+    "a fresh state": f"{SCALED}net.mean = torch.randn(4)",
     "for training alone": FITTED.replace("x - self.mean", "x"),
 }
 
@@ -176,6 +179,11 @@ QUIET_LOADS = {
 def test_attributes_that_are_meant_to_differ_are_silent(name):
     slug = "tensor-attribute-not-buffer"
     assert findings_in(SETUP, QUIET_LOADS[name], f"{LOADED}again(x)", slug=slug, fails=False) == []
+
+
+def test_models_that_are_both_called_are_compared():
+    slug = "tensor-attribute-not-buffer"
+    assert findings_in(SETUP, FITTED, f"{LOADED}again(x) - net(x)", slug=slug, fails=False) == []
 
 
 def test_models_of_other_weights_are_not_compared():

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.out_of_text import may_be_read_elsewhere
 from torch_inspector.facts.place import Place
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def left_by_forward(run: Run, path: str) -> Left | None:
     if parts is None or not kind:
         return None
     name, sources = parts[2], {past.cell.source: past.cell.number for past in (*run.earlier, run)}
-    if any(_is_named(source, name) for source in sources):
+    if any(_is_named(source, name) for source in sources) or may_be_read_elsewhere(sources, re.split(r"\W", path)[0]):
         return None
     found = [one for source, cell in sources.items() for one in _given(source, cell, kind, name)]
     return found[-1] if len({(one.target, one.value) for one in found}) == 1 else None

@@ -1,0 +1,55 @@
+"""Whether what a module has may be read by code that the notebook does not show, or by a name that is put together."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from torch_inspector.facts import syntax
+
+# All fields at once, or one whose name stands nowhere.
+_ANY_NAME = re.compile(r"\bvars\(|__dict__|\bgetattr\([^,()]+,(?!\s*['\x22]\w+['\x22]\s*[,)])")
+# Libraries whose functions read no fields of a module that they do not know.
+_KNOWN = frozenset(
+    ("torch", "torchvision", "torchaudio", "copy", "numpy", "math", "time", "tqdm", "matplotlib", "random", "os", "gc")
+)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def may_be_read_elsewhere(sources: Iterable[str], model: str) -> bool:
+    """True if some text reads fields by no name, or hands the model to what it has imported."""
+    texts = list(sources)
+    trees = [tree for text in texts if (tree := syntax.parse(text)) is not None]
+    if any(_ANY_NAME.search(text) for text in texts):
+        return True
+    imported = {name for tree in trees for name in _imported(tree)}
+    nodes = [node for tree in trees for node in syntax.walk(tree)]
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    names = {model, "self"} | {name for call in calls for name in _handed_as(call, model, nodes)}
+    handed = [call for call in calls if names & set(_given(call))]
+    return "*" in imported or any(ast.unparse(call.func).partition(".")[0] in imported for call in handed)
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Names that a text imports from libraries of all kinds."""
+    for node in syntax.walk(tree):
+        module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for one in node.names:
+                if (module or one.name).partition(".")[0] not in _KNOWN:
+                    yield one.asname or one.name.partition(".")[0]
+
+
+def _given(call: ast.Call) -> list[str]:
+    """The variables that a call is given themselves."""
+    given = (*call.args, *(one.value for one in call.keywords))
+    return [one.id for one in given if isinstance(one, ast.Name)]
+
+
+def _handed_as(call: ast.Call, model: str, nodes: list[ast.AST]) -> Iterator[str]:
+    """What a function of the notebook calls the model that it is given."""
+    name = ast.unparse(call.func).rpartition(".")[2] if model in _given(call) else ""
+    for node in nodes if name else ():
+        if isinstance(node, _FUNCTIONS) and node.name in (name, "__init__"):
+            yield from (one.arg for one in (*node.args.args, *node.args.kwonlyargs))
