@@ -70,3 +70,19 @@ def test_with_a_closure_it_belongs_into_the_closure(code, call, fix):
     indent = " " * (8 if code != OUTER else 4)
     mended = code.replace(f"{indent}loss.backward()", f"{indent}{finding.fix}\n{indent}loss.backward()")
     assert findings_in(SETUP, mended, call, slug="missing-zero-grad", fails=False) == []
+
+
+FAILS = """\
+adam = torch.optim.Adam(net.parameters())
+def fit(turns):
+    for _ in range(turns):
+        net(x.to(net.weight.dtype)).mean().backward()
+        adam.step()"""
+
+
+def test_a_step_that_failed_is_none():
+    cells = (SETUP, FAILS, "fit({})", "net.double();", "fit(1)")
+    once, often = ([one.format(turns) for one in cells] for turns in (1, 3))
+    assert not findings_in(*once, slug="missing-zero-grad", fails=True)
+    (finding,) = findings_in(*often, slug="missing-zero-grad", fails=True)
+    assert "(all 3 steps)" in finding.message

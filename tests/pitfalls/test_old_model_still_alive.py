@@ -217,7 +217,9 @@ class Finder:
     def __init__(self, model):
         self.model, self.history = model, []
     def plot(self):
-        return self.history"""
+        return self.history
+class LRFinder(Finder):
+    pass"""
 STEP = """\
 net = nn.Linear(1000, 1000)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -225,9 +227,10 @@ net(torch.ones(4, 1000)).mean().backward()
 opt.step()"""
 
 
-@pytest.mark.parametrize("name", ["lr_finder", "finder", "range_test"])
-def test_a_finder_of_rates_is_done_when_the_next_model_trains(name):
-    (finding,) = found(START, FINDER, f"{BUILD}\n{name} = Finder(net)", STEP)
+@pytest.mark.parametrize("made", ["lr_finder = Finder", "finder = LRFinder", "range_test = Finder"])
+def test_a_finder_of_rates_is_done_when_the_next_model_trains(made):
+    name = made.partition(" ")[0]
+    (finding,) = found(START, FINDER, f"{BUILD}\n{made}(net)", STEP)
     assert finding.fix == f"del {name}  # when its result has been read"
 
 
@@ -238,6 +241,7 @@ def test_a_finder_of_rates_is_done_when_the_next_model_trains(name):
         (f"{BUILD}\nlr_finder = Finder(net)", f"{STEP}\nlr_finder = Finder(net)"),
         (f"{BUILD}\nlr_finder = Finder(net)", f"{STEP}\nsecond = Finder(net)"),
         (f"{BUILD}\npathfinder = Finder(net)", STEP),
+        (f"{BUILD}\nfinder = Finder(net)", STEP),
     ],
 )
 def test_finders_that_are_compared_or_made_anew(cells):

@@ -39,6 +39,26 @@ def test_the_optimizer_is_named_and_the_fix_works(kind, to):
         assert notebook.errors[-1] is None
 
 
+HELD = {
+    "s.opt": "s.opt, d = torch.optim.Adam(net.parameters()), None",
+    "d['a']": "d = {'a': torch.optim.Adam(net.parameters())}",
+    "d()": "d = (lambda one: lambda: one)(torch.optim.Adam(net.parameters()))",
+}
+STEP = "def fit(s, d):\n    net(torch.ones(4, 3, dtype=net.weight.dtype)).mean().backward()\n    {}.step()\nfit(s, d)"
+
+
+@pytest.mark.parametrize("path", HELD)
+def test_the_fix_names_what_can_be_typed(path):
+    with a_notebook() as notebook:
+        notebook.run(f"{START}\nclass State:\n    pass\ns = State()\n{HELD[path]}\n{STEP.format(path)}")
+        notebook.run("net.double();")
+        (finding,) = notebook.run(STEP.format(path)).findings
+    called = (
+        f"{path}.load_state_dict({path}.state_dict())" if path != "d()" else "# call load_state_dict() of that Adam"
+    )
+    assert finding.fix.startswith(called)
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from time import thread_time
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -11,9 +12,12 @@ import torch
 from torch_inspector.facts import StaleStateFact
 from torch_inspector.observe import kinds
 from torch_inspector.observe.locals import locals_of
+from torch_inspector.observe.namespace import hidden, walk_names
 
 # Weights of one optimizer that are compared.
 _WEIGHTS = 200
+# Time for the search of a name: there is one failure in a cell.
+_SEARCH_S = 0.005
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"]
 _PACKAGE = "torch.optim"
 
@@ -76,9 +80,17 @@ def _text(dtype: torch.dtype) -> str:
 
 
 def _name(optimizer: Any, user: FrameType) -> str:
-    """What the code of a frame calls the optimizer: a variable, or a field of `self`."""
+    """What the code of a frame calls the optimizer: a variable, a field of `self`, or what a variable leads to."""
     with locals_of(user) as values:
         names = (*user.f_code.co_varnames, *user.f_code.co_freevars, *user.f_code.co_names)
         plain = (name for name in names if values.get(name, user.f_globals.get(name)) is optimizer)
         own = kinds.fields_of(values["self"]) if "self" in values else {}
-        return next(plain, "") or next((f"self.{name}" for name, one in own.items() if one is optimizer), "")
+        field = next((f"self.{name}" for name, one in own.items() if one is optimizer), "")
+        return next(plain, "") or field or _path(optimizer, user.f_globals) or _path(optimizer, values)
+
+
+def _path(optimizer: Any, variables: Mapping[str, Any]) -> str:
+    """The shortest expression for an optimizer that some variables lead to; empty if there is none."""
+    own = [(name, value) for name, value in list(variables.items()) if not hidden(name)]
+    names = walk_names(own, thread_time() + _SEARCH_S, sampling=True)
+    return next((path for path, one in names.optimizers if one is optimizer), "")

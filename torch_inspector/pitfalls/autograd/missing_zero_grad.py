@@ -31,11 +31,21 @@ def check(run: Run) -> Iterator[Finding]:
         if not any(step.kept_gradients for step in run.odd_steps(key)):
             yield from _in_part(run, key, steps, cleared)
             continue
-        earlier = [s for past in run.earlier for s in past.trace.steps if s.optimizer == key]
-        row = _last_row(earlier, steps)
+        done = _done(run, steps)
+        earlier = [s for past in run.earlier for s in _done(past, past.steps_by_optimizer().get(key, []))]
+        row = _last_row(earlier, done)
         if len(row) >= _IN_A_ROW:
-            yield _finding(run, key, row, steps)
+            yield _finding(run, key, row, done)
     yield from _by_hand(run)
+
+
+def _done(run: Run, steps: list[StepFact]) -> list[StepFact]:
+    """The steps without a last one that failed: it was looked at as it began, and not counted."""
+    place = steps[-1].place if steps else None
+    looked = [step for step in run.trace.steps if step.place == place]
+    counts = [one.count for one in run.trace.counts if one.kind == "step" and one.place == place]
+    failed = bool(counts) and len(looked) > sum(counts) and looked[-1] is steps[-1]
+    return steps[:-1] if failed else steps
 
 
 def _cleared(run: Run) -> frozenset[int]:

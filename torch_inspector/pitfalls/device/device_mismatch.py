@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from torch_inspector.facts import ErrorFact, OperandFact, Run, StaleStateFact, assigned, syntax
 from torch_inspector.facts.given_moved import given_moved
+from torch_inspector.facts.loaded_anew import loaded_anew
 from torch_inspector.facts.looped import Looped, looped, with_call
 from torch_inspector.facts.lost_moves import LostMove, lost_move
 from torch_inspector.facts.made_in_line import Made, made_in
@@ -83,14 +84,14 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _of_state(error: ErrorFact, state: StaleStateFact) -> Finding:
-    name = state.path or "optimizer"
+    name = f"`{state.path}`" if state.path else f"the {state.kind} optimizer"
     return Finding(
         message=(
-            f"`{name}` took down `{state.state}` when its weights were on {state.state_device}; they are on "
+            f"{name} took down `{state.state}` when its weights were on {state.state_device}; they are on "
             f"{state.device} now, and {state.kind} does not mix devices."
         ),
-        subject=name,
-        fix=f"{name}.load_state_dict({name}.state_dict())  # its state goes where the weights are",
+        subject=state.path or state.kind,
+        fix=loaded_anew(state, "its state goes where the weights are"),
         line=error.place.line,
         cell=error.place.cell,
         evidence=(Evidence("weights", state.device), Evidence(state.state, state.state_device)),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import AttributeFact, ErrorFact, OperandFact, Run, StaleStateFact, assigned, in_scope, syntax
+from torch_inspector.facts.loaded_anew import loaded_anew
 from torch_inspector.facts.lost_casts import lost_cast
 from torch_inspector.facts.plain import plain_attribute, registered
 from torch_inspector.findings import Evidence, Finding
@@ -79,14 +80,14 @@ def _attribute(run: Run, error: ErrorFact, home: str, odd: OperandFact | None) -
 
 
 def _of_state(error: ErrorFact, state: StaleStateFact) -> Finding:
-    name = state.path or "optimizer"
+    name = f"`{state.path}`" if state.path else f"the {state.kind} optimizer"
     return Finding(
         message=(
-            f"`{name}` took down `{state.state}` when its weights were {state.state_dtype}; they are {state.dtype} "
+            f"{name} took down `{state.state}` when its weights were {state.state_dtype}; they are {state.dtype} "
             f"now, and {state.kind} does not mix the types."
         ),
-        subject=name,
-        fix=f"{name}.load_state_dict({name}.state_dict())  # its state takes the type of the weights",
+        subject=state.path or state.kind,
+        fix=loaded_anew(state, "its state takes the type of the weights"),
         line=error.place.line,
         cell=error.place.cell,
         evidence=(Evidence("weights", state.dtype), Evidence(state.state, state.state_dtype)),

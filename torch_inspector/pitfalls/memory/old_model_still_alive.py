@@ -19,7 +19,9 @@ _ROLE = re.compile(
     re.IGNORECASE,
 )
 # What is done with its model when it has told its result.
-_FINDER = re.compile(r"(my_?)?((lr|learning_?rate|rate)_?)?(finder|range_?test(er)?)", re.IGNORECASE)
+_FINDER = re.compile(r"(my_?)?((lr|learning_?rate|rate)_?finder|((lr|rate)_?)?range_?test(er)?)", re.IGNORECASE)
+# What finds may find anything: by its class, such as `LRFinder`, it finds a rate.
+_FINDS, _RATES = re.compile(r"(my_?)?finder", re.IGNORECASE), re.compile(r"LR|[Rr]ate|[Rr]ange_?[Tt]est|lr_")
 _COMMENT = re.compile(r"#.*")
 _FILLS = frozenset(["append", "add", "insert", "extend", "update", "setdefault"])
 
@@ -49,7 +51,7 @@ def _is_left_behind(run: Run, elder: ElderFact) -> bool:
     if (
         "." in elder.path
         or line is None
-        or not (_ROLE.fullmatch(elder.holder) or _FINDER.fullmatch(elder.holder))
+        or not (_ROLE.fullmatch(elder.holder) or _is_finder(run, elder.holder))
         or _has_a_second(run, elder)
         or _is_known(run, elder)
     ):
@@ -57,6 +59,14 @@ def _is_left_behind(run: Run, elder: ElderFact) -> bool:
     now = next((one.parameter_keys for one in run.after.modules if one.key == elder.successor), frozenset[int]())
     trained = any(step.parameter_keys & now for step in run.trace.steps)
     return trained or elder.holder in _read_after(run, line)
+
+
+def _is_finder(run: Run, name: str) -> bool:
+    """True for what looks for a learning rate, and is done when it has told it."""
+    if not _FINDS.fullmatch(name):
+        return _FINDER.fullmatch(name) is not None
+    made = (call for one in (*run.earlier, run) for holder, call in _made(one.cell.code) if holder == name)
+    return any(_RATES.search(ast.unparse(call.func)) for call in made)
 
 
 def _reads(run: Run, registry: str) -> bool:
@@ -124,7 +134,7 @@ def _finding(run: Run, elder: ElderFact) -> Finding:
     return Finding(
         message=f"`{elder.path}` was made anew, {_who(elder)} still alive: {size_text(elder.nbytes)}, and {by}.",
         subject=elder.path,
-        fix=_fix(elder),
+        fix=_fix(run, elder),
         line=_line(run, elder.path),
         evidence=(
             Evidence("class", elder.kind),
@@ -141,9 +151,9 @@ def _who(elder: ElderFact) -> str:
     return f"{elder.count} of {elder.kind} before it are"
 
 
-def _fix(elder: ElderFact) -> str:
+def _fix(run: Run, elder: ElderFact) -> str:
     root = elder.path.partition(".")[0]
-    if elder.attribute and _FINDER.fullmatch(elder.holder):
+    if elder.attribute and _is_finder(run, elder.holder):
         return f"del {elder.holder}  # when its result has been read"
     if elder.attribute:
         return f"{elder.attribute} = {elder.path}  # the one of now"
