@@ -99,7 +99,7 @@ def test_what_nobody_takes_is_told(made, severity, code):
 
 
 SCALES = {
-    "spread": ("std = torch.ones(4, requires_grad=True)", "net((x - x.mean(0)) / std)"),
+    "spread": ("mean, std = (torch.ones(4, requires_grad=True) for _ in range(2))", "net((x - mean) / std)"),
     "a grid of times": ("grid = torch.linspace(0, 1, 4, requires_grad=True)", "net(x[:, :1] * grid)"),
     "importance": ("importance = torch.ones(4, requires_grad=True)", "net(x * importance)"),
     "a template": (

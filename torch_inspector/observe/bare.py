@@ -22,6 +22,8 @@ from torch_inspector.observe.softmax import parents_of
 
 # Leaves of one graph that are judged, and operations one after the other on the way from one to what it meets.
 _LEAVES, _FAR = 16, 5
+# Nodes below one that are searched for what is learned; depth first, a layer is near.
+_BELOW = 300
 _UNARY = frozenset(
     f"{name}Backward{number}"
     for name in ("Neg", "Exp", "Log", "Sqrt", "Rsqrt", "Reciprocal", "Pow", "Softplus", "Sigmoid", "Tanh", "Clamp")
@@ -49,20 +51,42 @@ _LOSSES = frozenset(
 ) | {"BinaryCrossEntropyWithLogitsBackward0"}
 
 
+class _Graph(Consumers):
+    """The graph behind a loss, read both ways."""
+
+    def __init__(self, walk: Walk, held: frozenset[int]) -> None:
+        super().__init__(walk)
+        self._held, self._lowest = held, walk.lowest
+
+    def is_learned(self, node: Node | None) -> bool:
+        """True for what a parameter, or another tensor that an optimizer holds, has a part in."""
+        stack, seen = [node], set[int]()
+        while stack and len(seen) < _BELOW:
+            here = stack.pop()
+            if here is None or id(here) in seen:
+                continue
+            seen.add(id(here))
+            if not private.is_leaf_node(here):
+                stack.extend(parents_of(here) if private.node_number(here) >= self._lowest else ())
+            elif not _is_bare(here.variable, self._held):
+                return True
+        return False
+
+
 def bare_weights(walk: Walk, held: frozenset[int]) -> Iterator[torch.Tensor]:
     """The leaves of a graph that are weights by their use, no parameters by their class, and in no optimizer."""
     all_leaves = walk.by_kind.get("AccumulateGrad", ())
     leaves = [node for node in all_leaves if _is_bare(node.variable, held)]
     by_hand = any(type(node.variable) is torch.Tensor and id(node.variable) in held for node in all_leaves)
-    consumers = Consumers(walk)
+    graph = _Graph(walk, held)
     for node in leaves[:_LEAVES]:
-        if _is_weight(node, consumers) and (by_hand or not _is_filter(node, consumers)):
+        if _is_weight(node, graph) and (by_hand or not _is_filter(node, graph)):
             yield node.variable
 
 
-def _is_filter(leaf: Node, consumers: Consumers) -> bool:
+def _is_filter(leaf: Node, graph: _Graph) -> bool:
     """True for what a convolution takes: perhaps a fixed template, where no weight that is learned is plain, too."""
-    return any(type(user).__name__ == _FILTERS for user in consumers.of(leaf))
+    return any(type(user).__name__ == _FILTERS for user in graph.of(leaf))
 
 
 def _is_bare(leaf: Any, held: frozenset[int]) -> bool:
@@ -70,23 +94,23 @@ def _is_bare(leaf: Any, held: frozenset[int]) -> bool:
     return type(leaf) is torch.Tensor and id(leaf) not in held and private.storage_of(leaf) is not None
 
 
-def _is_weight(leaf: Node, consumers: Consumers) -> bool:
+def _is_weight(leaf: Node, graph: _Graph) -> bool:
     """True if one use is that of a weight, and none may be that of data."""
-    uses = list(_uses(leaf, tuple(leaf.variable.shape), consumers, _FAR))
+    uses = list(_uses(leaf, tuple(leaf.variable.shape), graph, _FAR))
     return any(uses) and None not in uses
 
 
-def _uses(node: Node, shape: Shape, consumers: Consumers, far: int) -> Iterator[bool | None]:
+def _uses(node: Node, shape: Shape, graph: _Graph, far: int) -> Iterator[bool | None]:
     """For each use of what a node made: True for a weight's, False for one that tells nothing, None for others."""
-    for user in consumers.of(node):
+    for user in graph.of(node):
         kind, made = type(user).__name__, private.output_shape(user)
         if made is None or not far:
             yield None
-        elif _as_weight(user, node, shape, made):
+        elif _as_weight(user, node, shape, made, graph):
             yield True
         elif kind in _NEUTRAL and _goes_on(user, made, shape):
             # Expanded, it is still the one value that it was.
-            yield from _uses(user, shape if kind == _EXPANDS else made, consumers, far - 1)
+            yield from _uses(user, shape if kind == _EXPANDS else made, graph, far - 1)
         else:
             yield False if kind in _NEUTRAL else None
 
@@ -98,7 +122,7 @@ def _goes_on(user: Node, made: Shape, shape: Shape) -> bool:
     return kind in _UNARY or kind == _EXPANDS or (kind in _BINARY and alone and made == shape)
 
 
-def _as_weight(user: Node, node: Node, shape: Shape, made: Shape) -> bool:
+def _as_weight(user: Node, node: Node, shape: Shape, made: Shape, graph: _Graph) -> bool:
     kind, parents = type(user).__name__, parents_of(user)
     place = next((index for index, parent in enumerate(parents) if parent is node), 0)
     if kind in _WEIGHTS:
@@ -106,7 +130,7 @@ def _as_weight(user: Node, node: Node, shape: Shape, made: Shape) -> bool:
     if kind == _PRODUCT:
         return place == _BEHIND and _multiplies_rows(parents[0], shape, made)
     # Added to data, it may be a disturbance of these; of factors, their spread, a mask or how much each counts.
-    if kind not in _BINARY or None in parents:
+    if kind not in _BINARY or not all(parent is node or graph.is_learned(parent) for parent in parents):
         return False
     stretched = bool(made) and made[0] > 1 and (len(shape) < len(made) or shape[0] == 1)
     return stretched or (len(parents) == 2 and _is_total(parents[1 - place], made, shape))  # noqa: PLR2004

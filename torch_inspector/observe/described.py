@@ -11,6 +11,7 @@ from torch_inspector.observe import kinds, layers, private
 from torch_inspector.observe.groups import groups_of, parameters_of
 from torch_inspector.observe.history import node_of, optimizer_tensors
 from torch_inspector.observe.reach import gradients_readable, is_leaf
+from torch_inspector.observe.shapes import shape_of
 
 
 def module_fact(path: str, module: Any, key: int, *, full: bool, trained: bool) -> ModuleFact:
@@ -85,7 +86,7 @@ def _gradient_nbytes(parameters: list[Any]) -> int:
 def still_true(fact: TensorFact, tensor: torch.Tensor) -> bool:
     """True if a fact that was made of an object at the same address and path is still true of it."""
     try:
-        return tensor.shape == fact.shape and tensor.requires_grad == fact.requires_grad
+        return (shape_of(tensor) or ()) == fact.shape and tensor.requires_grad == fact.requires_grad
     except Exception:  # noqa: BLE001
         return False
 
@@ -96,7 +97,8 @@ def tensor_fact(path: str, tensor: torch.Tensor, first_seen: int | None) -> Tens
     own, storage = layers.nbytes_of(tensor), private.storage_of(tensor)
     return TensorFact(
         path=path,
-        shape=_shape(tensor),
+        # Empty for tensors that have none yet, or whose parts differ.
+        shape=shape_of(tensor) or (),
         dtype=str(tensor.dtype).removeprefix("torch."),
         device=str(tensor.device),
         nbytes=own,
@@ -107,11 +109,3 @@ def tensor_fact(path: str, tensor: torch.Tensor, first_seen: int | None) -> Tens
         key=id(tensor),
         first_seen_cell=first_seen,
     )
-
-
-def _shape(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The shape; empty for tensors that have none yet or of which the parts differ."""
-    try:
-        return tuple(int(n) for n in tensor.shape)
-    except Exception:  # noqa: BLE001
-        return ()
