@@ -167,3 +167,8 @@ def test_a_cell_that_would_switch_them_off_again_is_not_only_run_once_more(name)
     assert where in finding.message
     assert "though they are on again" in finding.message
     assert how in finding.fix
+
+
+def test_a_number_to_which_nothing_was_added_is_another_mistake():
+    cells = f"{OFF}score = net(x).sum()\nloss = torch.tensor(0.0)", f"{ON}loss += 0\nloss.backward()"
+    assert [one for one in found(*cells) if one[2] != "hint"] == []

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
+
+_NUMBERS = re.compile(r"torch\.(tensor|as_tensor|zeros|ones|full|rand|randn|Tensor)\(")
 
 
 def bound_in(run: Run) -> Run:
@@ -26,6 +29,17 @@ def lacked_gradients(one: Run) -> bool:
     """True if gradients were off when a cell began or ended, or when it called a model that can learn."""
     calls = (call for call in one.trace.forwards if call.trainable_count)
     return not (one.before.grad_enabled and one.after.grad_enabled and all(call.grad_enabled for call in calls))
+
+
+def is_a_number(run: Run) -> bool:
+    """True if all that the cells give the loss, or add to it, are numbers that no model has computed."""
+    name = run.error.root if run.error is not None else ""
+    trees = (syntax.parse(one.cell.code) for one in (run, *run.earlier))
+    nodes = [node for tree in trees if tree is not None for node in syntax.walk(tree)]
+    made = [(node.targets, node.value) for node in nodes if isinstance(node, ast.Assign)]
+    made += [([node.target], node.value) for node in nodes if isinstance(node, ast.AugAssign)]
+    given = [value for targets, value in made if any(isinstance(one, ast.Name) and one.id == name for one in targets)]
+    return bool(given) and all(isinstance(one, ast.Constant) or _NUMBERS.match(ast.unparse(one)) for one in given)
 
 
 def _binds(one: Run, name: str) -> bool:

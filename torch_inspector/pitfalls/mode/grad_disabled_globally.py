@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import CallFact, ForwardFact, Place, Run
-from torch_inspector.facts.bound_in import bound_in, lacked_gradients
+from torch_inspector.facts.bound_in import bound_in, is_a_number, lacked_gradients
 from torch_inspector.facts.switching import Switching, switches, switching
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -40,7 +40,7 @@ def _computed_before(run: Run) -> Run | None:
     It ended so, unless it is the run itself, which switches them on after the loss.
     """
     error = run.error
-    if error is None or _NO_HISTORY not in error.message or error.cuts + error.constants:
+    if error is None or _NO_HISTORY not in error.message or error.cuts + error.constants or is_a_number(run):
         return None
     made = bound_in(run)
     if made is run and not run.before.grad_enabled:
