@@ -35,7 +35,7 @@ def is_a_number(run: Run) -> bool:
     """True if all that the cells give the loss, or add to it, are numbers that no model has computed."""
     name = run.error.root if run.error is not None else ""
     trees = (syntax.parse(one.cell.code) for one in (run, *run.earlier))
-    nodes = [node for tree in trees if tree is not None for node in syntax.walk(tree)]
+    nodes = [node for tree in trees if tree is not None for node in syntax.own_expressions(tree)]
     made = [(node.targets, node.value) for node in nodes if isinstance(node, ast.Assign)]
     made += [([node.target], node.value) for node in nodes if isinstance(node, ast.AugAssign)]
     given = [value for targets, value in made if any(isinstance(one, ast.Name) and one.id == name for one in targets)]
