@@ -56,7 +56,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _results(run: Run) -> Iterator[Finding]:
     """Numbers on which nobody called `backward()`, in a cell that does not look for them itself."""
-    if run.nonfinite_cause() or run.first_nonfinite_loss() is not None or run.after.spoiled_weights:
+    if not run.after.results or run.nonfinite_cause() or run.first_nonfinite_loss() is not None:
+        return
+    if run.after.spoiled_weights:
         return
     texts = [one.cell.source for one in (run, *run.earlier)]
     if run.trace.scales() or run.after.extremes or any(map(_ASKS.search, texts)):
