@@ -243,3 +243,15 @@ def test_the_weights_of_a_whole_checkpoint_are_found(given):
         assert "['net']`, and the whole checkpoint was given" in finding.message
         assert not notebook.run(f"{finding.fix};").findings
         assert notebook.errors[-1] is None
+
+
+def test_of_several_states_that_fit_none_is_chosen():
+    two = "'teacher': make().state_dict(), 'student': make().state_dict()"
+    other = "'other': nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 2)).state_dict()"
+    with a_notebook() as notebook:
+        notebook.run(f"{SETUP}both, one = {{{two}, {other}}}, {{{other}, 'net': source}}")
+        (finding,) = notebook.run("net.load_state_dict(both, strict=False);").findings
+        assert "2 entries of the checkpoint that was given hold such weights: `both['teacher']`" in finding.message
+        assert finding.fix.startswith("print(both.keys())")
+        (finding,) = notebook.run("net.load_state_dict(one, strict=False);").findings
+        assert finding.fix == "net.load_state_dict(one['net'])"

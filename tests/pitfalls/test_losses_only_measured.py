@@ -75,7 +75,7 @@ def found(code):
 )  # fmt: skip
 def test_what_is_given_twice(code, slug, fix):
     (finding,) = found(code)
-    assert (finding.slug, finding.severity) == (SLUGS[slug], "warning")
+    assert (finding.slug, finding.severity) == (SLUGS[slug], "hint")
     assert fix in finding.fix
 
 

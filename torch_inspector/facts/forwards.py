@@ -202,5 +202,5 @@ class LoadFact(NamedTuple):
     """What the state dict holds, with shapes; as the next, only where keys are missing."""
     own_keys: tuple[tuple[str, Shape], ...] = ()
     """What the module would save."""
-    entry: str = ""
-    """The key of the state dict under which a dictionary has all of these keys: a whole checkpoint was given."""
+    entries: tuple[str, ...] = ()
+    """Keys of the state dict under which states have all these keys, of their shapes: a whole checkpoint was given."""

@@ -20,8 +20,8 @@ _SWITCHED_OFF = re.compile(r"\b(no_grad|inference_mode)\b")
 
 
 def measured(run: Run, loss: str) -> Iterator[ExpressionFact]:
-    """Losses of one kind that the text gives probabilities, and that were not differentiated."""
-    for fact in run.expressions("squashed-loss"):
+    """Losses of one kind that the text gives probabilities, and that a cell that ran whole did not differentiate."""
+    for fact in run.expressions("squashed-loss") if run.error is None else ():
         if fact.detail == loss and _ungraded(run, fact.place):
             yield fact
 
@@ -37,11 +37,30 @@ def where_made(fact: ExpressionFact) -> str:
     return f"`{made}`" if given == made else f"`{given}` is `{made}`"
 
 
-def given_instead(run: Run, fact: ExpressionFact, new: str) -> str:
-    """The statement of such a loss with something else in the place of the probabilities."""
+def with_scores(run: Run, fact: ExpressionFact) -> str:
+    """The statement of such a loss with the raw scores; a remark where their name has another value by then."""
+    if not fact.names[2]:
+        return f"# give the loss the raw scores that {fact.names[1]} was made of: their name has another value here"
+    return f"{_given_instead(run, fact, fact.names[2])}  # the raw scores"
+
+
+def with_logarithms(run: Run, fact: ExpressionFact) -> str:
+    """The statement of such a loss with the logarithms of the probabilities."""
+    given, made, scores = fact.names[:3]
+    if not scores:
+        return _replaced(run, fact, f"{given}.log()")
+    logs = made.replace("softmax(", "log_softmax(") if re.search(r"[\w)\]]\.softmax\(", made) else ""
+    return _given_instead(run, fact, logs or f"torch.log_softmax({scores}, dim=1)")
+
+
+def _given_instead(run: Run, fact: ExpressionFact, new: str) -> str:
     name, made = fact.names[:2]
     if name != made and re.search(rf"\b{name}\b", made):  # `out = softmax(out)`: the scores are gone
         return f"# leave out {name} = {made}" if new == name else f"{name} = {new}  # in place of {name} = {made}"
+    return _replaced(run, fact, new)
+
+
+def _replaced(run: Run, fact: ExpressionFact, new: str) -> str:
     given = rf"(?<=[(=]){re.escape(fact.names[0])}(?=[,)])"
     return in_statement(run, fact.place, fact.text, re.sub(given, lambda _: new, fact.text, count=1))
 

@@ -22,6 +22,7 @@ from torch_inspector.observe.source import dotted
 # Labels that are read.
 _NUMBERS = 1_000_000
 _TURNS = frozenset(["t", "T", "mT", "transpose", "permute", "swapaxes", "matmul", "mm", "bmm", "einsum"])
+_WEIGHED = re.compile(r"(?<![a-z])att|attention|weigh|bag|slot|frame|instance|salien|importan")
 _SHARE, _CHOICE = re.compile(r"conf|certain|prob"), re.compile(r"pred|label|class")
 _WITHOUT = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}
 
@@ -59,11 +60,16 @@ def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
         return
     if shape[0] == shape[1] or _turns(scope, texts[-1], source):
         return
-    scores = _scores_of(texts[-1])
-    trained = scores is not None and is_classifier(scope, scores)
-    if trained or _says_confidence(statement) or _is_scored(scope, node, statement, shape[0]):
-        detail = "trained" if trained else ""
-        yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,), detail=detail)
+    if _is_scored(scope, node, statement, shape[0]) or (
+        not _says_attention(texts[-1], source) and _reads_classes(scope, texts[-1], statement)
+    ):
+        yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,))
+
+
+def _reads_classes(scope: Scope, softmax: ast.expr, statement: ast.stmt) -> bool:
+    """True if the words say so, or a cross-entropy reads classes along that axis of the same model's scores."""
+    scores = _scores_of(softmax)
+    return _says_confidence(statement) or (scores is not None and is_classifier(scope, scores))
 
 
 def _scores_of(softmax: ast.expr) -> ast.expr | None:
@@ -80,6 +86,11 @@ def _says_confidence(statement: ast.stmt) -> bool:
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
     names = [dotted(one) for one in target.elts] if isinstance(target, ast.Tuple) else []
     return len(names) == 2 and bool(_SHARE.search(names[0]) and _CHOICE.search(names[1]))  # noqa: PLR2004
+
+
+def _says_attention(softmax: ast.expr, source: ast.expr) -> bool:
+    """True if the words say that samples are weighed: members of a bag, frames of a clip."""
+    return bool(_WEIGHED.search(f"{ast.unparse(softmax)} {ast.unparse(source)}".lower()))
 
 
 def _is_scored(scope: Scope, read: ast.Call, statement: ast.stmt, samples: int) -> bool:

@@ -10,11 +10,13 @@ from torch import nn
 from torch.nn import functional
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe.bindings import bindings, is_elsewhere, parameters_of
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.shapes import Unknown
 from torch_inspector.observe.statements import given_in
+from torch_inspector.observe.untested import position
 
 # Cells that are read, the latest first.
 _CELLS = 12
@@ -23,34 +25,57 @@ _CELLS = 12
 def is_classifier(scope: Scope, scores: ast.expr) -> bool:
     """True if some scores are the result of a module that a cross-entropy of the notebook was given as it is."""
     given = scope.given(scores.id) if isinstance(scores, ast.Name) else [(scores, scope)]
-    module = _module_of(given[0][0], given[0][1].names) if len(given) == 1 else None
-    return module is not None and any(one is module for one in _trained(scope))
+    called = _called(given[0][0]) if len(given) == 1 else None
+    module = given[0][1].names.value(called) if called is not None else None
+    return is_a(module, nn.Module) and any(one is module for one in _trained(scope))
 
 
-def _module_of(value: ast.expr, names: Names) -> nn.Module | None:
-    """The module with one input whose result an expression is: `net(x)`, `net(x).detach()`."""
+def _called(value: ast.expr) -> ast.expr | None:
+    """What is called with one input, where an expression is the result: `net` of `net(x)` and `net(x).detach()`."""
     while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.args:
         value = value.func.value
-    if not isinstance(value, ast.Call) or len(value.args) != 1:
-        return None
-    callee = names.value(value.func)
-    return callee if is_a(callee, nn.Module) else None
+    return value.func if isinstance(value, ast.Call) and len(value.args) == 1 else None
 
 
 def _trained(scope: Scope) -> Iterator[nn.Module]:
     """Modules whose result stands first in a cross-entropy, there or by a name that the text gives it once."""
-    top = Names(scope.reading.names)
+    since: list[ast.AST] = []
     files = (scope.reading.file, *scope.reading.places.latest())
-    for tree in [file.tree for file in files if file.tree is not None][:_CELLS]:
+    trees = {id(file.tree): file.tree for file in files if file.tree is not None}
+    for tree in list(trees.values())[:_CELLS]:
         for part in (tree, *_functions_in(tree)):
-            given = given_in(part)
             for node in syntax.own_expressions(part):
-                if isinstance(node, ast.Call) and len(node.args) > 1 and _is_cross_entropy(node, top):
-                    first = node.args[0]
-                    values = given.get(first.id, []) if isinstance(first, ast.Name) else [first]
-                    module = _module_of(values[0], top) if len(values) == 1 else None
-                    if module is not None:
-                        yield module
+                if isinstance(node, ast.Call) and len(node.args) > 1:
+                    yield from _read_by(scope, node, part, [*since, tree])
+        since.append(tree)
+
+
+def _read_by(scope: Scope, call: ast.Call, part: ast.AST, since: list[ast.AST]) -> Iterator[nn.Module]:
+    """The module whose result a call reads as a cross-entropy, if the names of the text mean the same now."""
+    top, first = Names(scope.reading.names), call.args[0]
+    values = given_in(part).get(first.id, []) if isinstance(first, ast.Name) else [first]
+    called = _called(values[0]) if len(values) == 1 else None
+    if called is None or not _is_cross_entropy(call, top):
+        return
+    module = top.value(called)
+    if is_a(module, nn.Module) and all(_is_same(scope, one, part, since) for one in (called, call.func)):
+        yield module
+
+
+def _is_same(scope: Scope, expression: ast.expr, part: ast.AST, since: list[ast.AST]) -> bool:
+    """True for names of the notebook, not of a function, that no text has given another value since it was written."""
+    names = {one.id for one in syntax.walk(expression) if isinstance(one, ast.Name)}
+    own = set(parameters_of(part))
+    if any(name in own or is_elsewhere(scope, name) for name in names):
+        return False
+    *later, tree = since
+    if part is not tree and any(bindings(part, name) for name in names):
+        return False
+    if any(bindings(cell, name) for cell in later for name in names):
+        return False
+    # Of one cell, only what comes before the loss is what it was given; a function runs below its text.
+    found = [one for name in names for one in bindings(tree, name)]
+    return len(found) <= len(names) and all(position(one) < position(expression) for one in found)
 
 
 def _functions_in(tree: ast.Module) -> Iterator[ast.AST]:

@@ -101,6 +101,8 @@ class Scope:
     arguments: Mapping[str, ast.expr] = field(default_factory=dict)
     """What the call gave each parameter of the function, in the names of the caller."""
     caller: Scope | None = None
+    call: ast.Call | None = None
+    """That call, in the caller."""
 
     def fact(self, kind: str, node: ast.AST, statement: ast.stmt, **more: Any) -> ExpressionFact:
         """What is known of an expression."""
@@ -219,7 +221,7 @@ def _inside(scope: Scope) -> Iterator[Scope]:
                 )
                 seen.own = frozenset(stores_in(node))
                 name = getattr(node, "name", "<lambda>")
-                yield Scope(scope.reading, node, seen, file, name, _arguments(call, node), scope)
+                yield Scope(scope.reading, node, seen, file, name, _arguments(call, node), scope, call)
 
 
 def _turns_of(scope: Scope) -> Iterator[tuple[ast.Call, Mapping[str, Any]]]:

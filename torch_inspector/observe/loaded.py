@@ -26,14 +26,14 @@ def keyed(state: Any) -> Keyed:
     return tuple((key, shape_of(one) or () if is_tensor(one) else ()) for key, one in entries if type(key) is str)
 
 
-def entry_of(state: Any, own: Keyed) -> str:
-    """The key of a whole checkpoint under which a state is that has all keys of a module; empty if there is none."""
-    wanted = {key for key, _ in own if not key.endswith("num_batches_tracked")}
-    for key, one in islice(dict.items(state), _ENTRIES):
-        inner = {name for name, _ in keyed(one)} if kinds.is_a(one, dict) else set()
-        if type(key) is str and wanted and wanted <= inner:
-            return key
-    return ""
+def entries_of(state: Any, own: Keyed) -> tuple[str, ...]:
+    """The keys of a whole checkpoint under which are states that a module would take: its keys, each of its shape."""
+    wanted = {one for one in own if not one[0].endswith("num_batches_tracked")}
+    return tuple(key for key, one in islice(dict.items(state), _ENTRIES) if type(key) is str and _holds(one, wanted))
+
+
+def _holds(state: Any, wanted: set[tuple[str, Shape]]) -> bool:
+    return bool(wanted) and kinds.is_a(state, dict) and wanted <= set(keyed(state))
 
 
 def own_keyed(module: Any) -> Keyed:

@@ -196,7 +196,7 @@ class StateWatch:
                 given=loaded.whole_text(recorder, user) if user is not None and missing else "",
                 given_keys=loaded.keyed(state) if missing else (),
                 own_keys=own_keys,
-                entry=loaded.entry_of(state, own_keys) if missing else "",
+                entries=loaded.entries_of(state, own_keys) if missing else (),
             )
         )
 

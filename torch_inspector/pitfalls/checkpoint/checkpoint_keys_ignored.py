@@ -18,6 +18,8 @@ _KNOWN_RATIO = 0.5
 # What was known is picked out of a checkpoint, and put into the model's own state.
 _PICKED = re.compile(r"\.update\(|\{\s*\*\*|\bif\s+\w+\s+in\b")
 _PUT_IN = re.compile(r"\.update\((\w+)\)|\*\*(\w+)\s*\}")
+# Entries that are named, of several that fit.
+_NAMED = 3
 # Fix and further words where nothing was given.
 _EMPTY = (
     "print(checkpoint.keys())  # before it is picked from: its keys may have a prefix such as `module.` or `model.`",
@@ -113,11 +115,18 @@ def _finding(run: Run, load: LoadFact) -> Finding:
 def _renamed(load: LoadFact, model: str) -> tuple[str, str]:
     """The load with keys that match, and what is different about them."""
     state, rename = load.state or load.given or "state", rename_for(load)
-    if load.entry:
-        inner = f"{state}[{load.entry!r}]"
+    inner = [f"{state}[{one!r}]" for one in load.entries]
+    if len(inner) == 1:
         return (
-            f"{model}.load_state_dict({inner})",
-            f"; the weights are in `{inner}`, and the whole checkpoint was given",
+            f"{model}.load_state_dict({inner[0]})",
+            f"; the weights are in `{inner[0]}`, and the whole checkpoint was given",
+        )
+    if inner:
+        named = [f"`{one}`" for one in inner[:_NAMED]]
+        more = f" and {len(inner) - _NAMED} more" if len(inner) > _NAMED else ""
+        return (
+            f"print({state}.keys())  # then give {model}.load_state_dict() the one that is meant",
+            f"; {len(inner)} entries of the checkpoint that was given hold such weights: {', '.join(named)}{more}",
         )
     if rename is None:
         return f"print({model}.load_state_dict({state}, strict=False))  # which keys differ", ""

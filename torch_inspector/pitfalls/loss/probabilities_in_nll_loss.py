@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Written, called, instead, operand, sole
-from torch_inspector.facts.measured import called_loss, given_instead, measured, where_made
+from torch_inspector.facts.measured import called_loss, measured, where_made, with_logarithms
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.findings import Evidence, Finding
@@ -41,19 +41,17 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _of_text(run: Run, fact: ExpressionFact) -> Finding:
     """A loss that is only measured, without a graph."""
-    made, scores = fact.names[1:3]
-    logs = made.replace("softmax(", "log_softmax(") if re.search(r"[\w)\]]\.softmax\(", made) else ""
     return Finding(
         message=(
             f"{called_loss(fact)} was given probabilities ({where_made(fact)}), but `nll_loss` wants their "
             "logarithms: it only picks one number per sample, so the loss is minus their mean, between -1 and 0."
         ),
         subject=fact.names[0],
-        fix=given_instead(run, fact, logs or f"torch.log_softmax({scores}, dim=1)"),
+        fix=with_logarithms(run, fact),
         line=fact.place.line,
         cell=fact.place.cell,
-        severity="warning",
-        evidence=(Evidence("loss", fact.text), Evidence("input", made)),
+        severity="hint",
+        evidence=(Evidence("loss", fact.text), Evidence("input", fact.names[1])),
     )
 
 

@@ -18,7 +18,7 @@ from torch_inspector.facts import (
     sole,
     syntax,
 )
-from torch_inspector.facts.measured import called_loss, given_instead, measured, where_made
+from torch_inspector.facts.measured import called_loss, measured, where_made, with_scores
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
@@ -56,10 +56,10 @@ def _of_text(run: Run, fact: ExpressionFact) -> Finding:
             f"through a sigmoid already ({where_made(fact)}), so it cannot get near zero."
         ),
         subject=fact.names[0],
-        fix=f"{given_instead(run, fact, fact.names[2])}  # the raw scores",
+        fix=with_scores(run, fact),
         line=fact.place.line,
         cell=fact.place.cell,
-        severity="warning",
+        severity="hint",
         evidence=(Evidence("loss", fact.text), Evidence("input", fact.names[1])),
     )
 
