@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from torch_inspector.facts import Run
-from torch_inspector.findings import Finding, Severity
+from torch_inspector.facts import ExpressionFact, Run
+from torch_inspector.findings import Evidence, Finding, Severity
 from torch_inspector.page import Page
 
 Check = Callable[[Run], Iterable[Finding]]
@@ -72,4 +72,17 @@ def from_check(check: Check) -> Pitfall:
         page_path=path.with_suffix(".md"),
         yields_to=check.yields_to,  # type: ignore[attr-defined]
         early=check.early,  # type: ignore[attr-defined]
+    )
+
+
+def of_measured(fact: ExpressionFact, message: str, fix: str) -> Finding:
+    """A hint on a loss that is only measured, told from the text: its names are the loss and what it was given."""
+    return Finding(
+        message=message,
+        subject=fact.names[0],
+        fix=fix,
+        line=fact.place.line,
+        cell=fact.place.cell,
+        severity="hint",
+        evidence=(Evidence("loss", fact.text), Evidence("input", fact.names[1])),
     )

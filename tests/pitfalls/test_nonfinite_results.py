@@ -112,19 +112,24 @@ def test_a_number_of_an_earlier_cell_is_not_told_again():
     assert [one.cell for one in told if one.slug == "nonfinite-loss"] == [2]
 
 
-def test_a_long_cell_costs_little():
-    from time import thread_time
+def test_the_text_of_a_cell_is_gone_through_once():
+    from unittest import mock
 
-    from tests.cells import a_notebook
+    import torch
 
-    lines = "\n".join(f"r{i} = (net(x[:1]) * {i}).sum()" for i in range(800))
-    with a_notebook() as notebook:
-        notebook.run(SETUP)
-        session = notebook.extension.session
-        begun = thread_time()
-        notebook.run(lines)
-        assert session.runs[-1].inspection_s < thread_time() - begun + 5
-        assert session.runs[-1].inspection_s < 2
+    from torch_inspector.facts import syntax
+    from torch_inspector.observe.graph import GraphReader
+    from torch_inspector.observe.namespace import Names
+    from torch_inspector.observe.results import results
+    from torch_inspector.observe.snapshot import Look
+
+    w = torch.ones(1, requires_grad=True)
+    tensors = [(f"r{i}", (w * i).sum()) for i in range(200)]
+    code = "\n".join(f"{name} = (w * {i}).sum()" for i, (name, _) in enumerate(tensors))
+    look = Look({}, {}, 1e9, code=code)
+    with mock.patch.object(syntax, "own_statements", wraps=syntax.own_statements) as walked:
+        assert results(Names(tensors=tensors), look, 1, GraphReader(), frozenset()) == ()
+    assert 1 <= walked.call_count <= 3
 
 
 def test_weights_that_are_bad_are_the_reason():

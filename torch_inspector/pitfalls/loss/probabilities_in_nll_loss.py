@@ -10,7 +10,7 @@ from torch_inspector.facts.measured import called_loss, measured, where_made, wi
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.findings import Evidence, Finding
-from torch_inspector.pitfall import pitfall
+from torch_inspector.pitfall import of_measured, pitfall
 
 _MADE_BY = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "ExpBackward0": "exp of log-softmax"}
 _DIVERGENCE = re.compile(r"\bkl_div\b|\bKLDivLoss\b")
@@ -41,18 +41,11 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _of_text(run: Run, fact: ExpressionFact) -> Finding:
     """A loss that is only measured, without a graph."""
-    return Finding(
-        message=(
-            f"{called_loss(fact)} was given probabilities ({where_made(fact)}), but `nll_loss` wants their "
-            "logarithms: it only picks one number per sample, so the loss is minus their mean, between -1 and 0."
-        ),
-        subject=fact.names[0],
-        fix=with_logarithms(run, fact),
-        line=fact.place.line,
-        cell=fact.place.cell,
-        severity="hint",
-        evidence=(Evidence("loss", fact.text), Evidence("input", fact.names[1])),
+    message = (
+        f"{called_loss(fact)} was given probabilities ({where_made(fact)}), but `nll_loss` wants their "
+        "logarithms: it only picks one number per sample, so the loss is minus their mean, between -1 and 0."
     )
+    return of_measured(fact, message, with_logarithms(run, fact))
 
 
 def _is_mistake(run: Run, pattern: PatternFact, place: Place) -> bool:

@@ -23,7 +23,7 @@ from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
-from torch_inspector.pitfall import pitfall
+from torch_inspector.pitfall import of_measured, pitfall
 
 _BINARY = "binary_cross_entropy_with_logits"
 _LONGEST = 60
@@ -50,18 +50,11 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _of_text(run: Run, fact: ExpressionFact) -> Finding:
     """A loss that is only measured, without a graph."""
-    return Finding(
-        message=(
-            f"{called_loss(fact)} applies sigmoid twice: the loss does so itself, and its input has been "
-            f"through a sigmoid already ({where_made(fact)}), so it cannot get near zero."
-        ),
-        subject=fact.names[0],
-        fix=with_scores(run, fact),
-        line=fact.place.line,
-        cell=fact.place.cell,
-        severity="hint",
-        evidence=(Evidence("loss", fact.text), Evidence("input", fact.names[1])),
+    message = (
+        f"{called_loss(fact)} applies sigmoid twice: the loss does so itself, and its input has been "
+        f"through a sigmoid already ({where_made(fact)}), so it cannot get near zero."
     )
+    return of_measured(fact, message, with_scores(run, fact))
 
 
 def _sources(run: Run, found: list[_Loss]) -> list[_Loss]:

@@ -13,7 +13,7 @@ from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
-from torch_inspector.pitfall import pitfall
+from torch_inspector.pitfall import of_measured, pitfall
 
 _LONGEST = 60
 _GIVEN = re.compile(r"((?:\w+\.)*)cross_entropy\((\w+), (\w+)\)")
@@ -50,18 +50,11 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _of_text(run: Run, fact: ExpressionFact) -> Finding:
     """A loss that is only measured, without a graph."""
-    return Finding(
-        message=(
-            f"{called_loss(fact)} applies softmax twice: its input has been through a softmax already "
-            f"({where_made(fact)}), so it cannot get near zero, and does not compare with a loss of raw scores."
-        ),
-        subject=fact.names[0],
-        fix=with_scores(run, fact),
-        line=fact.place.line,
-        cell=fact.place.cell,
-        severity="hint",
-        evidence=(Evidence("loss", fact.text), Evidence("input", fact.names[1])),
+    message = (
+        f"{called_loss(fact)} applies softmax twice: its input has been through a softmax already "
+        f"({where_made(fact)}), so it cannot get near zero, and does not compare with a loss of raw scores."
     )
+    return of_measured(fact, message, with_scores(run, fact))
 
 
 def _log_twice(run: Run, backward: _Loss) -> Finding:
