@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-# Calls from the only line that makes any after which one in seven is asked: in turn with a second line, both are met.
-_SURE, _ASKED = 64, 7
+# Calls from the only line that makes any after which one in seven is asked, and of many one after each 64th part of
+# them: a second line that makes 2 % of the calls is still met. Odd: in turn with a second line, both are met.
+_SURE, _ASKED, _SHARE = 64, 7, 6
 
 
 class CallSite:
@@ -27,5 +28,5 @@ class CallSite:
         """Puts the next question off, if it is sure enough that all come from here; True if so."""
         if not self.sole or self.count < _SURE:
             return False
-        self.ask_at = self.count + _ASKED
+        self.ask_at = self.count + max(_ASKED, self.count >> _SHARE | 1)
         return True
