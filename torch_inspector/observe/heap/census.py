@@ -28,10 +28,10 @@ def tensors_of_heap() -> list[Any]:
     absent = {address for address, count in counts.items() if _without.get(address) == count}
     looked_for = [kind for address, kind in wanted.items() if address not in absent]
     objects = gc.get_referrers(*looked_for) if private.tells_its_class() else gc.get_objects()
-    tensor = torch.Tensor
-    # Most of what is found, and told apart for a third of what any other class costs.
-    found = [thing for thing in objects if type(thing) is tensor]
-    rest = [thing for thing in objects if type(thing) is not tensor] if len(found) < len(objects) else []
+    tensor, rest = torch.Tensor, list[Any]()
+    keep = rest.append
+    # Most of what is found, and told apart for a third of what any other class costs. In one pass: `keep` gives None.
+    found = [thing for thing in objects if type(thing) is tensor or keep(thing)]
     found += compress(rest, map(wanted.__contains__, map(id, map(type, rest))))
     if len(absent) < len(counts):
         _note_absent(counts, set(map(id, map(type, found))))
