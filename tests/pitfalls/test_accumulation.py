@@ -126,6 +126,8 @@ QUIET = {
     "the rest afterwards": loop(before="loss = loss / 4; ", rest="[:10]", end="opt.step()"),
     "every batch": loop().replace("% 4", "% 1"),
     "tasks": TASKS,
+    "a gradient to begin with": loop().replace("loss.backward()", "loss.backward(gradient=torch.tensor(1 / 4))"),
+    "the same by position": loop().replace("loss.backward()", "torch.autograd.backward(loss, torch.tensor(0.25))"),
     "logged": loop(before="loss = loss / 4; ").replace(
         "opt.zero_grad()\n\n", "opt.zero_grad()\n    if i % 5:\n        i\n"
     ),
@@ -145,6 +147,16 @@ def test_silent(name):
 
 def test_gradients_that_are_thrown_away_do_not_add_up():
     assert findings(loop(before="opt.zero_grad(); ")) == []  # told by `zero-grad-misplaced`
+
+
+@pytest.mark.parametrize(
+    "rate", ["k = 4\nopt = torch.optim.SGD(net.parameters(), 0.1 / k)", "for g in opt.param_groups: g['lr'] /= 4",
+             "base_lr = 0.4\nlr = base_lr / 4\nopt = torch.optim.SGD(net.parameters(), lr=lr)"]
+)  # fmt: skip
+def test_a_rate_that_is_divided_may_be_meant_for_it(rate):
+    assert [severity for _, _, severity in findings(rate + loop())] == ["hint"]
+    other = rate.replace("4", "5")
+    assert [severity for _, _, severity in findings(other + loop())] == ["warning"]
 
 
 def test_the_fix_is_written_for_what_is_differentiated():
@@ -186,3 +198,4 @@ def test_with_a_loss_scaler():
 def test_divided_before_the_loss_scaler(loss, enabled):
     assert not scaled(loss, enabled=enabled)
     assert not scaled(loss, "scaler.scale(loss * 1.0).backward()", enabled=enabled)
+    assert not scaled(loss, f"scaler.scale({MEAN}).backward(gradient=torch.tensor(0.25))", enabled=enabled)

@@ -177,6 +177,8 @@ class BackwardFact(NamedTuple):
     """Number of the node behind the loss: equal only for calls on the same graph; -1 if unknown."""
     plain_inputs: bool = False
     """True for a `grad` call without `create_graph` that asks for nothing that an optimizer holds."""
+    weighed: bool = False
+    """True for a `backward` call that was given a gradient to begin with, which may scale all others."""
 
 
 class CutFact(NamedTuple):

@@ -14,23 +14,40 @@ if TYPE_CHECKING:
 
 def counted_by(run: Run, cell: int | None, number: int) -> str:
     """The one variable of this value that a cell counts with, in `% name` or `range(name)`; else the number itself."""
+    values = _values(run)
+    found = sorted(name for name in counts_in(run, cell) if values.get(name) == {number})
+    return found[0] if len(found) == 1 else str(number)
+
+
+def counts_in(run: Run, cell: int | None) -> set[str]:
+    """Variables and attributes that a cell counts with: `every` in `i % self.every`."""
     tree = syntax.parse(run.source_of(cell))
-    used = {name for node in (syntax.walk(tree) if tree is not None else ()) if (name := _counts(node))}
+    found = (_counts(node) for node in (syntax.walk(tree) if tree is not None else ()))
+    return {name for by in found if (name := getattr(by, "id", "") or getattr(by, "attr", ""))}
+
+
+def is_of_value(run: Run, by: ast.expr, number: int) -> bool:
+    """True for a number itself, and for a variable that the texts so far gave it and nothing else."""
+    if isinstance(by, ast.Constant):
+        return type(by.value) in (int, float) and by.value == number
+    return isinstance(by, ast.Name) and _values(run).get(by.id) == {number}
+
+
+def _values(run: Run) -> dict[str, set[object]]:
     values: dict[str, set[object]] = {}
     for one in (*run.earlier, run):
         for name, value in _given(syntax.parse(one.cell.source)):
             values.setdefault(name, set()).add(value)
-    found = sorted(name for name in used if values.get(name) == {number})
-    return found[0] if len(found) == 1 else str(number)
+    return values
 
 
-def _counts(node: ast.AST) -> str:
+def _counts(node: ast.AST) -> ast.expr | None:
     by: ast.expr | None = None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         by = node.right
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
         by = node.args[0] if len(node.args) == 1 else None
-    return by.id if isinstance(by, ast.Name) else ""
+    return by
 
 
 def _given(tree: ast.Module | None) -> Iterator[tuple[str, object]]:

@@ -239,6 +239,7 @@ class BackwardWatch:
             ),
             number=seen.number,
             plain_inputs=site.kind == "grad" and _asks_plainly(given, self._ledger.held_keys()),
+            weighed=site.kind == "backward" and _is_weighed(*given),
         )
         self.facts.append(fact)
         site.growing = _grown(site, fact)
@@ -273,6 +274,12 @@ def _asks_plainly(given: _Given, held: frozenset[int]) -> bool:
     asked: Any = args[1] if len(args) > 1 else kwargs.get("inputs")
     inputs = asked if kinds.is_one_of(asked, (tuple, list)) else (asked,)
     return kept is False and all(kinds.is_a(one, torch.Tensor) and id(one) not in held for one in inputs)
+
+
+def _is_weighed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """True if a call of `backward` begins with a gradient; `Tensor.backward` hands it on as the second argument."""
+    begin = args[1] if len(args) > 1 else kwargs.get("grad_tensors", kwargs.get("grad_variables"))
+    return begin is not None
 
 
 def _retains(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

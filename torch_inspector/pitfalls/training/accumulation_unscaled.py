@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run, WindowFact, reading
 from torch_inspector.facts.loss_scales import is_multiplied, scaled_loss
+from torch_inspector.facts.lowered_rates import divided_rate
 from torch_inspector.facts.own_numbers import counted_by
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -41,7 +42,7 @@ def _is_mean(calls: list[BackwardFact], size: int, *, scaled: bool) -> bool:
     # The first product is that of the loss scaler, which divides by as much again.
     own = [g.top[1:] if scaled and g.top[:1] == _SCALED[:1] else g.top for g in graphs]
     plain = all(g.mean_reduced is True for g in graphs) and not any(set(_SCALED) & set(top) for top in own)
-    return bool(graphs) and plain and not twice
+    return bool(graphs) and plain and not twice and not any(one.weighed for one in calls)
 
 
 def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
@@ -55,16 +56,18 @@ def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
     )
     optimizer = run.optimizer_path(window.optimizer) or "optimizer"
     adaptive = step is not None and step.optimizer_kind.startswith(_ADAPTIVE) and not run.trace.clips
+    lowered = divided_rate(run, window.backward_at.cell, size)
     return Finding(
         message=(
             f"`{optimizer}` steps after {size} backward calls whose losses are means, and `{name}` is not divided by "
             f"{size}: the gradient is {size} times that of one large batch."
+            + (f" `{lowered}` may be meant to make up for it." if lowered else "")
         ),
         subject=name,
         fix=scaled.divided(count) if scaled is not None else f"({name} / {count}).backward()",
         line=window.backward_at.line,
         cell=window.backward_at.cell,
-        severity="hint" if adaptive else "warning",
+        severity="hint" if adaptive or lowered else "warning",
         evidence=(
             Evidence("backward calls per step", size, "count"),
             Evidence("steps like this, of those looked at", len(window.sizes), "count"),
