@@ -45,6 +45,28 @@ for loss in [Brier(), ce]:
         print(loss(p, y))
     else:
         print(loss(net(x), y))"""
+METER = """\
+class Meter:
+    def __init__(self):
+        self.total, self.n = 0.0, 0
+    def add(self, s):
+        self.total += F.nll_loss(F.softmax(s, dim=1), y, reduction="sum").item()
+        self.n += len(y)
+    def value(self):
+        return -self.total / self.n
+meter = Meter()
+meter.add(logits)
+print(meter.value())"""
+
+SWAPPED = """\
+class Trainer:
+    pass
+def swap(o, loss):
+    o.loss = loss
+t = Trainer()
+t.loss = nn.BCELoss()
+a = t.loss(torch.sigmoid(one(x)), z)
+swap(t, bce)"""
 
 
 @pytest.mark.parametrize(
@@ -58,6 +80,11 @@ for loss in [Brier(), ce]:
         "len(x) < 5 and bce(torch.sigmoid(one(x)), z)\nval = 0 if len(x) else bce(torch.sigmoid(one(x)), z)",
         "def late(a):\n    print(bce(torch.sigmoid(a), z))\nif len(x) < 5:\n    late(one(x))",
         "for k in range(3):\n    if k >= 0:\n        continue\n    bce(torch.sigmoid(one(x)), z)",
+        HELD.replace("t.loss = bce", "t = Trainer(bce)"),
+        HELD.replace("t.loss = bce", "u = t\nt = Trainer(bce)\nu.value()"),
+        "class Holder:\n    pass\nt = Holder()\nt.loss = nn.BCELoss()\nt.loss(torch.sigmoid(one(x)), z)\nt.loss = bce",
+        SWAPPED,
+        SWAPPED.replace("    o.loss = loss", "    setattr(o, 'loss', loss)"),
         "def ev(loss=nn.BCELoss()):\n    return loss(torch.sigmoid(one(x)), z)\nloss = bce\nev()",
     ],
 )
@@ -117,10 +144,49 @@ def test_what_is_no_longer_what_it_was(between):
         "a = F.nll_loss(soft(logits), y)\nprint(1 + a, a.abs())",
         "total = 0\nfor _ in range(2):\n    total += F.nll_loss(soft(logits), y)\nprint(-total / 2)",
         "print(nn.NLLLoss(reduction='none')(soft(logits), y))",
+        "def neg_conf(s):\n    return F.nll_loss(F.softmax(s, dim=1), y)\nconf = -neg_conf(logits)",
+        "m = F.nll_loss(soft(logits), y)",  # the next cell may print -m
+        "print(F.nll_loss(soft(logits), y).mul(-1), torch.mul(F.nll_loss(soft(logits), y), -1))",
+        "print(F.nll_loss(soft(logits), y) < -0.5, F.nll_loss(soft(logits), y) / -1.0)",
+        "risk = F.nll_loss(soft(logits), y)\nrisk += 1",
+        "losses = [F.nll_loss(soft(logits), y).item()]\nconf = [-v for v in losses]",
+        "loss = F.nll_loss(soft(logits), y)\ndef confidence():\n    return loss\nprint(-confidence())",
+        "confidences = []\nconfidences.append(F.nll_loss(soft(logits), y).item())",
+        METER,
+        METER.replace("total", "loss"),
     ],
 )
 def test_mean_probabilities_on_purpose(code):
     assert found(code) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "loss = F.nll_loss(soft(logits), y)",
+        "losses = []\nlosses.append(F.nll_loss(soft(logits), y).item())\nprint(sum(losses) / len(losses))",
+        "def val_loss():\n    return F.nll_loss(soft(logits), y).item()\nlog = {'loss': val_loss()}",
+        "F.nll_loss(soft(logits), y)",
+        "print(f'{F.nll_loss(soft(logits), y).item():.3f}')",
+        METER.replace("total", "loss").replace("-self", "self"),
+    ],
+)
+def test_losses_by_their_names(code):
+    assert [one.slug for one in found(code)] == ["probabilities-in-nll-loss"]
+
+
+def test_attributes_that_are_given_another_value_later():
+    later = "print(t.loss(torch.sigmoid(one(x)), z))"
+    swap = SWAPPED.partition("\na =")[0]
+    with a_notebook() as notebook:
+        for cell in (START, swap.replace("BCELoss", "BCEWithLogitsLoss")):
+            notebook.run(cell)
+        assert [one.slug for one in notebook.run(later).findings] == ["sigmoid-before-bce-logits"]
+        notebook.run("t.loss = nn.BCELoss()")
+        assert notebook.run(f"{later}\nt.loss = bce").findings == ()
+        notebook.run("t.loss = nn.BCELoss()")
+        assert notebook.run(f"{later}\nswap(t, bce)").findings == ()
+        assert [one.slug for one in notebook.run(f"t.loss = bce\n{later}").findings] == ["sigmoid-before-bce-logits"]
 
 
 @pytest.mark.parametrize(
@@ -141,8 +207,8 @@ def test_what_earlier_cells_gave_another_value(between):
         ("s = net(x); p = F.softmax(s, dim=1); s = s.argmax(1); print(F.nll_loss(p, y))", "print(F.nll_loss(p.log()"),
         ("s = logits\np = s.softmax(1)\nprint(p.argmax(1), p[0], p.shape)\nval = ce(p, y)", "val = ce(s, y)"),
         ("for s in (logits, logits):\n    p = s.softmax(1)\n    val = ce(p, y)", "val = ce(s, y)"),
-        ("total = 0\nfor _ in range(2):\n    now = F.nll_loss(soft(logits), y)\n    total += now.item() * len(y)",
-         "now = F.nll_loss(torch.log_softmax(logits, dim=1), y)"),
+        ("total = 0\nfor _ in range(2):\n    loss = F.nll_loss(soft(logits), y)\n    total += loss.item() * len(y)",
+         "loss = F.nll_loss(torch.log_softmax(logits, dim=1), y)"),
         ("wrong, right = F.cross_entropy(soft(logits), y), F.cross_entropy(logits, y)", "wrong, right"),
     ],
 )  # fmt: skip

@@ -66,11 +66,11 @@ def found(code):
         "    score(x, nn.CrossEntropyLoss())"), 0, "return loss(net(a), y)"),
         (TRAINED, 0, "print(ce(net(x), y))"),
         (UNDER, 0, "# leave out out = soft(out)"),
-        ("s = logits\ns = F.softmax(s, 1)\nval = F.nll_loss(s, y)", 2, "s = F.log_softmax(s, 1)  # in place of s = "),
+        ("s = logits\ns = F.softmax(s, 1)\nloss = F.nll_loss(s, y)", 2, "s = F.log_softmax(s, 1)  # in place of s = "),
         ("val = F.binary_cross_entropy_with_logits(input=torch.sigmoid(one(x)), target=z).item()", 1, "input=one(x)"),
         ("p = one(x).sigmoid()\nval = bce(p, z).item()", 1, "val = bce(one(x), z).item()"),
-        ("val = F.nll_loss(F.softmax(logits, 1), y)", 2, "val = F.nll_loss(F.log_softmax(logits, 1), y)"),
-        ("p = soft(logits)\nval = nn.NLLLoss()(p, y)", 2, "val = nn.NLLLoss()(torch.log_softmax(logits, dim=1), y)"),
+        ("loss = F.nll_loss(F.softmax(logits, 1), y)", 2, "loss = F.nll_loss(F.log_softmax(logits, 1), y)"),
+        ("p = soft(logits)\nloss = nn.NLLLoss()(p, y)", 2, "loss = nn.NLLLoss()(torch.log_softmax(logits, dim=1), y)"),
     ],
 )  # fmt: skip
 def test_what_is_given_twice(code, slug, fix):
@@ -83,7 +83,7 @@ def test_what_is_given_twice(code, slug, fix):
     "code",
     [
         "p = soft(logits)\nval = F.nll_loss(p.log(), y)",
-        "val = F.nll_loss(torch.log(soft(logits)), y), F.cross_entropy(soft(logits).log(), y)",
+        "loss = F.nll_loss(torch.log(soft(logits)), y), F.cross_entropy(soft(logits).log(), y)",
         "right = -F.nll_loss(soft(logits), y)",
         "val = ce(logits, soft(logits * 2))",
         "val = F.kl_div(F.log_softmax(logits, 1), soft(logits), reduction='batchmean')",
@@ -93,7 +93,7 @@ def test_what_is_given_twice(code, slug, fix):
         "p = logits\nif len(x) < 5:\n    p = soft(logits)\nval = ce(p, y)",
         "for p in (logits, soft(logits)):\n    val = ce(p, y)",
         "val = F.binary_cross_entropy(one(x).sigmoid(), z).item()",
-        "val = F.nll_loss(F.log_softmax(logits, 1), y)",
+        "loss = F.nll_loss(F.log_softmax(logits, 1), y)",
         "val = ce(20 * soft(logits), y)",
         "def cross_entropy(p, y):\n    return -p[range(len(y)), y].log().mean()\nval = cross_entropy(soft(logits), y)",
         ("class Own(nn.CrossEntropyLoss):\n    def forward(self, p, y):\n        return F.nll_loss(p.log(), y)\n"

@@ -10,7 +10,7 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.bindings import bindings, is_bound_by, is_elsewhere, is_plain, parameters_of
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.only_read import is_only_read
-from torch_inspector.observe.untested import LOOPS, parents_of, position
+from torch_inspector.observe.untested import LOOPS, end_of, parents_of, position
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _START = (0, 0)
@@ -59,7 +59,7 @@ def made_before(scope: Scope, given: ast.expr, by: ast.AST) -> Made | None:
         found = _in_block(scope, given.id, by)
     else:
         found = None if scope.function else _earlier(scope, given.id)
-    since = _START if found is None or found.is_earlier else _end(found.call)
+    since = _START if found is None or found.is_earlier else end_of(found.call)
     return found if found is not None and is_only_read(scope, given.id, by, since) else None
 
 
@@ -107,10 +107,6 @@ def _earlier(scope: Scope, name: str) -> Made | None:
             return Made(value, (), (*since, *block[at + 1 :]), is_earlier=True)
         since.append(tree)
     return None
-
-
-def _end(node: ast.expr) -> tuple[int, int]:
-    return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
 def _is_straight(around: list[ast.AST]) -> bool:

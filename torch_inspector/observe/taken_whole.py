@@ -1,29 +1,40 @@
-"""Whether a loss is used as a loss: shown, added up, given back, not turned round."""
+"""Whether a loss is used as a loss: shown, or kept under a name that says so, and nowhere turned round."""
 
 from __future__ import annotations
 
 import ast
+import re
 
-from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import fields_of
+from torch_inspector.observe.signs import is_turned, turns
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.untested import parents_of
 
-_TURNS = frozenset(["abs", "abs_", "neg", "neg_", "negative", "sub", "rsub", "add"])
+_SAYS = re.compile(r"loss|nll|cost|xent|perplex|(?<![a-z])(ce|ppl|ll)(?![a-z])|likelihood|logl", re.IGNORECASE)
+# What leaves a number what it is, or reads it.
+_READS = frozenset(
+    ["cpu", "detach", "double", "exp", "float", "format", "item", "mean", "numpy", "repr", "round", "str", "sum",
+     "tolist"]
+)  # fmt: skip
+_SHOWS = frozenset(["print", "display"])
+_HANDS_ON = (ast.JoinedStr, ast.FormattedValue, ast.List, ast.Tuple, ast.Dict, ast.keyword, ast.Attribute, ast.ListComp)
 
 
 def is_taken_whole(scope: Scope, call: ast.Call) -> bool:
-    """False for what asks for the mean probability: `-loss`, `1 + loss`, one number for each sample."""
+    """False for what may ask for the mean probability: `-loss`, `1 + loss`, one number for each sample."""
     made = call.func.keywords if isinstance(call.func, ast.Call) else []
     layer = fields_of(scope.names.value(call.func))
     if layer.get("reduction") == "none" or any(_is_each(one) for one in (*made, *call.keywords)):
         return False
-    for _, parent in parents_of(scope.node, call):
+    child: ast.AST = call
+    for child, parent in parents_of(scope.node, call):
         if isinstance(parent, ast.stmt):
-            return _is_kept(scope, parent)
-        if _turns(parent):
-            return False
+            return _is_kept(scope, parent, child)
+        if _is_shown(parent):
+            return True
+        if turns(parent) or not _hands_on(parent):
+            return _is_collected(scope, parent)
     return False
 
 
@@ -33,28 +44,51 @@ def _is_each(keyword: ast.keyword) -> bool:
     return keyword.arg in ("reduction", "reduce", None) and not known
 
 
-def _is_kept(scope: Scope, statement: ast.stmt) -> bool:
-    """True if the statement does not turn the loss round, and nothing does so later with the variable that has it."""
+def _is_shown(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SHOWS
+
+
+def _hands_on(node: ast.AST) -> bool:
+    """True for what has the same sign: `loss.item() * len(y)`, a part of a display or of a text."""
+    if isinstance(node, ast.Call):
+        return dotted(node.func).rpartition(".")[2] in _READS or getattr(node.func, "attr", "") in _READS
+    scaled = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div))
+    return scaled or isinstance(node, _HANDS_ON)
+
+
+def _is_collected(scope: Scope, node: ast.AST) -> bool:
+    """True for `losses.append(loss)`: handed to something that says in its words what it is."""
+    owner = dotted(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    return _is_called_loss(scope, {owner}) if owner and not turns(node) else False
+
+
+def _is_kept(scope: Scope, statement: ast.stmt, child: ast.AST) -> bool:
+    """True for what the cell shows, and for a variable, an attribute or a function that says what it is."""
+    if isinstance(statement, ast.Expr):
+        return not scope.function and isinstance(child, ast.expr) and statement.value is child
     if isinstance(statement, ast.AugAssign):
         names = {dotted(statement.target)} if isinstance(statement.op, ast.Add) else set[str]()
     elif isinstance(statement, ast.Assign):
-        names = {dotted(one) for one in statement.targets}
+        names = {name for one in statement.targets for name in _targets(one)}
     else:
-        return isinstance(statement, (ast.Expr, ast.Return))
-    later = (one for one in syntax.own_expressions(scope.node) if _turns(one))
-    uses = (part for one in later for part in syntax.walk(one) if isinstance(part, ast.expr))
-    return bool(names) and "" not in names and not any(dotted(part) in names for part in uses)
+        names = {scope.function} if isinstance(statement, ast.Return) else set[str]()
+    return _is_called_loss(scope, names)
 
 
-def _turns(node: ast.AST) -> bool:
-    """True for signs and sums, which may turn a mean probability into an error; for a product with a sign as well."""
-    if isinstance(node, ast.UnaryOp):
-        return isinstance(node.op, ast.USub)
-    if isinstance(node, ast.BinOp):
-        signed = any(isinstance(one, ast.UnaryOp) for one in (node.left, node.right))
-        return isinstance(node.op, (ast.Add, ast.Sub)) or signed
-    if isinstance(node, ast.AugAssign):
-        return not isinstance(node.op, ast.Add)
-    if isinstance(node, ast.Attribute):
-        return node.attr in _TURNS
-    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _TURNS
+def _targets(target: ast.expr) -> list[str]:
+    """The names that are given a value; of an entry with its key: `history.loss` for `history['loss']`."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [dotted(one) for one in target.elts]
+    return [f"{dotted(target.value)}.{_key(target)}" if isinstance(target, ast.Subscript) else dotted(target)]
+
+
+def _key(target: ast.Subscript) -> str:
+    return str(target.slice.value) if isinstance(target.slice, ast.Constant) else ""
+
+
+def _is_called_loss(scope: Scope, names: set[str]) -> bool:
+    """True if names say that they are losses, and no text of the notebook so far turns one of them round."""
+    files = (scope.reading.file, scope.file, *scope.reading.places.latest())
+    trees = list({id(file.tree): file.tree for file in files if file.tree is not None}.values())
+    called = bool(names) and all(_SAYS.search(name) for name in names)
+    return called and not is_turned(trees, {name.rpartition(".")[2] for name in names})

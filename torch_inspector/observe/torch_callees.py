@@ -7,9 +7,9 @@ from collections.abc import Collection
 from types import ModuleType
 from typing import Any
 
-from torch_inspector.facts import syntax
 from torch_inspector.observe.bindings import bindings, is_elsewhere, parameters_of, plain_value
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.kept_attributes import is_kept
 from torch_inspector.observe.kinds import is_a, is_among
 from torch_inspector.observe.shapes import Unknown
 
@@ -55,9 +55,7 @@ def _is_settled(scope: Scope, func: ast.expr) -> bool:
     owner = func.value
     if type(scope.names.value(owner)) is ModuleType:
         return True
-    trees = {id(file.tree): file.tree for file in (scope.reading.file, scope.file) if file.tree is not None}
-    stores = [one for tree in trees.values() for one in syntax.walk(tree) if _stores(one, func.attr)]
-    return len(stores) <= 1 and isinstance(owner, ast.Name) and _is_settled_name(scope, owner)
+    return isinstance(owner, ast.Name) and _is_settled_name(scope, owner) and is_kept(scope, func)
 
 
 def _is_settled_name(scope: Scope, name: ast.Name) -> bool:
@@ -66,13 +64,20 @@ def _is_settled_name(scope: Scope, name: ast.Name) -> bool:
     own = bindings(scope.node, name.id)
     if name.id in parameters_of(scope.node):
         given = scope.arguments.get(name.id)
-        is_self = given is None and next(iter(parameters_of(scope.node)), "") == name.id
-        return not own and (is_self or (scope.caller is not None and _is_constant(scope.caller, given)))
+        if given is None and next(iter(parameters_of(scope.node)), "") == name.id:
+            given = _owner(scope)
+        return not own and scope.caller is not None and _is_constant(scope.caller, given)
     if own:
         return plain_value(scope, name.id, name) is not None
     if not scope.function:
         return True
     return _is_settled_outside(scope, name.id)
+
+
+def _owner(scope: Scope) -> ast.expr | None:
+    """What the method of a scope was called of: `t` of `t.value()`, `model` of `model(x)`."""
+    func = scope.call.func if scope.call is not None else None
+    return func.value if isinstance(func, ast.Attribute) and func.attr == scope.function else func
 
 
 def _is_constant(scope: Scope, given: ast.expr | None) -> bool:
@@ -90,9 +95,3 @@ def _is_settled_outside(scope: Scope, name: str) -> bool:
         return False
     same = scope.names.value(ast.Name(name, ast.Load())) is scope.reading.names[name]
     return same and (not bindings(top.node, name) or plain_value(top, name, inner.call) is not None)
-
-
-def _stores(node: ast.AST, attribute: str) -> bool:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return node.func.id == "setattr"
-    return isinstance(node, ast.Attribute) and node.attr == attribute and not isinstance(node.ctx, ast.Load)

@@ -38,6 +38,11 @@ def position(node: ast.AST) -> tuple[int, int]:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
+def end_of(node: ast.stmt | ast.expr) -> tuple[int, int]:
+    """Where it ends."""
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
 @lru_cache(maxsize=64)
 def _parents_in(scope: ast.AST) -> dict[int, ast.AST]:
     found: dict[int, ast.AST] = {}
@@ -52,7 +57,9 @@ def _is_come_to(scope: ast.AST, node: ast.AST) -> bool:
     if not around or any(_is_chosen(child, parent) for child, parent in around):
         return False
     loops = {id(parent) for _, parent in around if isinstance(parent, LOOPS)}
-    leaves = (one for one in syntax.own_expressions(scope) if isinstance(one, _LEAVES) and _end(one) <= position(node))
+    leaves = (
+        one for one in syntax.own_expressions(scope) if isinstance(one, _LEAVES) and end_of(one) <= position(node)
+    )
     return not any(isinstance(one, (ast.Return, ast.Raise)) or _loop_of(scope, one) in loops for one in leaves)
 
 
@@ -67,10 +74,6 @@ def _is_chosen(child: ast.AST, parent: ast.AST) -> bool:
     if isinstance(parent, _COMPREHENSIONS):
         return any(one.ifs for one in parent.generators)
     return isinstance(parent, _CHOOSING) or (isinstance(parent, ast.Assert) and child is parent.msg)
-
-
-def _end(node: ast.stmt) -> tuple[int, int]:
-    return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
 def _loop_of(scope: ast.AST, node: ast.AST) -> int:
