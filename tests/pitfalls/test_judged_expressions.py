@@ -301,3 +301,20 @@ def test_a_prediction_of_a_softmax_along_the_samples():
     assert (finding.line, finding.severity) == (3, "hint")
     assert found("softmax-over-batch", source.replace("dim=0", "dim=1")) == []
     assert found("softmax-over-batch", source.replace("net(x)", "torch.rand(60, 3)")) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("print(q.shape)", True),
+        ("q = q / q.sum(1, keepdim=True)", False),
+        ("q /= q.sum(1, keepdim=True)", False),
+        ("q.div_(q.sum(1, keepdim=True))", False),
+        ("q = F.normalize(q, p=1, dim=1)", False),
+    ],
+)
+def test_a_prediction_of_what_was_made_anew_since_the_softmax(change, told):
+    make = "scores = net(x).detach()\nq = F.softmax(scores, dim=0)\n"
+    plain = f"{make}{change}\nconf, label = q.max(1)"
+    inside = f"{make}def acc(q):\n    {change}\n    return (q.argmax(1) == y).sum()\nacc(q)"
+    assert [bool(found("softmax-over-batch", one)) for one in (plain, inside)] == [told, told]

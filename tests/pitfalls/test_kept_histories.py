@@ -365,9 +365,35 @@ for _ in range({}): add(net)"""
         ("global total", "total = total + net(x).mean() * p.sum()", 1, False),
         ("global total; total = 0", "total = total + net(x).mean() * p.sum()", 3, False),
         ("keeper.total = 0", "keeper.total += net(x).mean() * p.sum()", 3, False),
+        ("pass", "keeper.total = keeper.total + p.norm() + p.abs().sum()", 1, False),
+        ("pass", "keeper.total += p.norm(); keeper.total += p.abs().sum()", 1, False),
+        ("pass", "keeper.total += p.requires_grad_(p.ndim > 1).norm() + net(x).mean()", 1, False),
+        ("pass", "keeper.total = keeper.total + p.norm() + p.abs().sum()", 3, True),
     ],
 )
 def test_a_penalty_that_goes_on_from_call_to_call(begin, line, count, told):
     net = "net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))"
     cells = SETUP, net, ADDED.format(begin, line, count)
     assert bool(findings_in(*cells, slug="graph-retained-in-list", min_bytes=0, fails=False)) == told
+
+
+RESET = """\
+class Elastic:
+    def reset(self):
+        self.total = 0.0
+    def add(self, net):
+        for p in net.parameters():
+            self.total = self.total + p.norm() + p.abs().sum()
+one = Elastic()
+{}"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"), [("one.reset()\none.add(net)", False), ("one.reset()\nfor _ in range(3): one.add(net)", True)]
+)
+def test_a_penalty_that_another_method_begins(calls, told):
+    net = "net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))"
+    slug = "graph-retained-in-list"
+    found = findings_in(SETUP, net, RESET.format(calls), slug=slug, min_bytes=0, fails=False)
+    fix = "self.total = self.total + p.norm().item() + p.abs().sum().item()"
+    assert [one.fix.partition("  #")[0] for one in found] == [fix] * told

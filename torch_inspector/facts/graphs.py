@@ -73,6 +73,8 @@ class GraphFact(NamedTuple):
     """What was found in a graph that was made in this cell."""
     made_at: Place | None = None
     """The line that gave the variable its value, where something was found."""
+    leaf_count: int = 0
+    """Parameters and other leaves that it goes back to, and numbers without history that were added to it."""
 
     @property
     def detached(self) -> str:

@@ -25,6 +25,15 @@ def outlives(scope: ast.AST, loop: ast.For, line: int) -> bool:
     return bool(kept) and kept.isdisjoint(ast.unparse(target) for one in begun for target in one.targets)
 
 
+def terms_in(loop: ast.For, line: int) -> int:
+    """Terms that one turn of a loop adds to what a line of it adds to: 2 for `total = total + a + b`; at least 1."""
+    own = list(syntax.own_statements(loop))
+    wanted = {ast.unparse(target) for one in own if one.lineno == line for target in _targets(one)}
+    adding = [one for one in own if wanted & {ast.unparse(target) for target in _targets(one)}]
+    signs = sum(isinstance(part, ast.Add) for one in adding for part in syntax.walk(one))
+    return max(signs, 1)
+
+
 def _targets(statement: ast.stmt) -> list[ast.expr]:
     if isinstance(statement, ast.AugAssign):
         return [statement.target]

@@ -11,11 +11,14 @@ from torch import nn
 from torch.nn import functional
 
 from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe.bindings import bindings
 from torch_inspector.observe.class_order import is_class_tensor
 from torch_inspector.observe.classifiers import is_classifier
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.layers import walk_parameters
+from torch_inspector.observe.made_before import made_before
+from torch_inspector.observe.only_read import is_only_read
 from torch_inspector.observe.shapes import Unknown, shape_of
 from torch_inspector.observe.source import dotted
 
@@ -23,6 +26,7 @@ from torch_inspector.observe.source import dotted
 _NUMBERS = 1_000_000
 _TURNS = frozenset(["t", "T", "mT", "transpose", "permute", "swapaxes", "matmul", "mm", "bmm", "einsum"])
 _WEIGHED = re.compile(r"(?<![a-z])att|attention|weigh|bag|slot|frame|instance|salien|importan")
+_START = (0, 0)
 _SHARE, _CHOICE = re.compile(r"conf|certain|prob"), re.compile(r"pred|label|class")
 _WITHOUT = {"softmax": nn.Softmax, "log_softmax": nn.LogSoftmax, "softmin": nn.Softmin}
 
@@ -45,7 +49,11 @@ def unnamed(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expres
 
 
 def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
-    """`p.argmax(1)` or `p.max(1)` of what a softmax along the samples has made, where it is compared with labels."""
+    """`p.argmax(1)`, `p.max(1)` or `p.topk(k, 1)` of what a softmax along the samples has made, if classes are read.
+
+    Classes are what is compared with labels, is called a prediction with its confidence, or is of scores that a
+    cross-entropy of the notebook reads along that axis.
+    """
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or _axis(node) not in {1, -1}:
         return
     source = node.func.value
@@ -55,15 +63,25 @@ def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     shape = shape_of(made)
     if shape is None or len(shape) != 2 or min(shape) < 2 or node.func.attr not in {"argmax", "max", "topk"}:  # noqa: PLR2004
         return
-    texts = [source] if isinstance(source, ast.Call) else [v for v, _ in scope.given(getattr(source, "id", ""))]
-    if not texts or _softmax_axis(texts[-1]) != 0 or not _from_module(scope, texts[-1]):
+    softmax, home = _made(scope, source, node)
+    if softmax is None or _softmax_axis(softmax) != 0 or not _from_module(home, softmax):
         return
-    if shape[0] == shape[1] or _turns(scope, texts[-1], source):
+    if shape[0] == shape[1] or _turns(scope, softmax, source):
         return
     if _is_scored(scope, node, statement, shape[0]) or (
-        not _says_attention(texts[-1], source) and _reads_classes(scope, texts[-1], statement)
+        not _says_attention(softmax, source) and _reads_classes(home, softmax, statement)
     ):
         yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,))
+
+
+def _made(scope: Scope, source: ast.expr, by: ast.AST) -> tuple[ast.Call | None, Scope]:
+    """The call that made a tensor, if nothing has changed it since, and where that stands: here or at a caller's."""
+    made = made_before(scope, source, by)
+    if made is not None or scope.caller is None or scope.call is None or not isinstance(source, ast.Name):
+        return made.call if made is not None else None, scope
+    given = scope.arguments.get(source.id)
+    changed = bool(bindings(scope.node, source.id)) or not is_only_read(scope, source.id, by, _START)
+    return (None, scope) if given is None or changed else _made(scope.caller, given, scope.call)
 
 
 def _reads_classes(scope: Scope, softmax: ast.expr, statement: ast.stmt) -> bool:

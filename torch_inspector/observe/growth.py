@@ -251,14 +251,26 @@ def _assignment_rewritten(found: Growth, node: ast.Assign, target: str, read: st
 
 
 def _sum_rewritten(found: Growth, value: ast.expr, target: str, read: str) -> str:
-    """`total = total + loss.item()`, in the order in which it was written."""
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+    """`total = total + loss.item()`, in the order in which it was written; of several terms, each is read."""
+    terms = list(_terms(value))
+    old = [one for one in terms if _mentions(one, target)]
+    if len(terms) == 1 or len(old) != 1 or _is_difference(old[0]):
         return ""
-    added = value.right if _mentions(value.left, target) else value.left
-    if _uses_parameter(added, found.function):
+    if any(_uses_parameter(one, found.function) for one in terms if one is not old[0]):
         return ""
-    left, right = (_read(side, read) if side is added else ast.unparse(side) for side in (value.left, value.right))
-    return f"{target} = {left} + {right}"
+    return f"{target} = {' + '.join(ast.unparse(one) if one is old[0] else _read(one, read) for one in terms)}"
+
+
+def _terms(value: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        yield from _terms(value.left)
+        yield from _terms(value.right)
+    else:
+        yield value
+
+
+def _is_difference(value: ast.expr) -> bool:
+    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)
 
 
 def _read(value: ast.expr, read: str) -> str:

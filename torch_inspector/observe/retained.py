@@ -12,10 +12,11 @@ import torch
 from torch_inspector.facts import GraphFact, Place
 from torch_inspector.observe import layers, private
 from torch_inspector.observe.fed import feeds_loss
-from torch_inspector.observe.graph import GraphReader, chain_of, pass_count
+from torch_inspector.observe.graph import GraphReader, Walk, chain_of, pass_count
 from torch_inspector.observe.growth import Growth, growth, remedy, rows_detached
 from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.patterns import kept_patterns
+from torch_inspector.observe.softmax import parents_of
 from torch_inspector.observe.tensors_needed import needs_tensors
 
 if TYPE_CHECKING:
@@ -155,7 +156,12 @@ class RetainedGraphs:
             sort=kept.sort,
             rows=kept.nested and kept.rows,
             patterns=kept_patterns(walk) if max(own) >= since else (),
+            leaf_count=len(walk.leaf_keys) + _constant_count(walk) if chain else 0,
         )
+
+
+def _constant_count(walk: Walk) -> int:
+    return sum(None in parents_of(node) for node in walk.by_kind.get("AddBackward0", ()))
 
 
 def _source_of(fact: GraphFact, facts: list[GraphFact], numbers: dict[str, set[int]]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from torch_inspector.facts import GraphFact, Run, called, syntax
 from torch_inspector.facts.left_by_forward import Left, left_by_forward
-from torch_inspector.facts.outliving import outlives
+from torch_inspector.facts.outliving import outlives, terms_in
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -83,8 +83,8 @@ def _is_penalty(run: Run, graph: GraphFact) -> bool:
     over = loop.iter if loop is not None else None
     if loop is None or not isinstance(over, ast.Call) or called(over) not in _PARAMETERS:
         return False
-    known = frozenset[int]().union(*(one.parameter_keys for one in run.after.modules))
-    return not outlives(scope, loop, place.line) or graph.sum_length <= len(known) + 1
+    once = terms_in(loop, place.line) * graph.leaf_count + 1
+    return not outlives(scope, loop, place.line) or graph.sum_length <= once
 
 
 def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
