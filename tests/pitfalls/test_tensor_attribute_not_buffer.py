@@ -152,7 +152,12 @@ LOADED = "again.load_state_dict(net.state_dict())\n"
 LOST = "again.mean"
 
 
-@pytest.mark.parametrize("start", [FITTED, f"{SCALED}net.mean = x.mean(0)"])
+NAMES = ("init_stats", "start_from", "set_sample_stats", "initialize", "samples_seen")
+
+
+@pytest.mark.parametrize(
+    "start", [FITTED, f"{SCALED}net.mean = x.mean(0)", *(FITTED.replace("fit", name) for name in NAMES)]
+)
 @pytest.mark.parametrize("loads", [(f"{LOADED}again(x)",), (LOADED, "for _ in range(2): again(x)")])
 def test_what_a_load_does_not_bring_is_told(start, loads):
     found = findings_in(SETUP, start, *loads, slug="tensor-attribute-not-buffer", fails=False)
@@ -170,6 +175,9 @@ QUIET_LOADS = {
     "given by the constructor": SCALED.replace("zeros(size)", "ones(4) * size").replace("Scaled(), ", "Scaled(2), "),
     "in each turn": f"{SCALED}for _ in range(2):\n    net.mean = x.mean(0)",
     "noise": FITTED.replace("fit", "reset_noise"),
+    "a sample": FITTED.replace("fit", "sampleWeights"),
+    "what goes on from step to step": FITTED.replace("fit", "init_hidden"),
+    "made of nothing": FITTED.replace("fit", "start").replace("= x.mean(0)", "= x.new_zeros(4) + 2"),
     "a fresh state": f"{SCALED}net.mean = torch.randn(4)",
     "for training alone": FITTED.replace("x - self.mean", "x"),
 }

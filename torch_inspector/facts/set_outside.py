@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 
 _TURNS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp)
 # What such methods give is to be forgotten, and so is what torch makes of nothing: noise, or the state of a sequence.
-_FORGETS = re.compile(r"reset|noise|sample|clear|init|begin|start", re.IGNORECASE)
-_MADE = re.compile(r"torch\.(zeros|ones|full|empty|rand|randn|normal)(_like)?\(")
+_FORGETS = frozenset(["clear", "draw", "forget", "reset", "resample", "sample"])
+_FOR_NOW_ALONE = frozenset(["cache", "carry", "dropout", "episode", "hidden", "mask", "noise", "sequence", "state"])
+_MADE = re.compile(r"(torch|\w)\.(new_)?(zeros|ones|full|empty|rand|randn|normal|bernoulli)(_like)?\(")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _FOR_NOW = "for now"
 
 
 def is_lost(run: Run, one: UnsavedFact) -> bool:
     """True if the texts set the attribute for the model that was saved, once and for good, and for no other."""
     saved = one.other.removesuffix(f".{one.name}")
-    owners = {owner for past in (*run.earlier, run) for owner in _owners(past.cell.source, one)}
+    trees = [tree for past in (*run.earlier, run) if (tree := syntax.parse(past.cell.source)) is not None]
+    passing = {name for name in one.setters if _forgets(name) or _gives_nothing(trees, name, one.name)}
+    owners = {owner for tree in trees for owner in _owners(tree, one, passing)}
     return owners == {saved} and not _is_called(run, saved)
 
 
@@ -34,16 +38,33 @@ def _is_called(run: Run, path: str) -> bool:
     return any(call.module in keys for call in run.trace.forwards)
 
 
-def _owners(source: str, one: UnsavedFact) -> Iterator[str]:
+def _forgets(method: str) -> bool:
+    """True for `reset`, `clear_cache`, `sample_noise` and `init_hidden`; not for `init_stats` and `start_from`."""
+    words = [one.lower() for one in _WORDS.findall(method)]
+    return words[:1] != [] and (words[0] in _FORGETS or words[-1] in _FOR_NOW_ALONE)
+
+
+def _gives_nothing(trees: list[ast.Module], method: str, attribute: str) -> bool:
+    """True if all that a method gives an attribute is what torch makes of nothing."""
+    functions = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef))
+    own = [one for function in functions if function.name == method for one in syntax.own_statements(function)]
+    given = [one.value for one in own if isinstance(one, ast.Assign) and _is_given(one, attribute)]
+    return bool(given) and all(_MADE.search(ast.unparse(one)) for one in given)
+
+
+def _is_given(statement: ast.Assign, attribute: str) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == attribute for one in statement.targets)
+
+
+def _owners(tree: ast.Module, one: UnsavedFact, passing: set[str]) -> Iterator[str]:
     """What the attribute is set of, and what a method that sets it is called of, outside of classes."""
-    tree = syntax.parse(source)
-    stack: list[tuple[ast.AST, bool]] = [(tree, False)] if tree is not None else []
+    stack: list[tuple[ast.AST, bool]] = [(tree, False)]
     while stack:
         node, now = stack.pop()
         called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if called and node.func.attr in (*one.setters, "__setattr__"):  # type: ignore[attr-defined]
             name, owner = node.func.attr, ast.unparse(node.func.value)  # type: ignore[attr-defined]
-            yield _FOR_NOW if now or _FORGETS.search(name) else owner
+            yield _FOR_NOW if now or name in passing else owner
         if isinstance(node, ast.Attribute) and node.attr == one.name and not isinstance(node.ctx, ast.Load):
             yield _FOR_NOW if now else ast.unparse(node.value)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr":
