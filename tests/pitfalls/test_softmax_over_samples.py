@@ -199,6 +199,56 @@ def test_heads_that_share_their_weights(weights):
     assert not found(HEADS.format(weights=weights.format(-1), heads=4, queries=7))
 
 
+QUERIES = """\
+to_q, to_k, to_v = (nn.Linear(12, 32) for _ in range(3))
+norm, rms, turn = nn.LayerNorm(8), nn.RMSNorm(8), torch.randn(7, 8)
+x = torch.randn(6, 7, 12)
+q, k, v = (part(x).view(6, 7, 4, 8) for part in (to_q, to_k, to_v))
+{}
+out.square().mean().backward()"""
+ROTATE = """\
+def rotate(t):
+    first, second = t.chunk(2, dim=-1)
+    return t * turn.cos() + torch.cat([-second, first], dim=-1) * turn.sin()
+q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+q, k = rotate(q), rotate(k)
+out = torch.softmax(q @ k.mT / 8**0.5, 1) @ v"""
+SPLIT = "q, k, v = (one.transpose(1, 2) for one in (q, k, v))\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{SPLIT}q, k = norm(q), norm(k)\nout = torch.softmax(q @ k.mT, 1) @ v",
+        f"{SPLIT}q, k = rms(q), rms(k)\nout = torch.softmax(q @ k.mT, 1) @ v",
+        f"{SPLIT}q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)\nout = torch.softmax(q @ k.mT, 1) @ v",
+        f"{SPLIT}out = torch.softmax((turn.mean() * q + turn) @ k.mT, 1) @ v",
+        ROTATE,
+        SPLIT + "w = torch.softmax(torch.einsum('bhqd,bhkd->bhqk', q, k) / 3, 1)\nout = w @ v",
+        SPLIT
+        + "w = torch.softmax(torch.einsum('bhqd,bhkd->bhqk', q, k), 1)\nout = torch.einsum('bhqk,bhkd->bhqd', w, v)",
+        "w = torch.softmax(torch.einsum('bqhd,bkhd->bhqk', q, k) / 3, 1)\nout = torch.einsum('bhqk,bkhd->bqhd', w, v)",
+    ],
+)
+def test_heads_whose_queries_are_normalised_turned_or_summed_by_einsum(text):
+    (finding,) = found(QUERIES.format(text))
+    assert "runs along dim 1, the 4 heads" in finding.message
+    assert not found(QUERIES.format(text.replace(", 1)", ", -1)")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The axis is one of queries: `einsum` has turned it.
+        "s = torch.einsum('bqhd,bkhd->bqhk', q[:, :4], k)\nout = torch.einsum('bqhk,bkhd->bqhd', s.softmax(1), v)",
+        "s = torch.einsum('bqhd,bkhd->bhqk', q[:, :4], k)\nw = s.transpose(1, 2).softmax(1)\nout = w.transpose(1, 2) @ v.transpose(1, 2)",
+        f"{SPLIT}w = (norm(q) @ norm(k).mT).softmax(1)\nw = w / w.sum(-1, keepdim=True)\nout = w @ v",
+    ],
+)
+def test_queries_that_compete_are_no_heads(text):
+    assert not found(QUERIES.format(text))
+
+
 @pytest.mark.parametrize(
     ("weights", "heads", "queries"),
     [

@@ -8,6 +8,7 @@ from math import prod
 from torch_inspector.facts import Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.consumers import Consumers
+from torch_inspector.observe.einsum_steps import past_einsum
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.softmax import axis_of, parents_of
@@ -21,8 +22,15 @@ SCORED = _HANDED_ON | {f"{name}Backward0" for name in ("Div", "Add", "MaskedFill
 _TURNS = frozenset(["TransposeBackward0", "PermuteBackward0", "MovedimBackward0", "SwapaxesBackward0"])
 # What stands between the features and the product of queries and keys.
 _TO_HEADS = _TURNS | _HANDED_ON | {f"{name}Backward0" for name in ("Div", "Select", "Unbind", "Slice", "Squeeze")}
+# What normalises each query, or turns it by its place in the sequence.
+_TO_HEADS |= {
+    f"{name}Backward0"
+    for name in ("NativeLayerNorm", "FusedRmsNorm", "Add", "Sub", "Cat", "Stack", "Neg", "Unsqueeze", "ToCopy", "Split")
+}
 _SUMS = frozenset(["SumBackward0", "SumBackward1"])
 _FAR, _NEAR = 8, 3
+# A rotation by the place in the sequence takes some eight steps, a norm three, `einsum` three.
+_TO_HEADS_FAR = 24
 # A batch, or a batch of heads, of square tables.
 _AXES, _HEADED = 3, 4
 
@@ -50,11 +58,11 @@ def across_heads(walk: Walk) -> Iterator[Node]:
     """
     consumers = Consumers(walk)
     for node in walk.by_kind.get("BmmBackward0", ()):
-        softmax = down(node, _HANDED_ON)
+        softmax = _under(node, _HANDED_ON)
         shape = private.output_shape(softmax) if type(softmax).__name__ == "SoftmaxBackward0" else None
         if softmax is None or shape is None or len(shape) != _HEADED or min(shape[1:]) < 2:  # noqa: PLR2004
             continue
-        table = down(softmax, SCORED) if axis_of(softmax) == 1 and not _is_added_up(softmax, consumers) else None
+        table = _under(softmax, SCORED) if axis_of(softmax) == 1 and not _is_added_up(softmax, consumers) else None
         if type(table).__name__ == "BmmBackward0" and table is not None:
             queries, keys = (*parents_of(table), None)[:2]
             if _is_split(queries, shape[1]) and _is_split(keys, shape[1]):
@@ -74,15 +82,22 @@ def _is_added_up(softmax: Node, consumers: Consumers) -> bool:
 def _is_split(node: Node | None, heads: int) -> bool:
     """True if features were split into heads to make an operand: (batch, steps, heads * n) to (…, heads, n), turned."""
     turned = False
-    for _ in range(_FAR):
-        kind, parents = type(node).__name__, parents_of(node) if node is not None else [None]
-        made, given = (private.output_shape(one) if one is not None else None for one in (node, parents[0]))
+    for _ in range(_TO_HEADS_FAR):
+        kind, below = type(node).__name__, _main(node) if node is not None else None
+        made, given = (private.output_shape(one) if one is not None else None for one in (node, below))
         if kind not in _TO_HEADS or made is None or given is None:
             return False
         if turned and len(given) <= _AXES < len(made) and heads in made[2:-1] and prod(made[2:]) == given[-1]:
             return True
-        turned, node = turned or kind in _TURNS, parents[0]
+        turned, node = turned or kind in _TURNS, below
     return False
+
+
+def _main(node: Node) -> Node | None:
+    """What made the operand that has the shape of the result: queries, not the scale that they are multiplied by."""
+    shape, parents = private.output_shape(node), parents_of(node)
+    alike = (one for one in parents if one is not None and private.output_shape(one) == shape)
+    return next(alike, parents[0])
 
 
 def _is_flat(table: Node, flat: Shape) -> bool:
@@ -91,6 +106,13 @@ def _is_flat(table: Node, flat: Shape) -> bool:
     if shape is None or len(shape) < _AXES or len(flat) != 2 or min(shape[0], *shape[-2:]) < 2:  # noqa: PLR2004
         return False
     return (prod(shape[:-1]), shape[-1]) == flat
+
+
+def _under(node: Node, passes: frozenset[str]) -> Node | None:
+    """The same where `einsum` was asked for a product."""
+    here = down(node, passes)
+    past = past_einsum(here)
+    return down(past, passes) if past is not here and past is not None and type(past).__name__ in passes else past
 
 
 def down(node: Node, passes: frozenset[str]) -> Node | None:

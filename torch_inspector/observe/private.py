@@ -125,6 +125,15 @@ def output_shape(node: Node, number: int = 0) -> tuple[int, ...] | None:
         return None
 
 
+def turned_axes(node: Node) -> tuple[int, ...] | None:
+    """The axes that a `permute` was given, counted from the front; None if torch does not tell."""
+    try:
+        axes = node._saved_dims
+        return tuple((axis - 2**64 if axis >= 2**63 else axis) % len(axes) for axis in axes)
+    except Exception:  # noqa: BLE001
+        return None
+
+
 def output_itemsize(node: Node, number: int = 0) -> int:
     """Bytes of one element of a result of the operation behind a node; 0 if torch does not tell."""
     try:
