@@ -245,6 +245,20 @@ def test_the_weights_of_a_whole_checkpoint_are_found(given):
         assert notebook.errors[-1] is None
 
 
+@pytest.mark.parametrize("head", ["{'epoch': 3, 'net': %s}", "{'net': %s, 'other': nn.Linear(2, 2).state_dict()}"])
+def test_the_weights_of_a_whole_checkpoint_fit_all_but_a_new_head(head):
+    def grown(classes):
+        return f"nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, {classes}))"
+
+    with a_notebook() as notebook:
+        notebook.run(f"{SETUP}parcel = {head % (grown(3) + '.state_dict()')}\nready = {grown(10)}")
+        (finding,) = notebook.run("ready.load_state_dict(parcel, strict=False);").findings
+        assert "; most of the weights are in `parcel['net']`, and the whole checkpoint was given" in finding.message
+        assert not notebook.run(f"{finding.fix};").findings
+        notebook.run("assert (ready[0].weight == parcel['net']['0.weight']).all()")
+        assert notebook.errors[-1] is None
+
+
 def test_of_several_states_that_fit_none_is_chosen():
     two = "'teacher': make().state_dict(), 'student': make().state_dict()"
     other = "'other': nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 2)).state_dict()"

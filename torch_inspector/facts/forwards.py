@@ -204,3 +204,5 @@ class LoadFact(NamedTuple):
     """What the module would save."""
     entries: tuple[str, ...] = ()
     """Keys of the state dict under which states have all these keys, of their shapes: a whole checkpoint was given."""
+    entries_in_part: bool = False
+    """True if those have only half of them or more: some layers are new."""

@@ -26,14 +26,16 @@ def keyed(state: Any) -> Keyed:
     return tuple((key, shape_of(one) or () if is_tensor(one) else ()) for key, one in entries if type(key) is str)
 
 
-def entries_of(state: Any, own: Keyed) -> tuple[str, ...]:
-    """The keys of a whole checkpoint under which are states that a module would take: its keys, each of its shape."""
+def entries_of(state: Any, own: Keyed) -> tuple[tuple[str, ...], bool]:
+    """The keys of a whole checkpoint under which are states that a module would take: its keys, each of its shape.
+
+    If there are none, those that have half of them or more, and True: a new head fits no old one.
+    """
     wanted = {one for one in own if not one[0].endswith("num_batches_tracked")}
-    return tuple(key for key, one in islice(dict.items(state), _ENTRIES) if type(key) is str and _holds(one, wanted))
-
-
-def _holds(state: Any, wanted: set[tuple[str, Shape]]) -> bool:
-    return bool(wanted) and kinds.is_a(state, dict) and wanted <= set(keyed(state))
+    states = [(key, one) for key, one in islice(dict.items(state), _ENTRIES) if type(key) is str]
+    held = [(key, len(wanted & set(keyed(one)))) for key, one in states if wanted and kinds.is_a(one, dict)]
+    whole = tuple(key for key, count in held if count == len(wanted))
+    return (whole, False) if whole else (tuple(key for key, count in held if 2 * count >= len(wanted)), True)
 
 
 def own_keyed(module: Any) -> Keyed:

@@ -177,6 +177,7 @@ class StateWatch:
             return
         missing, unexpected = list(_keys_of(result))
         own_keys = loaded.own_keyed(module) if missing else ()
+        entries, in_part = loaded.entries_of(state, own_keys) if missing else ((), False)
         user = recorder.places.user_frame(frame)
         self.loads.append(
             LoadFact(
@@ -196,7 +197,8 @@ class StateWatch:
                 given=loaded.whole_text(recorder, user) if user is not None and missing else "",
                 given_keys=loaded.keyed(state) if missing else (),
                 own_keys=own_keys,
-                entries=loaded.entries_of(state, own_keys) if missing else (),
+                entries=entries,
+                entries_in_part=in_part,
             )
         )
 

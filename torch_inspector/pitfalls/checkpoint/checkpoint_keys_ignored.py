@@ -116,6 +116,14 @@ def _renamed(load: LoadFact, model: str) -> tuple[str, str]:
     """The load with keys that match, and what is different about them."""
     state, rename = load.state or load.given or "state", rename_for(load)
     inner = [f"{state}[{one!r}]" for one in load.entries]
+    if len(inner) == 1 and load.entries_in_part:
+        picked = (
+            f"for own in [{model}.state_dict()] for k, v in {inner[0]}.items() if k in own and v.shape == own[k].shape"
+        )
+        return (
+            f"{model}.load_state_dict({{k: v {picked}}}, strict=False)",
+            f"; most of the weights are in `{inner[0]}`, and the whole checkpoint was given",
+        )
     if len(inner) == 1:
         return (
             f"{model}.load_state_dict({inner[0]})",
@@ -123,10 +131,11 @@ def _renamed(load: LoadFact, model: str) -> tuple[str, str]:
         )
     if inner:
         named = [f"`{one}`" for one in inner[:_NAMED]]
+        most = "most of such weights" if load.entries_in_part else "such weights"
         more = f" and {len(inner) - _NAMED} more" if len(inner) > _NAMED else ""
         return (
             f"print({state}.keys())  # then give {model}.load_state_dict() the one that is meant",
-            f"; {len(inner)} entries of the checkpoint that was given hold such weights: {', '.join(named)}{more}",
+            f"; {len(inner)} entries of the checkpoint that was given hold {most}: {', '.join(named)}{more}",
         )
     if rename is None:
         return f"print({model}.load_state_dict({state}, strict=False))  # which keys differ", ""
