@@ -24,9 +24,8 @@ def may_be_read_elsewhere(sources: Iterable[str], model: str) -> bool:
     if any(_ANY_NAME.search(text) for text in texts):
         return True
     imported = {name for tree in trees for name in _imported(tree)}
-    nodes = [node for tree in trees for node in syntax.walk(tree)]
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    names = {model, "self"} | {name for call in calls for name in _handed_as(call, model, nodes)}
+    calls = [node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.Call)]
+    names = {model, "self"} | _handed_as(trees, {_name(call) for call in calls if model in _given(call)})
     handed = [call for call in calls if names & set(_given(call))]
     return "*" in imported or any(ast.unparse(call.func).partition(".")[0] in imported for call in handed)
 
@@ -47,9 +46,13 @@ def _given(call: ast.Call) -> list[str]:
     return [one.id for one in given if isinstance(one, ast.Name)]
 
 
-def _handed_as(call: ast.Call, model: str, nodes: list[ast.AST]) -> Iterator[str]:
-    """What a function of the notebook calls the model that it is given."""
-    name = ast.unparse(call.func).rpartition(".")[2] if model in _given(call) else ""
-    for node in nodes if name else ():
-        if isinstance(node, _FUNCTIONS) and node.name in (name, "__init__"):
-            yield from (one.arg for one in (*node.args.args, *node.args.kwonlyargs))
+def _name(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+def _handed_as(trees: list[ast.Module], called: set[str]) -> set[str]:
+    """What functions of these names, and constructors, call the model that they are given."""
+    names = called | {"__init__"} if called else set[str]()
+    nodes = (node for tree in trees for node in syntax.walk(tree))
+    taking = (node.args for node in nodes if isinstance(node, _FUNCTIONS) and node.name in names)
+    return {one.arg for given in taking for one in (*given.args, *given.kwonlyargs)}

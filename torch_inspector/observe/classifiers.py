@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 from torch.nn import functional
@@ -20,6 +20,16 @@ from torch_inspector.observe.untested import position
 
 # Cells that are read, the latest first.
 _CELLS = 12
+
+
+class _Spot(NamedTuple):
+    """Where a loss stands."""
+
+    scope: ast.AST
+    """The function, or the whole cell."""
+    cell: ast.AST
+    later: tuple[ast.AST, ...]
+    """The cells that ran after it."""
 
 
 def is_classifier(scope: Scope, scores: ast.expr) -> bool:
@@ -46,35 +56,34 @@ def _trained(scope: Scope) -> Iterator[nn.Module]:
         for part in (tree, *_functions_in(tree)):
             for node in syntax.own_expressions(part):
                 if isinstance(node, ast.Call) and len(node.args) > 1:
-                    yield from _read_by(scope, node, part, [*since, tree])
+                    yield from _read_by(scope, node, _Spot(part, tree, tuple(since)))
         since.append(tree)
 
 
-def _read_by(scope: Scope, call: ast.Call, part: ast.AST, since: list[ast.AST]) -> Iterator[nn.Module]:
+def _read_by(scope: Scope, call: ast.Call, spot: _Spot) -> Iterator[nn.Module]:
     """The module whose result a call reads as a cross-entropy, if the names of the text mean the same now."""
     top, first = Names(scope.reading.names), call.args[0]
-    values = given_in(part).get(first.id, []) if isinstance(first, ast.Name) else [first]
+    values = given_in(spot.scope).get(first.id, []) if isinstance(first, ast.Name) else [first]
     called = _called(values[0]) if len(values) == 1 else None
     if called is None or not _is_cross_entropy(call, top):
         return
     module = top.value(called)
-    if is_a(module, nn.Module) and all(_is_same(scope, one, part, since) for one in (called, call.func)):
+    if is_a(module, nn.Module) and all(_is_same(scope, one, spot) for one in (called, call.func)):
         yield module
 
 
-def _is_same(scope: Scope, expression: ast.expr, part: ast.AST, since: list[ast.AST]) -> bool:
+def _is_same(scope: Scope, expression: ast.expr, spot: _Spot) -> bool:
     """True for names of the notebook, not of a function, that no text has given another value since it was written."""
     names = {one.id for one in syntax.walk(expression) if isinstance(one, ast.Name)}
-    own = set(parameters_of(part))
+    own = set(parameters_of(spot.scope))
     if any(name in own or is_elsewhere(scope, name) for name in names):
         return False
-    *later, tree = since
-    if part is not tree and any(bindings(part, name) for name in names):
+    if spot.scope is not spot.cell and any(bindings(spot.scope, name) for name in names):
         return False
-    if any(bindings(cell, name) for cell in later for name in names):
+    if any(bindings(cell, name) for cell in spot.later for name in names):
         return False
     # Of one cell, only what comes before the loss is what it was given; a function runs below its text.
-    found = [one for name in names for one in bindings(tree, name)]
+    found = [one for name in names for one in bindings(spot.cell, name)]
     return len(found) <= len(names) and all(position(one) < position(expression) for one in found)
 
 

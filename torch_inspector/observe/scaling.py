@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grad
 
 from torch_inspector.facts import ClipFact, Place, ScalerFact
 from torch_inspector.observe import kinds, private
-from torch_inspector.observe.clamped import clamped
+from torch_inspector.observe.clamped import ELEMENTS, clamped
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.naming import name_in
@@ -31,8 +31,6 @@ _CLIPS_KEPT = 64
 _SCALERS_KEPT = 64
 # Scaler steps from one line that are looked at; the order of the calls is the same in all.
 _FIRST_STEPS = 3
-# Elements of gradients that are read before one clip, on the CPU.
-_ELEMENTS = 300_000
 
 _Marks = dict[int, list["Mark"]]
 """Gradients of optimizers, by their keys."""
@@ -218,7 +216,7 @@ class ScalingWatch:
         return None
 
     def _spoiled(self) -> frozenset[int]:
-        found, left = set(), _ELEMENTS
+        found, left = set(), ELEMENTS
         optimizers = [record.ref() for record in self._ledger.live()]
         for parameter in (p for one in optimizers if one is not None for group in parameters_of(one) for p in group):
             gradient = parameter.grad if parameter.is_leaf else None

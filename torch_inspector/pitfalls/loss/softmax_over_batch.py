@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape, Written, called, instead
 from torch_inspector.facts.implied_axes import implied_axis
@@ -87,49 +88,88 @@ def _fix_read(run: Run) -> str:
     return _fix("", "Softmax", -1, _CLASSES)
 
 
-def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
+class _Seen(NamedTuple):
+    """A pattern by its parts."""
+
+    reader: str
+    kind: str
+    shape: Shape
+    axis: int
+    class_axis: int
+    is_flat: bool
+    is_of_heads: bool
+
+    @property
+    def attends(self) -> bool:
+        """True if what reads the weights is an attention, and no loss over classes."""
+        return self.reader == "attention"
+
+
+def _seen(pattern: PatternFact) -> _Seen:
     reader, kind = pattern.nodes[:2]
-    shape, (axis, class_axis) = pattern.shapes[0], (*pattern.shapes[1:], (0, 1))[0]
-    layers = run.squashing_layers(_LAYERS.get(kind, "")) if pattern.rivals == 1 else ()
+    axis, class_axis = (*pattern.shapes[1:], (0, 1))[0]
+    marks = "rows" in pattern.nodes, "heads" in pattern.nodes
+    return _Seen(reader, kind, pattern.shapes[0], axis, class_axis, *marks)
+
+
+def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
+    seen, name = _seen(pattern), run.operand_of(pattern)
+    layers = run.squashing_layers(_LAYERS.get(seen.kind, "")) if pattern.rivals == 1 else ()
     layer = layers[0] if len(layers) == 1 else ""
-    name = run.operand_of(pattern)
-    names = [f"`{one}`" for one in (name, layer) if one]
-    attends, flat = reader == "attention", "rows" in pattern.nodes
-    wanted = (1 if shape[-1] == 1 or (len(shape) == 2 and not flat) else -1) if attends else class_axis  # noqa: PLR2004
-    along, heads = _along(wanted) if attends else _CLASSES, "heads" in pattern.nodes
-    classes = f"{shape[class_axis]} classes along dim {class_axis}"
-    reads = f"; {_READS.get(reader, f'`{reader}` then reads')} {classes}, whose probabilities do not"
-    written = None if layer else _written(run, kind, axis, len(shape), shape)
-    at = written.place if written is not None and (written.inside or _is_unnamed(written.text)) else place
-    at = _made_unnamed(run, kind, layer, place) if layer else at
-    what = f"the {shape[0]} rows of all samples" if flat else _what(shape, axis, class_axis)
-    what = f"the {shape[1]} heads" if heads else what
-    where = " from ".join(names) or ("an attention" if attends else "the input of the loss")
+    written = None if layer else _written(run, seen.kind, seen.axis, len(seen.shape), seen.shape)
+    at = _place(run, seen, layer, written, place)
     return Finding(
-        message=(
-            f"{_SAID.get(kind, 'softmax')} in {where} runs along dim {axis}, {what}"
-            f"{_OF_HEADS if heads else _ATTENDS if attends else reads} sum to 1."
-        ),
+        message=_message(seen, [f"`{one}`" for one in (name, layer) if one]),
         subject=layer or name or root,
-        fix=(
-            _fix_of(run, written, _said(wanted, len(shape)), along)
-            if written is not None
-            else _fix(layer, _LAYERS.get(kind, "Softmax"), _said(wanted, len(shape)), along)
-        ),
+        fix=_fix_for(run, seen, layer, written),
         line=at.line,
         cell=at.cell,
         evidence=(
-            Evidence("shape", str(shape)),
-            Evidence("axis of the softmax", axis),
-            Evidence("read by", reader),
+            Evidence("shape", str(seen.shape)),
+            Evidence("axis of the softmax", seen.axis),
+            Evidence("read by", seen.reader),
         ),
         # Heads that compete for each key are a design, if a rare one.
-        severity="warning" if heads else "error",
+        severity="warning" if seen.is_of_heads else "error",
     )
 
 
-def _what(shape: Shape, axis: int, class_axis: int) -> str:
-    return f"{shape[axis]} long" if class_axis > 1 or axis > 0 else f"the {shape[0]} samples"
+def _place(run: Run, seen: _Seen, layer: str, written: Written | None, place: Place) -> Place:
+    """The line to show: of a softmax without an axis, or inside of a function, its own; else that of the loss."""
+    if layer:
+        return _made_unnamed(run, seen.kind, layer, place)
+    return written.place if written is not None and (written.inside or _is_unnamed(written.text)) else place
+
+
+def _message(seen: _Seen, names: list[str]) -> str:
+    where = " from ".join(names) or ("an attention" if seen.attends else "the input of the loss")
+    so = _OF_HEADS if seen.is_of_heads else _ATTENDS if seen.attends else _classes_read(seen)
+    return f"{_SAID.get(seen.kind, 'softmax')} in {where} runs along dim {seen.axis}, {_what(seen)}{so} sum to 1."
+
+
+def _classes_read(seen: _Seen) -> str:
+    reads = _READS.get(seen.reader, f"`{seen.reader}` then reads")
+    classes = f"{seen.shape[seen.class_axis]} classes along dim {seen.class_axis}"
+    return f"; {reads} {classes}, whose probabilities do not"
+
+
+def _what(seen: _Seen) -> str:
+    if seen.is_of_heads:
+        return f"the {seen.shape[1]} heads"
+    if seen.is_flat:
+        return f"the {seen.shape[0]} rows of all samples"
+    return f"{seen.shape[seen.axis]} long" if seen.class_axis > 1 or seen.axis > 0 else f"the {seen.shape[0]} samples"
+
+
+def _fix_for(run: Run, seen: _Seen, layer: str, written: Written | None) -> str:
+    """The softmax along the axis that is meant: that of the classes, or of what is attended to."""
+    rank = len(seen.shape)
+    attended = 1 if seen.shape[-1] == 1 or (rank == 2 and not seen.is_flat) else -1  # noqa: PLR2004
+    wanted = attended if seen.attends else seen.class_axis
+    axis, along = _said(wanted, rank), _along(wanted) if seen.attends else _CLASSES
+    if written is not None:
+        return _fix_of(run, written, axis, along)
+    return _fix(layer, _LAYERS.get(seen.kind, "Softmax"), axis, along)
 
 
 def _written(run: Run, kind: str, axis: int, rank: int, shape: Shape | None = None) -> Written | None:
