@@ -37,22 +37,21 @@ def is_turned(trees: Iterable[ast.Module], names: set[str]) -> bool:
         names: Last parts of what is written: `total` for `self.total`.
     """
     nodes = [node for tree in trees for node in syntax.walk(tree)]
+    ways = [way for node in nodes for way in _ways(node)]
     for _ in range(_HANDED_ON):
-        more = {name for node in nodes for name in _goes_on_to(node, names)} - names
-        names = names | more
-        if not more:
-            break
+        names = names.union(*(to for come_from, to in ways if not names.isdisjoint(come_from)))
     return any(turns(node) and _is_about(node, names) for node in nodes)
 
 
-def _goes_on_to(node: ast.AST, names: set[str]) -> Iterator[str]:
+def _ways(node: ast.AST) -> Iterator[tuple[set[str], set[str]]]:
+    """Names that a part of a text reads, and those that it gives what it reads."""
     if isinstance(node, (ast.For, ast.comprehension)):
-        yield from _names_in(node.target) if _mentions(node.iter, names) else ()
-    elif isinstance(node, ast.Assign) and _mentions(node.value, names):
-        yield from (name for one in node.targets for name in _names_in(one))
+        yield set(_names_in(node.iter)), set(_names_in(node.target))
+    elif isinstance(node, ast.Assign):
+        yield set(_names_in(node.value)), {name for one in node.targets for name in _names_in(one)}
     elif isinstance(node, _FUNCTIONS):
         given = (one.value for one in syntax.own_statements(node) if isinstance(one, ast.Return))
-        yield from (node.name,) if any(_mentions(one, names) for one in given if one is not None) else ()
+        yield {name for one in given if one is not None for name in _names_in(one)}, {node.name}
 
 
 def _is_about(node: ast.AST, names: set[str]) -> bool:
