@@ -145,6 +145,9 @@ def test_what_is_no_longer_what_it_was(between):
         "total = 0\nfor _ in range(2):\n    total += F.nll_loss(soft(logits), y)\nprint(-total / 2)",
         "print(nn.NLLLoss(reduction='none')(soft(logits), y))",
         "def neg_conf(s):\n    return F.nll_loss(F.softmax(s, dim=1), y)\nconf = -neg_conf(logits)",
+        "print('mean probability, negative:', F.nll_loss(soft(logits), y).item())",
+        "def neg_conf(s):\n    return F.nll_loss(F.softmax(s, dim=1), y)\nconf = -neg_conf(net(x))",
+        "m = F.nll_loss(soft(net(x)), y)",  # told when it is differentiated
         "m = F.nll_loss(soft(logits), y)",  # the next cell may print -m
         "print(F.nll_loss(soft(logits), y).mul(-1), torch.mul(F.nll_loss(soft(logits), y), -1))",
         "print(F.nll_loss(soft(logits), y) < -0.5, F.nll_loss(soft(logits), y) / -1.0)",

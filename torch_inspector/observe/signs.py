@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from torch_inspector.facts import syntax
 
 _TURNS = frozenset(["abs", "abs_", "neg", "neg_", "negative", "sub", "sub_", "rsub", "add", "add_"])
 # Names that a number goes on to: a variable of a loop over a list, what a function gives back.
 _HANDED_ON = 4
+_Way = tuple[set[str], set[str]]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -36,14 +38,22 @@ def is_turned(trees: Iterable[ast.Module], names: set[str]) -> bool:
         trees: The texts.
         names: Last parts of what is written: `total` for `self.total`.
     """
-    nodes = [node for tree in trees for node in syntax.walk(tree)]
-    ways = [way for node in nodes for way in _ways(node)]
+    read = [_read(tree) for tree in trees]
+    ways = [way for some, _ in read for way in some]
     for _ in range(_HANDED_ON):
         names = names.union(*(to for come_from, to in ways if not names.isdisjoint(come_from)))
-    return any(turns(node) and _is_about(node, names) for node in nodes)
+    return any(not names.isdisjoint(turned) for _, turned in read)
 
 
-def _ways(node: ast.AST) -> Iterator[tuple[set[str], set[str]]]:
+@lru_cache(maxsize=64)
+def _read(tree: ast.Module) -> tuple[tuple[_Way, ...], frozenset[str]]:
+    """The ways that numbers go in a text, and the names of all that it turns."""
+    nodes = list(syntax.walk(tree))
+    turned = {name for node in nodes if turns(node) for name in _turned(node)}
+    return tuple(way for node in nodes for way in _ways(node)), frozenset(turned)
+
+
+def _ways(node: ast.AST) -> Iterator[_Way]:
     """Names that a part of a text reads, and those that it gives what it reads."""
     if isinstance(node, (ast.For, ast.comprehension)):
         yield set(_names_in(node.iter)), set(_names_in(node.target))
@@ -54,15 +64,10 @@ def _ways(node: ast.AST) -> Iterator[tuple[set[str], set[str]]]:
         yield {name for one in given if one is not None for name in _names_in(one)}, {node.name}
 
 
-def _is_about(node: ast.AST, names: set[str]) -> bool:
-    """True if what is turned is one of the names: of what is added to a variable, only the variable."""
-    if isinstance(node, ast.AugAssign):
-        return _mentions(node.target, names) or (not isinstance(node.op, ast.Add) and _mentions(node.value, names))
-    return _mentions(node, names)
-
-
-def _mentions(node: ast.AST, names: set[str]) -> bool:
-    return any(one in names for one in _names_in(node))
+def _turned(node: ast.AST) -> Iterator[str]:
+    """The names in what is turned: of what is added to a variable, only the variable."""
+    adds = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
+    return _names_in(node.target if isinstance(node, ast.AugAssign) and adds else node)
 
 
 def _names_in(node: ast.AST) -> Iterator[str]:

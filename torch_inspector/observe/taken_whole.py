@@ -5,19 +5,21 @@ from __future__ import annotations
 import ast
 import re
 
+from torch_inspector.facts import syntax
+from torch_inspector.facts.loss_names import says_loss
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import fields_of
 from torch_inspector.observe.signs import is_turned, turns
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.untested import parents_of
 
-_SAYS = re.compile(r"loss|nll|cost|xent|perplex|(?<![a-z])(ce|ppl|ll)(?![a-z])|likelihood|logl", re.IGNORECASE)
 # What leaves a number what it is, or reads it.
 _READS = frozenset(
     ["cpu", "detach", "double", "exp", "float", "format", "item", "mean", "numpy", "repr", "round", "str", "sum",
      "tolist"]
 )  # fmt: skip
 _SHOWS = frozenset(["print", "display"])
+_SHARES = re.compile(r"prob|confid|certain|(?<![a-z])conf(?![a-z])", re.IGNORECASE)
 _HANDS_ON = (ast.JoinedStr, ast.FormattedValue, ast.List, ast.Tuple, ast.Dict, ast.keyword, ast.Attribute, ast.ListComp)
 
 
@@ -45,7 +47,10 @@ def _is_each(keyword: ast.keyword) -> bool:
 
 
 def _is_shown(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SHOWS
+    """True for `print("loss", loss)`; not where the words beside it speak of probabilities."""
+    shows = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SHOWS
+    words = (one.value for one in syntax.walk(node) if isinstance(one, ast.Constant)) if shows else ()
+    return shows and not any(type(one) is str and _SHARES.search(one) for one in words)
 
 
 def _hands_on(node: ast.AST) -> bool:
@@ -90,5 +95,5 @@ def _is_called_loss(scope: Scope, names: set[str]) -> bool:
     """True if names say that they are losses, and no text of the notebook so far turns one of them round."""
     files = (scope.reading.file, scope.file, *scope.reading.places.latest())
     trees = list({id(file.tree): file.tree for file in files if file.tree is not None}.values())
-    called = bool(names) and all(_SAYS.search(name) for name in names)
+    called = bool(names) and all(map(says_loss, names))
     return called and not is_turned(trees, {name.rpartition(".")[2] for name in names})

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Written, called, instead, operand, sole
+from torch_inspector.facts.loss_names import says_loss
 from torch_inspector.facts.measured import called_loss, measured, where_made, with_logarithms
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
@@ -26,7 +27,9 @@ def check(run: Run) -> Iterator[Finding]:
     found = [
         (pattern, root, place)
         for pattern, root, place in run.losses_with("probabilities-in-nll")
-        if len(pattern.nodes) > 1 and _is_mistake(run, pattern, place)
+        if len(pattern.nodes) > 1
+        and _is_mistake(run, pattern, place)
+        and not _may_be_a_share(run, pattern, root, place)
     ]
     told: set[tuple[object, ...]] = set()
     # A sum of losses comes after the loss that is part of it.
@@ -52,6 +55,12 @@ def _is_mistake(run: Run, pattern: PatternFact, place: Place) -> bool:
     if pattern.nodes[0] == "kl_div":  # known by what it calculates, and by its name
         return any(_DIVERGENCE.search(one.cell.source) for one in (run, *run.earlier))
     return pattern.nodes[1] in _MADE_BY or _trains(run, place)
+
+
+def _may_be_a_share(run: Run, pattern: PatternFact, root: str, place: Place) -> bool:
+    """True if nothing was differentiated, and the name does not say loss: minus that is the mean probability."""
+    called = any(one.made_at == place for one in run.trace.backwards)
+    return pattern.nodes[0] == "nll_loss" and not called and bool(root) and not says_loss(root)
 
 
 def _trains(run: Run, place: Place) -> bool:
