@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import FrameType
+from itertools import islice
+from types import FrameType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # Frames of the user, attributes on the way, and objects that are asked in one frame.
 _FRAMES, _DEPTH, _MOST = 3, 2, 200
+# What is not asked for its parts: layers, and what was imported, classes or functions, which have thousands.
+_CLOSED = (torch.nn.Module, ModuleType, type, FunctionType)
 
 
 class Near(NamedTuple):
@@ -45,11 +48,11 @@ def _paths(frame: FrameType, kind: tuple[type[Any], ...]) -> dict[int, str]:
     left = _MOST
     for _ in range(_DEPTH + 1):
         following: list[tuple[str, Any]] = []
-        for path, thing in level[:left]:
+        for path, thing in level[: max(left, 0)]:
             if any(kinds.is_a(thing, one) for one in kind):
                 found.setdefault(id(thing), path)
-            elif not kinds.is_a(thing, torch.nn.Module):
-                following.extend(_attributes(path, thing))
+            elif not any(kinds.is_a(thing, one) for one in _CLOSED) and len(following) < _MOST:
+                following.extend(islice(_attributes(path, thing), _MOST))
         left -= len(level)
         level = following
     return found
