@@ -58,17 +58,17 @@ def with_more(run: Run, key: int, target: str, more: str) -> str:
 
 def given_modules(run: Run, name: str) -> list[str]:
     """Of whose `parameters()` an optimizer was made, as the texts have it: `["net.body"]`."""
-    return _GIVEN.findall(_last_made(run, name))
+    return _GIVEN.findall(last_made(run, name))
 
 
 def _written(run: Run, name: str, path: str) -> str:
     """What the optimizer was made by, if that takes this model, or can be given its parameters in place of others."""
-    made = _last_made(run, name)
+    made = last_made(run, name)
     return _for_model(made, path) if made else ""
 
 
-def _last_made(run: Run, name: str) -> str:
-    """The call that gave a variable its value the last time; empty if there is none."""
+def last_made(run: Run, name: str) -> str:
+    """The call that made an optimizer of this name the last time, as written; empty if there is none."""
     for one in (run, *reversed(run.earlier)):
         tree = syntax.parse(one.cell.source)
         calls = [call for node in syntax.walk(tree) for call in _made_by(node, name)] if tree is not None else []
