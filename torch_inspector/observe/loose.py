@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import UnlistedFact
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.containers import containers_of, has_odd_keys
 
 
@@ -22,7 +22,7 @@ def loose_facts(module: Any, known: Callable[[], frozenset[int]], held: frozense
     """
     for name, container, elements in containers_of(module):
         found = [one for one in elements if kinds.is_a(one, torch.nn.Parameter)]
-        strangers = {id(p): p for p in found if p.requires_grad and id(p) not in known()} if found else {}
+        strangers = {id(p): p for p in found if as_torch.requires_grad(p) and id(p) not in known()} if found else {}
         if strangers:
             fact = _fact(module, strangers, held)
             yield fact._replace(

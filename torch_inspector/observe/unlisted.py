@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import Place, UnlistedFact, syntax
-from torch_inspector.observe import kinds, layers, sorts
+from torch_inspector.observe import as_torch, kinds, layers, sorts
 from torch_inspector.observe.containers import SORTS, containers_of, first_elements, has_odd_keys
 from torch_inspector.observe.loose import loose_facts
 from torch_inspector.observe.source import dotted
@@ -148,7 +148,7 @@ def _fact(owner: str, strangers: dict[int, Any], held: frozenset[int]) -> Unlist
     """What is known of some layers that a module does not know of; None if there is nothing to train in them."""
     owned = {key: list(layers.walk_parameters(one)) for key, one in strangers.items()}
     parameters = {id(p): p for some in owned.values() for _, p in some}
-    trainable = frozenset(key for key, p in parameters.items() if p.requires_grad)
+    trainable = frozenset(key for key, p in parameters.items() if as_torch.requires_grad(p))
     if not trainable:
         return None
     first = next(one for key, one in strangers.items() if owned[key])
