@@ -15,7 +15,6 @@ _OPTIMIZERS = "torch.optim."
 # Methods of a container whose result has its elements.
 _WHOLE = frozenset(["values", "items", "copy", "__iter__"])
 _FILLS = frozenset(["append", "extend", "add", "insert", "update"])
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
 class Carried:
@@ -63,7 +62,7 @@ class Carried:
         """True for the container, and for what has its elements in it."""
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._is_named(node)
-        if isinstance(node, _COMPREHENSIONS):
+        if isinstance(node, syntax.COMPREHENSIONS):
             return self._is_comprehended(node)
         if isinstance(node, ast.Call):
             return self._is_passed(node)

@@ -24,7 +24,7 @@ _READS = re.compile(r"\bgrad\b|\bregister_|jacobian|hessian|\b[vj][jv]p\b")
 _ASKING = frozenset(
     ["grad", "jacobian", "hessian", "vjp", "jvp", "register_hook", "register_post_accumulate_grad_hook", "getattr"]
 )
-_INNER = (*syntax.INNER, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.For)
+_INNER = (*syntax.INNER, *syntax.COMPREHENSIONS, ast.For)
 
 
 def uses_gradients(run: Run, keys: frozenset[int]) -> bool:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 # Who reads gradients steps, attacks or explains by hand, perhaps by another name of the tensor: `for p in parameters`.
 _READS_GRADIENTS = re.compile(r"\bgrad\b|\bregister_(post_accumulate_grad_)?hook\b|\b(jacobian|hessian|vjp|jvp)\b")
 _WRITES = r"\b{name}\b(\[[^\]\n]*\])?(\.data\b|\s*([-+*/]|//|\*\*)=|\.(?!requires_grad_)\w+_\(|\[[^\]\n]*\]\s*=[^=])"
-_TURNS = (ast.For, ast.AsyncFor, ast.While)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Whose functions write into nothing that they are given, but for those of `torch.nn.init`, and what only looks.
 _READERS = frozenset(
     ("torch", "F", "nn", "functional", "math", "np", "print", "float", "str", "len", "abs", "max", "min")
@@ -30,7 +28,8 @@ def left_alone(run: Run, name: str, at: Place) -> bool:
     if not last or any(_READS_GRADIENTS.search(text) for text in texts) or is_written(run, name):
         return False
     trees = [tree for text in texts if last in text and (tree := syntax.parse(text)) is not None]
-    if any(last in _given_names(loop) for tree in trees for loop in syntax.walk(tree) if isinstance(loop, _TURNS)):
+    loops = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, syntax.LOOPS))
+    if any(last in _given_names(loop) for loop in loops):
         return False
     # A module of the notebook, and a function whose text is known, write into nothing that they are given unseen.
     known = {one.path for one in run.after.modules} | {one.name for one in _functions(run)}
@@ -103,17 +102,17 @@ def _is_written_by(run: Run, call: ast.Call, name: str) -> bool:
 def _functions(run: Run) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for text in sources(run):
         tree = syntax.parse(text)
-        yield from (one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, _FUNCTIONS))
+        yield from (one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, syntax.FUNCTIONS))
 
 
 def _made_each_call(run: Run, at: Place) -> set[str]:
     """Names that the function around a place gives a value, if no loop in it is around that place."""
     tree, line = syntax.parse(run.source_of(at.cell)), at.line or 0
     nodes = syntax.walk(tree) if tree is not None else ()
-    kinds = (*_TURNS, *_FUNCTIONS)
+    kinds = (*syntax.LOOPS, *syntax.FUNCTIONS)
     around = [one for one in nodes if isinstance(one, kinds) and one.lineno < line <= (one.end_lineno or 0)]
     inner = max(around, key=lambda one: one.lineno, default=None)
-    return _given_names(inner) if isinstance(inner, _FUNCTIONS) else set()
+    return _given_names(inner) if isinstance(inner, syntax.FUNCTIONS) else set()
 
 
 def _given_names(scope: ast.AST) -> set[str]:
