@@ -88,6 +88,75 @@ def test_classes_that_cannot_be_compared():
         assert not [name for name in notebook.shell.user_ns["asked"] if "/torch_inspector/" in name]
 
 
+OWN_FIELDS = """\
+import sys
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader
+asked = set()
+FIELDS = "dtype device requires_grad is_leaf grad grad_fn shape is_meta layout ndim nbytes _version _base".split()
+METHODS = "numel dim size element_size stride is_floating_point untyped_storage data_ptr detach item sum".split()
+def note(name):
+    code = sys._getframe(2).f_code
+    if "/torch_inspector/" in code.co_filename:
+        asked.add((name, code.co_filename, code.co_name))
+def field(name):
+    base = getattr(torch.Tensor, name)
+    def get(self):
+        note(name)
+        return base.__get__(self)
+    return property(get, base.__set__)
+def method(name):
+    def call(self, *args, **kwargs):
+        note(name)
+        return getattr(torch.Tensor, name)(self, *args, **kwargs)
+    return call
+own = {name: field(name) for name in FIELDS} | {name: method(name) for name in METHODS}
+Own, Weight = type("Own", (torch.Tensor,), dict(own)), type("Weight", (nn.Parameter,), dict(own))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.b = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)
+        self.mask, self.more = torch.ones(8).as_subclass(Own), [Weight(torch.ones(8)), Weight(torch.ones(8))]
+        self.register_buffer("kept", torch.ones(8).as_subclass(Own))
+        self.a.weight, self.norm.weight = Weight(torch.randn(8, 4)), Weight(torch.ones(8))
+    def forward(self, x):
+        return self.b(self.norm(self.a(x) * self.mask * self.more[0]).relu() * self.kept)
+net, free = Net(), Weight(torch.ones(4))
+x, y = torch.randn(16, 4).as_subclass(Own), torch.randint(0, 3, (16,))
+opt = torch.optim.Adam(net.parameters())
+"""
+USED = """\
+losses, outs = [], []
+for xb, yb in DataLoader(list(zip(x, y)), batch_size=4):
+    opt.zero_grad()
+    out = net(xb.as_subclass(Own) * free)
+    loss = F.cross_entropy(out, yb)
+    loss.backward()
+    opt.step()
+    losses.append(loss), outs.append(out)
+with torch.no_grad():
+    found = net(x)
+half, part = x.half(), torch.randn(1000, 1000).as_subclass(Own)[:2]
+state = net.state_dict()
+"""
+
+
+def test_fields_that_a_class_of_tensors_overrides_are_not_asked():
+    with a_notebook(min_bytes=0) as notebook:
+        for cell in (
+            OWN_FIELDS,
+            USED,
+            "%torchcheck",
+            "F.nll_loss(F.softmax(net(x), 1), y).backward()",
+            "net(x[:, :3])",
+        ):
+            notebook.run(cell)
+        assert [type(one).__name__ for one in notebook.errors] == [*["NoneType"] * 4, "RuntimeError"]
+        assert notebook.shell.user_ns["asked"] == set()
+
+
 def asks(source: str) -> list[int]:
     """Lines that ask by `==` or `hash` whether the class of a thing is one of some."""
     found = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.Compare)]

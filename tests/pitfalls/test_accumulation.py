@@ -107,6 +107,22 @@ FOUND = {
         ("accumulation-unscaled", 5, "warning"),
     ),
     "parts in a loop": (MICRO.format(loss=MEAN), ("accumulation-unscaled", 5, "warning")),
+    "no weight": (
+        loop().replace("loss.backward()", "loss.backward(gradient=None)"),
+        ("accumulation-unscaled", 5, "warning"),
+    ),
+    "a rate of its part": (
+        "k = 4\nopt = torch.optim.SGD(net.parameters(), lr=0.1 / k)" + loop().replace("4", "k"),
+        ("accumulation-unscaled", 6, "hint"),
+    ),
+    "a rate divided later": (
+        "opt.param_groups[0]['lr'] /= 4" + loop(),
+        ("accumulation-unscaled", 5, "hint"),
+    ),
+    "a rate divided by another": (
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1 / 3)" + loop(),
+        ("accumulation-unscaled", 5, "warning"),
+    ),
     "Adam": (loop(step="adam.step()"), ("accumulation-unscaled", 5, "hint")),
     "a trainer": (TRAINER, ("accumulation-unscaled", 8, "warning")),
     "leftovers": (loop(before="loss = loss / 4; ", rest="[:10]"), ("accumulation-remainder", 7, "hint")),
@@ -124,6 +140,11 @@ QUIET = {
     "divided later": loop(step="[p.grad.div_(4) for p in net.parameters()]; opt.step()"),
     "the rest too": loop(before="loss = loss / 4; ", rest="[:10]", test=" or i + 1 == 10"),
     "the rest afterwards": loop(before="loss = loss / 4; ", rest="[:10]", end="opt.step()"),
+    "weighted by its gradient": loop().replace("loss.backward()", "loss.backward(torch.tensor(1 / 4))"),
+    "weighted by keyword": loop().replace("loss.backward()", "loss.backward(gradient=torch.full((), 0.25))"),
+    "weighted as a function": loop().replace(
+        "loss.backward()", "torch.autograd.backward([loss], [torch.tensor(0.25)])"
+    ),
     "every batch": loop().replace("% 4", "% 1"),
     "tasks": TASKS,
     "a gradient to begin with": loop().replace("loss.backward()", "loss.backward(gradient=torch.tensor(1 / 4))"),
@@ -191,6 +212,12 @@ def test_with_a_loss_scaler():
     assert scaled() == scaled(enabled=False) == ["scaler.scale(loss / 4).backward()"]
     assert scaled(backward="big = scaler.scale(loss); big.backward()") == []  # one line, and not told apart
     assert scaled(backward="big = scaler.scale(loss)\n    big.backward()") == ["big = scaler.scale(loss / 4)"]
+
+
+def test_the_whole_loss_is_divided_whatever_it_ends_with():
+    choice = f"F.mse_loss(net(x), net(x)) if crit else {MEAN}"
+    (fix,) = scaled(backward=f"crit = None\n    scaler.scale({choice}).backward()")
+    assert fix == f"scaler.scale(({choice}) / 4).backward()"
 
 
 @pytest.mark.parametrize("enabled", [True, False])

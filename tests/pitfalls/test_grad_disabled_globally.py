@@ -169,6 +169,48 @@ def test_a_cell_that_would_switch_them_off_again_is_not_only_run_once_more(name)
     assert how in finding.fix
 
 
+COMES = {
+    "a name between": ([f"{OFF}pred = net(x)", f"{ON}loss = ((pred - y) ** 2).mean()\nloss.backward()"], "`pred`"),
+    "two names": ([f"{OFF}out = net(x)", f"{ON}flat = out.squeeze()\nloss = flat.sum()\nloss.backward()"], "`out`"),
+    "without a name": ([f"{OFF}pred = net(x)", f"{ON}nn.functional.mse_loss(pred, y).backward()"], "`pred`"),
+    "in a function": (
+        [
+            "def step(scale):\n    loss = nn.functional.mse_loss(pred, y) * scale\n    loss.backward()",
+            f"{OFF}pred = net(x)",
+            f"{ON}step(2)",
+        ],
+        "`pred`",
+    ),
+    "both before": ([f"{OFF}pred = net(x)", "loss = pred.mean()", f"{ON}loss.backward()"], "`pred`"),
+}
+OTHER = {
+    "weights of plain tensors": "w = torch.randn(4, 3)\nl2 = nn.functional.cross_entropy(x @ w, val)\nl2.backward()",
+    "data alone": "loss = nn.functional.mse_loss(x, torch.zeros_like(x))\nloss.backward()",
+    "without a name": "nn.functional.mse_loss(x, torch.zeros_like(x)).backward()",
+    "in a function": "def step(out):\n    loss = (x * out).sum()\n    loss.backward()\nstep(1)",
+}
+
+
+@pytest.mark.parametrize("name", COMES)
+def test_the_variable_that_was_computed_while_they_were_off_is_named(name):
+    cells, what = COMES[name]
+    with a_notebook() as notebook:
+        for source in (SETUP, *cells):
+            notebook.run(source)
+        run = notebook.runs[-1]
+        notebook.run(ON)
+    (finding,) = (one for one in run.findings if one.slug == "grad-disabled-globally")
+    assert f"comes from {what}, which was computed in cell" in finding.message
+
+
+@pytest.mark.parametrize("name", OTHER)
+@pytest.mark.parametrize("cut", ["", "\n"])
+def test_a_loss_of_which_no_such_model_is_part_has_another_reason(name, cut):
+    before = f"{OFF}val, out = net(x).argmax(1), net(x)"
+    cells = [f"{before}\n{ON}{OTHER[name]}"] if cut else [before, f"{ON}{OTHER[name]}"]
+    assert [one for one in found(*cells) if one[2] != "hint"] == []
+
+
 def test_a_number_to_which_nothing_was_added_is_another_mistake():
     cells = f"{OFF}score = net(x).sum()\nloss = torch.tensor(0.0)", f"{ON}loss += 0\nloss.backward()"
     assert [one for one in found(*cells) if one[2] != "hint"] == []

@@ -185,6 +185,12 @@ TWO = "self.layers = [nn.Parameter(torch.ones(4)) for _ in range(2)]"
         ("x = self.scaled(x)", "def scaled(self, x):\n        for one in self.layers: x = x * one\n        return x"),
         ("pass", "def add(self, one):\n        self.layers.append(one)\n        return self"),
         ("pass", "def extra_repr(self): return f'{len(self.layers)} scales'"),
+        ("pass", "def extra_repr(self): return f'{[tuple(w.shape) for w in self.layers]}'"),
+        ("pass", "def count(self): return [w.numel() for w in self.layers]"),
+        ("pass", "def far(self):\n        found = [w.norm() for w in self.layers]\n        return torch.stack(found)"),
+        ("pass", "def one(self, i): return self.layers[i]"),
+        ("pass", "def reset(self):\n        for w in self.layers: nn.init.normal_(w); w.data.uniform_(-1, 1)"),
+        ("pass", "def more(self): self.layers += [nn.Parameter(torch.ones(4))]"),
     ],
 )
 def test_methods_that_only_use_the_container_do_not_hand_it_out(use, more):
@@ -193,8 +199,35 @@ def test_methods_that_only_use_the_container_do_not_hand_it_out(use, more):
 
 
 @pytest.mark.parametrize(
+    "filling",
+    [
+        "self.layers = [nn.Parameter(torch.eye(4)[i].clone()) for i in range(2)]",
+        "rows = torch.eye(4)\n        self.layers = [nn.Parameter(row.clone()) for row in rows]",
+        "self.layers = []\n        for i in range(2): self.layers.append(nn.Parameter(torch.randn(4).data))",
+    ],
+)
+def test_copies_of_what_torch_has_just_made_are_of_no_module(filling):
+    (finding,) = found(f"{a_class(filling, 'pass')}\nnet = Net()")
+    assert finding.severity == "hint"
+
+
+NAMED = "n, p in self.head.named_parameters()"
+FILLED = "self.layers = {}\n        for {}: {}"
+MOVED = "self.layers = [nn.Parameter(torch.zeros(4)), nn.Parameter(torch.zeros(4))]"
+
+
+@pytest.mark.parametrize(
     ("filling", "more"),
     [
+        (MOVED, "    def pull(self, g):\n        for d, one in zip(self.layers, g): d.data.add_(one, alpha=-0.1)"),
+        (MOVED, "    @torch.no_grad()\n    def pull(self, g):\n        for d in self.layers: d -= 0.1 * g"),
+        (MOVED, "    def pull(self, g): self.layers[0].data.lerp_(g, 0.1)"),
+        (MOVED, "    @torch.no_grad()\n    def pull(self, g): torch._foreach_add_(self.layers, g)"),
+        (MOVED, "def pull(net, g):\n    for d in net.layers:\n        d.data -= g"),
+        (FILLED.format("{}", NAMED, "self.layers[n] = nn.Parameter(p.detach().clone())"), ""),
+        (FILLED.format("{}", NAMED, "self.layers[n] = nn.Parameter(p.data.clone())"), ""),
+        (FILLED.format("[]", "one in 2 * [self.head]", "self.layers.append(nn.Parameter(one.weight.data * 1.0))"), ""),
+        ("self.layers = [nn.Parameter(torch.clone(self.head.weight)), nn.Parameter(torch.ones(1))]", ""),
         ("self.a = nn.Parameter(torch.ones(4)); self.layers = [self.a, self.head.bias]", ""),
         ("self.layers = [nn.Parameter(torch.ones(4))]", ""),
         ("self.layers = [torch.ones(4), torch.ones(4)]", ""),
@@ -210,8 +243,13 @@ def test_methods_that_only_use_the_container_do_not_hand_it_out(use, more):
         ("self.layers = copy.deepcopy(list(self.head.parameters()))", ""),
         ("self.layers = []\n        for p in self.head.parameters(): self.layers.append(copy.deepcopy(p))", ""),
         ("self.layers = [nn.Parameter(p.clone()) for p in self.head.parameters()]", ""),
+        (TWO, "    def own(self): return {'params': self.layers, 'lr': 0.1}"),
+        (TWO, "    def own(self): return [(str(i), p) for i, p in enumerate(self.layers)]"),
+        (TWO, "    def own(self):\n        out = []\n        for p in self.layers: out.append(p)\n        return out"),
+        (TWO, "    def own(self): return torch.optim.SGD(self.layers, lr=0.1)"),
+        (TWO, "    def own(self):\n        for i, p in enumerate(self.layers): yield str(i), p"),
     ],
-)
+)  # fmt: skip
 def test_parameters_that_the_module_knows_or_hands_out(filling, more):
     assert found(f"import copy\n{a_class(filling, 'pass')}\n{more}\nnet = Net()") == []
 

@@ -296,10 +296,72 @@ def test_parameters_in_a_plain_container_are_told_once(cell, made):
         (finding,) = [one for one in run.findings if one.slug == SLUG]
         assert finding.subject == "net.prompts"
         assert "`net.parameters()` leaves out" in finding.message
-        assert finding.fix.startswith(f"{made}  #")
+        assert finding.fix.startswith(f"{made}  # now; and in __init__: {made.replace('net.', 'self.')}\n")
         notebook.run(finding.fix)
         assert not notebook.run(loop()).findings
         assert notebook.errors == [None] * 5
+
+
+GATED = """\
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head, self.gate = nn.Linear(4, 8), nn.Linear(8, 1), nn.Parameter(torch.ones(8))
+    def forward(self, x):
+        return self.head(self.body(x).relu() * self.gate)
+net = Gated()
+opt = torch.optim.SGD([*net.body.parameters(), *net.head.parameters()], lr=0.001)"""
+MASKS = """\
+net = nn.Linear(4, 1)
+masks = [nn.Parameter(torch.ones(4)) for _ in range(2)]
+opt = torch.optim.SGD(net.parameters(), lr=0.1)"""
+MASKED = "net(x * masks[0] * masks[1])"
+
+
+def collecting(out, what):
+    return f"imp = torch.zeros(())\n{loop(out)}\n    {what}"
+
+
+@pytest.mark.parametrize(
+    ("cell", "out", "what"),
+    [
+        (GATED, "net(x)", "imp = imp + net.gate.grad.abs()"),
+        (GATED, "net(x)", "g = torch.autograd.grad(F.mse_loss(net(x), y), net.gate)"),
+        (MASKS, MASKED, "scores = [m.grad.abs() for m in masks]"),
+        (MASKS, MASKED, "for i, m in enumerate(masks):\n        imp = imp + (m * m.grad).abs()"),
+        (f"{MASKS}\ndef score(p):\n    return (p * p.grad).sum()", MASKED, "imp = score(masks[0])"),
+        (MASKS.replace("net = ", "own = list()\nnet = "), MASKED, "own.append(masks[0].grad.clone())"),
+    ],
+)
+def test_gradients_that_are_collected_say_that_nobody_is_to_step(cell, out, what):
+    assert found(cell, collecting(out, what)) == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "out", "what"),
+    [
+        (GATED, "net(x)", "print(net.gate.grad.norm())"),
+        (GATED, "net(x)", "imp = imp + net.body.weight.grad.norm()"),
+        (MASKS, MASKED, "imp = imp + sum(p.grad.norm() for p in net.parameters())"),
+        (MASKS, MASKED, "masks[0].grad = None"),
+    ],
+)
+def test_gradients_of_others_or_only_shown_say_nothing(cell, out, what):
+    (finding,) = found(cell, collecting(out, what))
+    assert finding.severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("given", "severity"),
+    [("net.head.parameters()", "hint"), ("net.parameters()", "error"), ("list(net.head.parameters())", "hint")],
+)
+@pytest.mark.parametrize(
+    "cell", [PROMPTED, PROMPTED.replace("= [nn.P", "= nn.ParameterList([nn.P").replace(")]", ")])")]
+)
+def test_what_is_left_for_another_phase(cell, given, severity):
+    made = cell.replace("net.parameters()", given)
+    severities = [one.severity for one in found(made, loop())]
+    assert severities == ([severity] if "List" not in cell or severity == "hint" else [])
 
 
 def test_parameters_in_a_list_of_the_notebook_are_told_once():

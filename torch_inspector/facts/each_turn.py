@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from torch_inspector.facts import syntax
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # What has names of its own, or may not run.
-_APART = (*syntax.INNER, *_COMPREHENSIONS)
+_APART = (*syntax.INNER, *syntax.COMPREHENSIONS)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -22,7 +20,7 @@ def is_given_each_time(tree: ast.AST, line: int, name: str) -> bool:
     if _is_inner(tree, line, name):
         return False
     scope = syntax.scope_at(tree, line)
-    loops = [one for one in syntax.own_statements(scope) if isinstance(one, _LOOPS) and _holds(one.body, line)]
+    loops = [one for one in syntax.own_statements(scope) if isinstance(one, syntax.LOOPS) and _holds(one.body, line)]
     around = max(loops, key=lambda one: one.lineno, default=scope)
     if around is tree:
         return True
@@ -40,7 +38,7 @@ def is_at_top(tree: ast.AST, line: int) -> bool:
     """True for a line outside of loops and functions, which runs once."""
     scope = syntax.scope_at(tree, line)
     own = syntax.own_statements(scope)
-    return scope is tree and not any(isinstance(one, _LOOPS) and _holds(one.body, line) for one in own)
+    return scope is tree and not any(isinstance(one, syntax.LOOPS) and _holds(one.body, line) for one in own)
 
 
 def _holds(body: list[ast.stmt], line: int) -> bool:
@@ -49,7 +47,7 @@ def _holds(body: list[ast.stmt], line: int) -> bool:
 
 def _is_inner(tree: ast.AST, line: int, name: str) -> bool:
     """True if a comprehension or lambda at a line has the name for itself."""
-    kinds = (ast.Lambda, *_COMPREHENSIONS)
+    kinds = (ast.Lambda, *syntax.COMPREHENSIONS)
     found = [one for one in syntax.walk(tree) if isinstance(one, kinds)]
     here = [one for one in found if one.lineno <= line <= (one.end_lineno or one.lineno)]
     return any(name in _own_names(one) for one in here)
@@ -85,7 +83,7 @@ def _gives(node: ast.stmt, line: int, name: str) -> bool:
         heads = (one.optional_vars for one in node.items if one.optional_vars is not None)
         return any(_stores(one, name) for one in heads) or _is_given(node.body, line, name)
     before = (node.end_lineno or node.lineno) < line
-    simple = not isinstance(node, (*_LOOPS, *syntax.INNER, ast.Match))
+    simple = not isinstance(node, (*syntax.LOOPS, *syntax.INNER, ast.Match))
     return before and simple and not _is_of_old(node, name) and _stores(node, name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts.gradient_reads import collects_gradients
 from torch_inspector.facts.left_alone import is_written, left_alone
 
 if TYPE_CHECKING:
@@ -35,8 +36,13 @@ def is_on_purpose(run: Run, fact: UnheldFact) -> bool:
 
 def is_forgotten(run: Run, fact: UnheldFact) -> bool:
     """True of variables that are to learn, by all that the cells say, and that nothing in these changes."""
-    if is_on_purpose(run, fact):
+    if is_on_purpose(run, fact) or is_collected(run, fact):
         return False
     if is_plain(fact):
         return all(left_alone(run, name, fact.place) for name in fact.names)
     return not any(is_written(run, name) for name in fact.names)
+
+
+def is_collected(run: Run, fact: UnheldFact) -> bool:
+    """True if the texts make something of the gradients: masks are tried that nobody steps."""
+    return any(collects_gradients(run, name, of_module=bool(fact.module)) for name in fact.names)

@@ -19,7 +19,12 @@ _CLEARING = re.compile(
 )
 # Calls that are given the name of a field and do not read it.
 _WRITES = frozenset(["hasattr", "setattr", "delattr"])
-_INNER = (*syntax.INNER, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.For)
+_READS = re.compile(r"\bgrad\b|\bregister_|jacobian|hessian|\b[vj][jv]p\b")
+# Calls that are given, or called of, what somebody wants the gradient of.
+_ASKING = frozenset(
+    ["grad", "jacobian", "hessian", "vjp", "jvp", "register_hook", "register_post_accumulate_grad_hook", "getattr"]
+)
+_INNER = (*syntax.INNER, *syntax.COMPREHENSIONS, ast.For)
 
 
 def uses_gradients(run: Run, keys: frozenset[int]) -> bool:
@@ -30,6 +35,77 @@ def uses_gradients(run: Run, keys: frozenset[int]) -> bool:
         if any(one is None or not _is_another(past, one, keys) for one in owners):
             return True
     return False
+
+
+def collects_gradients(run: Run, name: str, *, of_module: bool) -> bool:
+    """True if the texts make something of the gradients of one variable: a score of how much a mask matters.
+
+    Args:
+        run: The cell, and those before.
+        name: Path of the variable.
+        of_module: True for a parameter of a module, which code knows by other first names: `self.gate`.
+    """
+    own = name.partition(".")[2] if of_module else re.split(r"\W+", name.partition("[")[0])[-1]
+    texts = dict.fromkeys(one.cell.source for one in (run, *run.earlier) if own)
+    reading = [tree for text in texts if _READS.search(text) and (tree := syntax.parse(text)) is not None]
+    every = [tree for text in texts if reading and own in text and (tree := syntax.parse(text)) is not None]
+    return any(_collects(tree, every, own, name) for tree in reading)
+
+
+def _collects(tree: ast.Module, every: list[ast.Module], own: str, name: str) -> bool:
+    parents = {id(child): node for node in syntax.walk(tree) for child in syntax.children(node)}
+    for one in syntax.walk(tree):
+        if isinstance(one, ast.Attribute) and one.attr == "grad" and _is_used(one, parents.get(id(one))):
+            read = not _is_idle(one, parents) and not _is_shown(one, parents)
+            if read and (_is_of(one.value, own, name) or _leads_to(one.value, tree, every, own)):
+                return True
+        elif isinstance(one, ast.Call) and _last(one.func) in _ASKING:
+            asked = (one.func, *one.args) if _last(one.func) != "getattr" or _reads_by_name(one) else ()
+            if any(_is_called(part, own) for each in asked for part in syntax.walk(each)):
+                return True
+    return False
+
+
+def _is_called(node: ast.AST, own: str) -> bool:
+    """True for the variable itself, whatever is before its own name."""
+    text = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    return text == own or text.endswith(f".{own}")
+
+
+def _is_shown(node: ast.AST, parents: dict[int, ast.AST]) -> bool:
+    """True for what is only printed, or asserted: that says that somebody looks for a mistake."""
+    above: ast.AST | None = node
+    while above is not None and not isinstance(above, ast.stmt):
+        if isinstance(above, ast.Call) and _last(above.func) in ("print", "display"):
+            return True
+        above = parents.get(id(above))
+    return isinstance(above, ast.Assert)
+
+
+def _is_of(owner: ast.expr, own: str, name: str) -> bool:
+    """True for the variable, or an element of it."""
+    while isinstance(owner, ast.Subscript):
+        owner = owner.value
+    bare = isinstance(owner, ast.Name) and "." in name
+    return _is_called(owner, own) and (not bare or ast.unparse(owner) == name)
+
+
+def _leads_to(owner: ast.expr, tree: ast.Module, every: list[ast.Module], own: str) -> bool:
+    """True for what a loop, an assignment, or a function that is given the variable calls otherwise."""
+    root = next((one.id for one in syntax.walk(owner) if isinstance(one, ast.Name)), "")
+    return any(_is_called(part, own) for given in _meant_by(tree, every, root) for part in syntax.walk(given))
+
+
+def _meant_by(tree: ast.Module, every: list[ast.Module], name: str) -> Iterator[ast.AST]:
+    """What a variable of a loop, a comprehension or a function stands for, and what is assigned to it."""
+    for one in syntax.walk(tree):
+        if isinstance(one, (ast.For, ast.comprehension)) and name in _stored(one.target):
+            yield one.iter
+        elif isinstance(one, ast.Assign) and any(name in _stored(target) for target in one.targets):
+            yield one.value
+        elif isinstance(one, ast.FunctionDef) and name in _stored(one.args):
+            calls = (call for other in every for call in syntax.walk(other) if isinstance(call, ast.Call))
+            yield from (call for call in calls if _last(call.func) == one.name)
 
 
 def clears_gradients(run: Run) -> bool:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 # Who reads gradients steps, attacks or explains by hand, perhaps by another name of the tensor: `for p in parameters`.
 _READS_GRADIENTS = re.compile(r"\bgrad\b|\bregister_(post_accumulate_grad_)?hook\b|\b(jacobian|hessian|vjp|jvp)\b")
 _WRITES = r"\b{name}\b(\[[^\]\n]*\])?(\.data\b|\s*([-+*/]|//|\*\*)=|\.(?!requires_grad_)\w+_\(|\[[^\]\n]*\]\s*=[^=])"
-_TURNS = (ast.For, ast.AsyncFor, ast.While)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Whose functions write into nothing that they are given, but for those of `torch.nn.init`, and what only looks.
 _READERS = frozenset(
     ("torch", "F", "nn", "functional", "math", "np", "print", "float", "str", "len", "abs", "max", "min")
@@ -26,14 +24,16 @@ _READERS = frozenset(
 
 def left_alone(run: Run, name: str, at: Place) -> bool:
     """True if no cell so far reads gradients or writes into a tensor, and the turns of every loop share it."""
-    last = _last(name)
-    sources = _sources(run)
-    if not last or any(_READS_GRADIENTS.search(source) for source in sources) or is_written(run, name):
+    last, texts = _last(name), sources(run)
+    if not last or any(_READS_GRADIENTS.search(text) for text in texts) or is_written(run, name):
         return False
-    trees = [tree for source in sources if last in source and (tree := syntax.parse(source)) is not None]
-    if any(last in _given_names(loop) for tree in trees for loop in syntax.walk(tree) if isinstance(loop, _TURNS)):
+    trees = [tree for text in texts if last in text and (tree := syntax.parse(text)) is not None]
+    loops = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, syntax.LOOPS))
+    if any(last in _given_names(loop) for loop in loops):
         return False
-    return last not in _made_each_call(run, at) and not any(_is_handed_on(run, call, last) for call in _calls(trees))
+    # A module of the notebook, and a function whose text is known, write into nothing that they are given unseen.
+    known = {one.path for one in run.after.modules} | {one.name for one in _functions(run)}
+    return last not in _made_each_call(run, at) and not any(_is_handed_on(call, last, known) for call in _calls(trees))
 
 
 def is_written(run: Run, name: str) -> bool:
@@ -41,10 +41,10 @@ def is_written(run: Run, name: str) -> bool:
     last = _last(name)
     if not last:
         return False
-    writes, sources = _writes(last), _sources(run)
-    if any(writes.search(source) for source in sources):
+    writes, texts = _writes(last), sources(run)
+    if any(writes.search(text) for text in texts):
         return True
-    trees = [tree for source in sources if last in source and (tree := syntax.parse(source)) is not None]
+    trees = [tree for text in texts if last in text and (tree := syntax.parse(text)) is not None]
     return any(_is_written_by(run, call, last) for call in _calls(trees))
 
 
@@ -53,7 +53,8 @@ def _last(name: str) -> str:
     return re.split(r"\W+", name.partition("[")[0])[-1]
 
 
-def _sources(run: Run) -> list[str]:
+def sources(run: Run) -> list[str]:
+    """The texts of all cells so far, each once."""
     return list(dict.fromkeys(one.cell.source for one in (*run.earlier, run)))
 
 
@@ -75,14 +76,12 @@ def _name_of(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _is_handed_on(run: Run, call: ast.Call, name: str) -> bool:
+def _is_handed_on(call: ast.Call, name: str, known: set[str]) -> bool:
     """True if a call is given a tensor and may write into it: its code is not of the notebook, or no function's."""
-    if not _given_bare(call, name) or _name_of(call.func) in {one.path for one in run.after.modules}:
+    if not _given_bare(call, name) or _name_of(call.func) in known:
         return False
     callee = ast.unparse(call.func)
-    if callee.partition(".")[0] in _READERS:
-        return callee.endswith("_")
-    return not any(one.name == _name_of(call.func) for one in _functions(run))
+    return callee.partition(".")[0] not in _READERS or callee.endswith("_")
 
 
 def _is_written_by(run: Run, call: ast.Call, name: str) -> bool:
@@ -101,19 +100,19 @@ def _is_written_by(run: Run, call: ast.Call, name: str) -> bool:
 
 
 def _functions(run: Run) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for source in _sources(run):
-        tree = syntax.parse(source)
-        yield from (one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, _FUNCTIONS))
+    for text in sources(run):
+        tree = syntax.parse(text)
+        yield from (one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, syntax.FUNCTIONS))
 
 
 def _made_each_call(run: Run, at: Place) -> set[str]:
     """Names that the function around a place gives a value, if no loop in it is around that place."""
     tree, line = syntax.parse(run.source_of(at.cell)), at.line or 0
     nodes = syntax.walk(tree) if tree is not None else ()
-    kinds = (*_TURNS, *_FUNCTIONS)
+    kinds = (*syntax.LOOPS, *syntax.FUNCTIONS)
     around = [one for one in nodes if isinstance(one, kinds) and one.lineno < line <= (one.end_lineno or 0)]
     inner = max(around, key=lambda one: one.lineno, default=None)
-    return _given_names(inner) if isinstance(inner, _FUNCTIONS) else set()
+    return _given_names(inner) if isinstance(inner, syntax.FUNCTIONS) else set()
 
 
 def _given_names(scope: ast.AST) -> set[str]:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from torch_inspector.facts import syntax
 
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _PLAIN = (ast.Name, ast.Attribute)
 
 
@@ -31,7 +30,7 @@ class Looped(NamedTuple):
 def looped(source: str, line: int | None, name: str) -> Looped | None:
     """The innermost comprehension around a line that gives out a name; None if none does."""
     tree = syntax.parse(source)
-    nodes = [node for node in syntax.walk(tree) if isinstance(node, _COMPREHENSIONS)] if tree is not None else []
+    nodes = [node for node in syntax.walk(tree) if isinstance(node, syntax.COMPREHENSIONS)] if tree is not None else []
     around = [node for node in nodes if line is not None and node.lineno <= line <= (node.end_lineno or node.lineno)]
     for node in reversed(around):
         for one in node.generators:

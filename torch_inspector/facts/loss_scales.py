@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import reading, syntax
+from torch_inspector.facts.receiver import receiver
 
 if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
@@ -22,8 +23,7 @@ class Scaled(NamedTuple):
 
     def divided(self, by: str) -> str:
         """The same of a part of the loss, as a statement."""
-        loss = self.loss if self.loss.replace("_", "a").isalnum() or self.loss.endswith(")") else f"({self.loss})"
-        call = f"{self.scaler}.scale({loss} / {by})"
+        call = f"{self.scaler}.scale({receiver(self.loss)} / {by})"
         return f"{self.name} = {call}" if self.name else f"{call}.backward()"
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from torch_inspector.facts.modules import RepeatedFact
     from torch_inspector.facts.run import Run
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
 
 def made_anew(run: Run, fact: RepeatedFact) -> str:
     """`[Block(8) for _ in range(depth)]` for `[block] * depth`; empty for ways to repeat that are not known."""
@@ -68,7 +66,7 @@ def _maker(run: Run, fact: RepeatedFact, thing: ast.expr) -> str:
         return text
     tree, line = syntax.parse(run.source_of(fact.place.cell)), fact.place.line or 0
     nodes = list(syntax.walk(tree)) if tree is not None else []
-    around = [n for n in nodes if isinstance(n, _FUNCTIONS) and n.lineno <= line <= (n.end_lineno or 0)]
+    around = [n for n in nodes if isinstance(n, syntax.FUNCTIONS) and n.lineno <= line <= (n.end_lineno or 0)]
     scope = max(around, key=lambda n: n.lineno, default=tree)
     given = [one for one in syntax.own_statements(scope) if isinstance(one, ast.Assign)] if scope is not None else []
     values = [one.value for one in given if one.lineno <= line and text in map(ast.unparse, one.targets)]

@@ -14,7 +14,6 @@ _ANY_NAME = re.compile(r"\bvars\(|__dict__|\bgetattr\([^,()]+,(?!\s*['\x22]\w+['
 _KNOWN = frozenset(
     ("torch", "torchvision", "torchaudio", "copy", "numpy", "math", "time", "tqdm", "matplotlib", "random", "os", "gc")
 )
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def may_be_read_elsewhere(sources: Iterable[str], model: str) -> bool:
@@ -54,5 +53,5 @@ def _handed_as(trees: list[ast.Module], called: set[str]) -> set[str]:
     """What functions of these names, and constructors, call the model that they are given."""
     names = called | {"__init__"} if called else set[str]()
     nodes = (node for tree in trees for node in syntax.walk(tree))
-    taking = (node.args for node in nodes if isinstance(node, _FUNCTIONS) and node.name in names)
+    taking = (node.args for node in nodes if isinstance(node, syntax.FUNCTIONS) and node.name in names)
     return {one.arg for given in taking for one in (*given.args, *given.kwonlyargs)}

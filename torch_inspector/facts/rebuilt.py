@@ -56,14 +56,25 @@ def with_more(run: Run, key: int, target: str, more: str) -> str:
     return f"# {kind} takes one group: make {target} anew, with {more} in its list too"
 
 
+def given_modules(run: Run, name: str) -> list[str]:
+    """Of whose `parameters()` an optimizer was made, as the texts have it: `["net.body"]`."""
+    return _GIVEN.findall(last_made(run, name))
+
+
 def _written(run: Run, name: str, path: str) -> str:
     """What the optimizer was made by, if that takes this model, or can be given its parameters in place of others."""
+    made = last_made(run, name)
+    return _for_model(made, path) if made else ""
+
+
+def last_made(run: Run, name: str) -> str:
+    """The call that made an optimizer of this name the last time, as written; empty if there is none."""
     for one in (run, *reversed(run.earlier)):
         tree = syntax.parse(one.cell.source)
         calls = [call for node in syntax.walk(tree) for call in _made_by(node, name)] if tree is not None else []
         if calls:
             last = max(calls, key=lambda call: call.lineno)
-            return _for_model(ast.get_source_segment(one.cell.source, last) or "", path)
+            return ast.get_source_segment(one.cell.source, last) or ""
     return ""
 
 

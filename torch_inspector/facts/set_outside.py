@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
 
-_TURNS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp)
+_TURNS = (*syntax.LOOPS, ast.ListComp)
 # What such methods give is to be forgotten, and so is what torch makes of nothing: noise, or the state of a sequence.
 _FORGETS = frozenset(["clear", "draw", "forget", "reset", "resample", "sample"])
 _FOR_NOW_ALONE = frozenset(["cache", "carry", "dropout", "episode", "hidden", "mask", "noise", "sequence", "state"])

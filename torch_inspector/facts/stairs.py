@@ -6,6 +6,7 @@ import ast
 from typing import NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.receiver import receiver
 
 _FLAT = ("round", "floor", "ceil", "trunc", "sign", "sgn")
 _CHOICES = ("argmax", "argmin", "heaviside", "bucketize", "searchsorted", "one_hot", "multinomial", "bernoulli")
@@ -27,7 +28,7 @@ class Stair(NamedTuple):
             return "let the slope past it: soft + (hard - soft).detach()"
         if len(self.soft) > _LONG:
             return f"soft = {self.soft}\nsoft + ({self.hard} - soft).detach()"
-        soft = f"({self.soft})" if " " in self.soft and not self.soft.endswith(")") else self.soft
+        soft = receiver(self.soft)
         return f"{soft} + ({self.hard} - {soft}).detach()"
 
 

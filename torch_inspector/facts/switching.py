@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
 _SWITCHES = ("set_grad_enabled", "__enter__", "enter_context")
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WITHS = (ast.With, ast.AsyncWith)
 
 
@@ -41,7 +40,7 @@ def switches(run: Run) -> list[Switching]:
 
 def _in_cell(past: Run) -> Iterator[Switching]:
     tree = syntax.parse(past.cell.source)
-    nodes = (node for node in syntax.walk(tree) if isinstance(node, _FUNCTIONS)) if tree is not None else ()
+    nodes = (node for node in syntax.walk(tree) if isinstance(node, syntax.FUNCTIONS)) if tree is not None else ()
     for function in nodes:
         own = list(syntax.own_expressions(function))
         around = {id(item.context_expr) for node in own if isinstance(node, _WITHS) for item in node.items}

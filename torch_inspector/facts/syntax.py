@@ -13,6 +13,10 @@ _CHILDREN, _WALKED, _OWN, _FUNCTIONS = "_children", "_walked", "_own", "_functio
 _WHOLES = (ast.Module, ast.FunctionDef, ast.For, ast.While)
 # What has names of its own. As tuples: a union of types would be made anew, and is asked slowly.
 INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+# Kinds that many ask for together.
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def parse(code: str) -> ast.Module | None:

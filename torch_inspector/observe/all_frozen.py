@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from torch_inspector.facts import FrozenFact, called, syntax
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.failing import Scope, failing_expressions
 from torch_inspector.observe.locals import locals_of
 
@@ -40,7 +40,7 @@ def frozen_fact(file: CodeFile, entry: TracebackType) -> FrozenFact | None:
 def _fact(path: str, module: object) -> FrozenFact | None:
     if not kinds.is_a(module, torch.nn.Module):
         return None
-    wants = [p.requires_grad for _, p in layers.walk_parameters(module)]
+    wants = [as_torch.requires_grad(p) for _, p in layers.walk_parameters(module)]
     return FrozenFact(path, len(wants)) if wants and not any(wants) else None
 
 

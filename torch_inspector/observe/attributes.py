@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import AttributeFact, Place, syntax
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.groups import held_by
 from torch_inspector.observe.naming import names_of
 from torch_inspector.observe.source import dotted
@@ -76,11 +76,11 @@ class Attributes:
                 kind=kinds.class_name(layer),
                 name=key,
                 element=where,
-                shape=tuple(tensor.shape),
-                dtype=str(tensor.dtype).removeprefix("torch."),
-                device=str(tensor.device),
-                owner_devices=tuple(sorted({str(p.device) for p in parameters})),
-                wants_gradient=tensor.requires_grad and tensor.is_leaf,
+                shape=tuple(as_torch.shape(tensor)),
+                dtype=str(as_torch.dtype(tensor)).removeprefix("torch."),
+                device=str(as_torch.device(tensor)),
+                owner_devices=tuple(sorted({str(as_torch.device(p)) for p in parameters})),
+                wants_gradient=as_torch.requires_grad(tensor) and as_torch.is_leaf(tensor),
                 stepped=id(tensor) in stepped,
                 owner_stepped=any(id(p) in stepped for p in parameters),
                 moved=_is_moved(methods, key),
@@ -108,7 +108,7 @@ def place_of(places: Places | None, made: CodeType, key: str) -> Place:
 def _device_of(module: Any) -> str:
     """The device of the first parameter; empty if there is none."""
     first = next((p for _, p in layers.walk_parameters(module)), None)
-    return str(first.device) if first is not None else ""
+    return str(as_torch.device(first)) if first is not None else ""
 
 
 def _tensors_in(value: Any) -> list[tuple[str, Any]]:

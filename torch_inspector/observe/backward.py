@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import BackwardFact
-from torch_inspector.observe import kinds, private, replay, witness
+from torch_inspector.observe import as_torch, kinds, private, replay, witness
 from torch_inspector.observe.precision import autocast_at
 from torch_inspector.observe.values import ValueWatch
 from torch_inspector.observe.wrapper import Patch, unframe
@@ -231,7 +231,7 @@ class BackwardWatch:
             is_grad_call=site.kind == "grad",
             witness=seen.fact,
             autocast=autocast_at(root),
-            device=root.device.type,
+            device=as_torch.device(root).type,
             stale=tuple(
                 record.key
                 for record in self._ledger.live()
@@ -252,7 +252,9 @@ class BackwardWatch:
 
 def _is_leaf_root(thing: Any) -> bool:
     """True for a tensor made by the user, not computed, that wants a gradient; parameters may be asked for theirs."""
-    return kinds.is_a(thing, torch.Tensor) and not kinds.is_a(thing, torch.nn.Parameter) and thing.requires_grad
+    return (
+        kinds.is_a(thing, torch.Tensor) and not kinds.is_a(thing, torch.nn.Parameter) and as_torch.requires_grad(thing)
+    )
 
 
 def _is_due(site: Site) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.untested import LOOPS, is_untested, parents_of, position
+from torch_inspector.observe.untested import is_untested, parents_of, position
 
 
 def bindings(scope: ast.AST, name: str) -> list[ast.AST]:
@@ -33,7 +33,7 @@ def plain_value(scope: Scope, name: str, before: ast.AST) -> ast.expr | None:
     statement = next((parent for _, parent in parents_of(scope.node, found[0])), None) if len(found) == 1 else None
     if not isinstance(statement, ast.Assign) or position(found[0]) >= position(before):
         return None
-    in_loop = any(isinstance(parent, LOOPS) for _, parent in parents_of(scope.node, statement))
+    in_loop = any(isinstance(parent, syntax.LOOPS) for _, parent in parents_of(scope.node, statement))
     # Of several targets each is given the same: `first = second = value`.
     return None if in_loop or not is_untested(scope, statement) else statement.value
 

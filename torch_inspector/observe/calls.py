@@ -9,7 +9,7 @@ from weakref import ref
 import torch
 
 from torch_inspector.facts import CountFact, DropoutFact, ForwardFact, NormsFact, Place, Shape, TeacherFact, ZeroedRows
-from torch_inspector.observe import dropping, kinds, layers, norms, private
+from torch_inspector.observe import as_torch, dropping, kinds, layers, norms, private
 from torch_inspector.observe.callers import Callers, callers_of
 from torch_inspector.observe.callsite import CallSite
 from torch_inspector.observe.naming import name_in
@@ -129,7 +129,7 @@ class Calls(CallSite):
         self.hooked = layers.has_hooks(module)
         parameters = [p for _, p in layers.walk_parameters(module)]
         self.parameter_keys = frozenset(map(id, parameters))
-        self.trainable_count = sum(p.requires_grad for p in parameters)
+        self.trainable_count = sum(as_torch.requires_grad(p) for p in parameters)
         self.norms = norms.norms_in(module, recorder.keys)
         self.teachers = teachers_in(module, self.name)
         self.is_norm = is_norm_layer(module)
@@ -139,8 +139,8 @@ class Calls(CallSite):
         shapes = ((t, shape_of(t)) for t in tensors)
         known = [(t, shape) for t, shape in shapes if shape is not None]
         self.input_shapes = tuple(shape for _, shape in known)
-        self.input_devices = tuple(str(t.device) for t in tensors)
-        self.input_requires_grad = any(t.requires_grad for t in tensors)
+        self.input_devices = tuple(str(as_torch.device(t)) for t in tensors)
+        self.input_requires_grad = any(as_torch.requires_grad(t) for t in tensors)
         befores = [(before, shape) for t, shape in known if (before := sizes_before(t)) is not None]
         self.recut = befores[0] if befores else ()
 

@@ -14,7 +14,7 @@ import torch
 import torch.utils.checkpoint as torch_checkpoint
 
 from torch_inspector.facts import CheckpointFact
-from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe import as_torch, kinds, layers, private
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class CheckpointWatch:
         if seen.looks < _LOOKS:
             seen.looks += 1
             with private.unseen():
-                seen.fed += any(kinds.is_a(one, torch.Tensor) and one.requires_grad for one in args[3:])
+                seen.fed += any(kinds.is_a(one, torch.Tensor) and as_torch.requires_grad(one) for one in args[3:])
 
 
 def _block(site: Site, block: Any) -> _Block:
@@ -104,6 +104,6 @@ def _block(site: Site, block: Any) -> _Block:
     owner = _SELF.__get__(block) if type(block) is MethodType else block
     if not kinds.is_a(owner, torch.nn.Module):
         return _Block(site, "", frozenset(), training=True)
-    parameters = (p for _, p in layers.walk_parameters(owner) if p.requires_grad)
+    parameters = (p for _, p in layers.walk_parameters(owner) if as_torch.requires_grad(p))
     keys = frozenset(id(p) for p in islice(parameters, _PARAMETERS))
     return _Block(site, kinds.class_name(owner), keys, training=kinds.fields_of(owner).get("training") is True)

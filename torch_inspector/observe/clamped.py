@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torch_inspector.facts import called
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.clamps import Clamp, clamp_before
 from torch_inspector.observe.failing import Scope
 from torch_inspector.observe.groups import parameters_of
@@ -70,7 +70,7 @@ def _is_at_limit(parameters: list[torch.Tensor], clamp: Clamp) -> bool:
     """True if no number in some gradients is beyond the limits and one is just there; False if it cannot be read."""
     left, reached = ELEMENTS, False
     for parameter in parameters:
-        gradient = parameter.grad if parameter.is_leaf else None
+        gradient = as_torch.grad(parameter) if as_torch.is_leaf(parameter) else None
         if gradient is None or not gradient.numel():
             continue
         left -= gradient.numel()

@@ -10,7 +10,6 @@ from torch_inspector.facts import syntax
 if TYPE_CHECKING:
     from torch_inspector.observe.place import CodeFile
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # A longer statement is no help as a correction.
 _LONGEST = 100
 
@@ -30,7 +29,7 @@ def read_copied(file: CodeFile, path: str, line: int) -> str:
         line: Where it writes.
     """
     nodes = syntax.walk(file.tree) if file.tree is not None else ()
-    functions = [node for node in nodes if isinstance(node, _FUNCTIONS) and not _has(node, line)]
+    functions = [node for node in nodes if isinstance(node, syntax.FUNCTIONS) and not _has(node, line)]
     found = [one for node in functions for one in syntax.own_statements(node) if _computes(one, path)]
     if len(found) != 1:
         return ""

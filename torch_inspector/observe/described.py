@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import ModuleFact, OptimizerFact, TensorFact
-from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe import as_torch, kinds, layers, private
 from torch_inspector.observe.groups import groups_of, parameters_of
 from torch_inspector.observe.history import node_of, optimizer_tensors
 from torch_inspector.observe.reach import gradients_readable, is_leaf
@@ -31,15 +31,15 @@ def module_fact(path: str, module: Any, key: int, *, full: bool, trained: bool) 
         awake=inside.awake,
         asleep=inside.asleep,
         frozen_asleep=inside.frozen_asleep,
-        devices=tuple(sorted({str(p.device) for _, p in parameters})),
+        devices=tuple(sorted({str(as_torch.device(p)) for _, p in parameters})),
         parameter_count=sum(layers.number_of(p) for _, p in parameters),
-        trainable_count=sum(layers.number_of(p) for _, p in parameters if p.requires_grad),
+        trainable_count=sum(layers.number_of(p) for _, p in parameters if as_torch.requires_grad(p)),
         parameter_nbytes=sum(layers.nbytes_of(p) for _, p in parameters),
         parameter_keys=frozenset(id(p) for _, p in parameters),
         parameter_names=tuple((id(p), name) for name, p in parameters),
         softmax_layers=tuple(where for where, kind, _ in squashing if kind in ("Softmax", "Softmax2d")),
         squashing_layers=tuple(squashing),
-        frozen_keys=frozenset(id(p) for _, p in parameters if not p.requires_grad),
+        frozen_keys=frozenset(id(p) for _, p in parameters if not as_torch.requires_grad(p)),
         trained=trained,
     )
 
@@ -62,7 +62,7 @@ def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> Optimi
         parameter_count=len(parameters),
         state_nbytes=sum(layers.nbytes_of(t) for t in state),
         state_devices=tuple(sorted({str(t.device) for t in state if t.dim()})),
-        parameter_devices=tuple(sorted({str(p.device) for p in parameters})) if full else (),
+        parameter_devices=tuple(sorted({str(as_torch.device(p)) for p in parameters})) if full else (),
         gradient_nbytes=_gradient_nbytes(parameters) if full else 0,
         eps=next((float(g["eps"]) for g in groups_of(optimizer) if kinds.is_one_of(g.get("eps"), (int, float))), None),
         groups=_keys_by_group(optimizer),
@@ -80,13 +80,13 @@ def _keys_by_group(optimizer: Any) -> tuple[frozenset[int], ...]:
 def _gradient_nbytes(parameters: list[Any]) -> int:
     if not gradients_readable():
         return 0
-    return sum(layers.nbytes_of(p.grad) for p in parameters if is_leaf(p) and p.grad is not None)
+    return sum(layers.nbytes_of(as_torch.grad(p)) for p in parameters if is_leaf(p) and as_torch.grad(p) is not None)
 
 
 def still_true(fact: TensorFact, tensor: torch.Tensor) -> bool:
     """True if a fact that was made of an object at the same address and path is still true of it."""
     try:
-        return (shape_of(tensor) or ()) == fact.shape and tensor.requires_grad == fact.requires_grad
+        return (shape_of(tensor) or ()) == fact.shape and as_torch.requires_grad(tensor) == fact.requires_grad
     except Exception:  # noqa: BLE001
         return False
 
@@ -99,11 +99,11 @@ def tensor_fact(path: str, tensor: torch.Tensor, first_seen: int | None) -> Tens
         path=path,
         # Empty for tensors that have none yet, or whose parts differ.
         shape=shape_of(tensor) or (),
-        dtype=str(tensor.dtype).removeprefix("torch."),
-        device=str(tensor.device),
+        dtype=str(as_torch.dtype(tensor)).removeprefix("torch."),
+        device=str(as_torch.device(tensor)),
         nbytes=own,
         storage_nbytes=own if storage is None else storage[1],
-        requires_grad=tensor.requires_grad,
+        requires_grad=as_torch.requires_grad(tensor),
         is_leaf=is_leaf(tensor),
         made_by="" if made_by is None else type(made_by).__name__,
         key=id(tensor),

@@ -221,14 +221,17 @@ def _facts(scope: Scope, expressions: list[Any], origins: Sources) -> _Named:
 def _operand(named: Named) -> OperandFact:
     import torch
 
+    from torch_inspector.observe import as_torch
     from torch_inspector.observe.shapes import shape_of
 
     path, thing, nested, device = named
     if kinds.is_a(thing, torch.Tensor):
-        dtype = str(thing.dtype).removeprefix("torch.")
-        fact = OperandFact(path, "tensor", (device or str(thing.device),), shape_of(thing), dtype, nested)
-        inference = thing.is_inference()
-        return fact._replace(requires_grad=thing.requires_grad, is_leaf=thing.is_leaf, inference=inference)
+        dtype = str(as_torch.dtype(thing)).removeprefix("torch.")
+        fact = OperandFact(path, "tensor", (device or str(as_torch.device(thing)),), shape_of(thing), dtype, nested)
+        inference = as_torch.is_inference(thing)
+        return fact._replace(
+            requires_grad=as_torch.requires_grad(thing), is_leaf=as_torch.is_leaf(thing), inference=inference
+        )
     kind, parts = kinds.class_name(thing), _parts(thing)
     if device:
         return OperandFact(path, kind, (device,), None, "", nested)
@@ -245,29 +248,32 @@ def _buffers(module: Any) -> tuple[tuple[str, str], ...]:
     """The floating point buffers of a module's own, as the `weight` of a loss, and their types."""
     import torch
 
+    from torch_inspector.observe import as_torch
+
     own = kinds.fields_of(module).get("_buffers")
     tensors = [(name, one) for name, one in own.items() if kinds.is_a(one, torch.Tensor)] if type(own) is dict else []
-    types = ((name, str(one.dtype)) for name, one in tensors if one.dtype.is_floating_point)
+    types = ((name, str(as_torch.dtype(one))) for name, one in tensors if as_torch.dtype(one).is_floating_point)
     return tuple((name, dtype.removeprefix("torch.")) for name, dtype in types)
 
 
 def _weight_dtype(module: Any) -> str:
     """The one floating point type of a module's parameters; empty if there are several, or none."""
-    from torch_inspector.observe import layers
+    from torch_inspector.observe import as_torch, layers
 
-    found = {str(p.dtype) for _, p in layers.walk_parameters(module) if p.dtype.is_floating_point}
+    found = {str(as_torch.dtype(p)) for _, p in layers.walk_parameters(module) if as_torch.dtype(p).is_floating_point}
     return found.pop().removeprefix("torch.") if len(found) == 1 else ""
 
 
 def _parts(module: Any) -> list[tuple[str, str, bool]]:
     """Name and device of the parameters and buffers of a module, and which is a parameter."""
-    from torch_inspector.observe import layers
+    from torch_inspector.observe import as_torch, layers
 
-    found = [(name, str(parameter.device), True) for name, parameter in layers.walk_parameters(module)]
+    found = [(name, str(as_torch.device(parameter)), True) for name, parameter in layers.walk_parameters(module)]
     for prefix, one in layers.walk_modules(module):
         buffers = kinds.fields_of(one).get("_buffers")
         for name, buffer in buffers.items() if type(buffers) is dict else ():
             # Counters without dimensions may be anywhere.
-            if buffer is not None and buffer.dim():
-                found.append((f"{prefix}.{name}" if prefix else str(name), str(buffer.device), False))
+            if buffer is not None and as_torch.dim(buffer):
+                device = str(as_torch.device(buffer))
+                found.append((f"{prefix}.{name}" if prefix else str(name), device, False))
     return found

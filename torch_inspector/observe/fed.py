@@ -10,8 +10,7 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.growth import Growth
 from torch_inspector.observe.source import KEEPS, dotted
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SCOPES = (*_FUNCTIONS, ast.Module)
+_SCOPES = (*syntax.FUNCTIONS, ast.Module)
 # A list of a loss, used for another one, is three or four statements away.
 _ROUNDS = 4
 
@@ -41,7 +40,7 @@ def _is_log_probability(node: ast.AST) -> bool:
 def _returned(tree: ast.AST, name: str) -> Iterator[str]:
     """Functions that give back what they compute from the list, also as methods."""
     for node in syntax.walk(tree):
-        if isinstance(node, _FUNCTIONS):
+        if isinstance(node, syntax.FUNCTIONS):
             nodes = tuple(syntax.own_expressions(node))
             made = _all_made(nodes, {name})
             if any(isinstance(n, ast.Return) and n.value is not None and _mentions(n.value, made) for n in nodes):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import CountFact, ForwardFact, ModeFact, RepeatedFact
-from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe import as_torch, kinds, layers, private
 from torch_inspector.observe.calls import Calls, counts_of
 from torch_inspector.observe.direct import called_by_name
 from torch_inspector.observe.modes import ModeWatch
@@ -237,15 +237,15 @@ class ForwardWatch:
             if output is None:
                 return
             calls.output_shape = shape_of(output)
-            calls.output_requires_grad |= output.requires_grad
+            calls.output_requires_grad |= as_torch.requires_grad(output)
             if calls.is_norm and len(args) == 1:
                 calls.zeroed = calls.zeroed or zeroed_rows(args[0], output)
-            if output.requires_grad and not calls.training and not calls.traced and recorder.budget.open():
+            if as_torch.requires_grad(output) and not calls.training and not calls.traced and recorder.budget.open():
                 self._wait(recorder, calls, args, output)
         recorder.budget.charge(begun)
 
     def _wait(self, recorder: Recorder, calls: Calls, args: tuple[Any, ...], output: torch.Tensor) -> None:
-        node = output.grad_fn
+        node = as_torch.grad_fn(output)
         if node is None:
             return
         walk = self._reader.walk([node], recorder.budget.deadline())

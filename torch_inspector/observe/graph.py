@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.observe import others, private
+from torch_inspector.observe import as_torch, others, private
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_values
 
@@ -181,7 +181,7 @@ def _note_saved(node: Node, walk: Walk) -> None:
             walk.freed_count += 1
             continue
         is_tensor = issubclass(type(saved), torch.Tensor)
-        walk.live_count += not (is_tensor and saved.dim() == 0)
+        walk.live_count += not (is_tensor and as_torch.dim(saved) == 0)
         if is_tensor:
             storage = private.storage_of(saved)
             if storage:

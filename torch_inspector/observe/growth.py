@@ -12,7 +12,6 @@ from torch_inspector.observe.source import KEEPS, dotted
 
 _JOINS = frozenset(["cat", "concat", "concatenate", "stack", "vstack", "hstack", "dstack"])
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # Kinds that are no growth themselves: any other line that fits wins over them.
@@ -179,7 +178,7 @@ def _kind_of_assignment(spot: _Spot, node: ast.Assign, target: ast.expr) -> str:
     if isinstance(value, ast.Call) and dotted(value.func).rpartition(".")[2] in _JOINS:
         return "joined"
     inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
-    if isinstance(inner, _COMPREHENSIONS):
+    if isinstance(inner, syntax.COMPREHENSIONS):
         return "comprehension"
     return "display" if isinstance(value, _DISPLAYS) else "assigned"
 
@@ -281,7 +280,7 @@ def _read(value: ast.expr, read: str) -> str:
 
 def _is_many(value: ast.expr) -> bool:
     """True if what is kept is no single tensor."""
-    return isinstance(value, (*_DISPLAYS, *_COMPREHENSIONS, ast.Starred))
+    return isinstance(value, (*_DISPLAYS, *syntax.COMPREHENSIONS, ast.Starred))
 
 
 def _uses_parameter(value: ast.expr, function: ast.AST | None) -> bool:

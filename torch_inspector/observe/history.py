@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import HolderFact
-from torch_inspector.observe import kinds, layers, private, sorts
+from torch_inspector.observe import as_torch, kinds, layers, private, sorts
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.namespace import Names, hidden, walk_paths
 from torch_inspector.observe.reach import Reach, gradients_readable, storages_behind
@@ -77,7 +77,7 @@ def _tensors_in(mapping: Any) -> Iterator[torch.Tensor]:
 def node_of(tensor: Any) -> Any:
     """The node that made a tensor; None for leaves, and for a view that an in-place operation has made invalid."""
     try:
-        return tensor.grad_fn
+        return as_torch.grad_fn(tensor)
     except RuntimeError:
         return None
 
@@ -109,11 +109,11 @@ def _sharers(thing: Any) -> tuple[int, ...]:
     count = private.storage_use_count
     if count is None or not kinds.is_a(thing, torch.Tensor):
         return ()
-    storage, base = private.storage_of(thing), thing._base
+    storage, base = private.storage_of(thing), as_torch.base(thing)
     sharing = int(count(storage[0])) if storage is not None else 0
     # A gradient is held in C++. Of a parameter every graph that it takes part in would count.
     viewed = 0 if base is None else sys.getrefcount(base)
-    return sharing, viewed, 0 if thing.requires_grad else int(private.tensor_use_count(thing))
+    return sharing, viewed, 0 if as_torch.requires_grad(thing) else int(private.tensor_use_count(thing))
 
 
 class OutputHistory:

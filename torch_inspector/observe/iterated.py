@@ -20,7 +20,6 @@ from torch_inspector.observe.statements import stores_in
 
 # The first turns speak for all.
 _TURNS = 3
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 # No variable of the user's can have such a name.
 _DATASET = "dataset of a loader"
 
@@ -126,7 +125,7 @@ def _heads_in(scope: ast.AST) -> dict[int, Head]:
 def _head_of(node: ast.AST) -> Head | None:
     if isinstance(node, ast.For):
         return Head(node.target, node.iter, node.lineno)
-    plain = isinstance(node, _COMPREHENSIONS) and len(node.generators) == 1
+    plain = isinstance(node, syntax.COMPREHENSIONS) and len(node.generators) == 1
     return Head(node.generators[0].target, node.generators[0].iter, node.lineno) if plain else None  # type: ignore[attr-defined]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.untested import LOOPS, end_of, parents_of, position
+from torch_inspector.observe.untested import end_of, parents_of, position
 
 
 def is_kept(scope: Scope, read: ast.Attribute) -> bool:
@@ -46,7 +46,7 @@ def _stores(tree: ast.Module, attribute: str) -> Iterator[ast.AST]:
 
 def _is_before(tree: ast.Module, store: ast.AST, read: ast.AST) -> bool:
     """True if a statement of the cell has run for the last time when something is read."""
-    ends = [end_of(parent) for _, parent in parents_of(tree, store) if isinstance(parent, LOOPS)]
+    ends = [end_of(parent) for _, parent in parents_of(tree, store) if isinstance(parent, syntax.LOOPS)]
     return position(store) < position(read) and all(end <= position(read) for end in ends)
 
 

@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from torch_inspector.facts import LayerCounts
-from torch_inspector.observe import kinds, private, selftrained
+from torch_inspector.observe import as_torch, kinds, private, selftrained
 
 # Submodules looked at in one module; larger trees are cut.
 LAYER_LIMIT = 5_000
@@ -116,7 +116,7 @@ def trainable_parts(module: Any) -> dict[str, bool]:
     parts: dict[str, bool] = {}
     for name, parameter in walk_parameters(module):
         for part in outwards(name.rpartition(".")[0]):
-            parts[part] = parts.get(part, False) or parameter.requires_grad
+            parts[part] = parts.get(part, False) or as_torch.requires_grad(parameter)
     return parts
 
 
@@ -172,7 +172,7 @@ def has_hooks(module: Any) -> bool:
 def number_of(parameter: torch.Tensor) -> int:
     """Numbers in a parameter; 0 while it has no shape yet."""
     try:
-        return int(parameter.numel())
+        return int(as_torch.numel(parameter))
     except Exception:  # noqa: BLE001
         return 0
 
@@ -180,6 +180,6 @@ def number_of(parameter: torch.Tensor) -> int:
 def nbytes_of(tensor: torch.Tensor) -> int:
     """Bytes of the elements of a tensor; 0 on meta and for kinds without plain elements."""
     try:
-        return 0 if tensor.is_meta else tensor.numel() * tensor.element_size()
+        return 0 if as_torch.is_meta(tensor) else as_torch.numel(tensor) * as_torch.element_size(tensor)
     except Exception:  # noqa: BLE001
         return 0

@@ -10,7 +10,6 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 _TAKES = frozenset(("append", "add", "insert", "appendleft", "setdefault"))
-_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 # A function that calls a function that calls one: so far it is followed.
 _CALLS = 8
 
@@ -52,7 +51,7 @@ def _mentions(tree: ast.Module) -> dict[str, frozenset[str]]:
     """For each function and class of a cell the names that it mentions."""
     known: dict[str, set[str]] = {}
     for node in syntax.walk(tree):
-        if isinstance(node, (*_Function, ast.ClassDef)):
+        if isinstance(node, (*syntax.FUNCTIONS, ast.ClassDef)):
             known.setdefault(node.name, set()).update(_names(node))
     return {name: frozenset(names) for name, names in known.items()}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.groups import parameters_of
 
 if TYPE_CHECKING:
@@ -42,5 +42,5 @@ def _uses(tensor: torch.Tensor) -> int | None:
     count = private.storage_use_count
     if count is None or private.storage_of(tensor) is None:
         return None
-    storage = tensor.untyped_storage()
+    storage = as_torch.untyped_storage(tensor)
     return int(count(storage._cdata))

@@ -11,7 +11,6 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 _PARAMETERS = frozenset(["parameters", "named_parameters"])
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # As many updates as are looked at.
 _MOST = 200
 
@@ -62,7 +61,7 @@ def _loops(tree: ast.Module) -> list[_Loop]:
                 found.append(_Loop(node, reads, start or _end(node)))
                 within = bound | {one.id for one in syntax.walk(node.target) if isinstance(one, ast.Name)}
             start = start or (node.lineno, node.col_offset)
-        elif isinstance(node, _COMPREHENSIONS):
+        elif isinstance(node, syntax.COMPREHENSIONS):
             targets = (one.target for one in node.generators)
             within = bound | {one.id for part in targets for one in syntax.walk(part) if isinstance(one, ast.Name)}
         head = getattr(node, "iter", None)

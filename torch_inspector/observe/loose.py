@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import UnlistedFact
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.containers import containers_of, has_odd_keys
 
 
@@ -22,29 +22,31 @@ def loose_facts(module: Any, known: Callable[[], frozenset[int]], held: frozense
     """
     for name, container, elements in containers_of(module):
         found = [one for one in elements if kinds.is_a(one, torch.nn.Parameter)]
-        strangers = {id(p): p for p in found if p.requires_grad and id(p) not in known()} if found else {}
+        strangers = {id(p): p for p in found if as_torch.requires_grad(p) and id(p) not in known()} if found else {}
         if strangers:
-            fact = _fact(module, strangers, held)
-            yield fact._replace(
+            yield stranger_fact(strangers, held)._replace(
+                kind=kinds.class_name(module),
                 attribute=name,
                 container=kinds.class_name(container),
+                training=kinds.fields_of(module).get("training") is True,
+                loose=True,
                 odd_keys=has_odd_keys(container),
                 mixed=any(kinds.is_a(one, torch.Tensor) for one in elements if not kinds.is_a(one, torch.nn.Parameter)),
             )
 
 
-def _fact(module: Any, strangers: dict[int, Any], held: frozenset[int]) -> UnlistedFact:
+def stranger_fact(parameters: dict[int, Any], held: frozenset[int]) -> UnlistedFact:
+    """What is known of parameters that a module does not know of, by their addresses, without whose they are."""
     return UnlistedFact(
         module="",
-        kind=kinds.class_name(module),
+        kind="",
         attribute="",
         container="",
-        count=len(strangers),
+        count=len(parameters),
         layer_kind="Parameter",
-        parameter_count=sum(layers.number_of(p) for p in strangers.values()),
-        trainable_keys=frozenset(strangers),
+        parameter_count=sum(layers.number_of(p) for p in parameters.values()),
+        trainable_keys=frozenset(key for key, p in parameters.items() if as_torch.requires_grad(p)),
         named_elsewhere=False,
-        held=bool(held & strangers.keys()),
-        training=kinds.fields_of(module).get("training") is True,
-        loose=True,
+        held=bool(held & parameters.keys()),
+        training=True,
     )

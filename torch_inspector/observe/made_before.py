@@ -10,7 +10,7 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.bindings import bindings, is_bound_by, is_elsewhere, is_plain, parameters_of
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.only_read import is_only_read
-from torch_inspector.observe.untested import LOOPS, end_of, parents_of, position
+from torch_inspector.observe.untested import end_of, parents_of, position
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _START = (0, 0)
@@ -68,7 +68,7 @@ def _in_block(scope: Scope, name: str, by: ast.AST) -> Made | None:
     after: list[ast.stmt] = []
     for block, statement in _blocks_around(scope.node, by):
         after.append(statement)
-        if isinstance(statement, LOOPS) and is_bound_by(statement, name):
+        if isinstance(statement, syntax.LOOPS) and is_bound_by(statement, name):
             return None
         here = next(i for i, one in enumerate(block) if one is statement)
         for one in reversed(block[:here]):
@@ -119,4 +119,6 @@ def _bound_in(statement: ast.stmt, name: str) -> list[ast.AST]:
 
 
 def _is_in_loop(after: tuple[ast.stmt, ...], node: ast.AST) -> bool:
-    return any(isinstance(one, LOOPS) and any(part is node for part in syntax.own_expressions(one)) for one in after)
+    return any(
+        isinstance(one, syntax.LOOPS) and any(part is node for part in syntax.own_expressions(one)) for one in after
+    )

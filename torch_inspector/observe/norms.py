@@ -9,7 +9,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from torch_inspector.facts import NormsFact
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.sampled import some_values
 from torch_inspector.observe.versions import version_of
@@ -27,7 +27,7 @@ def norms_in(module: Any, keys: Keys) -> NormsFact | None:
     learning = [(name, layer) for name, layer in norms if not _is_training(layer) and _needs_gradients(layer)]
     own = {id(p) for _, layer in norms for p in _parameters(layer)} if frozen else set()
     rest = layers.walk_parameters(module) if frozen else ()
-    others = [p.requires_grad for _, p in rest if id(p) not in own]
+    others = [as_torch.requires_grad(p) for _, p in rest if id(p) not in own]
     return NormsFact(
         count=len(norms),
         kinds=tuple(sorted({kinds.class_name(layer) for _, layer in norms})),
@@ -88,7 +88,7 @@ def _parameters(layer: Any) -> list[Any]:
 def _needs_gradients(layer: Any) -> bool | None:
     """None for a layer without weight and bias."""
     parameters = _parameters(layer)
-    return any(p.requires_grad for p in parameters) if parameters else None
+    return any(as_torch.requires_grad(p) for p in parameters) if parameters else None
 
 
 def _mark(parameter: Any) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.bindings import bindings, parameters_of
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import is_a, module_of
-from torch_inspector.observe.untested import LOOPS, parents_of, position
+from torch_inspector.observe.untested import parents_of, position
 
 # What makes something new of a tensor, or tells something of it.
 _READS = frozenset(
@@ -30,7 +30,7 @@ def is_only_read(scope: Scope, name: str, by: ast.AST, since: tuple[int, int]) -
         by: The call.
         since: Where the variable was given its value; in a loop later than that, all of the scope counts.
     """
-    loops = [parent for _, parent in parents_of(scope.node, by) if isinstance(parent, LOOPS)]
+    loops = [parent for _, parent in parents_of(scope.node, by) if isinstance(parent, syntax.LOOPS)]
     again = any(position(one) > since for one in loops)
     for node in syntax.own_expressions(scope.node):
         if isinstance(node, syntax.INNER) and _uses(node, name):

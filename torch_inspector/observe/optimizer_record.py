@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import Place
-from torch_inspector.observe import kinds
+from torch_inspector.observe import as_torch, kinds
 from torch_inspector.observe.groups import groups_of, parameters_of
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.sampled import Values, coarse_type, has_values, some_values, sums_of_bits
@@ -88,7 +88,7 @@ class OptimizerRecord:
 
     def values(self) -> list[Values]:
         """Some values of the first parameters with a gradient; of coarse types something of all their numbers."""
-        own = (p for group in self._groups() for p in group[:_SEARCHED] if p.is_leaf and p.grad is not None)
+        own = (p for group in self._groups() for p in group[:_SEARCHED] if _has_gradient(p))
         some = [some_values(p) for p in islice(own, _COMPARED)]
         return [*some, sums_of_bits(self._learning())] if some and None not in some and self.coarse_type() else some
 
@@ -97,11 +97,11 @@ class OptimizerRecord:
         return coarse_type(self._learning())
 
     def _learning(self) -> list[torch.Tensor]:
-        return [p for group in self._groups() for p in group if p.is_leaf and p.grad is not None]
+        return [p for group in self._groups() for p in group if _has_gradient(p)]
 
     def frozen_count(self) -> int:
         """Parameters that want no gradient."""
-        return sum(not p.requires_grad for group in self._groups() for p in group)
+        return sum(not as_torch.requires_grad(p) for group in self._groups() for p in group)
 
     def rate_is_zero(self) -> bool:
         """True if the learning rate of every group is a plain 0."""
@@ -114,7 +114,7 @@ class OptimizerRecord:
 
     def gradients_are_zero(self) -> bool:
         """True if all gradients, on the CPU, hold nothing but zeros; False where that is too much to read."""
-        found = [p.grad for group in self._groups() for p in group if p.is_leaf and p.grad is not None]
+        found = [as_torch.grad(p) for group in self._groups() for p in group if _has_gradient(p)]
         if sum(g.numel() for g in found) > _READ or not all(map(_is_readable, found)):
             return False
         with torch.no_grad():
@@ -126,7 +126,7 @@ class OptimizerRecord:
 
     def has_gradients(self) -> bool:
         """True if any of its parameters has a gradient."""
-        return any(p.is_leaf and p.grad is not None for group in self._groups() for p in group)
+        return any(_has_gradient(p) for group in self._groups() for p in group)
 
     def begin_backward(self, trail: int) -> None:
         """Looks whether anything changed the gradients since the last backward call or step.
@@ -242,7 +242,7 @@ class OptimizerRecord:
     def _is_zero(self) -> bool:
         """True if the probes' gradients, on the CPU, hold nothing but zeros in the part that is read."""
         groups = self._groups()
-        found = [groups[g][i].grad for g, i in self.probes if g < len(groups) and i < len(groups[g])]
+        found = [as_torch.grad(groups[g][i]) for g, i in self.probes if g < len(groups) and i < len(groups[g])]
         read = [g for g in found if g is not None and _is_readable(g)]
         with torch.no_grad():
             return bool(read) and not any(bool(g.reshape(-1)[:_VALUES].any()) for g in read)
@@ -255,13 +255,17 @@ def _is_readable(gradient: torch.Tensor) -> bool:
     return has_values(gradient) and is_in_memory(gradient)
 
 
+def _has_gradient(parameter: torch.Tensor) -> bool:
+    return as_torch.is_leaf(parameter) and as_torch.grad(parameter) is not None
+
+
 def _first_with_grad(group: list[torch.Tensor]) -> int | None:
     for position, parameter in enumerate(group[:_SEARCHED]):
-        if parameter.is_leaf and parameter.grad is not None:
+        if _has_gradient(parameter):
             return position
     return None
 
 
 def _mark(parameter: torch.Tensor) -> Mark:
-    gradient = parameter.grad if parameter.is_leaf else None
+    gradient = as_torch.grad(parameter) if as_torch.is_leaf(parameter) else None
     return None if gradient is None else (id(gradient), version_of(gradient))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 import torch
 
 from torch_inspector.facts import Shape, syntax
-from torch_inspector.observe import private
+from torch_inspector.observe import as_torch, private
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.pairs import Pair, Side, node_of, pairs_in, scope_of
@@ -142,7 +142,7 @@ class Reader:
 
     def _is_other(self, side: Side, stretch: Stretch, ways: list[tuple[Side, Side]]) -> bool:
         """False for a parameter, a grid of bins, and the very numbers of the known side."""
-        if is_tensor(side.value) and side.value.requires_grad:
+        if is_tensor(side.value) and as_torch.requires_grad(side.value):
             return False
         root = _root(side.text)
         value = side.names.name(root) if root else UNKNOWN

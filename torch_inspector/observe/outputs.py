@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import kinds
+from torch_inspector.observe import as_torch, kinds
 
 # Parts of a result that are looked at; a loss, logits and hidden states come first in all known kinds.
 _PARTS = 8
@@ -17,7 +17,7 @@ _DEPTH = 2
 def main_tensor(result: Any) -> torch.Tensor | None:
     """The first tensor with history in a result, else the first one."""
     found = _tensors(result, _DEPTH)
-    return next((one for one in found if one.requires_grad), found[0] if found else None)
+    return next((one for one in found if as_torch.requires_grad(one)), found[0] if found else None)
 
 
 def _tensors(result: Any, depth: int) -> list[torch.Tensor]:

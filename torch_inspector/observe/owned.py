@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.namespace import hidden
 
@@ -41,7 +41,7 @@ def owners(names: Mapping[str, Any], keys: frozenset[int], numbers: Keys) -> Own
         if kinds.is_a(value, torch.nn.Module):
             if any(id(p) in keys for _, p in layers.walk_parameters(value)):
                 found.modules.append((Whole(numbers.of(value), path), value))
-        elif id(value) in keys and kinds.is_a(value, torch.Tensor) and value.requires_grad:
+        elif id(value) in keys and kinds.is_a(value, torch.Tensor) and as_torch.requires_grad(value):
             found.tensors[name] = (path, id(value))
     return found
 

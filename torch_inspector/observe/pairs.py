@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.kinds import class_fields, inherits, is_a, is_one_of, mro_of
 from torch_inspector.observe.operands import Built, Names
 from torch_inspector.observe.private import Node
@@ -263,6 +264,6 @@ def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr
 def node_of(value: Any) -> Node | None:
     """The graph node that made a live tensor."""
     try:
-        return value.grad_fn if is_tensor(value) else None
+        return as_torch.grad_fn(value) if is_tensor(value) else None
     except Exception:  # noqa: BLE001  (a view that was changed in place in a way that torch forbids)
         return None

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from torch_inspector.facts import CutFact, ForwardFact
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.owned import Whole
 from torch_inspector.observe.reach import gradients_readable, is_leaf
@@ -27,7 +27,7 @@ class Parts:
         self._called = [(call, module) for call, module in called if module is not None]
         self._missing = missing
         self._names = {
-            call.module: [(name, id(p)) for name, p in layers.walk_parameters(module) if p.requires_grad]
+            call.module: [(name, id(p)) for name, p in layers.walk_parameters(module) if as_torch.requires_grad(p)]
             for call, module in self._called
         }
 
@@ -97,7 +97,7 @@ def learning(optimizers: Iterable[Any]) -> frozenset[int]:
         if kinds.is_a(state, dict):
             found.update(id(key) for key in list(dict.keys(state)))
         for group in parameters_of(optimizer) if readable else ():
-            found.update(id(p) for p in group if is_leaf(p) and p.grad is not None)
+            found.update(id(p) for p in group if is_leaf(p) and as_torch.grad(p) is not None)
     return frozenset(found)
 
 

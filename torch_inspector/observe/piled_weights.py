@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Place, StepFact, syntax
-from torch_inspector.observe import private
+from torch_inspector.observe import as_torch, private
 from torch_inspector.observe.kinds import fields_of, is_a, is_one_of, mro_of, name_of
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.namespace import hidden
@@ -87,7 +87,7 @@ def _are_handles(container: Any) -> bool:
     first: Any = next(iter(dict.values(container) if type(container) is dict else container), None)
     inner: Any = dict.values(first) if is_a(first, dict) else first if is_one_of(first, (list, tuple)) else ()
     first = next(iter(inner), first)
-    return is_a(first, torch.Tensor) and first.requires_grad
+    return is_a(first, torch.Tensor) and as_torch.requires_grad(first)
 
 
 def _is_used(put: _Put) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import sorts
+from torch_inspector.observe import as_torch, sorts
 from torch_inspector.observe.paths import attributes_of
 from torch_inspector.observe.reach import storages_behind
 
@@ -78,4 +78,4 @@ def _add(tensors: list[torch.Tensor], pile: Pile) -> None:
         pile.entries += 1
         pile.firsts.append(min(new))
         pile.storages.update(found)
-        pile.has_history = pile.has_history or any(tensor.requires_grad for tensor in tensors)
+        pile.has_history = pile.has_history or any(as_torch.requires_grad(tensor) for tensor in tensors)

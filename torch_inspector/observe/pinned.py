@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import PinFact, Place, TensorFact, syntax
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.growth import growth
 from torch_inspector.observe.heap.storages import exact, memory_of_tensor
 from torch_inspector.observe.lines import assignment_line
@@ -66,11 +66,11 @@ def _pin(views: list[tuple[str, torch.Tensor]]) -> PinFact | None:
     distinct = {id(tensor): (path, tensor) for path, tensor in views}
     tensors = [tensor for _, tensor in distinct.values()]
     storage = private.storage_of(tensors[0])
-    shown = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    shown = sum(as_torch.numel(tensor) * as_torch.element_size(tensor) for tensor in tensors)
     if storage is None or shown * _TIMES > storage[1] or not _alone(tensors, storage[0]):
         return None
     paths = tuple(path for path, _ in distinct.values())
-    return PinFact(paths, shown, storage[1], str(tensors[0].device), storage[0])
+    return PinFact(paths, shown, storage[1], str(as_torch.device(tensors[0])), storage[0])
 
 
 def _alone(tensors: list[Any], storage: int) -> bool:
@@ -78,7 +78,7 @@ def _alone(tensors: list[Any], storage: int) -> bool:
 
     `x[:, -1].detach()` is a view of no tensor any more, and shares the storage all the same.
     """
-    bases = {id(base): base for tensor in tensors if (base := tensor._base) is not None}
+    bases = {id(base): base for tensor in tensors if (base := as_torch.base(tensor)) is not None}
     count = private.storage_use_count
     if count is None or len(bases) > 1:
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from torch_inspector.facts import Shape
-from torch_inspector.observe import private
+from torch_inspector.observe import as_torch, private
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import Walk
@@ -83,7 +83,7 @@ def _input_shape(node: Node) -> Shape:
 
 def autocast_at(tensor: torch.Tensor) -> str:
     """Type of numbers of the autocast block around the code that runs, for the device of a tensor; empty if none."""
-    kind = tensor.device.type
+    kind = as_torch.device(tensor).type
     try:
         active = torch.is_autocast_enabled(kind)
         return str(torch.get_autocast_dtype(kind)).removeprefix("torch.") if active else ""

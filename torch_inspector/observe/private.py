@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch
 
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.kinds import is_one_of
 
 Node = Any
@@ -150,10 +151,8 @@ def is_leaf_node(node: Node) -> bool:
 def storage_of(tensor: torch.Tensor) -> tuple[int, int] | None:
     """Identity and bytes of the storage behind a tensor; None if it has none (sparse, nested, functorch, meta)."""
     try:
-        if tensor.is_meta:
-            return None
-        storage = tensor.untyped_storage()
-        return storage._cdata, storage.nbytes()
+        storage = None if as_torch.is_meta(tensor) else as_torch.untyped_storage(tensor)
+        return None if storage is None else (storage._cdata, storage.nbytes())
     except Exception:  # noqa: BLE001
         return None
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import kinds, others, private, sorts
+from torch_inspector.observe import as_torch, kinds, others, private, sorts
 
 _CHUNK = 64
 # A container longer than this is only followed if one of its first elements can lead somewhere.
@@ -162,7 +162,7 @@ def _is_users(name: object, *, main: bool = False) -> bool:
 
 def storages_behind(tensor: Any, *, gradients: bool) -> list[tuple[int, int]]:
     """Identity and bytes of the storage of a tensor and, if asked for, of its gradient."""
-    both = (tensor, tensor.grad if gradients and tensor.requires_grad and is_leaf(tensor) else None)
+    both = (tensor, as_torch.grad(tensor) if gradients and as_torch.requires_grad(tensor) and is_leaf(tensor) else None)
     found = [private.storage_of(one) for one in both if one is not None]
     return [storage for storage in found if storage is not None]
 
@@ -170,7 +170,7 @@ def storages_behind(tensor: Any, *, gradients: bool) -> list[tuple[int, int]]:
 def is_leaf(tensor: Any) -> bool:
     """True for leaves; not for a view that an in-place operation has made invalid, where torch refuses to say."""
     try:
-        return bool(tensor.is_leaf)
+        return bool(as_torch.is_leaf(tensor))
     except RuntimeError:
         return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.shapes import is_array, shape_of
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def sizes_before(view: torch.Tensor) -> Shape | None:
     A part of a larger tensor counts like the whole: the number of samples is its own. The first and the last axis must
     be others than before: where one of them stays, the axes beside it may have been cut anew, as features into heads.
     """
-    base = view._base
-    if base is None or not (view.is_contiguous() and base.is_contiguous()):
+    base = as_torch.base(view)
+    if base is None or not (as_torch.is_contiguous(view) and as_torch.is_contiguous(base)):
         return None
     return _moved(shape_of(base) or (), shape_of(view) or ())
 

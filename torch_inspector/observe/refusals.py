@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from torch_inspector.facts import ChangeFact, ErrorFact, NamedFact, Place, RefusalFact
-from torch_inspector.observe import caching, carrying, culprits, detaching, failing, kinds, lines, private
+from torch_inspector.observe import as_torch, caching, carrying, culprits, detaching, failing, kinds, lines, private
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.raised import traceback_of
 from torch_inspector.observe.scenes import Scene, Seen, held_in, scenes_of, tensors_of
@@ -85,27 +85,27 @@ class _Look:
             root=named or given,
             known_as=outer[0] if outer and outer[0] != named else "",
             named=bool(named),
-            shape=tuple(root.shape),
-            number=private.node_number(root.grad_fn) if root.grad_fn is not None else -1,
+            shape=tuple(as_torch.shape(root)),
+            number=private.node_number(as_torch.grad_fn(root)) if as_torch.grad_fn(root) is not None else -1,
             made_at=at,
             in_loop=self._in_loop(self.scenes[0]),
         )
         if NO_GRAPH in self.error.message:
-            recorded = tuple(dict.fromkeys(s.owner for _, s in seen if s.tensor.requires_grad))
+            recorded = tuple(dict.fromkeys(s.owner for _, s in seen if as_torch.requires_grad(s.tensor)))
             return fact._replace(recorded=recorded, frozen=self._frozen(seen)[:_MOST])
         return fact if SCALAR in self.error.message else self._with_graph(fact, seen)
 
     def _frozen(self, seen: list[tuple[Scene, Seen]]) -> tuple[str, ...]:
         """Plain tensors that an optimizer of the user's frames holds, and that want no gradient, each once."""
         held = frozenset[int]().union(*map(held_in, self.scenes))
-        plain = [one for _, one in seen if type(one.tensor) is torch.Tensor and not one.tensor.requires_grad]
+        plain = [one for _, one in seen if type(one.tensor) is torch.Tensor and not as_torch.requires_grad(one.tensor)]
         # The last name is that of the outermost frame, where the optimizer is made as a rule.
         names = {id(one.tensor): one.path for one in plain if id(one.tensor) in held}
         return tuple(names.values())
 
     def _root(self) -> torch.Tensor:
         """Of several, the one that is no number, where that is what was refused."""
-        many = [one for one in self.roots if one.numel() != 1]
+        many = [one for one in self.roots if as_torch.numel(one) != 1]
         return many[0] if many and SCALAR in self.error.message else self.roots[0]
 
     def _expression(self, error: BaseException) -> str:
@@ -134,7 +134,7 @@ class _Look:
         return scene.file.tree is not None and bool(lines.loops_around(scene.file.tree, scene.line))
 
     def _with_graph(self, fact: RefusalFact, seen: list[tuple[Scene, Seen]]) -> RefusalFact:
-        nodes = [root.grad_fn for root in self.roots if root.grad_fn is not None]
+        nodes = [as_torch.grad_fn(root) for root in self.roots if as_torch.grad_fn(root) is not None]
         walk = self.reader.walk(nodes, thread_time() + _PATIENCE_S)
         if walk is None:
             return fact
@@ -200,7 +200,11 @@ class _Look:
         return named._replace(cached=cache.text, made_at=culprits.place_in(file, cache.line))
 
     def _has_parameters(self, tensor: torch.Tensor) -> bool:
-        walk = self.reader.walk([tensor.grad_fn], thread_time() + _PATIENCE_S / 4, _FEW) if tensor.grad_fn else None
+        walk = (
+            self.reader.walk([as_torch.grad_fn(tensor)], thread_time() + _PATIENCE_S / 4, _FEW)
+            if as_torch.grad_fn(tensor)
+            else None
+        )
         leaves = walk.by_kind.get("AccumulateGrad", ()) if walk is not None else ()
         return any(kinds.is_a(node.variable, torch.nn.Parameter) for node in leaves)
 
@@ -208,7 +212,7 @@ class _Look:
         """True if a tensor beside the loss, such as the state for the next step, comes from the same old nodes."""
         if _number(tensor) < 0:
             return False
-        walk = self.reader.walk([tensor.grad_fn], thread_time() + _PATIENCE_S / 4, _FEW)
+        walk = self.reader.walk([as_torch.grad_fn(tensor)], thread_time() + _PATIENCE_S / 4, _FEW)
         return walk is not None and not crossed.isdisjoint(walk.numbers)
 
     def _kept_attributes(self) -> frozenset[str]:
@@ -231,7 +235,7 @@ class _Look:
 
 def _number(tensor: torch.Tensor) -> int:
     try:
-        node = tensor.grad_fn
+        node = as_torch.grad_fn(tensor)
     except RuntimeError:  # a view whose base was changed in a way that torch forbids
         return -1
     return private.node_number(node) if node is not None else -1

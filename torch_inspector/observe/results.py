@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from torch_inspector.facts import LossFact, Place, ResultFact, syntax
-from torch_inspector.observe import kinds, origins, private
+from torch_inspector.observe import as_torch, kinds, origins, private
 from torch_inspector.observe.history import node_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.values import extremes_of, number_of
@@ -61,7 +61,7 @@ def results(
 
 
 def _fact(one: _Result, names: Names, look: Look, reader: GraphReader) -> ResultFact:
-    walk = reader.walk([one.tensor.grad_fn], min(look.deadline, thread_time() + _GRAPH_S))
+    walk = reader.walk([as_torch.grad_fn(one.tensor)], min(look.deadline, thread_time() + _GRAPH_S))
     origin = origins.origin(walk) if walk is not None else origins.Origin(None)
     around = _given(one, names, look, origin.given) if origin.given else ()
     return ResultFact(one.path, _loss(one, look, around)._replace(operation=origin.operation, given=origin.given))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import GraphFact, Place
-from torch_inspector.observe import layers, private
+from torch_inspector.observe import as_torch, layers, private
 from torch_inspector.observe.fed import feeds_loss
 from torch_inspector.observe.graph import GraphReader, Walk, chain_of, pass_count
 from torch_inspector.observe.growth import Growth, growth, remedy, rows_detached
@@ -51,7 +51,7 @@ class _Kept:
         return max(self.numbers())
 
     def numbers(self) -> list[int]:
-        return [private.node_number(t.grad_fn) for t in self.tensors]
+        return [private.node_number(as_torch.grad_fn(t)) for t in self.tensors]
 
 
 def _kept(names: Names) -> list[_Kept]:
@@ -63,13 +63,13 @@ def _kept(names: Names) -> list[_Kept]:
         short, row = path.split("[*]")[0], path.endswith("[*]") and _is_row(group)
         for _, tensor in group.tensors:
             grouped.add(id(tensor))
-            if tensor.grad_fn is not None:
+            if as_torch.grad_fn(tensor) is not None:
                 one = kept.setdefault(path, _Kept(short, container=True, nested=path != short))
                 one.tensors.append(tensor)
                 one.rows = one.rows and row
                 one.sort = _sort(group) if path == short else ""
     for path, tensor in names.tensors:
-        if id(tensor) in grouped or tensor.grad_fn is None:
+        if id(tensor) in grouped or as_torch.grad_fn(tensor) is None:
             continue
         if whole := names.records.get(id(tensor)):
             kept.setdefault(f"{whole}[*].", _Kept(whole, container=True, nested=True, rows=False)).tensors.append(
@@ -127,7 +127,7 @@ class RetainedGraphs:
     def _fact(
         self, kept: _Kept, held: Callable[[], set[int]], since: int, deadline: float, numbers: dict[str, set[int]]
     ) -> GraphFact | None:
-        roots = [t.grad_fn for t in kept.tensors]
+        roots = [as_torch.grad_fn(t) for t in kept.tensors]
         walk = self._reader.walk(roots, deadline)
         if walk is None:
             return None

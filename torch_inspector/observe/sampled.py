@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from torch_inspector.observe import kinds
+from torch_inspector.observe import as_torch, kinds
 from torch_inspector.observe.in_memory import is_in_memory
 
 # Values that are read.
@@ -26,9 +26,9 @@ def has_values(tensor: torch.Tensor) -> bool:
 
 def coarse_type(tensors: list[torch.Tensor]) -> str:
     """`bfloat16` or `float16` if plain tensors on the CPU, not too many, are all of that type; else empty."""
-    types = {one.dtype for one in tensors}
-    plain = all(has_values(one) and is_in_memory(one) and one.is_contiguous() for one in tensors)
-    few = sum(one.numel() for one in tensors) <= _SUMMED
+    types = {as_torch.dtype(one) for one in tensors}
+    plain = all(has_values(one) and is_in_memory(one) and as_torch.is_contiguous(one) for one in tensors)
+    few = sum(as_torch.numel(one) for one in tensors) <= _SUMMED
     return str(types.pop()).removeprefix("torch.") if len(types) == 1 and types <= {*_COARSE} and plain and few else ""
 
 
@@ -43,8 +43,8 @@ def some_values(tensor: torch.Tensor) -> Values:
     # Wrapped by `torch.func` it has no storage of its own.
     if not has_values(tensor) or not is_in_memory(tensor):
         return None
-    if not tensor.is_contiguous() or not tensor.numel():
+    if not as_torch.is_contiguous(tensor) or not as_torch.numel(tensor):
         return None
     with torch.no_grad():
-        flat = tensor.detach().view(-1)
+        flat = as_torch.detach(tensor).view(-1)
         return tuple(flat[:: flat.numel() // _SAMPLE + 1].tolist())

@@ -13,7 +13,7 @@ import torch
 from torch.nn.utils import clip_grad
 
 from torch_inspector.facts import ClipFact, Place, ScalerFact
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.clamped import ELEMENTS, clamped
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.in_memory import is_in_memory
@@ -219,7 +219,7 @@ class ScalingWatch:
         found, left = set(), ELEMENTS
         optimizers = [record.ref() for record in self._ledger.live()]
         for parameter in (p for one in optimizers if one is not None for group in parameters_of(one) for p in group):
-            gradient = parameter.grad if parameter.is_leaf else None
+            gradient = as_torch.grad(parameter) if as_torch.is_leaf(parameter) else None
             if gradient is None or not is_in_memory(gradient):
                 continue
             left -= gradient.numel()

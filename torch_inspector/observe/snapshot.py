@@ -21,7 +21,7 @@ from torch_inspector.facts import (
     TensorFact,
     UnlistedFact,
 )
-from torch_inspector.observe import layers, namespace, pinned, private, unlisted
+from torch_inspector.observe import as_torch, layers, namespace, pinned, private, unlisted
 from torch_inspector.observe.attributes import Attributes
 from torch_inspector.observe.circles import Circles
 from torch_inspector.observe.described import module_fact, optimizer_fact, still_true, tensor_fact
@@ -291,7 +291,7 @@ def _with_sound_graphs(names: namespace.Names) -> namespace.Names:
 
 def _is_broken(tensor: Any) -> bool:
     try:
-        return tensor.grad_fn is None and False
+        return as_torch.grad_fn(tensor) is None and False
     except RuntimeError:
         return True
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from torch_inspector.facts import AliasFact, LoadFact, Place
-from torch_inspector.observe import kinds, layers, loaded, private
+from torch_inspector.observe import as_torch, kinds, layers, loaded, private
 from torch_inspector.observe.history import module_tensors
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.optimizer_states import OptimizerStates
@@ -244,10 +244,10 @@ def _owner_of(group: Group, owners: dict[int, int]) -> int | None:
     if not kinds.is_a(group.container, dict):
         return None
     for _, tensor in group.tensors[:_PROBES]:
-        if tensor.is_floating_point():
+        if as_torch.is_floating_point(tensor):
             found = private.storage_of(tensor)
             owned = owners.get(found[0]) if found is not None and not kinds.is_a(tensor, torch.nn.Parameter) else None
-            if owned is None or tensor.requires_grad:
+            if owned is None or as_torch.requires_grad(tensor):
                 return None
             return owned
     return None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torch import nn
 
 from torch_inspector.facts import Shape, syntax
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.crossings import ON_PURPOSE
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.operands import Names
@@ -31,7 +32,7 @@ def is_crossed(text: ast.expr, names: Names, length: int, files: list[CodeFile])
 
 def _is_constant_table(names: Names, name: str, length: int) -> bool:
     value = names.name(name)
-    return is_tensor(value) and not value.requires_grad and shape_of(value) == (length, length)
+    return is_tensor(value) and not as_torch.requires_grad(value) and shape_of(value) == (length, length)
 
 
 def _given(tree: ast.Module, name: str) -> Iterator[ast.expr]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch_inspector.facts import TeacherFact
 from torch_inspector.facts.teachers import is_named
-from torch_inspector.observe import kinds, layers
+from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.sampled import some_values
 from torch_inspector.observe.versions import version_of
 
@@ -32,7 +32,7 @@ def _parts(module: Any) -> Iterator[TeacherFact]:
     for name, part in (kinds.fields_of(module).get("_modules") or {}).items():
         if part is None or not is_named(name) or kinds.fields_of(part).get("training") is not True:
             continue
-        wanted = [p.requires_grad for _, p in layers.walk_parameters(part)]
+        wanted = [as_torch.requires_grad(p) for _, p in layers.walk_parameters(part)]
         if wanted and not any(wanted):
             yield TeacherFact(name, layers.look_inside(part).awake, _mark(part))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import LocalFact, Place, TracebackFact
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.history import module_tensors, node_of, optimizer_tensors, storages_of
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.namespace import Names, hidden, walk_paths
@@ -258,7 +258,7 @@ def _local_fact(local: _Local, alone: set[int]) -> LocalFact:
         nbytes=_sum(local.storages(), alone),
         graph_nbytes=_sum(local.graph, alone),
         shape=_shape(one),
-        device=str(local.tensors[0].device) if local.tensors else "",
+        device=str(as_torch.device(local.tensors[0])) if local.tensors else "",
     )
 
 
@@ -266,6 +266,6 @@ def _shape(tensor: Any) -> tuple[int, ...] | None:
     if tensor is None or not kinds.is_a(tensor, torch.Tensor):
         return None
     try:
-        return tuple(int(n) for n in tensor.shape)
+        return tuple(int(n) for n in as_torch.shape(tensor))
     except Exception:  # noqa: BLE001
         return None

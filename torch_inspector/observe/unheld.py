@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import StepFact, UnheldFact, UnlistedFact
-from torch_inspector.observe import kinds, layers, private
+from torch_inspector.observe import as_torch, kinds, layers, private
 from torch_inspector.observe.bare import bare_weights
 from torch_inspector.observe.groups import held_by, parameters_of
 from torch_inspector.observe.lacking import Own
@@ -65,7 +65,7 @@ def bare_marks(walk: Walk, held: frozenset[int]) -> dict[int, Mark]:
 
 
 def _mark(leaf: torch.Tensor) -> Mark:
-    return version_of(leaf), leaf.data_ptr(), some_values(leaf)
+    return version_of(leaf), as_torch.data_ptr(leaf), some_values(leaf)
 
 
 def _is_new(before: Mark | None, now: Mark) -> bool:
@@ -120,7 +120,7 @@ class UnheldWatch:
                 parameters = [p for _, p in layers.walk_parameters(module)]
                 every = frozenset(map(id, parameters))
                 if every & own:
-                    frozen = frozenset(id(p) for p in parameters if not p.requires_grad)
+                    frozen = frozenset(id(p) for p in parameters if not as_torch.requires_grad(p))
                     record.then[recorder.keys.of(module)] = every, frozen
 
     def _taken_by(self, record: OptimizerRecord) -> set[int]:

@@ -12,7 +12,7 @@ import torch
 from torch_inspector.facts import Place, UnlistedFact, syntax
 from torch_inspector.observe import kinds, layers, sorts
 from torch_inspector.observe.containers import SORTS, containers_of, first_elements, has_odd_keys
-from torch_inspector.observe.loose import loose_facts
+from torch_inspector.observe.loose import loose_facts, stranger_fact
 from torch_inspector.observe.source import dotted
 
 if TYPE_CHECKING:
@@ -148,21 +148,14 @@ def _fact(owner: str, strangers: dict[int, Any], held: frozenset[int]) -> Unlist
     """What is known of some layers that a module does not know of; None if there is nothing to train in them."""
     owned = {key: list(layers.walk_parameters(one)) for key, one in strangers.items()}
     parameters = {id(p): p for some in owned.values() for _, p in some}
-    trainable = frozenset(key for key, p in parameters.items() if p.requires_grad)
-    if not trainable:
+    fact = stranger_fact(parameters, held)
+    if not fact.trainable_keys:
         return None
     first = next(one for key, one in strangers.items() if owned[key])
-    return UnlistedFact(
+    return fact._replace(
         module=owner,
-        kind="",
-        attribute="",
-        container="",
         count=sum(map(bool, owned.values())),
         layer_kind=kinds.class_name(first),
-        parameter_count=sum(layers.number_of(p) for p in parameters.values()),
-        trainable_keys=trainable,
-        named_elsewhere=False,
-        held=bool(held & parameters.keys()),
         training=_trains(first),
     )
 

@@ -12,9 +12,7 @@ from torch_inspector.facts import syntax
 if TYPE_CHECKING:
     from torch_inspector.observe.expressions import Scope
 
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 _CHOOSING = (ast.Try, getattr(ast, "TryStar", ast.Try), ast.ExceptHandler, ast.match_case)
 
 
@@ -56,7 +54,7 @@ def _is_come_to(scope: ast.AST, node: ast.AST) -> bool:
     around = list(parents_of(scope, node))
     if not around or any(_is_chosen(child, parent) for child, parent in around):
         return False
-    loops = {id(parent) for _, parent in around if isinstance(parent, LOOPS)}
+    loops = {id(parent) for _, parent in around if isinstance(parent, syntax.LOOPS)}
     leaves = (
         one for one in syntax.own_expressions(scope) if isinstance(one, _LEAVES) and end_of(one) <= position(node)
     )
@@ -69,12 +67,12 @@ def _is_chosen(child: ast.AST, parent: ast.AST) -> bool:
         return child is not parent.test
     if isinstance(parent, ast.BoolOp):
         return child is not parent.values[0]
-    if isinstance(parent, LOOPS):
+    if isinstance(parent, syntax.LOOPS):
         return any(child is one for one in parent.orelse)
-    if isinstance(parent, _COMPREHENSIONS):
+    if isinstance(parent, syntax.COMPREHENSIONS):
         return any(one.ifs for one in parent.generators)
     return isinstance(parent, _CHOOSING) or (isinstance(parent, ast.Assert) and child is parent.msg)
 
 
 def _loop_of(scope: ast.AST, node: ast.AST) -> int:
-    return next((id(parent) for _, parent in parents_of(scope, node) if isinstance(parent, LOOPS)), 0)
+    return next((id(parent) for _, parent in parents_of(scope, node) if isinstance(parent, syntax.LOOPS)), 0)

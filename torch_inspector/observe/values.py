@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import ExtremeFact, LossFact, OperationFact, SeriesFact, SpoiledFact
-from torch_inspector.observe import kinds, layers, origins
+from torch_inspector.observe import as_torch, kinds, layers, origins
 from torch_inspector.observe.divisors import is_zero_where_spoiled
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.in_memory import is_in_memory
@@ -95,7 +95,7 @@ class ValueWatch:
 
     def _origin(self, root: Any) -> origins.Origin:
         """Where a loss became not finite, from what its graph has saved."""
-        reader, node = self._reader, root.grad_fn
+        reader, node = self._reader, as_torch.grad_fn(root)
         walk = reader.walk([node], thread_time() + _GRAPH_S) if reader is not None and node is not None else None
         return origins.origin(walk) if walk is not None else origins.Origin(None)
 
@@ -108,7 +108,8 @@ class ValueWatch:
             return
         if any(one.spoiled_gradients for one in self.losses) or not gradients_readable():
             return
-        pairs = [(id(p), p.grad) for _, p in self._parameters() if is_leaf(p) and p.grad is not None]
+        own = ((id(p), as_torch.grad(p)) for _, p in self._parameters() if is_leaf(p))
+        pairs = [(key, gradient) for key, gradient in own if gradient is not None]
         bad = tuple(spoiled(pairs))
         readable = _readable(pairs) if not bad else []
         zeros = len(readable) if all(_is_zero(gradient) for _, gradient in readable) else 0
@@ -144,7 +145,7 @@ class ValueWatch:
 
     def halves(self, names: Names) -> tuple[ExtremeFact, ...]:
         """Variables in float16 that are new and hold infinities or NaN."""
-        halves = [(path, one) for path, one in names.tensors if one.dtype == torch.float16]
+        halves = [(path, one) for path, one in names.tensors if as_torch.dtype(one) == torch.float16]
         known, self._new_halves = self._new_halves, {(path, id(one)): version_of(one) for path, one in halves}
         fresh = [(path, one) for path, one in halves if known.get((path, id(one))) != version_of(one)]
         return extremes_of(fresh)
@@ -222,7 +223,7 @@ def extremes_of(tensors: list[tuple[str, Any]]) -> tuple[ExtremeFact, ...]:
 
 
 def _extreme_facts(tensors: list[tuple[str, Any]]) -> list[ExtremeFact]:
-    paths = {id(tensor): (path, tensor.requires_grad) for path, tensor in reversed(tensors)}
+    paths = {id(tensor): (path, as_torch.requires_grad(tensor)) for path, tensor in reversed(tensors)}
     return [_extreme_fact(*paths[key], tensor) for key, tensor in _readable([(id(one), one) for _, one in tensors])]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from torch_inspector.facts import PatternFact, Place, Shape, TableFact, WitnessFact
-from torch_inspector.observe import lines, private
+from torch_inspector.observe import as_torch, lines, private
 from torch_inspector.observe.carried import carried
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
@@ -51,7 +51,7 @@ def roots_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor
     """The tensors that `backward` or `grad` was called on, as far as they have history."""
     given: Any = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
     some = list(given) if is_one_of(given, (tuple, list)) else [given]
-    return [one for one in some if issubclass(type(one), torch.Tensor) and one.grad_fn is not None]
+    return [one for one in some if issubclass(type(one), torch.Tensor) and as_torch.grad_fn(one) is not None]
 
 
 def look(
@@ -62,11 +62,11 @@ def look(
     held: frozenset[int] = _NOTHING,
 ) -> Seen | None:
     """Reads the graph behind a loss; None if that is not safe now. `held` are the parameters that optimizers hold."""
-    walk = reader.walk([root.grad_fn for root in roots], recorder.budget.deadline())
+    walk = reader.walk([as_torch.grad_fn(root) for root in roots], recorder.budget.deadline())
     if walk is None:
         return None
     user = recorder.places.user_frame(frame)
-    precision = precision_of(roots[0].grad_fn, walk)
+    precision = precision_of(as_torch.grad_fn(roots[0]), walk)
     patterns, tables = _found_in(walk, roots[0], recorder, frame, user)
     named, made_at = name_of(roots[0], recorder, frame)
     return Seen(
@@ -85,12 +85,12 @@ def look(
         ),
         root=named,
         made_at=made_at,
-        shape=tuple(roots[0].shape),
+        shape=tuple(as_torch.shape(roots[0])),
         numbers=frozenset(walk.numbers),
         newest=max(walk.numbers, default=-1),
         unheld=marks_of(walk, held) if held else {},
         bare=bare_marks(walk, held) if held else {},
-        number=private.node_number(roots[0].grad_fn),
+        number=private.node_number(as_torch.grad_fn(roots[0])),
     )
 
 
@@ -99,7 +99,7 @@ def _found_in(
 ) -> tuple[tuple[PatternFact, ...], tuple[TableFact, ...]]:
     """Patterns and tables; not looked for again in a graph like one from the same line in which there were none."""
     line = id(frame.f_code), frame.f_lasti
-    like = (tuple(root.shape), walk.saved_nbytes(), *(id(type(node)) for node in walk.nodes.values()))
+    like = (tuple(as_torch.shape(root)), walk.saved_nbytes(), *(id(type(node)) for node in walk.nodes.values()))
     if recorder.plain_graphs.get(line) == like:
         return (), ()
     code = Reader(recorder.places, user)

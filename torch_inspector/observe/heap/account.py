@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.heap.allocators import Blocks
 from torch_inspector.observe.heap.search import Found
 from torch_inspector.observe.heap.storages import Memory, memory_of_storage, memory_of_tensor
@@ -173,11 +173,12 @@ class Account:
         except RuntimeError:  # an undefined tensor, which up to torch 2.9 refuses each question
             return
         if keeps and self._gradients:
-            gradient = tensor.grad
+            gradient = as_torch.grad(tensor)
             if gradient is not None:
                 self.tensor(gradient, GRADIENT, phase, holder, f"{how}.grad")
-        if not leaf and tensor._is_view() and tensor.requires_grad and tensor._base is not None:
-            self.tensor(tensor._base, kind, phase, holder, f"{how}._base")
+        base = as_torch.base(tensor) if not leaf and as_torch.requires_grad(tensor) else None
+        if base is not None:
+            self.tensor(base, kind, phase, holder, f"{how}._base")
 
     def storage(self, storage: Any, phase: str) -> None:
         """Counts a storage object."""
@@ -224,7 +225,7 @@ class Account:
 def _shown(tensor: Any) -> int:
     """Bytes of the elements of a tensor."""
     try:
-        return int(tensor.nbytes)
+        return int(as_torch.nbytes(tensor))
     except Exception:  # noqa: BLE001
         return 0
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from torch_inspector.account import MemoryReport
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.heap import allocators, storages, walls
 from torch_inspector.observe.heap.account import TENSOR, Account
 from torch_inspector.observe.heap.census import tensors_of_heap
@@ -240,7 +240,7 @@ def _graph_roots(found: Found) -> list[tuple[Any, Any]]:
 def _node_of(tensor: Any) -> Any:
     """The node that made a tensor; None for leaves, and where torch refuses to say."""
     try:
-        return tensor.grad_fn
+        return as_torch.grad_fn(tensor)
     except RuntimeError:
         return None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import others, private
+from torch_inspector.observe import as_torch, others, private
 from torch_inspector.observe.heap.account import ACTIVATION, LEAF, TENSOR, Account
 from torch_inspector.observe.heap.search import Link
 from torch_inspector.observe.saved import saved_values
@@ -104,7 +104,7 @@ class Graphs:
         for value, hook in saved_values(node):
             if not issubclass(type(value), torch.Tensor):
                 self._pack(value, holder)
-            elif value.layout is not torch.strided:
+            elif as_torch.layout(value) is not torch.strided:
                 self._later.append((value, ACTIVATION, _GRAPH))
             else:
                 self._account.tensor(value, ACTIVATION, phase, holder, _GRAPH)

@@ -27,7 +27,6 @@ _IDLE = frozenset(
 )
 _HOLDERS = 3
 # In a loop the next turn may be the answer: a smaller batch, another model.
-_LOOPS = (ast.For, ast.While, ast.AsyncFor)
 # Who measures memory or time starts each measurement with an empty cache.
 _MEASURES = re.compile(r"reset_peak_memory_stats|max_memory_|memory_stats|memory_reserved|timeit|perf_counter|Event\(")
 
@@ -139,7 +138,7 @@ def _last_handlers(tree: ast.Module) -> Iterator[ast.ExceptHandler]:
     for node in syntax.walk(tree):
         body = getattr(node, "body", None)
         last = body[-1] if isinstance(body, list) and body else None
-        if isinstance(last, ast.Try) and not last.finalbody and not isinstance(node, _LOOPS):
+        if isinstance(last, ast.Try) and not last.finalbody and not isinstance(node, syntax.LOOPS):
             yield from last.handlers
 
 

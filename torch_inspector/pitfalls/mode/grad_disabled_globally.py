@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import CallFact, ForwardFact, Place, Run
 from torch_inspector.facts.bound_in import bound_in, is_a_number, lacked_gradients
+from torch_inspector.facts.made_blind import Blind, made_blind
 from torch_inspector.facts.switching import Switching, switches, switching
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -34,25 +35,23 @@ def check(run: Run) -> Iterator[Finding]:
         yield _left_off(run)
 
 
-def _computed_before(run: Run) -> Run | None:
-    """The run that computed a loss without history while gradients were off; None if there is none.
-
-    It ended so, unless it is the run itself, which switches them on after the loss.
-    """
+def _computed_before(run: Run) -> Blind | None:
+    """What a model gave while gradients were off, if a loss without history comes from there; None if none does."""
     error = run.error
     if error is None or _NO_HISTORY not in error.message or error.cuts + error.constants or is_a_number(run):
         return None
+    made = made_blind(run) or _with_its_cell(run)
+    off = made is not None and not (run.before if made.run is run else made.run.after).grad_enabled
+    return made if off else None
+
+
+def _with_its_cell(run: Run) -> Blind | None:
+    """A loss that an earlier cell bound, however: all models that it called were called without gradients."""
     made = bound_in(run)
-    if made is run and not run.before.grad_enabled:
-        # What is not bound by name here came from the last cell that called a model.
-        made = next((one for one in (run, *reversed(run.earlier)) if one.trace.forwards), run)
-    ran = bool(made.trace.forwards) and not any(call.output_requires_grad for call in made.trace.forwards)
-    off = not (run.before if made is run else made.after).grad_enabled
-    return made if ran and off and _could_learn(made) else None
-
-
-def _could_learn(made: Run) -> bool:
-    return lacked_gradients(made) and any(call.trainable_count for call in made.trace.forwards)
+    calls = made.trace.forwards
+    blind = bool(calls) and not any(call.output_requires_grad for call in calls)
+    could_learn = lacked_gradients(made) and any(call.trainable_count for call in calls)
+    return Blind(made, run.error.root if run.error else "") if made is not run and blind and could_learn else None
 
 
 def _needs_history(run: Run) -> Place | None:
@@ -134,19 +133,22 @@ def _origin(run: Run) -> str:
     return f"by {name} in cell {cell}"
 
 
-def _too_late(run: Run, made: Run) -> Finding:
+def _too_late(run: Run, made: Blind) -> Finding:
     """Of gradients that are on again, and a loss from before that."""
     error = run.error
     root, place = (error.root or "the loss", error.place) if error is not None else ("the loss", Place())
-    where = "here" if made is run else f"in cell {made.cell.number}"
+    here = made.run is run
+    what = f"`{root}`" if root != "the loss" else root
+    what = what if made.name in ("", root) else f"{what} comes from `{made.name}`, which"
+    where = "here" if here else f"in cell {made.run.cell.number}"
     return Finding(
-        message=f"`{root}` was computed {where} while gradients were off: it has no graph, though they are on again.",
+        message=f"{what} was computed {where} while gradients were off: it has no graph, though they are on again.",
         subject="torch.set_grad_enabled",
-        fix=_again(run, made, root),
+        fix=_again(run, made.run, made.name or root),
         line=place.line,
         cell=place.cell,
         evidence=(
-            Evidence("gradients before the cell" if made is run else "gradients after that cell", "off"),
+            Evidence("gradients before the cell" if here else "gradients after that cell", "off"),
             Evidence("gradients after this cell", "on"),
         ),
     )

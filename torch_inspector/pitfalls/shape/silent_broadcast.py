@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, Run, instead
+from torch_inspector.facts.receiver import receiver
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -51,12 +52,7 @@ def _finding(run: Run, fact: ExpressionFact) -> Finding:
 
 
 def _fix(run: Run, fact: ExpressionFact, column: str, row: str) -> str:
-    remark = f"or {_atom(row)}.unsqueeze(1): both sides need the same shape"
+    remark = f"or {receiver(row)}.unsqueeze(1): both sides need the same shape"
     if fact.text.count(column) != 1:
-        return f"{_atom(column)}.squeeze(1)  # in place of {column}; {remark}"
-    return instead(run, fact.place, fact.text, fact.text.replace(column, f"{_atom(column)}.squeeze(1)"), remark)
-
-
-def _atom(text: str) -> str:
-    """An expression on which a method can be called."""
-    return f"({text})" if " " in text and not text.endswith(")") else text
+        return f"{receiver(column)}.squeeze(1)  # in place of {column}; {remark}"
+    return instead(run, fact.place, fact.text, fact.text.replace(column, f"{receiver(column)}.squeeze(1)"), remark)

@@ -18,6 +18,7 @@ from torch_inspector.facts import (
     is_recut,
     viewed_again,
 )
+from torch_inspector.facts.receiver import receiver
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.viewed import Cut, cut_to
 from torch_inspector.findings import Evidence, Finding
@@ -107,7 +108,7 @@ def _also(alike: tuple[ExpressionFact, ...]) -> str:
 
 
 def _fix(run: Run, fact: ExpressionFact, name: str) -> str:
-    name = f"({name})" if " " in name and not name.endswith(")") else name
+    name = receiver(name)
     if fact.detail:
         return instead(run, fact.place, fact.text, f"{name}.{fact.detail}")
     if len(fact.shapes) > 1 and len(fact.shapes[0]) != len(fact.shapes[1]):

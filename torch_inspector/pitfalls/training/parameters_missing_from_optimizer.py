@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run, UnheldFact, part_names, twins
-from torch_inspector.facts.forgotten import is_forgotten, is_on_purpose, is_plain
+from torch_inspector.facts.forgotten import is_collected, is_forgotten, is_on_purpose, is_plain
+from torch_inspector.facts.left_alone import sources
+from torch_inspector.facts.part_given import is_of_other_part, is_of_part
 from torch_inspector.facts.rebuilt import rebuilt, with_more
 from torch_inspector.facts.used_up import used_up
 from torch_inspector.findings import Evidence, Finding, Severity
@@ -62,7 +64,7 @@ def _attribute(run: Run, fact: UnheldFact) -> str:
 
 def _owner(run: Run, fact: UnheldFact) -> str:
     """The module of the notebook whose attribute a tensor is; empty if it is none."""
-    owner = "" if fact.module else fact.names[0].rpartition(".")[0]
+    owner = "" if fact.module else (_container(fact) or fact.names[0]).rpartition(".")[0]
     return owner if any(module.path == owner for module in run.after.modules) else ""
 
 
@@ -75,25 +77,22 @@ def _is_of_another(run: Run, fact: UnheldFact) -> bool:
 
 
 def _moves_unseen(run: Run, fact: UnheldFact) -> bool:
-    return not fact.compared and any(_WRITTEN_PAST_AUTOGRAD in source for source in _sources(run))
+    return not fact.compared and any(_WRITTEN_PAST_AUTOGRAD in source for source in sources(run))
 
 
 def _severity(run: Run, fact: UnheldFact) -> Severity | None:
     """How sure it is that nobody wants them to stay as they are; None where that may well be."""
     if fact.late:
         return "error"
-    if is_on_purpose(run, fact) or (not fact.module and not is_forgotten(run, fact)):
+    if is_on_purpose(run, fact) or is_collected(run, fact) or (not fact.module and not is_forgotten(run, fact)):
         return None
     if is_plain(fact):
         # A class of its own says that a parameter is to learn; a plain tensor may have gradients for other reasons.
         return "warning"
     # Only one part of a model was given: perhaps only that part is to learn, but then the rest should be frozen.
-    return "hint" if fact.held_parts == 1 and len(fact.keys) >= fact.held_count else "error"
-
-
-def _sources(run: Run) -> Iterator[str]:
-    yield run.cell.source
-    yield from (past.cell.source for past in run.earlier)
+    few = fact.held_parts == 1 and len(fact.keys) >= fact.held_count
+    part = few or (is_of_other_part(run, fact) if fact.module else is_of_part(run, fact, _owner(run, fact)))
+    return "hint" if part else "error"
 
 
 def _finding(run: Run, fact: UnheldFact, severity: Severity) -> Finding:
@@ -161,7 +160,7 @@ def _fix(run: Run, fact: UnheldFact, name: str) -> str:
     if attribute := _attribute(run, fact):
         target, made = _registered(run, fact, attribute)
         return (
-            f"{target} = {made}  # in __init__, or before the optimizer is made; now also:\n"
+            f"{target} = {made}  # now; and in __init__: {_own(target, attribute)} = {_own(made, attribute)}\n"
             f'{name}.add_param_group({{"params": {target}.parameters()}})'
         )
     if one := used_up(run, fact.module, name):
@@ -176,6 +175,11 @@ def _fix(run: Run, fact: UnheldFact, name: str) -> str:
         anew = f"  # or in __init__, before {name} is made: self.{last} = nn.Parameter(self.{last})"
         return added + (anew if is_plain(fact) and _owner(run, fact) else "")
     return f"{_added(fact, name)}  # {_or_else(fact, name)}"
+
+
+def _own(text: str, attribute: str) -> str:
+    """The same as the class says it: `self.prompts` for `net.prompts`."""
+    return text.replace(attribute, f"self.{attribute.rpartition('.')[2]}")
 
 
 def _has_one_group(run: Run, fact: UnheldFact) -> bool:
