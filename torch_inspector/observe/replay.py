@@ -20,6 +20,7 @@ from torch import nn
 
 from torch_inspector.facts import OperationFact, Place, syntax
 from torch_inspector.observe import layers, private
+from torch_inspector.observe.handles import uncounted
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.kinds import is_a, is_one_of
 from torch_inspector.observe.locals import locals_of
@@ -218,8 +219,8 @@ class _Watch(private.DispatchMode):
         for path, layer in layers.walk_modules(shadow):
             parts = (f"[{one}]" if one.isdigit() else f".{one}" for one in path.split(".") if one)
             full = name + "".join(parts)
-            layer.register_forward_pre_hook(lambda *_, full=full: self._stack.append(full))
-            layer.register_forward_hook(lambda *_: self._stack.pop() and None)
+            uncounted(layer.register_forward_pre_hook(lambda *_, full=full: self._stack.append(full)))
+            uncounted(layer.register_forward_hook(lambda *_: self._stack.pop() and None))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs one operation and looks at what it gives."""

@@ -13,6 +13,7 @@ from torch.optim import optimizer as optim
 
 from torch_inspector.facts import StepFact
 from torch_inspector.observe import kinds, private
+from torch_inspector.observe.handles import uncounted
 from torch_inspector.observe.naming import from_outside, name_in
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -51,8 +52,8 @@ class StepWatch:
         """Puts the hooks around each step in place, once: torch.compile guards on them."""
         if not self._hooks:
             self._hooks = [
-                optim.register_optimizer_step_pre_hook(self._before_step),
-                optim.register_optimizer_step_post_hook(self._after_step),
+                uncounted(optim.register_optimizer_step_pre_hook(self._before_step)),
+                uncounted(optim.register_optimizer_step_post_hook(self._after_step)),
             ]
 
     def remove(self) -> None:
