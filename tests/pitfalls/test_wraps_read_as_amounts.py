@@ -224,6 +224,7 @@ def test_a_loop_that_came_to_the_line(before):
         ("dim_(x)", "only(loader)"),
         ("torch.bitwise_and(x, 63, out=x)", "only(loader)"),
         ("v = x.view(-1); v //= 4", "only(loader)"),
+        ("kept['x'] = x; dim_kept()", "kept = {}\ndef dim_kept():\n    kept['x'] //= 4\nonly(loader)"),
     ],
 )
 def test_a_loop_that_may_not_have_come_to_the_line_or_changed_the_batch(before, cell):

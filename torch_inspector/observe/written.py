@@ -110,11 +110,18 @@ def gives_away(node: ast.AST, names: frozenset[str], trees: Iterable[ast.AST]) -
 
 def may_change(node: ast.AST, names: frozenset[str]) -> bool:
     """True if a part of the text writes to what one of the names stands for, or gives it to whoever may do so."""
-    if is_written([node], names):
+    if is_written([node], names) or _keeps(node, names):
         return True
     if not isinstance(node, ast.Call) or dotted(node.func) in _LOOKS or dotted(node.func).partition(".")[0] in _COPY:
         return False
     return any(shares(one, names) for one in (*node.args, *(given.value for given in node.keywords)))
+
+
+def _keeps(node: ast.AST, names: frozenset[str]) -> bool:
+    """True for `self.last = x`: a method that is given nothing may write to it."""
+    places = (ast.Attribute, ast.Subscript)
+    kept = isinstance(node, ast.Assign) and any(isinstance(one, places) for one in node.targets)
+    return kept and isinstance(node, ast.Assign) and shares(node.value, names)
 
 
 def _writes_to(function: ast.FunctionDef, given: list[int], keys: set[str | None]) -> bool:
