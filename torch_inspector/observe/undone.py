@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import syntax
@@ -27,10 +28,10 @@ def is_undone(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.
         names |= {name for tree in trees for name in _given_by(tree, scope.function.rpartition(".")[2])}
     mine = {ast.unparse(side) for side in sides}
     return sign is not None and any(
-        ast.unparse(one.left) in names | (parameters - mine) and ast.unparse(one.right) in texts
+        one.sign is sign and one.right in texts and (one.left in names or one.left in one.parameters - mine)
         for tree in trees
-        for one, parameters in _whole(tree, scope.node)
-        if one.sign is sign
+        for one in _whole(tree)
+        if one.function is not scope.node
     )
 
 
@@ -67,17 +68,34 @@ def _worked_out(node: ast.AST) -> _Worked | None:
     return _Worked(sides[0], sign, sides[1]) if len(sides) == 2 else None  # noqa: PLR2004
 
 
-def _whole(tree: ast.AST, here: ast.AST) -> list[tuple[_Worked, frozenset[str]]]:
-    """Operations that are all that a statement does, each with the parameters of its function if that is another."""
-    found = [(value, frozenset[str]()) for one in syntax.walk(tree) if (value := _changes(one)) is not None]
+class _Whole(NamedTuple):
+    """A sum or a difference of two names that is all that a statement does."""
+
+    left: str
+    sign: type[ast.operator]
+    right: str
+    parameters: frozenset[str] = frozenset()
+    """Those of the function that it stands in."""
+    function: ast.AST | None = None
+
+
+@lru_cache(maxsize=64)
+def _whole(tree: ast.AST) -> tuple[_Whole, ...]:
+    """Operations that are all that a statement does, alone and as a part of each function around it."""
+    found = [one for node in syntax.walk(tree) for one in _alone(_changes(node), frozenset(), None)]
     for function in syntax.walk(tree):
-        if isinstance(function, (ast.FunctionDef, ast.Lambda)) and function is not here:
+        if isinstance(function, (ast.FunctionDef, ast.Lambda)):
             parameters = frozenset(one.arg for one in function.args.args)
             parts = [function] if isinstance(function, ast.Lambda) else syntax.walk(function)
             given = (one.body if isinstance(one, ast.Lambda) else _changes(one) or _given_back(one) for one in parts)
-            found += [(one, parameters) for one in given if one is not None]
-    bare = ((_worked_out(_bare(one)), parameters) for one, parameters in found)
-    return [(one, parameters) for one, parameters in bare if one is not None]
+            found += [own for one in given for own in _alone(one, parameters, function)]
+    return tuple(found)
+
+
+def _alone(value: ast.AST | None, parameters: frozenset[str], function: ast.AST | None) -> list[_Whole]:
+    work = _worked_out(_bare(value)) if value is not None else None
+    sides = (dotted(work.left), dotted(work.right)) if work is not None else ("", "")
+    return [_Whole(sides[0], work.sign, sides[1], parameters, function)] if work is not None and all(sides) else []
 
 
 def _changes(node: ast.AST) -> ast.AST | None:
