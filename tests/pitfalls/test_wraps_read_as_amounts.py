@@ -4,6 +4,8 @@ import pytest
 
 from tests.cells import findings_in
 
+# ruff: noqa: E501
+
 SETUP = """\
 import torch
 torch.manual_seed(0)
@@ -36,6 +38,16 @@ def severities(*cells):
         "m = (a.flip(0) - a).float()",
         "m = (a[..., 0] * 4).float()",
         "a += 40\nprint(a.float().mean())",
+        "d = a - b\nm = d.type(torch.FloatTensor)",
+        "ft = torch.float32\nd = a - b\nm = d.to(ft)",
+        "d = a - b\nm = d.sum().item() / d.numel()",
+        "d = a - b\nmotion = d > 30",
+        "def diff(p, q):\n    return p - q, 1\nd, n = diff(a, b)\nm = d.float()",
+        "def diff(p, q):\n    return {'d': p - q, 'q': q}\nout = diff(a, b)\nm = out['d'].float()",
+        "rows = [a - b for _ in range(2)]\nm = torch.stack(rows).float()",
+        "rows = []\nrows.append(a - b)\nm = torch.stack(rows).float()",
+        "out = {}\nout['d'] = a - b\nm = out['d'].float().mean()",
+        "if a.sum() > 0:\n    d = a - b\n    m = d.float().mean()",
     ],
 )
 def test_what_is_read_as_an_amount(cell):
@@ -54,6 +66,17 @@ def test_what_is_read_as_an_amount(cell):
         "d = {'x': a - b, 'y': a}\nm = d['y'].float()",
         "c, d = a - b, b\nm = d.float()",
         "def f(a, b):\n    return a - b, b\nc, d = f(a, b)\nm = d.float()",
+        "def f(a, b):\n    return a - b, b\nm = f(a, b)[1].float()",
+        "c = (a - b, b)\nm = c[-1].float()",
+        "c = [(a - b, b)]\nfor d, e in c:\n    m = e.float()",
+        "d = {'x': a}\nd['y'] = a - b\nm = d['x'].float()",
+        "letter = (a - 48) > 9",
+        "late = (now - last) > 30",
+        "late = (now - last).item() / 10",
+        "newer = (a - b) > 127",
+        "h = a + 64\nm = h.float() * (360 / 256)",
+        "h = a + 100\nf = h.float()\nm = torch.cos(f / 128)",
+        "h = a + 100\nm = h.float() / 256",
     ],
 )
 def test_what_may_go_round_on_purpose(cell):
@@ -80,10 +103,18 @@ def test_the_opposite_of_something_else_takes_nothing_back(cells):
         ("def enc(m):\n    return m + b\nc = enc(a)\nd = c - b",),
         ("enc = lambda m: m + b\ndec = lambda c: c - b\nd = dec(enc(a))",),
         ("c = a + b\nd = c - b",),
+        ("def dec(c, b):\n    c -= b\n    return c", "c = a + b"),
+        ("def dec(c, b):\n    return torch.sub(c, b)", "c = a.add(b)"),
+        ("def dec(c, b):\n    return c - b", "c = a.clone()\nc += b", "d = dec(c, b)"),
     ],
 )
 def test_what_is_taken_back(cells):
     assert severities(*cells) == set()
+
+
+def test_what_is_taken_back_and_measured_too_is_a_hint():
+    enc = "def enc(m, b):\n    out = m + b\n    return out\ndef dec(out, b):\n    return (out - b).clone()"
+    assert severities(enc, "c = enc(a, b)\nm = c.float().mean()") == {"hint"}
 
 
 LOADERS = """
@@ -127,3 +158,105 @@ def test_turns_of_a_loop(cell):
 )
 def test_turns_in_which_all_fits_or_nobody_knows(cell):
     assert severities(LOADERS, cell) == set()
+
+
+ONLY = """
+import contextlib
+from torch.utils.data import BatchSampler, DataLoader, SubsetRandomSampler, TensorDataset
+rows, t = torch.randint(0, 256, (64, 8), dtype=torch.uint8), torch.zeros(64)
+data = TensorDataset(rows, t)
+class Dim(DataLoader):
+    def __iter__(self):
+        yield from ((x // 4, t) for x, t in super().__iter__())
+def check(x):
+    if x.max() > 127:
+        raise ValueError
+def dim_(x):
+    x.floor_divide_(4)
+def fill(x):
+    x.fill_(200)
+def spoil():
+    rows.fill_(200)
+def only(loader):
+    m = 0
+    for x, t in loader:
+        {before}
+        b = x * 2
+        m += b.float().mean()
+"""
+
+
+def of_only(cell="only(loader)", before="pass", loader="DataLoader(data, batch_size=8)", rows=""):
+    return severities(ONLY.replace("{before}", before) + f"{rows}\nloader = {loader}", cell)
+
+
+@pytest.mark.parametrize("loader", ["DataLoader(data, 8, shuffle=True)", "DataLoader(data, 10, True, drop_last=True)"])
+def test_rows_of_a_loader(loader):
+    assert of_only(loader=loader) == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("loader", "rows"),
+    [
+        ("DataLoader(data, batch_sampler=BatchSampler(SubsetRandomSampler(range(32)), 8, False))", "rows[:32] //= 4"),
+        ("Dim(data, batch_size=8)", ""),
+        ("DataLoader(data, 10, shuffle=True, drop_last=True)", "rows //= 2; rows[-1] = 200"),
+        ("DataLoader(data, 10, drop_last=True)", "rows //= 2; rows[-1] = 200"),
+    ],
+)
+def test_rows_that_a_loader_does_not_hand_out(loader, rows):
+    assert of_only(loader=loader, rows=rows) == set()
+
+
+@pytest.mark.parametrize("before", ["print(x.shape)", "assert x.dtype is torch.uint8", "f = x.float(); f //= 4"])
+def test_a_loop_that_came_to_the_line(before):
+    assert of_only(before=before) == {"error"}
+    assert of_only("try:\n    only(loader)\nexcept KeyboardInterrupt:\n    pass", before=before) == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("before", "cell"),
+    [
+        ("assert x.max() < 128", "try:\n    only(loader)\nexcept AssertionError:\n    pass"),
+        ("check(x)", "try:\n    only(loader)\nexcept ValueError:\n    pass"),
+        ("check(x)", "with contextlib.suppress(ValueError):\n    only(loader)"),
+        ("pass", "if rows.sum() < 0:\n    only(loader)"),
+        ("dim_(x)", "only(loader)"),
+        ("torch.bitwise_and(x, 63, out=x)", "only(loader)"),
+        ("v = x.view(-1); v //= 4", "only(loader)"),
+        ("kept['x'] = x; dim_kept()", "kept = {}\ndef dim_kept():\n    kept['x'] //= 4\nonly(loader)"),
+    ],
+)
+def test_a_loop_that_may_not_have_come_to_the_line_or_changed_the_batch(before, cell):
+    assert of_only(cell, before) == set()
+
+
+@pytest.mark.parametrize("late", ["fill(rows)", "spoil()", "rows.view(-1).fill_(200)", "data.tensors[0].fill_(200)"])
+def test_rows_that_were_others_by_then(late):
+    assert of_only(f"only(loader); {late}", rows="rows //= 2") == set()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "parity = frames[0]\nfor f in frames[1:]:\n    parity = parity + f",
+        "def checksum(blocks):\n    s = blocks[0]\n    for b in blocks[1:]:\n        s = s + b\n    return s\nc = checksum(frames)",
+        "total = frames[0].clone()\nfor f in frames[1:]:\n    total += f",
+    ],
+)
+def test_sums_that_nobody_reads_as_amounts(cell):
+    assert severities(LOADERS, cell) == {"hint"}
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "if a.sum() < 0:\n    d = a - b\n    m = d.float().mean()",
+        "try:\n    1 / 0\n    d = a - b\n    m = d.float().mean()\nexcept ZeroDivisionError:\n    pass",
+        "def go(a, b):\n    d = a - b\n    yield d.float().mean()\ng = go(a, b)",
+        "def dim(t):\n    t.floor_divide_(200)\ndef go(a):\n    x = a.clone()\n    dim(x)\n    y = x + 60\n    return y.float()\ngo(a)",
+        "def go(a):\n    x = a.clone()\n    v = x.view(-1)\n    v //= 4\n    y = x + 60\n    return y.float()\ngo(a)",
+    ],
+)
+def test_lines_that_may_not_have_run_or_had_other_numbers(cell):
+    assert severities(cell) == set()

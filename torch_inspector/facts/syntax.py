@@ -107,6 +107,19 @@ def name_around(tree: ast.AST, line: int) -> str:
     return function.name if function is not None else ""
 
 
+@lru_cache(maxsize=64)
+def parents(tree: ast.AST) -> dict[int, ast.AST]:
+    """What each node of a tree stands in, by identity of the node, remembered."""
+    return {id(child): parent for parent in walk(tree) for child in children(parent)}
+
+
+def statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.stmt | None:
+    """The statement around a node; None in a lambda."""
+    while not isinstance(node, ast.stmt) and id(node) in parents:
+        node = parents[id(node)]
+    return node if isinstance(node, ast.stmt) else None
+
+
 def attached(node: ast.AST) -> ast.expr | None:
     """`x` of `x.detach()` and `x.data`; None for anything else."""
     method = node.func if isinstance(node, ast.Call) and not node.args else node

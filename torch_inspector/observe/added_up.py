@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -12,11 +12,14 @@ from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.kinds import is_one_of
-from torch_inspector.observe.reached import is_reached
+from torch_inspector.observe.ran import surely_ran
+from torch_inspector.observe.read_numbers import is_read_as_number, reads_of
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import plain_stores, stores_in
-from torch_inspector.observe.written_later import is_written_later, parts_of, writes
+from torch_inspector.observe.undone import is_undone
+from torch_inspector.observe.written import parts_of, writes
+from torch_inspector.observe.written_later import is_written_later
 
 _HIGHEST = 255
 # Numbers that are added up, and tensors.
@@ -27,31 +30,68 @@ _ZEROS = frozenset(["torch.zeros_like", "torch.zeros"])
 _LEAVES = (ast.Break, ast.Continue, ast.Return)
 
 
+class _Sum(NamedTuple):
+    """A statement of a loop that adds each piece to a variable."""
+
+    statement: ast.stmt
+    total: str
+    begins: ast.expr
+    """What the variable was given before the loop."""
+    piece: str
+
+    def operation(self) -> ast.AST:
+        return self.statement.value if isinstance(self.statement, ast.Assign) else self.statement
+
+    def sides(self) -> list[ast.expr]:
+        """The variable and the piece; what is to be converted comes first."""
+        names = (self.total, self.piece)
+        ordered = names[::-1] if isinstance(self.begins, ast.Constant) else names
+        return [ast.Name(one, ast.Load()) for one in ordered]
+
+
 def added_up(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFact]:
     """A sum over tensors that are there, of which some elements are larger than a byte, in a variable of bytes."""
-    if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or _is_inner(scope.node, node):
+    if not isinstance(node, ast.For) or _is_inner(scope.node, node):
         return
-    parts, piece = list(syntax.own_expressions(node)), node.target.id
+    for one in _sums(scope, node):
+        pieces = _pieces(scope, node.iter)
+        share = _share(pieces)
+        if share and _is_of_bytes(scope, one.begins, node.iter) and _is_as_it_was(scope, node, one, pieces):
+            yield from _fact(scope, one, share)
+
+
+def _sums(scope: Scope, loop: ast.For) -> Iterator[_Sum]:
+    """Statements of a loop that goes to its end, of which each adds the loop's own variable to one other."""
+    parts = list(syntax.own_expressions(loop))
     stored = [one.id for one in parts if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)]
+    piece = loop.target.id if isinstance(loop.target, ast.Name) else ""
     if any(isinstance(one, _LEAVES) for one in parts) or stored.count(piece) != 1:
         return
-    for one in node.body:
-        total, begins = _total(one, piece), None
-        if total and stored.count(total) == 1:
-            begins = _begins(scope, node, total)
-        pieces = _pieces(scope, node.iter) if begins is not None else []
-        if begins is None or not (share := _share(pieces)) or not _stays(scope, node, one, total):
-            continue
-        if not _is_their_sum(scope, node, total, begins, pieces):
-            continue
-        plain = isinstance(begins, ast.Constant)
-        if not _is_of_bytes(scope, begins, node.iter) or (scope.function and not _is_run(scope, one)):
-            continue
-        if isinstance(begins, ast.Subscript) and not isinstance(one, ast.Assign):
-            continue  # it changes what it is added to
-        names = (piece, total) if plain else (total, piece)
-        what: ast.AST = one.value if isinstance(one, ast.Assign) else one
-        yield scope.fact("wrapped", what, one, names=names, detail="uint8", share=share)
+    for one in loop.body:
+        total = _total(one, piece)
+        begins = _begins(scope, loop, total) if total and stored.count(total) == 1 else None
+        # `total = frames[0]; total += frame` changes what it goes through.
+        if begins is not None and (isinstance(one, ast.Assign) or not isinstance(begins, ast.Subscript)):
+            yield _Sum(one, total, begins, piece)
+
+
+def _is_as_it_was(scope: Scope, loop: ast.For, one: _Sum, pieces: list[torch.Tensor]) -> bool:
+    """True if the sum was worked out, of pieces that are now what they were."""
+    if not _stays(scope, loop, one.statement, one.total):
+        return False
+    return _is_their_sum(scope, loop, one.total, one.begins, pieces) and surely_ran(scope, one.statement, one.statement)
+
+
+def _fact(scope: Scope, one: _Sum, share: float) -> Iterator[ExpressionFact]:
+    """The fact; sure only if the text reads an amount: check sums and parities go round on purpose."""
+    what, sides = one.operation(), one.sides()
+    is_read = is_read_as_number(scope, what, one.statement, reads_of("add"))
+    undone = is_undone(scope, what, one.statement, sides)
+    if is_read or not undone:
+        names = tuple(ast.unparse(side) for side in sides)
+        yield scope.fact(
+            "wrapped", what, one.statement, names=names, detail="uint8", share=share, sure=is_read and not undone
+        )
 
 
 def _is_inner(scope: ast.AST, loop: ast.For) -> bool:
@@ -77,10 +117,6 @@ def _is_their_sum(scope: Scope, loop: ast.For, total: str, begins: ast.expr, pie
         return True
     start = begins.value if isinstance(begins, ast.Constant) and type(begins.value) is int else 0
     return bool((torch.stack(pieces).sum(0) + start).remainder(_HIGHEST + 1).eq(value).all())
-
-
-def _is_run(scope: Scope, one: ast.stmt) -> bool:
-    return is_reached(scope.node, one, one, scope.names.value)
 
 
 def _total(one: ast.stmt, piece: str) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from torch_inspector.facts import PatternFact
 from torch_inspector.observe import private
-from torch_inspector.observe.graph import Walk
-from torch_inspector.observe.private import Node
+from torch_inspector.observe.graph import Walk, parents_of
 
 FLAT = "flat-function"
 
@@ -35,7 +33,7 @@ def flat_ways(walk: Walk) -> Iterator[PatternFact]:
 
 def _leaves_beside(walk: Walk, flat: set[int]) -> set[int]:
     """Leaves that a way leads to on which no such function stands."""
-    used = {id(parent) for node in walk.nodes.values() for parent in _parents(node)}
+    used = {id(parent) for node in walk.nodes.values() for parent in parents_of(node)}
     stack = [node for key, node in walk.nodes.items() if key not in used]
     seen, leaves = set[int](), set[int]()
     while stack:
@@ -45,11 +43,5 @@ def _leaves_beside(walk: Walk, flat: set[int]) -> set[int]:
         seen.add(id(node))
         if private.is_leaf_node(node):
             leaves.add(id(node.variable))
-        stack.extend(_parents(node))
+        stack.extend(parents_of(node))
     return leaves
-
-
-def _parents(node: Node) -> Iterator[Node]:
-    if private.is_leaf_node(node):
-        return chain()
-    return (parent for parent, _ in node.next_functions if parent is not None)

@@ -212,7 +212,7 @@ def _oldest_parents(walk: Walk, links: frozenset[int]) -> dict[int, int]:
     for node in walk.nodes.values():
         number = private.node_number(node)
         if number in walk.numbers and number >= walk.lowest and number not in links:
-            oldest[number] = min([number, *map(private.node_number, _parents(node))])
+            oldest[number] = min([number, *map(private.node_number, parents_of(node))])
     return oldest
 
 
@@ -246,26 +246,27 @@ def chain_of(root: Node) -> Chain:
     """
     number = private.node_number(root)
     if type(root).__name__ in _JOINS:
-        return Chain(0, frozenset([number]), tuple(private.node_number(parent) for parent in _parents(root)))
+        return Chain(0, frozenset([number]), tuple(private.node_number(parent) for parent in parents_of(root)))
     lowest, length, links, parts = number - private.deep_walk_limit(), 0, set[int](), list[int]()
     node, scalings = _unscaled(root)
     while type(node).__name__ == "AddBackward0" and private.node_number(node) >= lowest and len(links) < LINKS:
         length += 1
         links.update((private.node_number(node), *scalings))
-        first, *others = sorted(map(_unscaled, _parents(node)), key=lambda found: private.node_number(found[0]))
+        first, *others = sorted(map(_unscaled, parents_of(node)), key=lambda found: private.node_number(found[0]))
         node, scalings = first
         parts.extend(private.node_number(other) for other, _ in others)
     return Chain(length, frozenset(links), (*parts, private.node_number(node)))
 
 
-def _parents(node: Node) -> list[Node]:
+def parents_of(node: Node) -> list[Node]:
+    """The nodes that a node hands gradients to."""
     return [parent for parent, _ in node.next_functions if parent is not None]
 
 
 def _unscaled(node: Node) -> tuple[Node, tuple[int, ...]]:
     """The node below the last few multiplications by and divisions through plain numbers, and their numbers."""
     numbers: tuple[int, ...] = ()
-    while type(node).__name__ in _SCALINGS and len(numbers) < _SCALED and len(parents := _parents(node)) == 1:
+    while type(node).__name__ in _SCALINGS and len(numbers) < _SCALED and len(parents := parents_of(node)) == 1:
         numbers = (*numbers, private.node_number(node))
         node = parents[0]
     return node, numbers

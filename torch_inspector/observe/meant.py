@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.undone import OPPOSITE, named
 
 _OF_TORCH = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
 # What leaves a wrong number wrong: methods, and functions of NumPy.
@@ -16,19 +18,17 @@ _FUNCTIONS = frozenset(["abs", "absolute", "asarray", "array", "ascontiguousarra
 # What may take of it only what is right, whichever number it is: zero or not, modulo 256, the smaller one.
 _PICKS = re.compile(r"[<>]|[!=]=|\b(bool|int8|int16|view|where|minimum|maximum|any|all|nonzero|count_nonzero|cumsum)\b")
 _COMPARES = frozenset(["gt", "lt", "ge", "le", "greater", "less", "greater_equal", "less_equal"])
-_OPPOSITE: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
 _ZERO = frozenset(["ne", "eq", "any", "all", "bool", "count_nonzero", "nonzero"])
 # Zero only where all are.
 _TOTALS = frozenset(["abs", "max", "amax", "sum", "item"])
 _CASTS = frozenset(["to", "view", "type"])
-_KEEPS = frozenset(["to", "byte", "view", "reshape", "flatten", "clone", "contiguous"])
 _ROUND = frozenset(["torch.int8", "torch.int16", "torch.bool", "bool"])
 
 
 def is_meant(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.expr]) -> bool:
     """True for a difference that is only compared with 0, or chosen by a comparison; and for what is taken back."""
     one, two = (ast.unparse(side) for side in sides)
-    nodes, name = list(syntax.walk(scope.node)), _named(node, statement)
+    nodes, name = list(syntax.walk(scope.node)), named(node, statement)
     if any(_is_back(part, name or ast.unparse(node), node, sides) for part in nodes) or _takes_back(scope, node, sides):
         return True
     difference = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
@@ -37,73 +37,20 @@ def is_meant(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.e
         return False
     if _chooses(nodes, node, name, (one, two)):
         return True
-    parents = _parents(scope.node)
+    parents = syntax.parents(scope.node)
     uses = _reads(scope.node, name) if name else [node]
     return bool(uses) and all(_asks_for_zero(use, parents) or _asks_for_sign(use, parents) for use in uses)
-
-
-def is_undone(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.expr]) -> bool:
-    """True if some text takes the result back: `m + key` in one function, `c - key` in another or of what it gave."""
-    sign = _OPPOSITE.get(type(getattr(node, "op", None)))  # type: ignore[arg-type]
-    back = sides if sign is ast.Sub else sides[1:]
-    texts = {ast.unparse(side) for side in back if isinstance(side, (ast.Name, ast.Attribute))}
-    trees = [scope.node, *(file.tree for file in scope.reading.places.latest() if file.tree is not None)]
-    names = {_named(node, statement)} - {""}
-    if scope.function:
-        names |= {name for tree in trees for name in _given_by(tree, scope.function.rpartition(".")[2])}
-    own = {ast.unparse(side) for side in sides}
-    return any(
-        ast.unparse(one.left) in (names | parameters) - own and ast.unparse(one.right) in texts
-        for tree in trees
-        for one, parameters in _whole(tree, scope.node)
-        if sign is not None and isinstance(one.op, sign)
-    )
-
-
-def _given_by(tree: ast.AST, function: str) -> set[str]:
-    """Names of what a function gave back: `c = enc(m, key)`."""
-    stores = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)]
-    mine = (one for one in stores if _last_of(one.value) == function)
-    return {dotted(target) for one in mine for target in one.targets} - {""}
-
-
-def _last_of(call: ast.expr) -> str:
-    return dotted(call.func).rpartition(".")[2] if isinstance(call, ast.Call) else ""
-
-
-def _whole(tree: ast.AST, here: ast.AST) -> list[tuple[ast.BinOp, frozenset[str]]]:
-    """Operations that are all that a statement gives, each with the parameters of its function if that is another."""
-    found = [(one.value, frozenset[str]()) for one in syntax.walk(tree) if isinstance(one, ast.Assign)]
-    for function in syntax.walk(tree):
-        if isinstance(function, (ast.FunctionDef, ast.Lambda)) and function is not here:
-            parameters = frozenset(one.arg for one in function.args.args)
-            parts = [function] if isinstance(function, ast.Lambda) else syntax.walk(function)
-            given = (one.body if isinstance(one, ast.Lambda) else _value_of(one) for one in parts)
-            found += [(one, parameters) for one in given if one is not None]
-    bare = ((_bare(one), parameters) for one, parameters in found)
-    return [(one, parameters) for one, parameters in bare if isinstance(one, ast.BinOp)]
-
-
-def _value_of(node: ast.AST) -> ast.expr | None:
-    return node.value if isinstance(node, (ast.Return, ast.Assign)) else None
-
-
-def _bare(value: ast.expr) -> ast.expr:
-    """`c - key` of `(c - key).to(torch.uint8).reshape(3, 3)`."""
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _KEEPS:
-        value = value.func.value
-    return value
 
 
 def becomes_tensor(scope: Scope, node: ast.AST, statement: ast.AST) -> bool:
     """True if the very result is given to `torch.from_numpy`, under a name or in the call, and to nobody else."""
     if _PICKS.search(ast.unparse(statement)):
         return False
-    parents, use = _parents(scope.node), node
+    parents, use = syntax.parents(scope.node), node
     for _ in range(len(parents)):
         parent = parents.get(id(use))
         if isinstance(parent, ast.Call) and use in parent.args and _is_of_torch(parent):
-            return _stays(scope, parent, parents)
+            return _stays(scope, parent)
         if isinstance(parent, (ast.Call, ast.Attribute, ast.BinOp)):
             if not _hands_on(parent, use):
                 return False
@@ -111,9 +58,9 @@ def becomes_tensor(scope: Scope, node: ast.AST, statement: ast.AST) -> bool:
             continue
         if isinstance(parent, ast.Return):
             return _is_given_on(scope)
-        name = _named(use, parent) if isinstance(parent, ast.Assign) else ""
+        name = named(use, parent) if isinstance(parent, ast.Assign) else ""
         uses = _reads(scope.node, name) if name else []
-        if len(uses) != 1 or _PICKS.search(ast.unparse(_statement_of(uses[0], parents))):
+        if len(uses) != 1 or _PICKS.search(ast.unparse(_around(scope, uses[0]))):
             return False
         use = uses[0]
     return False
@@ -128,14 +75,14 @@ def _is_given_on(scope: Scope) -> bool:
     mine = [one for one in calls if dotted(one.func).rpartition(".")[2] == scope.function.rpartition(".")[2]]
     if len(mine) != 1:
         return False
-    return becomes_tensor(caller, mine[0], _statement_of(mine[0], _parents(caller.node)))
+    return becomes_tensor(caller, mine[0], _around(caller, mine[0]))
 
 
-def _stays(scope: Scope, made: ast.Call, parents: dict[int, ast.AST]) -> bool:
+def _stays(scope: Scope, made: ast.Call) -> bool:
     """True if nothing that is done with the tensor may pick the numbers that are right."""
-    statement = _statement_of(made, parents)
-    name = _named(made, statement)
-    places = [statement, *(_statement_of(one, parents) for one in (_reads(scope.node, name) if name else ()))]
+    statement = _around(scope, made)
+    name = named(made, statement)
+    places = [statement, *(_around(scope, one) for one in (_reads(scope.node, name) if name else ()))]
     return not any(_PICKS.search(ast.unparse(one)) for one in places)
 
 
@@ -160,7 +107,7 @@ def _is_back(part: ast.AST, name: str, node: ast.AST, sides: list[ast.expr]) -> 
     """True for `delta + b` and `a - delta`, where `delta` is `a - b`; for `total - b`, where `total` is `a + b`."""
     sign = getattr(node.value if isinstance(node, ast.Assign) else node, "op", None)
     if isinstance(part, ast.AugAssign) and isinstance(sign, (ast.Add, ast.Sub)) and part is not node:
-        undoes = isinstance(part.op, _OPPOSITE[type(sign)]) and ast.unparse(part.target) == name
+        undoes = isinstance(part.op, OPPOSITE[type(sign)]) and ast.unparse(part.target) == name
         return undoes and ast.unparse(part.value) in [ast.unparse(side) for side in sides[isinstance(sign, ast.Sub) :]]
     if not isinstance(part, ast.BinOp) or not isinstance(part.op, (ast.Add, ast.Sub)):
         return False
@@ -176,7 +123,8 @@ def _takes_back(scope: Scope, node: ast.AST, sides: list[ast.expr]) -> bool:
     """True for `enc + b` itself, where `enc` was made as `a - b`, here or in a cell before."""
     value = node.value if isinstance(node, ast.Assign) else node
     sign = type(value.op) if isinstance(value, (ast.BinOp, ast.AugAssign)) else None
-    opposite, texts = _OPPOSITE.get(sign) if sign is not None else None, [ast.unparse(side) for side in sides]
+    opposite = OPPOSITE.get(sign) if sign is not None else None
+    pairs = [texts[::way] for texts in (_texts(sides, {}), _texts(sides, scope.arguments)) for way in (1, -1)]
     if opposite is None:
         return False
     trees = [scope.node, *(file.tree for file in scope.reading.places.latest() if file.tree is not None)]
@@ -189,10 +137,15 @@ def _takes_back(scope: Scope, node: ast.AST, sides: list[ast.expr]) -> bool:
             undone = isinstance(what, ast.BinOp) and isinstance(what.op, opposite)
             parts = [what.left, what.right] if undone and isinstance(what, ast.BinOp) else []
             parts = parts[1:] if opposite is ast.Sub else parts
-        others = {other for name, other in (texts, texts[::-1]) if parts and name == ast.unparse(target)}
+        others = {other for name, other in pairs if parts and name == ast.unparse(target)}
         if others & {ast.unparse(part) for part in parts}:
             return True
     return False
+
+
+def _texts(sides: list[ast.expr], arguments: Mapping[str, ast.expr]) -> list[str]:
+    """What both sides are called, by a function itself or by its caller."""
+    return [ast.unparse(arguments.get(ast.unparse(side), side)) for side in sides]
 
 
 def _chooses(nodes: list[ast.AST], node: ast.AST, name: str, sides: tuple[str, str]) -> bool:
@@ -244,23 +197,11 @@ def _asks_for_zero(use: ast.AST, parents: dict[int, ast.AST]) -> bool:
     return isinstance(parent, ast.Attribute) and parent.attr in _ZERO
 
 
-def _named(node: ast.AST, statement: ast.AST) -> str:
-    """The one name that a statement gives the very node."""
-    given = isinstance(statement, ast.Assign) and statement.value is node and len(statement.targets) == 1
-    return dotted(statement.targets[0]) if given and isinstance(statement, ast.Assign) else ""
-
-
 def _reads(tree: ast.AST, name: str) -> list[ast.AST]:
     names = (one for one in syntax.walk(tree) if isinstance(one, ast.Name))
     return [one for one in names if one.id == name and isinstance(one.ctx, ast.Load)]
 
 
-def _parents(tree: ast.AST) -> dict[int, ast.AST]:
-    return {id(child): parent for parent in syntax.walk(tree) for child in syntax.children(parent)}
-
-
-def _statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.AST:
+def _around(scope: Scope, node: ast.AST) -> ast.AST:
     """The statement around a node; in a lambda, that."""
-    while not isinstance(node, ast.stmt) and id(node) in parents:
-        node = parents[id(node)]
-    return node
+    return syntax.statement_of(node, syntax.parents(scope.node)) or scope.node

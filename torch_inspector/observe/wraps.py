@@ -5,39 +5,29 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.facts import ExpressionFact, syntax
-from torch_inspector.observe.arrays import as_tensors, copied, is_small, part_of, taken_over
+from torch_inspector.facts import ExpressionFact, Shape, syntax
+from torch_inspector.observe.arrays import as_tensors
 from torch_inspector.observe.batch_rows import batch_rows
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.in_memory import is_in_memory
-from torch_inspector.observe.meant import becomes_tensor, is_meant, is_undone
-from torch_inspector.observe.reached import is_reached
+from torch_inspector.observe.fitting import LARGEST, fits, kind_of, share_outside
+from torch_inspector.observe.live_operands import live_operand
+from torch_inspector.observe.meant import becomes_tensor, is_meant
+from torch_inspector.observe.ran import surely_ran
 from torch_inspector.observe.read_numbers import is_read_as_number, reads_of
-from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor, shape_of
-from torch_inspector.observe.source import dotted
+from torch_inspector.observe.shapes import is_tensor, shape_of
+from torch_inspector.observe.statements import target_of
+from torch_inspector.observe.undone import is_undone
+from torch_inspector.observe.written import alike, may_change
 
-_SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
-# About half a millisecond on a laptop.
-_LARGEST = 1 << 20
-# Methods that show the same numbers in other sizes.
-_VIEWS = frozenset(
-    ["unfold", "view", "reshape", "flatten", "ravel", "squeeze", "unsqueeze", "transpose", "permute", "t", "narrow",
-     "select", "detach", "contiguous", "flip", "roll", "fliplr", "flipud"]
-)  # fmt: skip
-# Those that show the same numbers at another place.
-_SAME = frozenset(["copy", "clone"])
-_DEPTH = 4
-_dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
 # A checksum or a wheel of 256 steps says so.
 _WRITTEN = re.compile(r"% *(256|65536)|& *(255|65535)")
-# What only looks at what it is given.
-_LOOKS = frozenset(["print", "display", "float", "int", "bool", "str", "repr", "len", "type", "id", "round"])
 # What undoes them: modulo 256, too.
 _BACK: dict[type[ast.operator | None], str] = {ast.Add: "sub", ast.Sub: "add"}
+_OPPOSITE = {"add": "sub", "sub": "add"}
 _SIGNS: dict[type[ast.operator | None], str] = {ast.Sub: "sub", ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow"}
 _SPACES = frozenset(["torch", "np", "numpy"])
 _METHODS = {
@@ -51,6 +41,31 @@ _METHODS = {
 }
 
 
+class _Work(NamedTuple):
+    """An operation with what it was given."""
+
+    operation: str
+    sides: list[ast.expr]
+    values: list[Any]
+    kind: torch.dtype
+    of_arrays: bool = False
+    left_out: int = 0
+    """Rows of the first that it may not have been given."""
+
+    def share(self) -> float:
+        """Part of the results that do not fit; 0 if they may all be of rows that were left out."""
+        share = share_outside(self.operation, self.values, self.kind)
+        return share if not self.left_out or share * len(self.values[0]) > self.left_out else 0.0
+
+    def shapes(self) -> tuple[Shape, ...]:
+        """Shapes of the tensors among them."""
+        return tuple(shape for value in self.values if (shape := shape_of(value)) is not None)
+
+    def name(self) -> str:
+        """`uint8`; `numpy.uint8` of arrays."""
+        return ("numpy." if self.of_arrays else "") + str(self.kind).removeprefix("torch.")
+
+
 def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """An operation on live tensors of 8 or 16 bits for some of whose elements the result is another number."""
     if isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp)):
@@ -59,30 +74,53 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
     operation, sides = _operation(node)
     if not operation or not sides or _WRITTEN.search(ast.unparse(statement)) or _both_ways(sides, statement):
         return
-    live = [_live(scope, side) for side in sides]
-    if not is_tensor(live[0]) and all(type(one) is int for one in live[1:]):
-        live[0] = _of_batch(scope, sides[0], statement, live[0])
+    work = _work(scope, operation, sides, statement)
+    share = work.share() if work is not None else 0.0
+    if work is None or not share or is_meant(scope, node, statement, sides):
+        return
+    if work.of_arrays and not becomes_tensor(scope, node, statement):
+        return
+    if _is_run(scope, node, statement, work):
+        yield from _fact(scope, node, statement, work, share)
+
+
+def _fact(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work, share: float) -> Iterator[ExpressionFact]:
+    """The fact; sure only if the text reads an amount, and nowhere takes the result back."""
+    shapes, names = work.shapes(), tuple(ast.unparse(side) for side in work.sides)
+    is_read = is_read_as_number(scope, node, statement, reads_of(work.operation, shapes))
+    undone = is_undone(scope, node, statement, work.sides)
+    if is_read or not undone:
+        more = {"names": names, "shapes": shapes, "detail": work.name(), "share": share}
+        yield scope.fact("wrapped", node, statement, **more, sure=is_read and not undone)
+
+
+def _work(scope: Scope, operation: str, sides: list[ast.expr], statement: ast.stmt) -> _Work | None:
+    """Both operands as tensors of one kind and whole numbers, by what is still there of them."""
+    live, left_out = [live_operand(scope, side) for side in sides], 0
+    if not is_tensor(live[0]) and isinstance(sides[0], ast.Name) and all(type(one) is int for one in live[1:]):
+        rows = batch_rows(scope, sides[0].id, statement, LARGEST)
+        live[0], left_out = (rows.tensor, rows.left_out) if rows is not None else (live[0], 0)
     values = as_tensors(live)
-    if not is_tensor(values[0]) or _dtype_of(values[0]) not in _SMALL:
-        return
-    dtype = _dtype_of(values[0])
-    if any(not _fits(value, dtype) for value in values):
-        return
-    share = _share(operation, values, dtype)
-    if share and (is_meant(scope, node, statement, sides) or _stays_array(scope, node, statement, values, live)):
-        return
-    if share and (not scope.function or is_reached(scope.node, statement, node, scope.names.value)):
-        names, name = tuple(ast.unparse(side) for side in sides), str(dtype).removeprefix("torch.")
-        name = name if values is live else f"numpy.{name}"
-        shapes = tuple(shape for value in values if (shape := shape_of(value)) is not None)
-        sure = is_read_as_number(scope, node, statement, reads_of(operation))
-        if sure or not is_undone(scope, node, statement, sides):
-            more = {"names": names, "shapes": shapes, "detail": name, "share": share, "sure": sure}
-            yield scope.fact("wrapped", node, statement, **more)
+    kind = kind_of(values[0])
+    if kind is None or any(not fits(value, kind) for value in values):
+        return None
+    return _Work(operation, sides, values, kind, values is not live, left_out)
 
 
-def _stays_array(scope: Scope, node: ast.AST, statement: ast.stmt, values: list[Any], live: list[Any]) -> bool:
-    return values is not live and not becomes_tensor(scope, node, statement)
+def _is_run(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work) -> bool:
+    """True if a line surely ran, or what it gave a name is there and is the result."""
+    if surely_ran(scope, node, statement):
+        return True
+    given = isinstance(statement, ast.Assign) and statement.value is node and not scope.function
+    result = scope.reading.names.get(target_of(statement)) if given else None
+    return type(result) is torch.Tensor and fits(result, work.kind) and _is_result(result, work)
+
+
+def _is_result(result: torch.Tensor, work: _Work) -> bool:
+    try:
+        return bool(torch.equal(getattr(torch, work.operation)(*work.values), result))
+    except Exception:  # noqa: BLE001  (shapes that do not fit any more)
+        return False
 
 
 def _both_ways(sides: list[ast.expr], statement: ast.stmt) -> bool:
@@ -99,25 +137,25 @@ def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stm
     # Only what surely ran: a statement of the cell itself.
     if not name or not back or side is None or statement not in getattr(scope.node, "body", ()) or scope.function:
         return
-    late = [one for one in syntax.walk(scope.node) if getattr(one, "lineno", 0) >= statement.lineno]
-    late = [one for one in late if _writes(one, name) and one not in {statement, *syntax.walk(statement)}]
+    if _is_written_below(scope.node, name, statement) or _WRITTEN.search(ast.unparse(statement)):
+        return
     now, other = scope.reading.names.get(name), scope.names.value(side)
-    if late or _WRITTEN.search(ast.unparse(statement)) or not is_tensor(now) or _dtype_of(now) not in _SMALL:
-        return
-    dtype = _dtype_of(now)
-    if other is now or not _fits(now, dtype) or not _fits(other, dtype):
-        return
+    sides: list[ast.expr] = [ast.Name(name, ast.Load()), side]
+    work = _before(back, now, other, sides) if other is not now else None
+    share = work.share() if work is not None else 0.0
+    if work is not None and share and not is_meant(scope, node, statement, sides):
+        yield from _fact(scope, statement, statement, work, share)
+
+
+def _before(back: str, now: Any, other: Any, sides: list[ast.expr]) -> _Work | None:
+    """What changed a tensor in place, by what this is now."""
+    kind = kind_of(now)
+    if kind is None or not fits(now, kind) or not fits(other, kind):
+        return None
     try:
-        before = getattr(torch, back)(now, other)
+        return _Work(_OPPOSITE[back], sides, [getattr(torch, back)(now, other), other], kind)
     except Exception:  # noqa: BLE001  (shapes that do not fit any more)
-        return
-    share = _share(_SIGNS[type(sign)], [before, other], dtype)
-    if share and not is_meant(scope, node, statement, [ast.Name(name, ast.Load()), side]):
-        names, shape, kind = (name, ast.unparse(side)), shape_of(now), str(dtype).removeprefix("torch.")
-        shapes = (shape,) if shape is not None else ()
-        sure = is_read_as_number(scope, statement, statement, reads_of(_SIGNS[type(sign)]))
-        more = {"names": names, "shapes": shapes, "detail": kind, "share": share, "sure": sure}
-        yield scope.fact("wrapped", statement, statement, **more)
+        return None
 
 
 def _changed(node: ast.AugAssign | ast.Assign) -> tuple[str, ast.operator | None, ast.expr | None]:
@@ -131,101 +169,16 @@ def _changed(node: ast.AugAssign | ast.Assign) -> tuple[str, ast.operator | None
     return (target.id if same else ""), value.op, value.right
 
 
-def _writes(node: ast.AST, name: str) -> bool:
-    """True for what gives the name another value or changes it in place."""
-    if isinstance(node, ast.Name) and node.id == name:
-        return not isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.Subscript):
-        return not isinstance(node.ctx, ast.Load) and isinstance(node.value, ast.Name) and node.value.id == name
-    # Whoever is given it, or calls a method of a part of it, may change it.
-    looks = isinstance(node, ast.Call) and dotted(node.func) in _LOOKS
-    given = [*node.args, *(one.value for one in node.keywords)] if isinstance(node, ast.Call) and not looks else []
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
-        given.append(node.func.value)
-    return any(isinstance(one, ast.Name) and one.id == name for whole in given for one in syntax.walk(whole))
+def _is_written_below(tree: ast.AST, name: str, statement: ast.stmt) -> bool:
+    """True if another line, from the statement's on, gives the name another value or may change it in place."""
+    own = {statement, *syntax.walk(statement)}
+    late = [one for one in syntax.walk(tree) if getattr(one, "lineno", 0) >= statement.lineno and one not in own]
+    names = alike(tree, frozenset([name]))
+    return any(_gives_anew(one, name) or may_change(one, names) for one in late)
 
 
-def _live(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
-    """What an operand is now; a part of a plain tensor or array is looked at through a view of its own."""
-    value = scope.names.value(side)
-    if is_tensor(value) or is_array(value) or depth > _DEPTH:
-        return UNKNOWN if _is_given_anew(scope, side) else value
-    if isinstance(side, ast.Name):
-        given = scope.names.given.get(side.id) or scope.names.given_before(side.id)
-        if given is None or _is_written(scope.node, side.id):
-            return value
-        return _live(scope, given, depth + 1)
-    array = copied(scope.names, side)
-    if array is not None:
-        return taken_over(scope.names, side, _live(scope, array, depth + 1), value)
-    return _part(scope, side, value, depth)
-
-
-def _of_batch(scope: Scope, side: ast.expr, statement: ast.stmt, otherwise: Any) -> Any:
-    """Rows of the loader whose batches a variable stands for."""
-    rows = batch_rows(scope, side.id, statement, _LARGEST) if isinstance(side, ast.Name) else None
-    return otherwise if rows is None else rows
-
-
-def _part(scope: Scope, side: ast.expr, value: Any, depth: int) -> Any:
-    """A part, or other sizes, of a live tensor or array; what is known already where there is none."""
-    func = side.func if isinstance(side, ast.Call) else None
-    if isinstance(side, ast.Call) and isinstance(func, ast.Attribute) and func.attr in _SAME:
-        return value if side.args or side.keywords else _live(scope, func.value, depth + 1)
-    if isinstance(side, ast.Subscript):
-        owner, parts = side.value, side.slice.elts if isinstance(side.slice, ast.Tuple) else [side.slice]
-    elif isinstance(side, ast.Call) and isinstance(func, ast.Attribute) and func.attr in _VIEWS and not side.keywords:
-        owner, parts = func.value, side.args
-    else:
-        return value
-    of, index = _live(scope, owner, depth + 1), tuple(_index(scope, part) for part in parts)
-    if is_small(of) and None not in index and isinstance(side, ast.Subscript):
-        return part_of(of, index, value)
-    if (
-        type(of) is not torch.Tensor
-        or not of.is_cpu
-        or _dtype_of(of) not in _SMALL
-        or None in index
-        or of.numel() > _LARGEST
-    ):
-        return value
-    try:
-        return getattr(of, func.attr)(*index) if isinstance(func, ast.Attribute) else of[index]
-    except Exception:  # noqa: BLE001  (the tensor may be another one by now)
-        return value
-
-
-def _is_written(scope: ast.AST, name: str) -> bool:
-    """True if a scope changes elements of a variable, by an index or by a method like `clamp_`."""
-    for node in syntax.own_expressions(scope):
-        owner = node.value if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) else None
-        func = node.func if isinstance(node, ast.Call) else None
-        if isinstance(func, ast.Attribute) and func.attr.endswith("_"):
-            owner = func.value
-        while isinstance(owner, ast.Subscript):
-            owner = owner.value
-        if isinstance(owner, ast.Name) and owner.id == name:
-            return True
-    return False
-
-
-def _is_given_anew(scope: Scope, side: ast.expr) -> bool:
-    """True for an attribute that the function itself gives another value: what it was is not known."""
-    if not scope.function or not isinstance(side, ast.Attribute):
-        return False
-    stored = (one for one in syntax.own_expressions(scope.node) if isinstance(one, ast.Attribute))
-    return any(one.attr == side.attr and not isinstance(one.ctx, ast.Load) for one in stored)
-
-
-def _index(scope: Scope, part: ast.expr) -> Any:
-    """A number, a slice or `...`; None for anything else."""
-    if isinstance(part, ast.Constant) and part.value is ...:
-        return ...
-    if not isinstance(part, ast.Slice):
-        value = scope.names.value(part)
-        return value if type(value) is int else None
-    bounds = [scope.names.value(one) if one is not None else None for one in (part.lower, part.upper, part.step)]
-    return slice(*bounds) if all(one is None or type(one) is int for one in bounds) else None
+def _gives_anew(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
 
 
 def _operation(node: ast.AST) -> tuple[str, list[ast.expr]]:
@@ -239,26 +192,3 @@ def _operation(node: ast.AST) -> tuple[str, list[ast.expr]]:
     if node.func.attr == "square":
         sides = [*sides, ast.Constant(value=2)]
     return operation, sides if len(sides) == 2 else []  # noqa: PLR2004
-
-
-def _fits(value: Any, dtype: torch.dtype) -> bool:
-    """True for a whole number, or a tensor of the same kind on the CPU whose elements can be read."""
-    if type(value) is int:
-        return True
-    if type(value) is not torch.Tensor or _dtype_of(value) is not dtype:
-        return False
-    return is_in_memory(value) and 0 < value.numel() <= _LARGEST
-
-
-def _share(operation: str, values: list[Any], dtype: torch.dtype) -> float:
-    """Part of the elements whose result lies outside of what the kind can hold, worked out with 32 bits."""
-    low, high = _SMALL[dtype]
-    one, two = (value.to(torch.int32) if type(value) is torch.Tensor else value for value in values)
-    if operation == "pow" and (type(two) is not int or not 1 < two <= 3):  # noqa: PLR2004
-        return 0.0
-    try:
-        result = getattr(torch, operation)(one, two)
-        outside = (result < low) | (result > high)
-        return float(outside.sum().item()) / max(int(outside.numel()), 1)
-    except Exception:  # noqa: BLE001  (shapes that do not fit any more)
-        return 0.0

@@ -1,0 +1,45 @@
+"""Numbers of 8 and 16 bits: which tensors hold them, and which results are too large for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torch_inspector.observe.in_memory import is_in_memory
+from torch_inspector.observe.shapes import is_tensor
+
+SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
+# About half a millisecond on a laptop.
+LARGEST = 1 << 20
+_CUBE = 3
+_dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
+
+
+def kind_of(value: Any) -> torch.dtype | None:
+    """The type of a tensor of small numbers; None for anything else."""
+    kind = _dtype_of(value) if is_tensor(value) else None
+    return kind if kind in SMALL else None
+
+
+def fits(value: Any, dtype: torch.dtype) -> bool:
+    """True for a whole number, or a tensor of the same kind on the CPU whose elements can be read."""
+    if type(value) is int:
+        return True
+    if type(value) is not torch.Tensor or _dtype_of(value) is not dtype:
+        return False
+    return is_in_memory(value) and 0 < value.numel() <= LARGEST
+
+
+def share_outside(operation: str, values: list[Any], dtype: torch.dtype) -> float:
+    """Part of the elements whose result lies outside of what the kind can hold, worked out with 32 bits."""
+    low, high = SMALL[dtype]
+    one, two = (value.to(torch.int32) if type(value) is torch.Tensor else value for value in values)
+    if operation == "pow" and (type(two) is not int or not 1 < two <= _CUBE):
+        return 0.0
+    try:
+        result = getattr(torch, operation)(one, two)
+        outside = (result < low) | (result > high)
+        return float(outside.sum().item()) / max(int(outside.numel()), 1)
+    except Exception:  # noqa: BLE001  (shapes that do not fit any more)
+        return 0.0
