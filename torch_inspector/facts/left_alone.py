@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
@@ -18,6 +19,9 @@ _READS_GRADIENTS = re.compile(r"\bgrad\b|\bregister_(post_accumulate_grad_)?hook
 _WRITES = r"\b{name}\b(\[[^\]\n]*\])?(\.data\b|\s*([-+*/]|//|\*\*)=|\.(?!requires_grad_)\w+_\(|\[[^\]\n]*\]\s*=[^=])"
 _TURNS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Functions that are given one variable and are looked into: notebooks hold a few.
+_CALLS = 1000
 # Whose functions write into nothing that they are given, but for those of `torch.nn.init`, and what only looks.
 _READERS = frozenset(
     ("torch", "F", "nn", "functional", "math", "np", "print", "float", "str", "len", "abs", "max", "min")
@@ -33,7 +37,9 @@ def left_alone(run: Run, name: str, at: Place) -> bool:
     trees = [tree for source in sources if last in source and (tree := syntax.parse(source)) is not None]
     if any(last in _given_names(loop) for tree in trees for loop in syntax.walk(tree) if isinstance(loop, _TURNS)):
         return False
-    return last not in _made_each_call(run, at) and not any(_is_handed_on(run, call, last) for call in _calls(trees))
+    # A module of the notebook, and a function whose text is known, write into nothing that they are given unseen.
+    known = {one.path for one in run.after.modules} | {*_functions(tuple(sources))}
+    return last not in _made_each_call(run, at) and not any(_is_handed_on(call, last, known) for call in _calls(trees))
 
 
 def is_written(run: Run, name: str) -> bool:
@@ -41,11 +47,15 @@ def is_written(run: Run, name: str) -> bool:
     last = _last(name)
     if not last:
         return False
-    writes, sources = _writes(last), _sources(run)
+    writes, sources = _written(last), _sources(run)
     if any(writes.search(source) for source in sources):
         return True
     trees = [tree for source in sources if last in source and (tree := syntax.parse(source)) is not None]
-    return any(_is_written_by(run, call, last) for call in _calls(trees))
+    # However often a function is called alike, its text is gone through once.
+    calls = {(_name_of(call.func), given) for call in _calls(trees) if (given := _given_bare(call, last))}
+    functions = _functions(tuple(sources)) if calls else {}
+    # What so many functions are given, nobody follows: it counts as written.
+    return len(calls) > _CALLS or any(_writes(one, given) for name, given in calls for one in functions.get(name, ()))
 
 
 def _last(name: str) -> str:
@@ -57,7 +67,7 @@ def _sources(run: Run) -> list[str]:
     return list(dict.fromkeys(one.cell.source for one in (*run.earlier, run)))
 
 
-def _writes(name: str) -> re.Pattern[str]:
+def _written(name: str) -> re.Pattern[str]:
     return re.compile(_WRITES.format(name=re.escape(name)))
 
 
@@ -65,45 +75,44 @@ def _calls(trees: list[ast.Module]) -> Iterator[ast.Call]:
     return (node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.Call))
 
 
-def _given_bare(call: ast.Call, name: str) -> list[int | str]:
+def _given_bare(call: ast.Call, name: str) -> tuple[int | str, ...]:
     """The positions and keywords under which a call is given a variable itself."""
     positions = [index for index, one in enumerate(call.args) if _name_of(one) == name]
-    return [*positions, *(one.arg for one in call.keywords if one.arg and _name_of(one.value) == name)]
+    return (*positions, *(one.arg for one in call.keywords if one.arg and _name_of(one.value) == name))
 
 
 def _name_of(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _is_handed_on(run: Run, call: ast.Call, name: str) -> bool:
+def _is_handed_on(call: ast.Call, name: str, known: set[str]) -> bool:
     """True if a call is given a tensor and may write into it: its code is not of the notebook, or no function's."""
-    if not _given_bare(call, name) or _name_of(call.func) in {one.path for one in run.after.modules}:
+    if not _given_bare(call, name) or _name_of(call.func) in known:
         return False
     callee = ast.unparse(call.func)
-    if callee.partition(".")[0] in _READERS:
-        return callee.endswith("_")
-    return not any(one.name == _name_of(call.func) for one in _functions(run))
+    return callee.partition(".")[0] not in _READERS or callee.endswith("_")
 
 
-def _is_written_by(run: Run, call: ast.Call, name: str) -> bool:
-    """True if a function of the notebook that a call is of writes into what it is given there."""
-    given = _given_bare(call, name)
-    for function in _functions(run) if given else ():
-        if function.name == _name_of(call.func):
-            own = function.args.posonlyargs + function.args.args
-            # Of a method the first is what it is called of.
-            shift = int(bool(own) and own[0].arg == "self")
-            names = [own[one + shift].arg for one in given if isinstance(one, int) and one + shift < len(own)]
-            text = ast.unparse(function)
-            if any(_writes(one).search(text) for one in (*names, *(one for one in given if isinstance(one, str)))):
-                return True
-    return False
+def _writes(function: _Function, given: tuple[int | str, ...]) -> bool:
+    """True if a function writes into what it is given at some positions, or by some keywords."""
+    own = function.args.posonlyargs + function.args.args
+    # Of a method the first is what it is called of.
+    shift = int(bool(own) and own[0].arg == "self")
+    names = [own[one + shift].arg for one in given if isinstance(one, int) and one + shift < len(own)]
+    text = ast.unparse(function)
+    return any(_written(one).search(text) for one in (*names, *(one for one in given if isinstance(one, str))))
 
 
-def _functions(run: Run) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for source in _sources(run):
+@lru_cache(maxsize=2)
+def _functions(sources: tuple[str, ...]) -> dict[str, list[_Function]]:
+    """The functions of all texts by name, gathered once for a run."""
+    found: dict[str, list[_Function]] = {}
+    for source in sources:
         tree = syntax.parse(source)
-        yield from (one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, _FUNCTIONS))
+        for one in syntax.walk(tree) if tree is not None else ():
+            if isinstance(one, _FUNCTIONS):
+                found.setdefault(one.name, []).append(one)
+    return found
 
 
 def _made_each_call(run: Run, at: Place) -> set[str]:
