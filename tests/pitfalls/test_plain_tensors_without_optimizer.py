@@ -81,8 +81,16 @@ trainer.fit()"""
 )  # fmt: skip
 def test_what_was_left_out(code, name):
     (finding,) = found(code)
-    assert finding.severity == "warning"
+    assert finding.severity == "hint"
     assert name in finding.message
+    assert "or an optimizer of its own; or, if it is not to learn: " in finding.fix
+
+
+def test_tensors_of_one_line_are_told_together():
+    code = leaf("mean", "torch.zeros(())") + "\n" + leaf("spread", "torch.ones(())")
+    (finding,) = found(loop(CE.format("(net(x) - mean) / spread"), before=code))
+    assert "`mean`, `spread`" in finding.message or "`spread`, `mean`" in finding.message
+    assert "they keep their values" in finding.message
 
 
 @pytest.mark.parametrize(
