@@ -182,7 +182,7 @@ QUIET_LOADS = {
         "        if mean is None:\n            mean = torch.zeros(4)\n        self.mean = mean"
     ),
     "told in one branch": TOLD.format(
-        "        self.mean = torch.zeros(4)\n        if mean is not None:\n            self.mean = torch.as_tensor(mean)"
+        "        self.mean = torch.zeros(4)\n        if mean is not None: self.mean = torch.as_tensor(mean)"
     ),
     "in each turn": f"{SCALED}for _ in range(2):\n    net.mean = x.mean(0)",
     "noise": FITTED.replace("fit", "reset_noise"),
