@@ -7,13 +7,14 @@ import torch
 
 from tests.fakes import a_cell
 from torch_inspector.observe import kinds
-from torch_inspector.observe.near import near
+from torch_inspector.observe.near import Near, near
 from torch_inspector.observe.place import Places
 
 
 def names_in(code, **names):
     """What each optimizer is called around a call of `look()` in a cell."""
-    places, found = Places(), []
+    places = Places()
+    found: list[Near] = []
     places.add_cell("<cell>", a_cell(code))
     look = lambda: found.extend(near(sys._getframe(1), places, (torch.optim.Optimizer,)))  # noqa: E731
     exec(compile(code, "<cell>", "exec"), {"look": look, **names})  # noqa: S102
@@ -32,7 +33,12 @@ def test_variables_and_two_attributes_on_the_way_have_names():
 
 def test_what_was_imported_is_not_gone_through(monkeypatch):
     asked, fields_of = [], kinds.fields_of
-    monkeypatch.setattr(kinds, "fields_of", lambda thing: asked.append(thing) or fields_of(thing))
+
+    def counted(thing):
+        asked.append(thing)
+        return fields_of(thing)
+
+    monkeypatch.setattr(kinds, "fields_of", counted)
     code = "def step():\n    torch, nn, Net, show, runner\n    look()\nstep()"
     names = {"torch": torch, "nn": torch.nn, "Net": SimpleNamespace, "show": an_optimizer}
     assert names_in(code, runner=SimpleNamespace(optimizer=an_optimizer()), **names) == ["runner.optimizer"]

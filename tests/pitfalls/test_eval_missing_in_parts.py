@@ -36,7 +36,14 @@ def found(cell):
     return findings_in(SETUP, cell, slug="eval-missing", fails=False)
 
 
-@pytest.mark.parametrize("cell", [f"net.body.eval()\n{PREDICT}", FUNCTION])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        f"net.body.eval()\n{PREDICT}",
+        FUNCTION,
+        f"net.body.eval()\nparts = []\n{PREDICT}\n    parts.append(p)\nwhole = torch.cat([p for p in parts])",
+    ],
+)
 def test_the_part_that_was_left_is_named(cell):
     (finding,) = found(cell)
     assert finding.severity == "hint"
@@ -50,6 +57,10 @@ def test_the_part_that_was_left_is_named(cell):
         "net.body.eval()\nwith torch.no_grad():\n    p = torch.stack([net(x) for _ in range(4)]).mean(0)",
         "net.body.eval()\nwith torch.no_grad():\n    many = [[net(b) for b in x.split(8)] for _ in range(4)]",
         f"net.body.eval()\n# one sample\n{PREDICT}",
+        "net.body.eval()\nwith torch.no_grad():\n    p = net(x.repeat(30, 1)).softmax(1).view(30, 32, 4).mean(0)",
+        "many = torch.cat([x] * 30)\nnet.body.eval()\nwith torch.no_grad():\n    p = net(many).view(30, 32, 4).mean(0)",
+        "net.body.eval()\nmany = x[None].expand(9, 32, 10).flatten(0, 1)\nwith torch.no_grad():\n    p = net(many)",
+        "net.body.eval()\nwith torch.no_grad():\n    p = net(torch.cat([x for _ in range(9)])).view(9, 32, 4).mean(0)",
         f"net.eval()\nnet.head.train()\n{PREDICT}",
         f"net.body.eval()\nnet.head.eval()\n{PREDICT}",
         f"net.body.eval()\nnet.head[0].eval()\n{PREDICT}",

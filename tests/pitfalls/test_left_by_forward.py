@@ -35,9 +35,10 @@ def test_what_nobody_reads_is_told_once():
     (finding,) = found(NET, FIT, FIT)
     assert (finding.subject, finding.severity, finding.line) == ("net.seen", "hint", 10)
     assert finding.fix == "self.seen = h.detach()"
-    assert not found(NET.replace("self.seen = h", finding.fix), FIT)
+    assert not found(NET.replace("self.seen = h", finding.fix), FIT, FIT)
+    assert "no cell so far reads it" in finding.message
     imported = "import copy\nfrom statistics import mean\nearlier = copy.deepcopy(net)\naverage = mean([1.0])"
-    assert found(NET, f"{imported}\n{FIT}\nrate = getattr(net, 'rate', None)")
+    assert len(found(NET, f"{imported}\n{FIT}\nrate = getattr(net, 'rate', None)", "1 + 1", "2 + 1")) == 1
 
 
 @pytest.mark.parametrize(
@@ -59,4 +60,10 @@ def test_what_nobody_reads_is_told_once():
     ],
 )
 def test_what_is_read_or_has_no_history_is_silent(net, fit):
-    assert not found(net, fit)
+    assert not found(net, fit, f"{fit}\n")
+
+
+@pytest.mark.parametrize("reads", ["net.seen.mean()", "torch.autograd.grad(net(torch.randn(2, 8)).sum(), net.seen)"])
+def test_what_the_next_cell_reads_is_silent(reads):
+    assert not found(NET, FIT)
+    assert not found(NET, FIT, f"value = {reads}", FIT)

@@ -237,3 +237,15 @@ def test_one_number_for_several_targets(loss):
 )
 def test_spread_on_purpose(loss):
     assert not findings_in(SPREAD, f"loss = {loss}\nloss.backward()", slug="loss-broadcast", fails=False)
+
+
+@pytest.mark.parametrize("entry", ["b['y']", "b[1]"])
+def test_an_entry_of_a_batch_is_mended_in_its_line(entry):
+    made = "{'x': x, 'y': y}" if "'" in entry else "(x, y)"
+    given = "b['x']" if "'" in entry else "b[0]"
+    setup = "import torch\nnet, x, y = torch.nn.Linear(3, 1), torch.randn(8, 3), torch.randn(8)"
+    line = f"loss = (net({given}) - {entry}).abs().mean()"
+    loop = f"for b in [{made}] * 2:\n    {line}\n    loss.backward()"
+    (finding,) = findings_in(setup, loop, slug="loss-broadcast", fails=False)
+    mended = f"loss = (net({given}) - {entry}.unsqueeze(1)).abs().mean()"
+    assert finding.fix.startswith(f"{mended}  # or .squeeze(1) on what it meets")

@@ -277,3 +277,12 @@ def test_no_lower_bound_for_what_has_both_signs(loss):
     (finding,) = findings_in(setup, cell, slug="nonfinite-loss", fails=False)
     assert "clamp_min(" not in finding.fix
     assert "where " in finding.fix
+
+
+@pytest.mark.parametrize("loss", ["(pred * (1 / d)).mean()", "(pred * d**-1).mean()"])
+def test_no_bound_is_advised_for_a_constant_of_both_signs(loss):
+    setup = "import torch\nnet, d = torch.nn.Linear(4, 1), torch.tensor([-2.0, 0.0, 3.0])"
+    cell = f"pred = net(torch.ones(3, 4))[:, 0]\nloss = {loss}\nloss.backward()"
+    (finding,) = findings_in(setup, cell, slug="nonfinite-loss", fails=False)
+    assert "clamp" not in finding.fix
+    assert "apart from 0" in finding.fix

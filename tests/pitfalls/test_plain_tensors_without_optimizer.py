@@ -81,8 +81,16 @@ trainer.fit()"""
 )  # fmt: skip
 def test_what_was_left_out(code, name):
     (finding,) = found(code)
-    assert finding.severity == "warning"
+    assert finding.severity == "hint"
     assert name in finding.message
+    assert "or an optimizer of its own; or, if it is not to learn: " in finding.fix
+
+
+def test_tensors_of_one_line_are_told_together():
+    code = leaf("mean", "torch.zeros(())") + "\n" + leaf("spread", "torch.ones(())")
+    (finding,) = found(loop(CE.format("(net(x) - mean) / spread"), before=code))
+    assert "`mean`, `spread`" in finding.message or "`spread`, `mean`" in finding.message
+    assert "they keep their values" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -115,3 +123,28 @@ def test_what_was_left_out(code, name):
 )  # fmt: skip
 def test_what_is_meant(cells):
     assert found(*cells) == []
+
+
+def test_the_text_of_a_function_is_gone_through_once():
+    import ast
+    from unittest import mock
+
+    from tests.fakes import a_run
+    from torch_inspector.facts import Place, left_alone, syntax
+
+    def passes(count):
+        body = "".join(
+            f"def fn{i}(x, w, k):\n    c = x - k\n    return fn{i}(w, c) + fn0(w, 1)\n" for i in range(count)
+        )
+        run = a_run(source=f"# {count}\n{body}")
+        walks, texts = mock.Mock(wraps=syntax.walk), mock.Mock(wraps=ast.unparse)
+        with mock.patch.object(syntax, "walk", walks), mock.patch.object(ast, "unparse", texts):
+            assert not left_alone.is_written(run, "w")
+            assert left_alone.left_alone(run, "w", Place(1, 1))
+        return walks.call_count, texts.call_count
+
+    walked, written = passes(400)
+    assert walked == passes(40)[0]
+    # Of each call of one name its name, and of each function the whole.
+    assert written < 4 * 400
+    assert left_alone.is_written(a_run(source="".join(f"fn{i}(w)\n" for i in range(2000))), "w")

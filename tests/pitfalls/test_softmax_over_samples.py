@@ -194,7 +194,7 @@ def test_heads_of_one_layer_that_share_their_weights():
 def test_heads_that_share_their_weights(weights):
     (finding,) = found(HEADS.format(weights=weights.format(1), heads=4, queries=7))
     assert "runs along dim 1, the 4 heads, so the weights of one head depend on the others" in finding.message
-    assert finding.severity == "warning"
+    assert finding.severity == "hint"
     assert "dim=-1" in finding.fix
     assert not found(HEADS.format(weights=weights.format(-1), heads=4, queries=7))
 
@@ -274,3 +274,12 @@ def test_an_axis_that_nobody_named_is_told_once(softmax):
     assert "dim=1)" in finding.fix
     (alone,) = findings_in(setup, cell.splitlines()[0], fails=False) or [finding]
     assert "dim=1)" in alone.fix or "nn.Softmax()" in softmax
+
+
+@pytest.mark.parametrize(
+    "out", ["(w @ v).sum(dim=1)", "(w @ q).mean(1, keepdim=True).exp()", "nn.Dropout(0.1)(w @ v).sum(1)"]
+)
+def test_heads_that_are_shares_of_one_mixture(out):
+    mixed = HEADS.format(weights="torch.softmax(scores, dim=1)", heads=4, queries=7).replace("w @ v", out)
+    assert not found(mixed)
+    assert found(mixed.replace("sum(dim=1)", "sum(dim=-1)")) if "dim=1" in out else True

@@ -95,3 +95,18 @@ def test_on_another_device():
     assert "on cpu; they are on cuda:0 now" in finding.message
     assert finding.fix.startswith("opt.load_state_dict(opt.state_dict())")
     assert list(check_types(run)) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("expected dtype float for `end` but got dtype double", True),
+        ("expected scalar type Double but found Float", True),
+        ("unsupported operand type(s) for *: 'NoneType' and 'float'", False),
+        ("can't multiply sequence by non-int of type 'float'", False),
+    ],
+)
+def test_only_what_is_said_of_numbers_is_of_their_type(message, told):
+    state = StaleStateFact("opt", "Adam", "exp_avg", "float32", "float64", "cpu", "cpu")
+    found = list(check_types(a_run(error=an_error(message, stale_state=state))))
+    assert [one.subject for one in found if "took down" in one.message] == ["opt"] * told

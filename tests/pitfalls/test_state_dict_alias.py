@@ -306,3 +306,32 @@ def test_a_deep_copy_takes_the_place_of_a_shallow_one(shallow):
             run = notebook.run(source)
     (finding,) = [one for one in run.findings if one.slug == "state-dict-alias"]
     assert finding.fix.partition("  #")[0] == "best = copy.deepcopy(net.state_dict())"
+
+
+ADAM = f"{SETUP}opt = torch.optim.Adam(net.parameters(), lr=0.01)\n"
+BOTH = "start = {'m': net.state_dict(), 'o': opt.state_dict()}"
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ((BOTH, "step();"), False),
+        ((f"{BOTH}\nfor _ in range(3): step()",), False),
+        (("step();", BOTH, "step();"), True),
+        ((f"step()\n{BOTH}\nstep();",), True),
+        (
+            (f"other = torch.optim.Adam([x.clone().requires_grad_()])\nother.step()\n{BOTH}\nstep();",),
+            False,
+        ),
+    ],
+)
+def test_an_optimizer_beside_has_moments_after_its_first_step_only(cells, told):
+    found = findings_in(ADAM, *cells, slug="state-dict-alias", fails=False)
+    assert ["So does that of `opt` beside it." in one.message for one in found] == [told]
+
+
+def test_the_fix_is_where_the_loaded_state_was_kept():
+    first, best = "step()\nfirst = {'m': net.state_dict()}", "step()\n\nbest = {'m': net.state_dict()}"
+    found = findings_in(SETUP, first, best, "step();", "net.load_state_dict(best['m'])", slug="state-dict-alias")
+    (loaded,) = [one for one in found if "changes nothing" in one.message]
+    assert loaded.fix == "best = {'m': copy.deepcopy(net.state_dict())}  # line 3 of cell 3"

@@ -150,6 +150,10 @@ net, again = Scaled(), Scaled()
 FITTED = f"{SCALED}net.fit(x)"
 LOADED = "again.load_state_dict(net.state_dict())\n"
 LOST = "again.mean"
+TOLD = (
+    SCALED.replace("size=4", "mean=None").replace("        self.mean = torch.zeros(size)", "{}")
+    + "net.mean, again = x.mean(0), Scaled(x.mean(0) + 1)"
+)
 
 
 NAMES = ("init_stats", "start_from", "set_sample_stats", "initialize", "samples_seen")
@@ -173,6 +177,13 @@ QUIET_LOADS = {
     "a state of the pass": SCALED.replace("        return", "        self.mean = x.mean(0)\n        return") + "net(x)",
     "a number": FITTED.replace("torch.zeros(size)", "torch.tensor(1.0)").replace(".mean(0)", ".mean()"),
     "given by the constructor": SCALED.replace("zeros(size)", "ones(4) * size").replace("Scaled(), ", "Scaled(2), "),
+    "told when made": TOLD.format("        self.mean = mean if mean is not None else torch.zeros(4)"),
+    "told by a default": TOLD.format(
+        "        if mean is None:\n            mean = torch.zeros(4)\n        self.mean = mean"
+    ),
+    "told in one branch": TOLD.format(
+        "        self.mean = torch.zeros(4)\n        if mean is not None: self.mean = torch.as_tensor(mean)"
+    ),
     "in each turn": f"{SCALED}for _ in range(2):\n    net.mean = x.mean(0)",
     "noise": FITTED.replace("fit", "reset_noise"),
     "a sample": FITTED.replace("fit", "sampleWeights"),

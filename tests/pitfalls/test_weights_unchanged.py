@@ -298,3 +298,22 @@ def test_gradients_cleared_by_hand_before_the_step():
     assert "`p.grad.zero_()` (line 3) sets the gradients to 0" in finding.message
     after = f"for _ in range(6):\n    {LOSS}.backward()\n    opt.step()\n    for p in net.parameters(): p.grad.zero_()"
     assert not findings_in(START, after, fails=False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "fix"),
+    [
+        ("for p in net.parameters(): p.grad.zero_()", "for p in net.parameters():\n    p.grad.zero_()"),
+        (
+            "for p in net.parameters():\n        if p.grad is not None:\n            p.grad.zero_()",
+            "for p in net.parameters():\n    if p.grad is not None:\n        p.grad.zero_()",
+        ),
+        ("for p in net.parameters():\n        seen.append(1)\n        p.grad.detach().zero_()", "opt.zero_grad()"),
+    ],
+)
+def test_the_fix_clears_all_that_was_cleared(lines, fix):
+    cell = f"seen = []\nfor _ in range(6):\n    {LOSS}.backward()\n    {lines}\n    opt.step()\n"
+    (finding,) = found(cell)
+    assert finding.fix.startswith(f"{fix}  # after opt.step()")
+    pasted = finding.fix.replace("\n", "\n    ")
+    assert not findings_in(START, cell.replace(f"    {lines}\n", "") + f"    {pasted}\n", fails=False)

@@ -25,7 +25,7 @@ def added_along(run: Run, place: Place, name: str, rank: int) -> int | None:
     if tree is None or place.line is None or not name.isidentifier():
         return None
     nodes = syntax.own_expressions(syntax.scope_at(tree, place.line))
-    found = {_axis(node) for node in nodes if isinstance(node, ast.Call) and _adds_up(node, name)}
+    found = {syntax.axis_named(node) for node in nodes if isinstance(node, ast.Call) and _adds_up(node, name)}
     axis = found.pop() if len(found) == 1 else None
     return None if axis is None or not -rank <= axis < rank else axis % rank
 
@@ -39,13 +39,3 @@ def _adds_up(node: ast.Call, name: str) -> bool:
     given = next(iter(node.args), None) if of_torch else method.value
     sides = [given.left, given.right] if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Mult) else []
     return any(isinstance(one, ast.Name) and one.id == name for one in sides)
-
-
-def _axis(node: ast.Call) -> int | None:
-    named = [one.value for one in node.keywords if one.arg in ("dim", "axis")]
-    last = next(iter(named or node.args[-1:]), None)
-    try:
-        value = ast.literal_eval(last) if last is not None else None
-    except (ValueError, TypeError):
-        return None
-    return value if type(value) is int else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 # Who reads gradients steps, attacks or explains by hand, perhaps by another name of the tensor: `for p in parameters`.
 _READS_GRADIENTS = re.compile(r"\bgrad\b|\bregister_(post_accumulate_grad_)?hook\b|\b(jacobian|hessian|vjp|jvp)\b")
 _WRITES = r"\b{name}\b(\[[^\]\n]*\])?(\.data\b|\s*([-+*/]|//|\*\*)=|\.(?!requires_grad_)\w+_\(|\[[^\]\n]*\]\s*=[^=])"
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Functions that are given one variable and are looked into: notebooks hold a few.
+_CALLS = 1000
 # Whose functions write into nothing that they are given, but for those of `torch.nn.init`, and what only looks.
 _READERS = frozenset(
     ("torch", "F", "nn", "functional", "math", "np", "print", "float", "str", "len", "abs", "max", "min")
@@ -32,7 +36,7 @@ def left_alone(run: Run, name: str, at: Place) -> bool:
     if any(last in _given_names(loop) for loop in loops):
         return False
     # A module of the notebook, and a function whose text is known, write into nothing that they are given unseen.
-    known = {one.path for one in run.after.modules} | {one.name for one in _functions(run)}
+    known = {one.path for one in run.after.modules} | {*_functions(texts)}
     return last not in _made_each_call(run, at) and not any(_is_handed_on(call, last, known) for call in _calls(trees))
 
 
@@ -41,11 +45,15 @@ def is_written(run: Run, name: str) -> bool:
     last = _last(name)
     if not last:
         return False
-    writes, texts = _writes(last), sources(run)
+    writes, texts = _written(last), sources(run)
     if any(writes.search(text) for text in texts):
         return True
     trees = [tree for text in texts if last in text and (tree := syntax.parse(text)) is not None]
-    return any(_is_written_by(run, call, last) for call in _calls(trees))
+    # However often a function is called alike, its text is gone through once.
+    calls = {(_name_of(call.func), given) for call in _calls(trees) if (given := _given_bare(call, last))}
+    functions = _functions(texts) if calls else {}
+    # What so many functions are given, nobody follows: it counts as written.
+    return len(calls) > _CALLS or any(_writes(one, given) for name, given in calls for one in functions.get(name, ()))
 
 
 def _last(name: str) -> str:
@@ -53,12 +61,12 @@ def _last(name: str) -> str:
     return re.split(r"\W+", name.partition("[")[0])[-1]
 
 
-def sources(run: Run) -> list[str]:
+def sources(run: Run) -> tuple[str, ...]:
     """The texts of all cells so far, each once."""
-    return list(dict.fromkeys(one.cell.source for one in (*run.earlier, run)))
+    return tuple(dict.fromkeys(one.cell.source for one in (*run.earlier, run)))
 
 
-def _writes(name: str) -> re.Pattern[str]:
+def _written(name: str) -> re.Pattern[str]:
     return re.compile(_WRITES.format(name=re.escape(name)))
 
 
@@ -66,10 +74,10 @@ def _calls(trees: list[ast.Module]) -> Iterator[ast.Call]:
     return (node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.Call))
 
 
-def _given_bare(call: ast.Call, name: str) -> list[int | str]:
+def _given_bare(call: ast.Call, name: str) -> tuple[int | str, ...]:
     """The positions and keywords under which a call is given a variable itself."""
     positions = [index for index, one in enumerate(call.args) if _name_of(one) == name]
-    return [*positions, *(one.arg for one in call.keywords if one.arg and _name_of(one.value) == name)]
+    return (*positions, *(one.arg for one in call.keywords if one.arg and _name_of(one.value) == name))
 
 
 def _name_of(node: ast.AST) -> str:
@@ -84,25 +92,26 @@ def _is_handed_on(call: ast.Call, name: str, known: set[str]) -> bool:
     return callee.partition(".")[0] not in _READERS or callee.endswith("_")
 
 
-def _is_written_by(run: Run, call: ast.Call, name: str) -> bool:
-    """True if a function of the notebook that a call is of writes into what it is given there."""
-    given = _given_bare(call, name)
-    for function in _functions(run) if given else ():
-        if function.name == _name_of(call.func):
-            own = function.args.posonlyargs + function.args.args
-            # Of a method the first is what it is called of.
-            shift = int(bool(own) and own[0].arg == "self")
-            names = [own[one + shift].arg for one in given if isinstance(one, int) and one + shift < len(own)]
-            text = ast.unparse(function)
-            if any(_writes(one).search(text) for one in (*names, *(one for one in given if isinstance(one, str)))):
-                return True
-    return False
+def _writes(function: _Function, given: tuple[int | str, ...]) -> bool:
+    """True if a function writes into what it is given at some positions, or by some keywords."""
+    own = function.args.posonlyargs + function.args.args
+    # Of a method the first is what it is called of.
+    shift = int(bool(own) and own[0].arg == "self")
+    names = [own[one + shift].arg for one in given if isinstance(one, int) and one + shift < len(own)]
+    text = ast.unparse(function)
+    return any(_written(one).search(text) for one in (*names, *(one for one in given if isinstance(one, str))))
 
 
-def _functions(run: Run) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for text in sources(run):
+@lru_cache(maxsize=2)
+def _functions(texts: tuple[str, ...]) -> dict[str, list[_Function]]:
+    """The functions of all texts by name, gathered once for a run."""
+    found: dict[str, list[_Function]] = {}
+    for text in texts:
         tree = syntax.parse(text)
-        yield from (one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, syntax.FUNCTIONS))
+        for one in syntax.walk(tree) if tree is not None else ():
+            if isinstance(one, syntax.FUNCTIONS):
+                found.setdefault(one.name, []).append(one)
+    return found
 
 
 def _made_each_call(run: Run, at: Place) -> set[str]:

@@ -132,6 +132,8 @@ class AliasFact(NamedTuple):
     """True if that line stands under an `if`."""
     saved: bool = False
     """True if what the line gives its value is handed on to be written, after it in the same block."""
+    step_count: int = 0
+    """Steps of all optimizers that had been made when the first of them was taken."""
 
 
 class HookCountFact(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 # Who writes this lets dropout answer on purpose, or may.
 _SAMPLING = re.compile(
     r"mc_?drop|monte|mcd\b|uncertain|sampl|bayes|posterior|ensembl|stochastic|\bnoise|varianc|\.std\(", re.IGNORECASE
+)
+# Rows that are asked about several times in one batch.
+_REPEATED = re.compile(
+    r"\b(repeat|repeat_interleave|tile|expand|expand_as|broadcast_to)\("
+    r"|\b(cat|stack|concat|concatenate|vstack)\(\s*[\[(]+\s*([\w.]+\s*,?\s*[\])]\s*\*"
+    r"|(?P<one>[\w.]+) for (?!(?P=one)\b))"
 )
 _SLEEPS = ("eval", "train")
 
@@ -49,7 +56,17 @@ def part_left(run: Run, call: ForwardFact, since: int) -> PartLeft | None:
 def _may_sample(run: Run, call: ForwardFact) -> bool:
     loops = sum(len(caller.loops) for caller in call.callers)
     cells = {call.place.cell, run.cell.number, *(caller.place.cell for caller in call.callers)}
-    return call.same_input or loops > 1 or any(_SAMPLING.search(run.source_of(cell)) for cell in cells)
+    if call.same_input or loops > 1 or any(_SAMPLING.search(run.source_of(cell)) for cell in cells):
+        return True
+    return any(_REPEATED.search(text) for past in (*run.earlier, run) for text in _outside_of_classes(past.cell.source))
+
+
+def _outside_of_classes(source: str) -> Iterator[str]:
+    """The statements of a text; what a class does with its input is no question that is asked again."""
+    tree = syntax.parse(source)
+    for node in tree.body if tree is not None else ():
+        if not isinstance(node, ast.ClassDef):
+            yield ast.unparse(node)
 
 
 def _of_part(run: Run, mode: ModeFact, names: list[str]) -> str:

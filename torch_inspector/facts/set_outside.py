@@ -24,18 +24,63 @@ _FOR_NOW = "for now"
 
 
 def is_lost(run: Run, one: UnsavedFact) -> bool:
-    """True if the texts set the attribute for the model that was saved, once and for good, and for no other."""
+    """True if the texts set the attribute for the model that was saved, once and for good, and for no other.
+
+    Where `__init__` can be told the value, the other model has perhaps been told its own.
+    """
     saved = one.other.removesuffix(f".{one.name}")
     trees = [tree for past in (*run.earlier, run) if (tree := syntax.parse(past.cell.source)) is not None]
     passing = {name for name in one.setters if _forgets(name) or _gives_nothing(trees, name, one.name)}
     owners = {owner for tree in trees for owner in _owners(tree, one, passing)}
-    return owners == {saved} and not _is_called(run, saved)
+    return owners == {saved} and not _is_called(run, saved) and not _is_told_when_made(run, one)
 
 
 def _is_called(run: Run, path: str) -> bool:
     """True if the cell calls the model that was saved, too: the two are compared, or work together."""
     keys = {one.key for one in run.after.modules if path == one.path or path.startswith(f"{one.path}.")}
     return any(call.module in keys for call in run.trace.forwards)
+
+
+def _is_told_when_made(run: Run, one: UnsavedFact) -> bool:
+    """True if `__init__` takes the value from an argument, not only its size."""
+    tree = syntax.parse(run.source_of(one.place.cell))
+    made = syntax.function_around(tree, one.place.line) if tree is not None and one.place.line is not None else None
+    if made is None:
+        return False
+    given = made.args
+    every = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+    told = {each.arg for each in every if each is not None} - {given.args[0].arg if given.args else "self"}
+    stored = sorted(filter(_is_assignment, syntax.own_statements(made)), key=lambda node: node.lineno)
+    for node in stored:
+        if not told.isdisjoint(_values(node.value)):  # type: ignore[attr-defined]
+            told |= {name for target in _targets(node) for name in _stored(target)}
+    return f".{one.name}" in told
+
+
+def _is_assignment(node: ast.stmt) -> bool:
+    return isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+
+
+def _targets(node: ast.stmt) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
+
+
+def _stored(target: ast.expr) -> Iterator[str]:
+    """Variables by their names, attributes as `.mean`."""
+    for node in syntax.walk(target):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else f".{node.attr}"
+
+
+def _values(value: ast.AST) -> Iterator[str]:
+    """Variables that an expression reads, without those that are only sizes of what torch makes."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name):
+            yield node.id
+        if not (isinstance(node, ast.Call) and _MADE.match(ast.unparse(node))):
+            stack.extend(syntax.children(node))
 
 
 def _forgets(method: str) -> bool:

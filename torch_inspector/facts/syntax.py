@@ -120,6 +120,17 @@ def statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.stmt | None:
     return node if isinstance(node, ast.stmt) else None
 
 
+def axis_named(node: ast.AST) -> int | None:
+    """The axis that a call names as a number: by `dim=` or `axis=`, or as the last of what it is given."""
+    if not isinstance(node, ast.Call):
+        return None
+    named = [one.value for one in node.keywords if one.arg in ("dim", "axis")]
+    last = next(iter(named or node.args[-1:]), None)
+    below = last.operand if isinstance(last, ast.UnaryOp) and isinstance(last.op, ast.USub) else None
+    value = getattr(below or last, "value", None)
+    return (-value if below is not None else value) if type(value) is int else None
+
+
 def attached(node: ast.AST) -> ast.expr | None:
     """`x` of `x.detach()` and `x.data`; None for anything else."""
     method = node.func if isinstance(node, ast.Call) and not node.args else node

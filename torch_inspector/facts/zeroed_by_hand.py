@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
 
+_AROUND = (ast.For, ast.If, ast.With)
+
+
 class Zeroed(NamedTuple):
-    """The statement, and its line."""
+    """The first such statement, and its line."""
 
     text: str
     line: int
+    whole: str
+    """All such statements with the loops around them; empty if these do something else, too."""
 
 
 def zeroed_by_hand(run: Run, step: StepFact) -> Zeroed | None:
@@ -27,9 +32,25 @@ def zeroed_by_hand(run: Run, step: StepFact) -> Zeroed | None:
     tree = syntax.parse(run.source_of(after.cell))
     if tree is None or before.line is None or after.line is None:
         return None
-    nodes = syntax.own_statements(syntax.scope_at(tree, after.line))
+    nodes = list(syntax.own_statements(syntax.scope_at(tree, after.line)))
     found = [node for node in nodes if before.line < node.lineno < after.line and _zeroes(node)]
-    return Zeroed(ast.unparse(found[0]), found[0].lineno) if found else None
+    found.sort(key=lambda node: node.lineno)
+    return Zeroed(ast.unparse(found[0]), found[0].lineno, _whole(nodes, found, before.line)) if found else None
+
+
+def _whole(nodes: list[ast.stmt], found: list[ast.stmt], since: int) -> str:
+    wholes: dict[int, ast.stmt] = {}
+    for node in found:
+        around = [one for one in nodes if isinstance(one, _AROUND) and since < one.lineno and _holds(one, node)]
+        whole = min(around, key=lambda one: one.lineno, default=node)
+        wholes[id(whole)] = whole
+    inner = [one for whole in wholes.values() for one in syntax.walk(whole) if isinstance(one, ast.stmt)]
+    only = all(isinstance(one, _AROUND) or one in found for one in inner)
+    return "\n".join(map(ast.unparse, wholes.values())) if only else ""
+
+
+def _holds(outer: ast.stmt, inner: ast.stmt) -> bool:
+    return any(one is inner for one in syntax.walk(outer))
 
 
 def _zeroes(node: ast.stmt) -> bool:

@@ -28,6 +28,7 @@ _TO_HEADS |= {
     for name in ("NativeLayerNorm", "FusedRmsNorm", "Add", "Sub", "Cat", "Stack", "Neg", "Unsqueeze", "ToCopy", "Split")
 }
 _SUMS = frozenset(["SumBackward0", "SumBackward1"])
+_MIXES = _SUMS | {"MeanBackward1"}
 _FAR, _NEAR = 8, 3
 # A rotation by the place in the sequence takes some eight steps, a norm three, `einsum` three.
 _TO_HEADS_FAR = 24
@@ -54,7 +55,8 @@ def across_heads(walk: Walk) -> Iterator[Node]:
 
     The axis is one of heads where the features of queries and keys were split to make it; views and frames that
     compete have such an axis too. One query for each head is left alone: so capsules are routed, whose weights sum to
-    1 over the capsules. Slots are, too, whose weights are divided by their sum, before or after they are used.
+    1 over the capsules. Slots are, too, whose weights are divided by their sum, before or after they are used, and
+    heads whose results are added up: a mixture, whose shares sum to 1.
     """
     consumers = Consumers(walk)
     for node in walk.by_kind.get("BmmBackward0", ()):
@@ -65,7 +67,8 @@ def across_heads(walk: Walk) -> Iterator[Node]:
         table = _under(softmax, SCORED) if axis_of(softmax) == 1 and not _is_added_up(softmax, consumers) else None
         if type(table).__name__ == "BmmBackward0" and table is not None:
             queries, keys = (*parents_of(table), None)[:2]
-            if _is_split(queries, shape[1]) and _is_split(keys, shape[1]):
+            split = _is_split(queries, shape[1]) and _is_split(keys, shape[1])
+            if split and not _is_mixed(node, shape[1], consumers):
                 yield softmax
 
 
@@ -77,6 +80,25 @@ def _is_added_up(softmax: Node, consumers: Consumers) -> bool:
         found = found or any(type(user).__name__ in _SUMS for user in users)
         users = [user for user in users if type(user).__name__ in _HANDED_ON]
     return found
+
+
+def _is_mixed(product: Node, heads: int, consumers: Consumers) -> bool:
+    """True if what the weights gave, or something made of it value by value, is added up over the heads."""
+    users = [product]
+    for _ in range(_NEAR):
+        users = [user for one in users for user in consumers.of(one)]
+        if any(_adds_up(user, heads) for user in users):
+            return True
+        users = [user for user in users if type(user).__name__ in _HANDED_ON]
+    return False
+
+
+def _adds_up(node: Node, heads: int) -> bool:
+    parents = parents_of(node) if type(node).__name__ in _MIXES else ()
+    given, made = (private.output_shape(one) if one is not None else None for one in ((*parents, None)[0], node))
+    if given is None or made is None or len(given) != _HEADED or given[1] != heads:
+        return False
+    return made in ((given[0], *given[2:]), (given[0], 1, *given[2:]))
 
 
 def _is_split(node: Node | None, heads: int) -> bool:

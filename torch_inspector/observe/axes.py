@@ -54,7 +54,11 @@ def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     Classes are what is compared with labels, is called a prediction with its confidence, or is of scores that a
     cross-entropy of the notebook reads along that axis.
     """
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or _axis(node) not in {1, -1}:
+    if (
+        not isinstance(node, ast.Call)
+        or not isinstance(node.func, ast.Attribute)
+        or syntax.axis_named(node) not in {1, -1}
+    ):
         return
     source = node.func.value
     if isinstance(source, ast.Name) and source.id == "torch":
@@ -141,7 +145,12 @@ def _turns(scope: Scope, softmax: ast.expr, source: ast.expr) -> bool:
             return True
         if isinstance(node, ast.Attribute) and node.attr in _TURNS:
             return True
-        if isinstance(node, ast.Call) and _axis(node) in {0, -2} and node is not softmax and name in ast.unparse(node):
+        if (
+            isinstance(node, ast.Call)
+            and syntax.axis_named(node) in {0, -2}
+            and node is not softmax
+            and name in ast.unparse(node)
+        ):
             return True
     return False
 
@@ -150,20 +159,9 @@ def _softmax_axis(node: ast.expr) -> int | None:
     """The axis of `softmax(x, 0)`, `x.softmax(0)` and `nn.Softmax(0)(x)`; None for anything else."""
     func = node.func if isinstance(node, ast.Call) else None
     if isinstance(func, ast.Call):
-        return _axis(func) if dotted(func.func).rpartition(".")[2] in {"Softmax", "LogSoftmax"} else None
+        return syntax.axis_named(func) if dotted(func.func).rpartition(".")[2] in {"Softmax", "LogSoftmax"} else None
     name = func.attr if isinstance(func, ast.Attribute) else ""
-    return _axis(node) if name in {"softmax", "log_softmax"} else None
-
-
-def _axis(node: ast.expr) -> int | None:
-    """The axis that a call names, as `dim=` or as its last number."""
-    if not isinstance(node, ast.Call):
-        return None
-    named = [one.value for one in node.keywords if one.arg in {"dim", "axis"}]
-    last = next(iter(named or node.args[-1:]), None)
-    sign = -1 if isinstance(last, ast.UnaryOp) and isinstance(last.op, ast.USub) else 1
-    value = getattr(last.operand if isinstance(last, ast.UnaryOp) else last, "value", None)
-    return sign * value if type(value) is int else None
+    return syntax.axis_named(node) if name in {"softmax", "log_softmax"} else None
 
 
 def _from_module(scope: Scope, softmax: ast.expr) -> bool:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from torch_inspector.facts import ExpressionFact
+from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.bindings import bindings
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import fields_of, is_a
@@ -119,10 +119,4 @@ def _axis(scope: Scope, made: ast.Call, said_in: ast.Call) -> int | None:
     if type(callee) is nn.Softmax:
         dim = fields_of(callee).get("dim")
         return dim if type(dim) is int else None
-    named = [one.value for one in said_in.keywords if one.arg == "dim"]
-    last = next(iter(named or said_in.args[-1:]), None)
-    try:
-        axis = ast.literal_eval(last) if last is not None else None
-    except (ValueError, TypeError):
-        return None
-    return axis if type(axis) is int else None
+    return syntax.axis_named(said_in)

@@ -218,6 +218,7 @@ def _alias(path: str, paths: dict[int, str], several: list[tuple[str, _Taken]], 
         moved=moved,
         conditional=taken.standing is not None and taken.standing.conditional,
         saved=taken.standing is not None and taken.standing.saved,
+        step_count=min(one.steps for one in takens),
     )
 
 

@@ -92,9 +92,7 @@ def _copied(run: Run, place: Place | None, model: str) -> str:
 def _follows(run: Run, one: AliasFact) -> Finding:
     model = one.module or one.kind
     several = one.count >= _SEVERAL
-    # SGD may have no state; all others keep moments.
-    optimizers = {optimizer.path for optimizer in run.after.optimizers if optimizer.kind != "SGD"}
-    beside = [name for name in others_beside(run, one.place, model) if name in optimizers]
+    beside = [name for name in others_beside(run, one.place, model) if name in _with_moments(run, one)]
     also = f" So does that of `{beside[0]}` beside it." if beside else ""
     what = f"All {one.count} state dicts in `{one.path}` are" if several else f"`{one.path}` is"
     return Finding(
@@ -113,6 +111,14 @@ def _follows(run: Run, one: AliasFact) -> Finding:
             Evidence("changed since", "by optimizer steps"),
         ),
     )
+
+
+def _with_moments(run: Run, one: AliasFact) -> set[str]:
+    """Optimizers that had moments when the state was taken: before the first step they give a dictionary of nothing."""
+    stepped = {step.optimizer for past in (*run.earlier, run) for step in past.trace.steps} if one.step_count else set()
+    # SGD may have no state; all others keep moments. Of several that step, nobody knows which had begun.
+    known = [each for each in run.after.optimizers if each.kind != "SGD" and stepped == {each.key}]
+    return {each.path for each in known}
 
 
 def _is_second_name(fact: ExpressionFact) -> Finding:
@@ -179,7 +185,12 @@ def _is_namesake(fact: ExpressionFact) -> Finding:
 
 def _kept_at(run: Run, load: LoadFact) -> Place | None:
     """The line that took the state which is loaded, if it is known."""
-    known = next((one.place for one in run.after.aliases if one.key == load.module), None)
+    own = [one for one in run.after.aliases if one.key == load.module]
+    named = [one.place for one in own if one.path == load.state]
+    # Of several that are kept, only the name tells which was loaded.
+    known = next(iter(named or [one.place for one in own if len(own) == 1]), None)
+    if known is None and own:
+        return None
     written = sole(run, lambda node: called(node) == "state_dict") if known is None else None
     return written.place if written is not None else known
 

@@ -33,6 +33,8 @@ _INDEX = re.compile(
     r"Expected dtype int(32(/| or )int)?64 for index|tensors used as indices must be long"
     r"|dtype of indices should be Long|one_hot is only applicable to index tensor|Expected a long tensor for index"
 )
+# What a step says of the types of its numbers: other messages have the word for the types of Python.
+_OF_NUMBERS = re.compile(r"\bdtypes?\b|\b(scalar|result) types?\b")
 # Said of devices too (`torch.cuda.FloatTensor`) and of the classes for a loss (`expected scalar type Long`).
 _EXPECTED = re.compile(r"expected scalar type (\w+) but found (\w+)|Found dtype (\w+) but expected (\w+)")
 _SHOULD = re.compile(r"Input type \((.+?)\) and (?:weight|bias) type \((.+?)\) should be the same")
@@ -56,7 +58,8 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds the operand whose numbers have another type than the rest, when torch has refused to mix them."""
     error = run.error
     state = error.stale_state if error is not None else None
-    if error is not None and state is not None and state.state_dtype != state.dtype and "type" in error.message:
+    differs = state is not None and state.state_dtype != state.dtype
+    if error is not None and state is not None and differs and _OF_NUMBERS.search(error.message):
         yield _of_state(error, state)
         return
     if error is None or error.kind not in _KINDS or not _is_meant(error.message):

@@ -134,7 +134,8 @@ def _fix(run: Run, backward: BackwardFact, other: str, first: Shape, second: Sha
     remark = f"or {opposite} on what it meets: both sides need the same shape"
     if other.replace(".", "").isidentifier():
         return assigned_at(run, backward.made_at, other, f"{{}}{change}", remark)
-    return f"{other}{change}  # in place of {other}, or {opposite} on what it meets"
+    line = in_line(run, backward.made_at, other, f"{other}{change}")
+    return f"{line}  # {remark}" if line else f"{other}{change}  # in place of {other}, or {opposite} on what it meets"
 
 
 def _of_a_name_read_again(run: Run, place: Place, other: str, first: Shape, second: Shape) -> str:

@@ -130,7 +130,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
             Evidence("read by", seen.reader),
         ),
         # Heads that compete for each key are a design, if a rare one.
-        severity="warning" if seen.is_of_heads else "error",
+        severity="hint" if seen.is_of_heads else "error",
     )
 
 

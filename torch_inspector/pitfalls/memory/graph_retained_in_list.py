@@ -37,6 +37,8 @@ def check(run: Run) -> Iterator[Finding]:
         new = graph.newest_nodes and (old is None or old.key != graph.key)
         if new and not _follows_from_another(graph) and not _is_penalty(run, graph):
             yield from (_with_retained(run, graph, one) for one in _judge(run, _with_steps(run, graph)))
+        if graph.spent and not _follows_from_another(graph) and not _over_steps(_with_steps(run, graph)):
+            yield from _judge_left(run, graph)
 
 
 def _with_retained(run: Run, graph: GraphFact, finding: Finding) -> Finding:
@@ -93,9 +95,6 @@ def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
         if _over_steps(graph):
             said = _nodes_only(graph, calls=run.trace.count("backward"))
             yield _finding(graph, said + _also(run, graph), hint=True)
-        elif graph.nbytes >= max(run.min_nbytes, 1) and not any(_is_same(graph, one) for one in run.before.graphs):
-            left = left_by_forward(run, graph.path)
-            yield from () if left is None else (_left(graph, left),)
     elif graph.saved_nbytes < max(run.min_nbytes, 1) or _is_differentiated(run, graph):
         return
     elif _over_steps(graph):
@@ -110,6 +109,18 @@ def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
             _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
             hint=not large or not _is_evaluation(run, graph),
         )
+
+
+def _judge_left(run: Run, graph: GraphFact) -> Iterator[Finding]:
+    if graph.nbytes >= max(run.min_nbytes, 1) and _is_there_again(run, graph):
+        left = left_by_forward(run, graph.path)
+        yield from () if left is None else (_left(graph, left),)
+
+
+def _is_there_again(run: Run, graph: GraphFact) -> bool:
+    """True at the second cell that ends with it: the next one may have read what a pass has left."""
+    before = run.earlier[-1].before.graphs if run.earlier else ()
+    return any(_is_same(graph, one) for one in run.before.graphs) and not any(_is_same(graph, one) for one in before)
 
 
 def _is_same(graph: GraphFact, old: GraphFact) -> bool:
@@ -204,8 +215,8 @@ def _left(graph: GraphFact, left: Left) -> Finding:
     return Finding(
         message=(
             f"`{graph.path}` keeps the latest result with its history, {size_text(graph.nbytes)} and "
-            f"{graph.node_count} graph nodes, though backward has run; no text reads it, and copy.deepcopy({owner}) "
-            "would fail."
+            f"{graph.node_count} graph nodes, though backward has run; no cell so far reads it, and "
+            f"copy.deepcopy({owner}) would fail."
         ),
         subject=graph.path,
         fix=f"{left.target} = {left.value}.detach()",

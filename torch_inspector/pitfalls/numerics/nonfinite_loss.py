@@ -187,7 +187,9 @@ def _fix(origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
     if loss.given and not loss.index:
         return ""
     named = "torch.autograd.set_detect_anomaly(True) names the operation; " if loss.index else ""
-    return usual_fix(operation) or f"{named}clamp what log, sqrt or / get before `{name}`"
+    return (
+        usual_fix(operation) or f"{named}keep what log and sqrt get above 0, what / gets apart from 0, before `{name}`"
+    )
 
 
 def _standardised(run: Run, origin: ExtremeFact | None) -> str:

@@ -24,11 +24,19 @@ _WRITTEN_PAST_AUTOGRAD = ".data"
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds parameters that a loss trains and that every optimizer lacks, with what made them be left out."""
+    found: dict[object, list[tuple[UnheldFact, Severity]]] = {}
     for fact in twins.told_once(run, _joined(run.trace.unheld)):
         if fact.unlisted is None and fact.names and not _is_of_another(run, fact) and not _moves_unseen(run, fact):
             severity = _severity(run, fact)
             if severity is not None:
-                yield _finding(run, fact, severity)
+                found.setdefault(_line_of(run, fact), []).append((fact, severity))
+    for several in found.values():
+        yield _finding(run, _as_one([fact for fact, _ in several]), several[0][1])
+
+
+def _line_of(run: Run, fact: UnheldFact) -> object:
+    """What plain tensors have in common that are told together; others are told apart."""
+    return (fact.place, fact.optimizer, _owner(run, fact)) if is_plain(fact) and not _container(fact) else fact
 
 
 def _joined(facts: tuple[UnheldFact, ...]) -> Iterator[UnheldFact]:
@@ -41,12 +49,16 @@ def _joined(facts: tuple[UnheldFact, ...]) -> Iterator[UnheldFact]:
         else:
             yield fact
     for several in parts.values():
-        yield several[0]._replace(
-            names=tuple(name for one in several for name in one.names),
-            keys=frozenset[int]().union(*(one.keys for one in several)),
-            settled=any(one.settled for one in several),
-            compared=all(one.compared for one in several),
-        )
+        yield _as_one(several)
+
+
+def _as_one(several: list[UnheldFact]) -> UnheldFact:
+    return several[0]._replace(
+        names=tuple(name for one in several for name in one.names),
+        keys=frozenset[int]().union(*(one.keys for one in several)),
+        settled=any(one.settled for one in several),
+        compared=all(one.compared for one in several),
+    )
 
 
 def _container(fact: UnheldFact) -> str:
@@ -87,8 +99,9 @@ def _severity(run: Run, fact: UnheldFact) -> Severity | None:
     if is_on_purpose(run, fact) or is_collected(run, fact) or (not fact.module and not is_forgotten(run, fact)):
         return None
     if is_plain(fact):
-        # A class of its own says that a parameter is to learn; a plain tensor may have gradients for other reasons.
-        return "warning"
+        # A class of its own says that a parameter is to learn. A plain tensor may have gradients for other reasons, or
+        # an optimizer of its own in a cell to come.
+        return "hint"
     # Only one part of a model was given: perhaps only that part is to learn, but then the rest should be frozen.
     few = fact.held_parts == 1 and len(fact.keys) >= fact.held_count
     part = few or (is_of_other_part(run, fact) if fact.module else is_of_part(run, fact, _owner(run, fact)))
@@ -102,7 +115,7 @@ def _finding(run: Run, fact: UnheldFact, severity: Severity) -> Finding:
         message=(
             f"no optimizer holds {who}: gradients arrive for each `{name}.step()`, and {they}{_why(run, fact, name)}."
         ),
-        subject=fact.module or (_container(fact) if len(fact.names) > 1 else fact.names[0]),
+        subject=fact.module or (len(fact.names) > 1 and _container(fact)) or fact.names[0],
         fix=_fix(run, fact, name),
         line=fact.place.line,
         cell=fact.place.cell,
@@ -129,7 +142,8 @@ def _why(run: Run, fact: UnheldFact, name: str) -> str:
         owner, _, last = attribute.rpartition(".")
         return f"; `{last}` is a plain Python container, which `{owner}.parameters()` leaves out"
     if is_plain(fact) and (owner := _owner(run, fact)):
-        return f"; it is a plain tensor, which `{owner}.parameters()` leaves out"
+        are = "they are plain tensors" if len(fact.names) > 1 else "it is a plain tensor"
+        return f"; {are}, which `{owner}.parameters()` leaves out"
     if one := used_up(run, fact.module, name):
         by = one.by.said_in(fact.place.cell)
         return f"; `{one.name}` is a generator, and {by} had used it up before `{name}` was made with it"
@@ -171,15 +185,21 @@ def _fix(run: Run, fact: UnheldFact, name: str) -> str:
         return with_more(run, fact.optimizer, name, _elements(fact))
     if not fact.module:
         added = f'{name}.add_param_group({{"params": [{", ".join(fact.names[:_NAMES_SHOWN])}]}})'
-        last = fact.names[0].rpartition(".")[2]
-        anew = f"  # or in __init__, before {name} is made: self.{last} = nn.Parameter(self.{last})"
-        return added + (anew if is_plain(fact) and _owner(run, fact) else "")
+        return f"{added}  # {_instead(run, fact, name)}" if is_plain(fact) else added
     return f"{_added(fact, name)}  # {_or_else(fact, name)}"
 
 
 def _own(text: str, attribute: str) -> str:
     """The same as the class says it: `self.prompts` for `net.prompts`."""
     return text.replace(attribute, f"self.{attribute.rpartition('.')[2]}")
+
+
+def _instead(run: Run, fact: UnheldFact, name: str) -> str:
+    """What else a plain tensor may be for."""
+    last = fact.names[0].rpartition(".")[2]
+    owner = f"in __init__, before {name} is made: self.{last} = nn.Parameter(self.{last}); or "
+    own = owner if _owner(run, fact) else ""
+    return f"or {own}an optimizer of its own; or, if it is not to learn: {fact.names[0]}.requires_grad_(False)"
 
 
 def _has_one_group(run: Run, fact: UnheldFact) -> bool:

@@ -136,7 +136,8 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
     reason, fix = _words(run, key, name, why)
     if by_hand is not None:
         reason = f"`{by_hand.text}` (line {by_hand.line}) sets the gradients to 0 before they are followed"
-        fix = f"{by_hand.text}  # after {name}.step(), or before backward()"
+        # Before the first `backward()` there is no gradient yet.
+        fix = f"{by_hand.whole or f'{name}.zero_grad()'}  # after {name}.step(), in place of line {by_hand.line}"
     if step.has_closure:
         reason, fix = _of_closure(run, step)
     some = f"{len(steps)} of the " if why == "coarse" else ""
