@@ -430,3 +430,28 @@ def test_what_one_number_is_picked_for(shape, per):
         notebook.run(SETUP)
         (finding,) = [one for one in notebook.run(code).findings if one.slug == "probabilities-in-nll-loss"]
     assert f"it only picks one number per {per}," in finding.message
+
+
+POINTER = "gate = torch.sigmoid(net(x)[:, :1])\nuniform = torch.full((60, 5), 0.2)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("probs = gate * F.softmax(net(x), -1) + (1 - gate) * uniform\nloss = F.nll_loss(probs, y)", 1),
+        ("probs = (net(x) ** 2 + 0.1)\nprobs = probs / probs.sum(1, keepdim=True)\nloss = nn.NLLLoss()(probs, y)", 1),
+        ("probs = gate * F.softmax(net(x), -1) + (1 - gate) * uniform\nloss = F.nll_loss(probs.log(), y)", 0),
+        ("probs = F.gumbel_softmax(net(x), hard=True) * 1.0\nloss = 1 + F.nll_loss(probs, y)", 0),
+        ("odds = torch.relu(net(x)) + 1\nloss = F.nll_loss(odds, y)", 0),
+    ],
+    ids=["pointer", "by-hand", "logarithm", "one-hot", "no-distribution"],
+)
+def test_what_sums_to_one_is_known_by_its_numbers(code, told):
+    findings = found("probabilities-in-nll-loss", f"{POINTER}{code}\nopt.zero_grad()\nloss.backward()\nopt.step()")
+    assert len(findings) == told
+    assert all("probabilities (each row sums to 1) in `probs`" in one.message for one in findings)
+
+
+def test_the_fix_of_a_softmax_inside_of_the_loss_is_the_statement():
+    (finding,) = found("probabilities-in-nll-loss", "loss = F.nll_loss(F.softmax(net(x), dim=1), y)\nloss.backward()")
+    assert finding.fix.startswith("loss = F.nll_loss(F.log_softmax(net(x), dim=1), y)  # or the raw scores")

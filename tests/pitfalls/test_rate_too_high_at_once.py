@@ -44,3 +44,16 @@ def test_an_operation_that_cannot_take_its_numbers_is_told_itself(loss):
 
 def test_a_rate_that_fits():
     assert slugs(1e-3, "loss = nn.functional.mse_loss(net(x / 400), y / 50000)") == {}
+
+
+def test_scores_that_the_first_step_made_huge_are_no_masked_row():
+    tokens = "seq = torch.randint(0, 40, (60,))\ncell, head = nn.Linear(64, 32), nn.Linear(32, 40)"
+    setup = f"import torch\nfrom torch import nn\ntorch.manual_seed(0)\n{tokens}\nemb = nn.Embedding(40, 32)"
+    opt = "opt = torch.optim.SGD([*emb.parameters(), *cell.parameters(), *head.parameters()], lr=5.0)"
+    steps = "for t in range(59):\n        h = cell(torch.cat([emb(seq[t]), h])).relu()"
+    loss = (
+        f"h, loss = torch.zeros(32), 0\n    {steps}\n        loss += nn.functional.cross_entropy(head(h), seq[t + 1])"
+    )
+    found = {one.slug: one for one in findings_in(setup, opt, LOOP.format(loss=loss), fails=False)}
+    assert set(found) == {"learning-rate-divergence"}
+    assert "at step 2, with weights up to" in found["learning-rate-divergence"].message

@@ -8,7 +8,7 @@ from itertools import takewhile
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from torch_inspector.facts import part_names
+from torch_inspector.facts import bursts, part_names
 from torch_inspector.facts.errors import ErrorFact
 from torch_inspector.facts.graphs import BackwardFact, PatternFact
 from torch_inspector.facts.optimizers import OptimizerFact, StepFact
@@ -38,11 +38,6 @@ def _growth(first: float | None, last: float | None, *, index: int, ended: bool)
     ratio = last / first
     enough = ratio >= max(_EXPLODED_RATIO, _EXPLODED_EACH * index) and index >= _FEW_LOSSES
     return (first, last) if enough or (ended and ratio >= _GREW_RATIO) else None
-
-
-# Weights that grew so much, and to so much, within the first steps; operations that size alone makes not finite.
-_GREW, _LARGE, _HUGE = 20, 5.0, 1e3
-_GROWN = frozenset(["**", "*", "@", "+", "-", "sum", "mean", "a linear layer", "a convolution"])
 
 
 @dataclass(frozen=True)
@@ -211,17 +206,7 @@ class Run:
 
     def burst(self) -> tuple[LossFact, LossFact] | None:
         """The last finite loss and the next one, which is not, where the steps between made the weights huge."""
-        bad, finite = self.first_nonfinite_loss(), None
-        for loss in self.trace.losses:
-            finite = loss if bad is not None and loss.place == bad.place and loss.order < bad.order else finite
-        if bad is None or finite is None or bad.spoiled_weights:
-            return None
-        if bad.largest_weight < max(_GREW * (self.trace.losses[0].largest_weight or _HUGE), _LARGE):
-            return None
-        grown = bad.operation is None or (not bad.operation.cause and bad.operation.name in _GROWN)
-        given = any(not one.computed for one in bad.origins)
-        stepped = any(finite.order < step.order < bad.order and not step.maximizes for step in self.trace.steps)
-        return (finite, bad) if grown and stepped and not given and not self.graph_in_half(bad) else None
+        return bursts.burst(self)
 
     def bad_series(self) -> SeriesFact | None:
         """A list of losses that ends in NaN or infinity; other lists may, where weights and losses are finite."""

@@ -9,6 +9,7 @@ from torch_inspector.observe import private
 from torch_inspector.observe.attended import across_heads, across_samples
 from torch_inspector.observe.class_axis import misread
 from torch_inspector.observe.consumers import Consumers
+from torch_inspector.observe.distributions import BY_VALUE, holds_probabilities
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.lone import lone_softmaxes
 from torch_inspector.observe.mixed import is_mixture
@@ -134,6 +135,9 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
     elif path and loss == "nll_loss" and is_mixture(path[-1]):
         shapes = (private.output_shape(path[0]) or (),)
         yield PatternFact(PROBABILITIES, (loss, "SoftmaxBackward0", MIXED), shapes, _named(name_of, path), rivals=2)
+    elif path and loss == "nll_loss" and holds_probabilities(node):
+        shapes = (private.output_shape(path[0]) or (),)
+        yield PatternFact(PROBABILITIES, (loss, BY_VALUE, MIXED), shapes, _named(name_of, path), rivals=2)
 
 
 def _is_logarithm(node: Node | None) -> bool:

@@ -37,7 +37,7 @@ _LOSSES = 64
 # Elements read in one look, and tensors among them, the smallest first: what is not finite spreads to all of them.
 _ELEMENTS, _TENSORS = 300_000, 64
 # Calls from a line of which gradients are read: the first ones; of those that are looked at later, the first in a row.
-_GRADIENTS = 2
+_GRADIENTS = 4
 # For the graph of the one loss that is not finite first.
 _GRAPH_S = 0.02
 # Variables of the user that are named as the origin.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -14,6 +15,8 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import of_measured, pitfall
 
 _MADE_BY = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "ExpBackward0": "exp of log-softmax"}
+# What is known by its numbers.
+_BY_VALUE = "probabilities"
 _DIVERGENCE = re.compile(r"\bkl_div\b|\bKLDivLoss\b")
 _WHY = {
     "ctc_loss": "it adds up what it takes for the probabilities of all alignments, so the loss falls below zero",
@@ -54,7 +57,7 @@ def _of_text(run: Run, fact: ExpressionFact) -> Finding:
 def _is_mistake(run: Run, pattern: PatternFact, place: Place) -> bool:
     if pattern.nodes[0] == "kl_div":  # known by what it calculates, and by its name
         return any(_DIVERGENCE.search(one.cell.source) for one in (run, *run.earlier))
-    return pattern.nodes[1] in _MADE_BY or _trains(run, place)
+    return pattern.nodes[1] in (*_MADE_BY, _BY_VALUE) or _trains(run, place)
 
 
 def _may_be_a_share(run: Run, pattern: PatternFact, root: str, place: Place) -> bool:
@@ -77,7 +80,8 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     where = f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first is not None else ""
     where = f" (`{layer}`)" if layer else where
     made = _MADE_BY.get(kind)
-    said = f"probabilities from {made}{where}" if made else "raw scores"
+    by_value = "probabilities (each row sums to 1)" if kind == _BY_VALUE else "raw scores"
+    said = f"probabilities from {made}{where}" if made else by_value
     evidence = [Evidence("loss function", loss), Evidence("input made by", made or kind.removesuffix("Backward0"))]
     if pattern.shapes and pattern.shapes[0]:
         evidence.append(Evidence("shape of the input", str(pattern.shapes[0])))
@@ -141,7 +145,26 @@ def _fix(run: Run, layer: str, name: str, pattern: PatternFact) -> str:
         return _fix_of_ctc(run, name, pattern)
     if name and kind not in _MADE_BY:
         return f"F.cross_entropy({name}, …)  # takes raw scores; nll_loss wants F.log_softmax of them"
-    return f"# F.log_softmax(scores, dim={axis}) for nll_loss, or the raw scores for cross_entropy"
+    return _of_written(run, axis) if kind == "SoftmaxBackward0" else _of_any(axis)
+
+
+def _of_written(run: Run, axis: int) -> str:
+    """The softmax of the texts as a log-softmax: the only one, or the only one that is written inside of the loss."""
+    inside = sole(run, lambda node: called(node) == "nll_loss" and called(_first_argument(node)) == "softmax")
+    text = ast.unparse(_first_argument(ast.parse(inside.text, mode="eval").body)) if inside is not None else ""
+    only = sole(run, lambda node: called(node) == "softmax") if inside is None else inside._replace(text=text)
+    if only is None:
+        return _of_any(axis)
+    new = only.text.replace("softmax(", "log_softmax(", 1)
+    return f"{in_statement(run, only.place, only.text, new)}  # or the raw scores, to cross_entropy"
+
+
+def _first_argument(node: ast.AST) -> ast.AST:
+    return node.args[0] if isinstance(node, ast.Call) and node.args else ast.Pass()
+
+
+def _of_any(axis: int) -> str:
+    return f"# F.log_softmax(…, dim={axis}) of the scores for nll_loss, or the raw scores for cross_entropy"
 
 
 def _fix_of_mixture(run: Run, name: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import LossFact, OperationFact, Place, Run, kept_from_edge
+from torch_inspector.facts.steep import steep_roots, with_more
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -43,7 +44,12 @@ def _finding(run: Run, loss: LossFact) -> Finding:
     shown = ", ".join(f"`{path}.grad`" for path in paths[:_NAMES_SHOWN] if path) or "gradients"
     steep, edge = _steep_lines(run, loss), _edge(run, loss)
     line, text = steep[0] if len(steep) == 1 else (loss.place.line, "")
+    roots = steep_roots(run) if edge is None else []
+    roots = roots if len({one.place for one in roots}) == 1 else []
     place, fix = kept_from_edge(run, edge) or (Place(loss.place.cell, line), "")
+    if roots and not steep:
+        place, text = roots[0].place, roots[0].text
+    fix = fix or (with_more(run, roots) if roots and roots[0].place.line == place.line else "")
     return Finding(
         message=(
             f"`{name}` was {loss.value:.3g}, but `backward()` left nan or inf in {shown}"

@@ -102,7 +102,7 @@ def _told(run: Run, loss: LossFact, name: str, place: Place, head: str) -> Findi
             if lone
             else _spread_fix(origin)
             if alone
-            else with_other_way(fix, told) or _standardised(run, origin) or _fix(origin, name, loss)
+            else with_other_way(fix, told) or _standardised(run, origin) or _fix(run, origin, name, loss)
         ),
         line=place.line,
         cell=place.cell,
@@ -156,6 +156,13 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
     return f": `{origin.path}`, {origin_is} holds {' and '.join(parts)} among {origin.count} values"
 
 
+def _masks(run: Run) -> bool:
+    """True if a text says that something may be masked."""
+    return any(_MASK.search(one.cell.source) for one in (run, *run.earlier))
+
+
+_SOFTMAXES = frozenset(["softmax", "log_softmax"])
+_MASK = re.compile(r"mask|\binf\b|\btri[lu]\b|\bwhere\(|-1e\d", re.IGNORECASE)
 _UNBIASED = re.compile(r"unbiased *= *False|correction *= *0")
 _SPREAD = "; one value has no spread, so its `std` is nan"
 
@@ -175,7 +182,7 @@ def _spread_fix(origin: ExtremeFact | None) -> str:
     return f"{made}  # in place of {name}.std(): a number for one value too; or skip what has one value only"
 
 
-def _fix(origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
+def _fix(run: Run, origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
     operation = loss.operation
     if origin is not None and not origin.computed:
         return f"clean the data first: {origin.path}.isfinite().all(), torch.nan_to_num({origin.path})"
@@ -186,6 +193,11 @@ def _fix(origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
         return f"take it only of what is there: if {'mask.any()' if not loss.index else f'not {name}.isnan()'}"
     if loss.given and not loss.index:
         return ""
+    if operation is not None and operation.name in _SOFTMAXES and not _masks(run):
+        return (
+            "look at what goes into it: scores.isfinite().all(); without a mask, scores beyond 1e38 come from weights "
+            "or inputs that are too large: a smaller learning rate, inputs scaled to about 1"
+        )
     named = "torch.autograd.set_detect_anomaly(True) names the operation; " if loss.index else ""
     return (
         usual_fix(operation) or f"{named}keep what log and sqrt get above 0, what / gets apart from 0, before `{name}`"

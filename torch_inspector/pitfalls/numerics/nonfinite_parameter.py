@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import Place, Run, SpoiledFact
+from torch_inspector.facts.sole import Written
+from torch_inspector.facts.steep import steep_roots, with_more
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _NAMES_SHOWN = 3
+# Roots that are named.
+_ROOTS = 2
 
 
 @pitfall(severity="error")
@@ -31,11 +35,13 @@ def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -
     place = _place(run, were_before=were_before)
     bare = run.without_eps(spoiled)
     since = f"; `{bare.path}` has eps=0, and divides 0 by 0 where a gradient was zero" if bare is not None else ""
+    roots = steep_roots(run) if not since and not were_before and run.trace.losses else []
+    since = since or _suspected(run, roots)
     first = f"for group in {bare.path}.param_groups: group['eps'] = 1e-8  # and " if bare is not None else ""
     return Finding(
         message=f"weights of `{owner}` {when}: {shown}{since}. Every output and every loss of it is nan from then on.",
         subject=owner,
-        fix=f"{first}make `{owner}` again or load an earlier state; steps cannot repair it",
+        fix=_fix(run, roots, first, owner),
         line=place.line,
         cell=place.cell if place.line is not None else run.cell.number,
         evidence=(
@@ -43,6 +49,25 @@ def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -
             *(Evidence(f"nan in {path}", one.nan_count, "count") for path, one in zip(paths, spoiled, strict=False)),
         ),
     )
+
+
+def _suspected(run: Run, roots: list[Written]) -> str:
+    """What the text holds that can do it in one step while every loss is finite."""
+    if not roots:
+        return ""
+    lines = " and ".join(
+        dict.fromkeys(f"`{one.text}` ({one.place.said_in(run.cell.number)})" for one in roots[:_ROOTS])
+    )
+    have = "have" if len(roots) > 1 else "has"
+    return f"; {lines} {have} no finite slope at 0, where one step is enough"
+
+
+def _fix(run: Run, roots: list[Written], first: str, owner: str) -> str:
+    again = f"make `{owner}` again or load an earlier state; steps cannot repair it"
+    if not roots:
+        return f"{first}{again}"
+    more = with_more(run, roots)
+    return f"{more}{'; ' if '  # ' in more else '  # '}{roots[0].place.said_in(run.cell.number)}; then {again}"
 
 
 def _place(run: Run, *, were_before: bool) -> Place:
