@@ -125,3 +125,31 @@ def test_numbers_with_a_name_and_in_functions(code, line, number):
     assert [one.line for one in found] == ([line] if line else [])
     assert all(number in one.message for one in found)
     assert all(one.cell == (2 if line > 1 else 3) for one in found)
+
+
+HEAD = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Unit(nn.Module):
+    def __init__(self, eps=1e-8):
+        super().__init__()
+        self.eps = eps
+    def forward(self, v):
+        return v / (v.norm(dim=1, keepdim=True) + self.eps)
+head = nn.Sequential(nn.Linear(4, 6, bias=False), Unit({eps})).half()
+x = torch.randn(5, 4).half()
+x[3] = 0"""
+LOSS = "z = head(x)\nloss = nn.functional.cross_entropy((z @ z.t()).float(), torch.arange(5))"
+
+
+@pytest.mark.parametrize(("eps", "told"), [("", ["half-underflow"]), ("eps=1e-3", [])])
+def test_a_layer_inside_that_divides_zero_by_zero(eps, told):
+    findings = findings_in(HEAD.format(eps=eps), LOSS, fails=False)
+    assert [one.slug for one in findings if one.slug.startswith("half")] == told
+    assert all("`self.eps`, which is 1e-08, is zero in float16" in one.message for one in findings)
+
+
+def test_without_a_loss_both_reasons_are_named():
+    (finding,) = findings_in(HEAD.format(eps=""), "z = head(x)", slug="half-overflow", fails=False)
+    assert "; or `v.norm(dim=1, keepdim=True) + self.eps`, line 9 of cell 1, is zero" in finding.message

@@ -116,3 +116,25 @@ def test_what_was_given_is_named_where_it_is_nan():
 def test_nan_after_infinities_is_an_overflow(code):
     (finding,) = findings_in(HALVES, f"{code}\nloss.backward()", fails=False, slug="half-overflow")
     assert "65,504" in finding.message
+
+
+MASK = "import torch\nlengths = torch.tensor([2, 0])\npad = torch.arange(3)[None] >= lengths[:, None]\n"
+ATTEND = "a = torch.softmax(torch.ones(2, 3).half() + mask, -1)\nloss = a.sum()"
+
+
+@pytest.mark.parametrize(
+    ("mask", "told"),
+    [
+        ("mask = (pad.float() * -1e15).half()", 1),
+        ("mask = torch.zeros(2, 3).masked_fill(pad, -70000).to(torch.float16)", 1),
+        ("mask = (pad.float() * -1e4).half()", 0),
+        ("mask = (pad[:1].float() * -1e15).half()", 0),
+        ("mask = torch.where(pad, float('-inf'), 0.0).half()", 0),
+    ],
+)
+def test_a_mask_of_an_earlier_cell_that_leaves_nothing_of_a_row(mask, told):
+    findings = findings_in(MASK + mask, ATTEND, fails=False)
+    lost = [one for one in findings if one.slug == "half-overflow"]
+    assert len(lost) == told
+    assert all((one.cell, one.line, one.subject) == (1, 4, "mask") for one in lost)
+    assert all(" became minus infinity" in one.message and one.message.endswith(" is nan.") for one in lost)

@@ -149,3 +149,11 @@ def test_no_result_is_kept_alive():
         result = weakref.ref(notebook.shell.user_ns["loss"])
         notebook.run("del loss")
         assert result() is None
+
+
+def test_a_row_that_is_masked_throughout_is_the_mask_not_the_data():
+    mask = "mask = torch.zeros(2, 3)\nmask[1] = float('-inf')\nh = torch.ones(2, 3)"
+    code = "a = torch.softmax(h + mask, -1)\nloss = (net[2](torch.ones(3, 4)).T @ a.T).mean()"
+    (finding,) = findings_in(SETUP + mask, code, slug="nonfinite-loss", fails=False)
+    assert "as the softmax of a row has in which `mask` is minus infinity throughout" in finding.message
+    assert finding.fix.startswith("leave one score of each row unmasked")

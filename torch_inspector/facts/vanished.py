@@ -10,8 +10,10 @@ from torch_inspector.facts import syntax
 from torch_inspector.facts.dealt_with import is_dealt_with
 from torch_inspector.facts.real_roots import Given, are_real, given_once
 from torch_inspector.facts.small_numbers import Known, known_numbers, number_in
+from torch_inspector.facts.sole import written
 
 if TYPE_CHECKING:
+    from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
     from torch_inspector.facts.values import ExtremeFact
 
@@ -26,6 +28,7 @@ _CALM = frozenset(
 # What a single number has none of.
 _SPREADS = frozenset(["var", "std"])
 _DEPTH = 6
+_DIVISIONS = frozenset(["/", "/ norm"])
 
 
 class Vanished(NamedTuple):
@@ -40,6 +43,16 @@ class Vanished(NamedTuple):
     cell: int | None = None
     """Of a function of an earlier cell."""
     value: float = 0.0
+    """Of a number that has a name."""
+
+
+class Guarded(NamedTuple):
+    """A divisor with such a number, wherever it stands."""
+
+    number: str
+    guarded: str
+    place: Place
+    value: float
     """Of a number that has a name."""
 
 
@@ -70,6 +83,34 @@ def vanished(run: Run) -> Iterator[Vanished]:
         guard = _Guard(inner, run.cell.source, known) if inner is not None else _called_guard(run, node, result, known)
         if guard is not None:
             yield _fact(result, guard)
+            return
+    yield from _of_known_division(run)
+
+
+def _of_known_division(run: Run) -> Iterator[Vanished]:
+    """A variable with NaN, where the graph of a loss says that it was divided by zeros, and one divisor has a guard."""
+    operations = [one.loss.operation for one in run.after.results if one.loss.operation is not None]
+    spoiled = [one for one in run.after.extremes if one.dtype == "float16" and one.nan_count]
+    divided = [one for one in operations if one.name in _DIVISIONS and one.cause.startswith("zero")]
+    found = list(guards(run)) if divided and spoiled and len(divided) == len(operations) else []
+    if len(found) == 1:
+        one = found[0]
+        yield Vanished(spoiled[0], one.number, one.guarded, one.place.line or 0, one.place.cell, one.value)
+
+
+def guards(run: Run) -> Iterator[Guarded]:
+    """Divisors of the texts that a number is to keep from zero which is zero in float16."""
+    known = known_numbers(run)
+    for one in written(run, _is_division):
+        by = ast.parse(one.text, mode="eval").body.right  # type: ignore[attr-defined]
+        number = next((part for part in syntax.walk(by) if number_in(part, known)), None)
+        if number is not None and _is_guard(by, known):
+            value = 0.0 if isinstance(number, ast.Constant) else number_in(number, known)
+            yield Guarded(ast.unparse(number), ast.unparse(by), one.place, value)
+
+
+def _is_division(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
 
 
 def _fact(result: ExtremeFact, guard: _Guard) -> Vanished:

@@ -139,7 +139,8 @@ def _given(result: _Result, names: Names, look: Look, kind: str) -> tuple[Extrem
     said = [(path, one) for path, one in names.tensors if path in words and path != result.path]
     facts = extremes_of([one for one in said if type(one[1]) is torch.Tensor])
     bad = [one for one in facts if not one.computed and (one.nan_count if kind == "nan" else one.inf_count)]
-    return tuple(bad) if len(bad) == 1 else ()
+    masks = [one for one in facts if one.negative_inf_count and not one.inf_count and not one.nan_count]
+    return (*bad, *masks) if len(bad) == 1 else ()
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Place, Run, syntax
-from torch_inspector.facts.vanished import vanished
+from torch_inspector.facts.lost_masks import LostMask, lost_mask
+from torch_inspector.facts.vanished import guards, vanished
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -31,6 +32,10 @@ def check(run: Run) -> Iterator[Finding]:
     if run.error is not None and _REFUSED.search(run.error.message):
         yield _of_error(run, run.error)
         return
+    lost = lost_mask(run)
+    if lost is not None:
+        yield _of_mask(lost)
+        return
     found = None
     if run.after.extremes and not _MEANT.search(run.cell.code):
         found = _first_variable(run)
@@ -46,6 +51,27 @@ def check(run: Run) -> Iterator[Finding]:
         yield zeroed[0]
     elif not run.trace.backwards:
         yield from _of_result(run)
+
+
+def _of_mask(lost: LostMask) -> Finding:
+    """A mask of an earlier cell that leaves nothing of a row."""
+    one, count = lost.mask, lost.mask.negative_inf_count
+    return Finding(
+        message=(
+            f"`{one.path}` {_amount(count, one.count)}: float16 ends at 65,504, and {lost.number} became minus "
+            f"infinity; a row that is masked throughout has no softmax then, and `{lost.spoiled}` is nan."
+        ),
+        subject=one.path,
+        fix=f"-3e4  # in place of {lost.number}: float16 holds it, and a row that is masked throughout is finite",
+        line=lost.place.line,
+        cell=lost.place.cell,
+        evidence=(
+            Evidence("infinite values", count, "count"),
+            Evidence("values in all", one.count, "count"),
+            Evidence("nan in", lost.spoiled),
+            Evidence("largest number of float16", _LARGEST),
+        ),
+    )
 
 
 def _of_rows(run: Run) -> Iterator[Finding]:
@@ -97,7 +123,7 @@ def _of_result(run: Run) -> Iterator[Finding]:
         yield Finding(
             message=(
                 f"`{one.path}` has {one.nan_count} nan of {one.count} values. `{name}` computed it in float16, which "
-                "ends at 65,504: beyond it are infinities, and infinity minus infinity is nan."
+                f"ends at 65,504: beyond it are infinities, and infinity minus infinity is nan{_or_zero(run)}."
             ),
             subject=one.path,
             fix=f"{name}.bfloat16()  # or .float(); inside, divide before multiplying: (q / d**0.5) @ k",
@@ -107,6 +133,16 @@ def _of_result(run: Run) -> Iterator[Finding]:
             severity="warning",
         )
         return
+
+
+def _or_zero(run: Run) -> str:
+    """The other reason that a text may have: a divisor that a number was to keep from zero."""
+    found = list(guards(run))
+    if not found:
+        return ""
+    one = found[0]
+    where = one.place.said_in(run.cell.number)
+    return f"; or `{one.guarded}`, {where}, is zero, as `{one.number}` is in float16, and 0 / 0 is nan"
 
 
 def _of_error(run: Run, error: ErrorFact) -> Finding:

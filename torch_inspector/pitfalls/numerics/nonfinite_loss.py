@@ -22,6 +22,7 @@ from torch_inspector.facts import (
     usual_fix,
     with_other_way,
 )
+from torch_inspector.facts.lost_masks import lost_mask, mask_of
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -39,6 +40,8 @@ _ARRAYS = re.compile(r"\b(np|pd|numpy|pandas)\b")
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds the first loss that is not finite, and what around it is not either."""
+    if lost_mask(run) is not None:
+        return  # of which half-overflow tells
     if run.nonfinite_cause() != "loss" or run.overflowed():
         yield from _results(run)
         return
@@ -150,6 +153,12 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
         return f": {loss.given} is in what its first operation was given"
     if origin is None:
         return ", from finite weights and finite inputs: a logarithm, root or division met a number that it cannot take"
+    mask = mask_of(run, origin.path, tuple(filter(_is_mask, loss.origins)))
+    if mask:
+        return (
+            f": `{origin.path}` holds {origin.nan_count} nan among {origin.count} values, as the softmax of a row has "
+            f"in which `{mask}` is minus infinity throughout"
+        )
     infinite = origin.inf_count + origin.negative_inf_count
     parts = [f"{n} {what}" for n, what in ((origin.nan_count, "nan"), (infinite, "infinite values")) if n]
     origin_is = "which was given to it," if not origin.computed else "on the way to it,"
@@ -184,6 +193,8 @@ def _spread_fix(origin: ExtremeFact | None) -> str:
 
 def _fix(run: Run, origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
     operation = loss.operation
+    if origin is not None and mask_of(run, origin.path, tuple(filter(_is_mask, loss.origins))):
+        return "leave one score of each row unmasked, or mask with a large negative number: -1e9"
     if origin is not None and not origin.computed:
         return f"clean the data first: {origin.path}.isfinite().all(), torch.nan_to_num({origin.path})"
     if operation is not None and operation.cause == NO_TARGET:
