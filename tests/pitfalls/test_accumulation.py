@@ -99,7 +99,24 @@ for x, y in data[:4]:
 runner.step(*(part[:6] for part in data[4]))
 """
 PART = "F.cross_entropy(self.net(x[i:i + self.micro]), y[i:i + self.micro]{})"
+WEIGHED = "{} * F.mse_loss(net(x), F.one_hot(y, 2).float()) + {} * F.cross_entropy(net(x), y)"
+COUNTED = """
+count, every = 0, 4
+for x, y in data:
+    {loss}.backward()
+    count += 1
+    if count {test}:
+        opt.step()
+        opt.zero_grad()
+        {reset}
+"""
 FOUND = {
+    "a sum of means": (loop(loss=WEIGHED.format(0.5, 0.5)), ("accumulation-unscaled", 5, "warning")),
+    "a sum of means, one weighed": (loop(loss=WEIGHED.format(1, 0.1)), ("accumulation-unscaled", 5, "warning")),
+    "counted by hand": (
+        COUNTED.format(loss=MEAN, test=">= every", reset="count = 0"),
+        ("accumulation-unscaled", 4, "warning"),
+    ),
     "parts in a method": (PARTS.format(loss=PART.format("")), ("accumulation-unscaled", 8, "warning")),
     "cross entropy": (loop(), ("accumulation-unscaled", 5, "warning")),
     "a mean by hand": (
@@ -129,6 +146,10 @@ FOUND = {
     "leftovers of each epoch": (EPOCHS, ("accumulation-remainder", 6, "hint")),
 }
 QUIET = {
+    "a sum of means, each divided": loop(loss=WEIGHED.format(0.25, 0.25)),
+    "a sum of means, divided": loop(loss=f"({WEIGHED.format(0.5, 0.5)}) / 4"),
+    "a mean and a sum": loop(loss=f"{MEAN} + 1e-3 * net.weight.pow(2).sum()"),
+    "counted by hand, divided": COUNTED.format(loss=f"({MEAN} / every)", test="== every", reset="count = 0"),
     "parts in a method, divided": PARTS.format(loss=f"({PART.format('')} * self.micro / len(x))"),
     "parts in a method, summed": PARTS.format(loss=f"{PART.format(', reduction=' + repr('sum'))}"),
     "parts in a method that say nothing of it": PARTS.format(loss=PART.format("")).replace("micro", "size"),

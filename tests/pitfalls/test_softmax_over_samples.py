@@ -283,3 +283,31 @@ def test_heads_that_are_shares_of_one_mixture(out):
     mixed = HEADS.format(weights="torch.softmax(scores, dim=1)", heads=4, queries=7).replace("w @ v", out)
     assert not found(mixed)
     assert found(mixed.replace("sum(dim=1)", "sum(dim=-1)")) if "dim=1" in out else True
+
+
+ONE = """\
+one = nn.Linear(10, {outputs})
+w = F.softmax({scores}, dim={axis})
+loss = ({used}).square().mean()
+loss.backward()"""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "scores", "axis", "used", "severity"),
+    [
+        ("1", "one(x)", 1, "w * x", "warning"),
+        ("1", "one(x).tanh() / 3", -1, "w * x", "warning"),
+        ("1", "one(h)", 2, "torch.bmm(w.mT, h)", "warning"),
+        ("len(experts[:1])", "one(x)", 1, "w * x", "hint"),
+        ("1", "one(x)", 0, "w * x", ""),
+        ("1", "one(h).squeeze(-1)", 1, "w[:, :, None] * h", ""),
+        ("1", "one(h[:, :1]).view(6, 1)", 1, "w * h[:, 0]", ""),
+        ("2", "one(x)", 1, "w[:, :1] * x", ""),
+    ],
+)
+def test_the_score_of_a_layer_with_one_output(outputs, scores, axis, used, severity):
+    findings = found(ONE.format(outputs=outputs, scores=scores, axis=axis, used=used))
+    of_one = [one for one in findings if "1 long" in one.message]
+    assert [one.severity for one in of_one] == ([severity] if severity else [])
+    assert all("every result is 1 whatever the layer gives" in one.message for one in of_one)
+    assert all(one.message.startswith("Softmax in `w` runs along the last axis of ") for one in of_one)

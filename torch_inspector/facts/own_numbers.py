@@ -47,6 +47,8 @@ def _counts(node: ast.AST) -> ast.expr | None:
         by = node.right
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
         by = node.args[0] if len(node.args) == 1 else None
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.GtE)):
+        by = node.comparators[0]
     return by
 
 

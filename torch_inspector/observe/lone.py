@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import prod
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
@@ -18,13 +19,16 @@ _VIEWS = frozenset(
 )
 _BINARY = {"BinaryCrossEntropyBackward0": "binary_cross_entropy", "MseLossBackward0": "mse_loss"}
 _FAR = 3
+# What scores go through before the softmax, and the end of a linear layer.
+_SCALES = frozenset(["MulBackward0", "DivBackward0", "AddBackward0", "MaskedFillBackward0", "TanhBackward0"])
+_OWN_VIEWS = frozenset(["ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0"])
 _LINEAR = frozenset(["AddmmBackward0", "MmBackward0", "LinearBackward0", "MkldnnLinearBackward0"])
 # Axes of (samples, steps, 1).
 _STEPS = 3
 
 
-def lone_softmaxes(walk: Walk) -> Iterator[PatternFact]:
-    """Of (samples, 1) in a loss, and of (samples, steps, 1) where the steps of a sample are weighed."""
+def lone_softmaxes(walk: Walk, name_of: Callable[[list[Node]], str]) -> Iterator[PatternFact]:
+    """Of (samples, 1) in a loss, of (samples, steps, 1) where the steps of a sample are weighed, and of one score."""
     for node in walk.by_kind.get("NllLossBackward0", ()):
         yield from _pattern("cross_entropy", parents_of(node)[0], axes=2)
     for kind, loss in _BINARY.items():
@@ -32,6 +36,38 @@ def lone_softmaxes(walk: Walk) -> Iterator[PatternFact]:
             yield from _pattern(loss, _below_views(node), axes=2)
     for softmax in _pooled_steps(walk):
         yield from _pattern("attention", softmax, axes=3)
+    told = {id(softmax) for softmax in _pooled_steps(walk)}
+    for softmax in walk.by_kind.get("SoftmaxBackward0", ()):
+        shape = private.output_shape(softmax)
+        if shape and id(softmax) not in told and _is_of_one_score(softmax, shape):
+            name = name_of([softmax])
+            yield PatternFact(LONE, ("scores", "SoftmaxBackward0"), (shape,), (name,) if name else ())
+
+
+def _is_of_one_score(softmax: Node, shape: Shape) -> bool:
+    """True if a layer with one output gave the scores, and the softmax runs along that very axis of many samples."""
+    axis, scores = axis_of(softmax), _scores_of(softmax)
+    if axis is None or len(shape) <= 1 or shape[axis] != 1 or prod(shape) <= 1 or scores is None:
+        return False
+    if type(scores).__name__ == "ConvolutionBackward0":
+        return private.output_shape(scores) == shape and axis == 1
+    made = private.output_shape(scores)
+    return type(scores).__name__ in _LINEAR and made is not None and made[-1] == 1 and axis == len(shape) - 1
+
+
+def _scores_of(softmax: Node) -> Node | None:
+    """The layer that gave the scores, past scales and masks.
+
+    Not past a view, by which the axis may be one of steps of which there is one now, but that of the layer itself for
+    samples of several steps.
+    """
+    here = parents_of(softmax)[0]
+    for _ in range(_FAR):
+        if here is None or type(here).__name__ not in _SCALES:
+            break
+        here = next((one for one in parents_of(here) if one is not None), None)
+    own = here is not None and len(private.output_shape(here) or ()) >= _STEPS and type(here).__name__ in _OWN_VIEWS
+    return parents_of(here)[0] if own and here is not None else here
 
 
 def _pooled_steps(walk: Walk) -> Iterator[Node]:

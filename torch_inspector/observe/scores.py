@@ -80,7 +80,7 @@ def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
     if not _SOFTMAXES.isdisjoint(kinds):
         yield from _over_batch(walk, name_of)
         yield from _misread(walk, name_of)
-        yield from lone_softmaxes(walk)
+        yield from lone_softmaxes(walk, name_of)
         yield from _attention(walk, name_of)
 
 

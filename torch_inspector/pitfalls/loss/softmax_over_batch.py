@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape, Written, called, instead
 from torch_inspector.facts.implied_axes import implied_axis
+from torch_inspector.facts.one_output import softmaxes_of_one
 from torch_inspector.facts.sole import written as written_in
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -26,7 +27,9 @@ _ALONE = {
     "binary_cross_entropy": "# torch.sigmoid(…) in place of softmax: one output, one probability",
     "mse_loss": "# torch.sigmoid(…) in place of softmax: one output, one probability",
     "attention": "# softmax(…, dim=1): along the steps, so that the weights of each sample sum to 1",
+    "scores": "# softmax along the axis of what is weighed, as the steps, in a shape that has it; or torch.sigmoid",
 }
+_SCORES = "scores"
 _CLASSES = "along the classes, so that each sample's probabilities sum to 1"
 _READS = {"gather": "`gather` then picks from", "indexing": "the index then picks from"}
 
@@ -39,25 +42,32 @@ def check(run: Run) -> Iterator[Finding]:
             yield _finding(run, pattern, root, place)
     for pattern, root, place in run.losses_with("softmax-of-one"):
         if pattern.nodes and pattern.nodes[0] in _ALONE:
-            yield _of_one(pattern, root, place)
+            yield _of_one(run, pattern, root, place)
     for fact in run.expressions("over-batch"):
         yield _predicted(run, fact)
 
 
-def _of_one(pattern: PatternFact, root: str, place: Place) -> Finding:
+def _of_one(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
     """Each softmax has one number only."""
     reader, shape = pattern.nodes[0], (*pattern.shapes, (0, 1))[0]
-    subject = root or reader
+    known = softmaxes_of_one(run) if reader == _SCORES else []
+    one = known[0] if len(known) == 1 else None
+    name = run.operand_of(pattern) or (one.target if one is not None else "") if reader == _SCORES else ""
+    subject = name or root or reader
+    place = one.written.place if one is not None else place
+    axis, made_by = "the last axis" if shape[-1] == 1 else "dim 1", "layer" if reader == _SCORES else "model"
     return Finding(
         message=(
-            f"Softmax behind `{subject}` runs along the last axis of {shape}, which is 1 long: every result is 1 "
-            "whatever the model gives."
+            f"Softmax {'in' if name else 'behind'} `{subject}` runs along {axis} of {shape}, "
+            f"which is 1 long: every result is 1 whatever the {made_by} gives."
         ),
         subject=subject,
         fix=_ALONE[reader],
         line=place.line,
         cell=place.cell,
         evidence=(Evidence("shape", str(shape)), Evidence("read by", reader)),
+        # A number of experts that is a setting may be 1 for once.
+        severity="error" if reader != _SCORES else "warning" if known else "hint",
     )
 
 

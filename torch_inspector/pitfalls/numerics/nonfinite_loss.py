@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,17 +23,15 @@ from torch_inspector.facts import (
 )
 from torch_inspector.facts.lost_masks import lost_mask, mask_of
 from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.standardised import standardised
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
-# A spread along an axis in torch's words; arrays and tables have no `clamp_min`.
-_SPREADS = re.compile(r"\.std\((dim=)?-?\d|torch\.std(_mean)?\(")
 # What asks for such numbers, or leaves them out; NaN is the one number that is not equal to itself.
 _ASKS = re.compile(
     r"is_?nan|isfinite|isinf|nan_to_num|nansum|nanmean|equal_nan|detect_anomaly|\bnot *\(?\w[\w.]* *[<>]|"
     r"\b(\w[\w.]*) *[!=]= *\1\b"
 )
-_ARRAYS = re.compile(r"\b(np|pd|numpy|pandas)\b")
 
 
 @pitfall(severity="error")
@@ -105,7 +102,10 @@ def _told(run: Run, loss: LossFact, name: str, place: Place, head: str) -> Findi
             if lone
             else _spread_fix(origin)
             if alone
-            else with_other_way(fix, told) or _standardised(run, origin) or _fix(run, origin, name, loss)
+            else with_other_way(fix, told)
+            or standardised(run, origin)
+            or _softmax_fix(run, origin, loss)
+            or _fix(origin, name, loss)
         ),
         line=place.line,
         cell=place.cell,
@@ -153,16 +153,18 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
         return f": {loss.given} is in what its first operation was given"
     if origin is None:
         return ", from finite weights and finite inputs: a logarithm, root or division met a number that it cannot take"
-    mask = mask_of(run, origin.path, tuple(filter(_is_mask, loss.origins)))
-    if mask:
-        return (
-            f": `{origin.path}` holds {origin.nan_count} nan among {origin.count} values, as the softmax of a row has "
-            f"in which `{mask}` is minus infinity throughout"
-        )
     infinite = origin.inf_count + origin.negative_inf_count
     parts = [f"{n} {what}" for n, what in ((origin.nan_count, "nan"), (infinite, "infinite values")) if n]
     origin_is = "which was given to it," if not origin.computed else "on the way to it,"
-    return f": `{origin.path}`, {origin_is} holds {' and '.join(parts)} among {origin.count} values"
+    mask = _mask(run, origin, loss)
+    row = f", as the softmax of a row has in which `{mask}` is minus infinity throughout" if mask else ""
+    origin_is = f", {origin_is}" if not mask else ""
+    return f": `{origin.path}`{origin_is} holds {' and '.join(parts)} among {origin.count} values{row}"
+
+
+def _mask(run: Run, origin: ExtremeFact | None, loss: LossFact) -> str:
+    """What has masked whole rows before a softmax, if that is what made the origin NaN."""
+    return mask_of(run, origin.path, tuple(filter(_is_mask, loss.origins))) if origin is not None else ""
 
 
 def _masks(run: Run) -> bool:
@@ -191,10 +193,21 @@ def _spread_fix(origin: ExtremeFact | None) -> str:
     return f"{made}  # in place of {name}.std(): a number for one value too; or skip what has one value only"
 
 
-def _fix(run: Run, origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
-    operation = loss.operation
-    if origin is not None and mask_of(run, origin.path, tuple(filter(_is_mask, loss.origins))):
+def _softmax_fix(run: Run, origin: ExtremeFact | None, loss: LossFact) -> str:
+    """What helps a softmax: of a row that is masked throughout, and of scores that are too large without a mask."""
+    if _mask(run, origin, loss):
         return "leave one score of each row unmasked, or mask with a large negative number: -1e9"
+    operation = loss.operation if origin is None or origin.computed else None
+    if operation is None or operation.name not in _SOFTMAXES or _masks(run):
+        return ""
+    return (
+        "look at what goes into it: scores.isfinite().all(); without a mask, scores beyond 1e38 come from weights or "
+        "inputs that are too large: a smaller learning rate, inputs scaled to about 1"
+    )
+
+
+def _fix(origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
+    operation = loss.operation
     if origin is not None and not origin.computed:
         return f"clean the data first: {origin.path}.isfinite().all(), torch.nan_to_num({origin.path})"
     if operation is not None and operation.cause == NO_TARGET:
@@ -204,37 +217,10 @@ def _fix(run: Run, origin: ExtremeFact | None, name: str, loss: LossFact) -> str
         return f"take it only of what is there: if {'mask.any()' if not loss.index else f'not {name}.isnan()'}"
     if loss.given and not loss.index:
         return ""
-    if operation is not None and operation.name in _SOFTMAXES and not _masks(run):
-        return (
-            "look at what goes into it: scores.isfinite().all(); without a mask, scores beyond 1e38 come from weights "
-            "or inputs that are too large: a smaller learning rate, inputs scaled to about 1"
-        )
     named = "torch.autograd.set_detect_anomaly(True) names the operation; " if loss.index else ""
     return (
         usual_fix(operation) or f"{named}keep what log and sqrt get above 0, what / gets apart from 0, before `{name}`"
     )
-
-
-def _standardised(run: Run, origin: ExtremeFact | None) -> str:
-    """The division by a spread, where a column of equal values has made nan of 0 / 0."""
-    if origin is None or origin.computed or origin.inf_count or origin.negative_inf_count:
-        return ""
-    sources = [one.cell.source for one in (run, *run.earlier)]
-    one = sole(run, _is_over_spread)
-    if one is None or not any(_SPREADS.search(text) for text in sources) or any(map(_ARRAYS.search, sources)):
-        return ""
-    divided = ast.parse(one.text, mode="eval").body
-    top, by = (ast.unparse(divided.left), ast.unparse(divided.right)) if isinstance(divided, ast.BinOp) else ("", "")
-    remark = "a column of equal values has the spread 0; or clean the data, if it holds nan itself"
-    return f"{in_statement(run, one.place, one.text, f'({top}) / {by}.clamp_min(1e-8)')}  # {remark}"
-
-
-def _is_over_spread(node: ast.AST) -> bool:
-    """True for `(x - mean) / std`, also with `self.std` and `x.std(0)`."""
-    by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
-    centred = isinstance(node, ast.BinOp) and isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Sub)
-    named = by.attr if isinstance(by, ast.Attribute) else by.id if isinstance(by, ast.Name) else ""
-    return centred and (called(by) == "std" if isinstance(by, ast.Call) else "std" in named or named == "sigma")
 
 
 def _is_alone(run: Run, loss: LossFact, origin: ExtremeFact | None) -> bool:

@@ -13,6 +13,8 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _SCALED = ("MulBackward0", "DivBackward0")
+# More than the part of a window, past rounding.
+_SHARE = 1.01
 # Gradients that the program changes itself.
 _OWN = re.compile(r"\.grad\s*(/=|\*=|=)|\.grad(\.data)?\.(div_|mul_|copy_)|_foreach_(div|mul)_")
 # Optimizers whose step does not follow the length of the gradient.
@@ -41,8 +43,14 @@ def _is_mean(calls: list[BackwardFact], size: int, *, scaled: bool) -> bool:
     twice = any(g.top[-1:] == ("SumBackward0",) and g.mean_shape[:1] == (size,) for g in graphs)
     # The first product is that of the loss scaler, which divides by as much again.
     own = [g.top[1:] if scaled and g.top[:1] == _SCALED[:1] else g.top for g in graphs]
-    plain = all(g.mean_reduced is True for g in graphs) and not any(set(_SCALED) & set(top) for top in own)
+    scalings = any(set(_SCALED) & set(top) for top in own)
+    plain = all(g.mean_reduced is True or _is_whole(g.part_factors, size) for g in graphs) and not scalings
     return bool(graphs) and plain and not twice and not any(one.weighed for one in calls)
+
+
+def _is_whole(factors: tuple[float, ...], size: int) -> bool:
+    """True for a sum of means of which one has more than its share: `0.5 * a + 0.5 * b` in a window of four."""
+    return any(factor > _SHARE / size for factor in factors)
 
 
 def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
