@@ -140,6 +140,7 @@ class Unit(nn.Module):
 head = nn.Sequential(nn.Linear(4, 6, bias=False), Unit({eps})).half()
 x = torch.randn(5, 4).half()
 x[3] = 0"""
+PLAIN = HEAD.split("class Unit", maxsplit=1)[0] + HEAD[HEAD.index("head =") :].replace(", Unit({eps})", "")
 LOSS = "z = head(x)\nloss = nn.functional.cross_entropy((z @ z.t()).float(), torch.arange(5))"
 
 
@@ -150,6 +151,23 @@ def test_a_layer_inside_that_divides_zero_by_zero(eps, told):
     assert all("`self.eps`, which is 1e-08, is zero in float16" in one.message for one in findings)
 
 
-def test_without_a_loss_both_reasons_are_named():
-    (finding,) = findings_in(HEAD.format(eps=""), "z = head(x)", slug="half-overflow", fails=False)
+@pytest.mark.parametrize("code", ["z = head(x)", "z = head[0](x)\nz = z / (z.norm(dim=1, keepdim=True) + 1e-8)"])
+def test_what_divided_is_known_without_a_loss(code):
+    (finding,) = findings_in(
+        HEAD.format(eps="") if "head(" in code else PLAIN, code, slug="half-underflow", fails=False
+    )
+    assert "`z` has 6 nan of 30 values" in finding.message
+
+
+def test_without_a_graph_both_reasons_are_named():
+    code = "with torch.no_grad():\n    z = head(x)"
+    (finding,) = findings_in(HEAD.format(eps=""), code, slug="half-overflow", fails=False)
     assert "; or `v.norm(dim=1, keepdim=True) + self.eps`, line 9 of cell 1, is zero" in finding.message
+
+
+def test_nan_that_is_replaced_later_is_no_mistake():
+    code = "z = head[0](x)\nz = z / (z.norm(dim=1, keepdim=True) + 1e-8)\nz = torch.nan_to_num(z)\nz.sum().backward()"
+    rest = "raw = head[0](x)\nunit = raw / (raw.norm(dim=1, keepdim=True) + 1e-8)\nsafe = unit.nan_to_num(0)"
+    for one in (code, rest):
+        findings = findings_in(PLAIN, one, fails=False)
+        assert not [found for found in findings if found.slug in ("half-underflow", "half-overflow")]

@@ -120,7 +120,7 @@ class LossFact(NamedTuple):
 
 
 class ResultFact(NamedTuple):
-    """A single number that a cell computed and that is not finite, whether or not `backward()` was called on it."""
+    """What a cell computed and is not finite, whether or not `backward()` was called on it: a number, or float16."""
 
     path: str
     """Its variable; `Out[7]` for what the cell showed."""

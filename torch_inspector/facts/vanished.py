@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -92,7 +93,9 @@ def _of_known_division(run: Run) -> Iterator[Vanished]:
     operations = [one.loss.operation for one in run.after.results if one.loss.operation is not None]
     spoiled = [one for one in run.after.extremes if one.dtype == "float16" and one.nan_count]
     divided = [one for one in operations if one.name in _DIVISIONS and one.cause.startswith("zero")]
-    found = list(guards(run)) if divided and spoiled and len(divided) == len(operations) else []
+    tree = syntax.parse(run.cell.source)
+    kept = tree is not None and any(is_dealt_with(tree, one.path, 0) for one in spoiled)
+    found = list(guards(run)) if divided and spoiled and len(divided) == len(operations) and not kept else []
     if len(found) == 1:
         one = found[0]
         yield Vanished(spoiled[0], one.number, one.guarded, one.place.line or 0, one.place.cell, one.value)
@@ -106,7 +109,12 @@ def guards(run: Run) -> Iterator[Guarded]:
         number = next((part for part in syntax.walk(by) if number_in(part, known)), None)
         if number is not None and _is_guard(by, known):
             value = 0.0 if isinstance(number, ast.Constant) else number_in(number, known)
-            yield Guarded(ast.unparse(number), ast.unparse(by), one.place, value)
+            yield Guarded(_short(ast.unparse(number)), _short(ast.unparse(by)), one.place, value)
+
+
+def _short(text: str) -> str:
+    """`1e-8` for `1e-08`, as it is typed."""
+    return re.sub(r"(\de-)0(\d)\b", r"\1\2", text)
 
 
 def _is_division(node: ast.AST) -> bool:

@@ -45,6 +45,8 @@ def results(
 ) -> tuple[ResultFact, ...]:
     """The first number of a cell that is not finite: one with a history, or a loss of what was given as NaN.
 
+    Without one, the first tensor in float16 with NaN in it.
+
     Args:
         names: What the user's variables lead to.
         look: What to look at.
@@ -54,7 +56,7 @@ def results(
     """
     if private.sequence_number() != look.since:
         made = sorted(_made(names, look, cell), key=lambda one: one.number)[-_RESULTS:]
-        bad = next((one for one in made if _is_bad(one)), None)
+        bad = next((one for one in made if _is_bad(one)), None) or next(filter(_is_spoiled_half, made), None)
         if bad is not None:
             return (_fact(bad, names, look, reader),)
     return _without_history(names, look, new)
@@ -128,9 +130,14 @@ def _is_bad(one: _Result) -> bool:
     return value is not None and (math.isnan(value) or (value == math.inf and "loss" in one.path.lower()))
 
 
+def _is_spoiled_half(one: _Result) -> bool:
+    return one.tensor.dtype is torch.float16 and any(fact.nan_count for fact in extremes_of([(one.path, one.tensor)]))
+
+
 def _loss(one: _Result, look: Look, around: tuple[ExtremeFact, ...]) -> LossFact:
     place = Place(None, one.line + look.line_offset)
-    return LossFact(0, place, 0, number_of(one.tensor) or 0.0, origins=around)
+    value = number_of(one.tensor)
+    return LossFact(0, place, 0, math.nan if value is None else value, origins=around)
 
 
 def _given(result: _Result, names: Names, look: Look, kind: str) -> tuple[ExtremeFact, ...]:
