@@ -298,7 +298,7 @@ loss.backward()"""
         ("1", "one(x)", 1, "w * x", "warning"),
         ("1", "one(x).tanh() / 3", -1, "w * x", "warning"),
         ("1", "one(h)", 2, "torch.bmm(w.mT, h)", "warning"),
-        ("len(experts[:1])", "one(x)", 1, "w * x", "hint"),
+        ("len(experts[:1])", "one(x)", 1, "w * x", ""),
         ("1", "one(x)", 0, "w * x", ""),
         ("1", "one(h).squeeze(-1)", 1, "w[:, :, None] * h", ""),
         ("1", "one(h[:, :1]).view(6, 1)", 1, "w * h[:, 0]", ""),

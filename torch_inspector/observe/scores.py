@@ -135,7 +135,7 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
     elif path and loss == "nll_loss" and is_mixture(path[-1]):
         shapes = (private.output_shape(path[0]) or (),)
         yield PatternFact(PROBABILITIES, (loss, "SoftmaxBackward0", MIXED), shapes, _named(name_of, path), rivals=2)
-    elif path and loss == "nll_loss" and holds_probabilities(node):
+    elif path and loss == "nll_loss" and end not in _LOGS and holds_probabilities(node):
         shapes = (private.output_shape(path[0]) or (),)
         yield PatternFact(PROBABILITIES, (loss, BY_VALUE, MIXED), shapes, _named(name_of, path), rivals=2)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Shape, Written, called, instead
 from torch_inspector.facts.implied_axes import implied_axis
-from torch_inspector.facts.one_output import softmaxes_of_one
+from torch_inspector.facts.one_output import Scored, softmaxes_of_one
 from torch_inspector.facts.sole import written as written_in
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -41,16 +41,17 @@ def check(run: Run) -> Iterator[Finding]:
         if len(pattern.nodes) > 1 and pattern.shapes and len(pattern.shapes[0]) > 1:
             yield _finding(run, pattern, root, place)
     for pattern, root, place in run.losses_with("softmax-of-one"):
-        if pattern.nodes and pattern.nodes[0] in _ALONE:
-            yield _of_one(run, pattern, root, place)
+        known = softmaxes_of_one(run) if pattern.nodes[:1] == (_SCORES,) else []
+        # A number of experts that is a setting may be 1 for once.
+        if pattern.nodes and pattern.nodes[0] in _ALONE and (known or pattern.nodes[0] != _SCORES):
+            yield _of_one(run, pattern, root, place, known)
     for fact in run.expressions("over-batch"):
         yield _predicted(run, fact)
 
 
-def _of_one(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
+def _of_one(run: Run, pattern: PatternFact, root: str, place: Place, known: list[Scored]) -> Finding:
     """Each softmax has one number only."""
     reader, shape = pattern.nodes[0], (*pattern.shapes, (0, 1))[0]
-    known = softmaxes_of_one(run) if reader == _SCORES else []
     one = known[0] if len(known) == 1 else None
     name = run.operand_of(pattern) or (one.target if one is not None else "") if reader == _SCORES else ""
     subject = name or root or reader
@@ -66,8 +67,7 @@ def _of_one(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding:
         line=place.line,
         cell=place.cell,
         evidence=(Evidence("shape", str(shape)), Evidence("read by", reader)),
-        # A number of experts that is a setting may be 1 for once.
-        severity="error" if reader != _SCORES else "warning" if known else "hint",
+        severity="error" if reader != _SCORES else "warning",
     )
 
 

@@ -17,6 +17,7 @@ from torch_inspector.facts import (
     reading,
     rounding,
 )
+from torch_inspector.facts.one_output import softmaxes_of_one
 from torch_inspector.facts.rate_functions import rate_function
 from torch_inspector.facts.zeroed_by_hand import zeroed_by_hand
 from torch_inspector.findings import Evidence, Finding
@@ -101,7 +102,10 @@ def _is_explained(run: Run, steps: list[StepFact]) -> bool:
     """True if another pitfall tells why every gradient is 0, or they were made 0 between backward() and the step."""
     if all(step.cleared_at is not None for step in steps):
         return True
-    return bool(run.losses_with("flat-function") or run.losses_with("softmax-of-one")) and not _one_class(run)
+    told = [
+        one for one, _, _ in run.losses_with("softmax-of-one") if "scores" not in one.nodes or softmaxes_of_one(run)
+    ]
+    return bool(run.losses_with("flat-function") or told) and not _one_class(run)
 
 
 def _one_class(run: Run) -> str:
