@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.graph import Walk
     from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
+from torch_inspector.observe.terms import weights_of
 
 # Nodes asked for the type of their result, about 1 µs each.
 _NODES = 300
@@ -30,6 +31,7 @@ class Precision(NamedTuple):
     mean_reduced: bool | None
     mean_shape: Shape = ()
     enlarged: bool = False
+    weights: tuple[float | None, ...] = ()
 
 
 def precision_of(root: Node, walk: Walk) -> Precision:
@@ -46,7 +48,7 @@ def precision_of(root: Node, walk: Walk) -> Precision:
         # The division is part of the loss, as in `kl_div(…, reduction="batchmean")`.
         top, averages = (*top[:-2], top[-1]), True
     shape = _input_shape(below) if averages else ()
-    return Precision(halves, half_leaves, top, averages, shape, enlarged)
+    return Precision(halves, half_leaves, top, averages, shape, enlarged, weights_of(root))
 
 
 def _is_mean_of_samples(root: Node, count: int) -> bool:

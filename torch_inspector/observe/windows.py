@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from torch_inspector.facts import BackwardFact, CountFact, Place, StepFact, WindowFact, syntax
+from torch_inspector.facts.hand_counters import hand_counter
 from torch_inspector.observe.place import CodeFile
 
 # Names of loops over the parts of one batch.
@@ -56,7 +57,7 @@ def _fact(steps: list[StepFact], at: Place, counts: tuple[CountFact, ...]) -> Wi
 
 
 def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bool:
-    """True if the step is under a test with a modulo, or the backward call in a loop that says what it is for."""
+    """True if the step is under a test of a counter, or the backward call in a loop that says what it is for."""
     file = next((file for file in files if file.cell == backward.cell and file.tree is not None), None)
     if step.line is None or backward.line is None or file is None or file.tree is None:
         return False
@@ -67,7 +68,13 @@ def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bo
         return False
     tests = [node for node in syntax.walk(file.tree) if isinstance(node, ast.If) and _holds(node, here)]
     tests = [test for test in tests if not _holds(test, there)]
-    return any(isinstance(part, ast.Mod) for test in tests for part in syntax.walk(test.test))
+    scope = syntax.scope_at(file.tree, here)
+    return any(_counts(test, scope) for test in tests)
+
+
+def _counts(test: ast.If, scope: ast.AST) -> bool:
+    """True for a test with a modulo, and for one of a counter that is counted up by hand and set back."""
+    return any(isinstance(part, ast.Mod) for part in syntax.walk(test.test)) or hand_counter(test, scope) is not None
 
 
 def _micro_loops(tree: ast.Module) -> list[ast.For]:
