@@ -145,7 +145,7 @@ class WitnessFact(NamedTuple):
     enlarged: bool = False
     """True if the loss in float16 is multiplied by a number above 1, or by one that is not known: a loss scale."""
     weights: tuple[float | None, ...] = ()
-    """Weights of the means that the loss adds up, None for a term without one; empty if it is no such sum, or one of them is not known."""
+    """Weights of the means that the loss adds up, None for a term without one; empty if that is not known."""
     carried_count: int = 0
     """Leaves, of a few, that no optimizer holds, that were moved since the backward call before, and that still had a
     gradient when this one began."""

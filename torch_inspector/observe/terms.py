@@ -13,7 +13,7 @@ _NODES = 24
 
 
 def weights_of(root: Node) -> tuple[float | None, ...]:
-    """One number for each term of a sum of means, None for one without a factor; empty for any other loss, and where a factor cannot be read."""
+    """One number for each term of a sum of means, None for one without a factor; empty where that is not known."""
     if type(root).__name__ != "AddBackward0":
         return ()
     waiting, found, count = list[tuple[Node, float | None]]([(root, None)]), list[float | None](), 0
