@@ -14,6 +14,8 @@ class HandCounter(NamedTuple):
     name: str
     limit: str
     """What it is compared with, as the text has it: `args.every`."""
+    steps: bool = False
+    """True if a step of something stands under that test."""
 
 
 def hand_counter(test: ast.If, scope: ast.AST) -> HandCounter | None:
@@ -33,7 +35,8 @@ def hand_counter(test: ast.If, scope: ast.AST) -> HandCounter | None:
     counted = [one for one in syntax.own_expressions(scope) if isinstance(one, ast.AugAssign)]
     up = [one for one in counted if ast.unparse(one.target) == name and isinstance(one.op, ast.Add)]
     whole = len(up) == 1 and isinstance(up[0].value, ast.Constant) and up[0].value.value == 1 and up[0] not in inside
-    return HandCounter(name, ast.unparse(compared.comparators[0])) if reset and whole else None
+    steps = any(isinstance(one, ast.Call) and ast.unparse(one.func).endswith("step") for one in inside)
+    return HandCounter(name, ast.unparse(compared.comparators[0]), steps) if reset and whole else None
 
 
 def _is_set(node: ast.Assign, name: str) -> bool:
