@@ -109,6 +109,21 @@ def test_a_variable_around_a_loss(before, line, place, words, fix):
     assert fix in finding.fix
 
 
+@pytest.mark.parametrize(
+    "data",
+    ["Variable(x)", "Variable(body(x))", "Variable(body(x), requires_grad=True)", "Variable(x, requires_grad=True)"],
+)
+def test_a_variable_around_data_is_not_blamed(data):
+    cell = (
+        "from torch.autograd import Variable\nwide = nn.Linear(8, 2)\n"
+        f"def loss_of(x):\n    given = {data}\n    out = {'wide' if 'body' in data else 'net'}(given)\n"
+        "    return torch.tensor(F.cross_entropy(out, labels).item(), requires_grad=True)\n"
+        "loss = loss_of(x)\nloss.backward()\nnet_opt.step()"
+    )
+    (finding,) = found(cell)
+    assert ("Variable" in finding.message, "item" in finding.message) == (False, True)
+
+
 TIMED = """\
 import functools
 def timed(fn):

@@ -115,6 +115,14 @@ def _rewritten(run: Run, cut: CutFact, kind: str, root: str) -> str:
     return in_torch(run.source_of(cut.place.cell), cut.place.line) if kind == "numpy" else ""
 
 
+def telling(cuts: tuple[CutFact, ...]) -> CutFact | None:
+    """Of several cuts the one that says most: a draw, or a wrapped value after `no_grad`; else the nearest."""
+    drawn = next((one for one in cuts if one.kind == "drawn"), None)
+    after = next((one for one in cuts if one.kind != "no_grad"), None)
+    wrapped = after is not None and after.kind == "leaf" and "requires_grad=True" in after.text
+    return drawn or (after if wrapped else next(iter(cuts), None))
+
+
 def also_off(run: Run, cut: CutFact | None, cuts: tuple[CutFact, ...], cell: int | None) -> tuple[str, str]:
     """Words and fix for gradients that were off behind a value that was wrapped; both empty where they were not."""
     off = next((one for one in cuts if one.kind == "no_grad"), None)

@@ -18,6 +18,8 @@ from torch_inspector.observe.source import dotted
 from torch_inspector.observe.texts import Function, Spot, Texts
 from torch_inspector.observe.unpacked import indexed, is_drawn, is_second, part, position, second
 
+# Cuts that stand around values of any kind, as around data.
+_AROUND = ("no_grad", "leaf")
 # Functions that are gone into, one inside the other, and expressions that are looked at in all.
 _DEPTH, _EXPRESSIONS = 4, 300
 
@@ -38,8 +40,8 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
         if around is not None:
             found.setdefault((around.place, around.kind, around.text), around)
     known = any(any(one.sources) for one in found.values())
-    # A function without gradients of which nothing is known is no cause where another cut is.
-    return tuple(one for one in found.values() if any(one.sources) or one.kind != "no_grad" or not known)
+    # Of a function without gradients, or a wrapped value, of which nothing is known, nothing is said beside others.
+    return tuple(one for one in found.values() if any(one.sources) or one.kind not in _AROUND or not known)
 
 
 def _around(spot: Spot, texts: Texts) -> CutFact | None:

@@ -11,15 +11,13 @@ from torch_inspector.facts.old_checkpoints import cut_whole, in_new_variant, sai
 from torch_inspector.facts.part_names import called_path
 from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, is_cut_off, part_path
 from torch_inspector.facts.straight import straightened
-from torch_inspector.facts.uncut import DETACHED_LEAF, also_off, given_to, handed_on, how, term_kept, uncut
+from torch_inspector.facts.uncut import DETACHED_LEAF, also_off, given_to, handed_on, how, telling, term_kept, uncut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _WITHOUT_HISTORY = "element 0 of tensors does not require grad"
 # Ways to cut a part off that `accidental-detach` tells.
 _SAID_ELSEWHERE = ("detach", "data", "no_grad")
-# What says most of several cuts.
-_FIRST = ("drawn", "leaf")
 # How a gradient gets past what cannot be left out, a choice of the nearest code as a rule.
 _PASSED = dict.fromkeys(("argmax", "whole", "compare"), "let the slope past it: soft + (hard - soft).detach()")
 # Hooks hand a gradient past such a function, and who writes gradients needs none.
@@ -96,8 +94,7 @@ def _of_blocks(run: Run, root: str, blocks: list[CheckpointFact], place: Place) 
 
 def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], place: Place) -> Finding:
     both = chain(cuts)
-    drawn = next((one for one in cuts if one.kind in _FIRST), cuts[0] if cuts else None)
-    cut = both.number if both is not None else drawn
+    cut = both.number if both is not None else telling(cuts)
     model = called_path(run, calls)
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
     source = run.source_of(cuts[0].place.cell) if cuts else ""
