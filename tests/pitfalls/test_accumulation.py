@@ -24,6 +24,14 @@ for i, (x, y) in enumerate(data{rest}):
         opt.zero_grad()
 {end}
 """
+HAND = """
+opt.zero_grad()
+n, every = 0, 4
+for x, y in data{rest}:
+    loss = {loss}; loss.backward(); n += 1
+    if n >= every:
+        opt.step(); opt.zero_grad(); n = 0
+"""
 MEAN = "F.cross_entropy(net(x), y)"
 
 
@@ -142,6 +150,14 @@ FOUND = {
     ),
     "Adam": (loop(step="adam.step()"), ("accumulation-unscaled", 5, "hint")),
     "a trainer": (TRAINER, ("accumulation-unscaled", 8, "warning")),
+    "a counter by hand": (HAND.format(loss=MEAN, rest=""), ("accumulation-unscaled", 5, "warning")),
+    "a counter by hand, leftovers": (
+        HAND.format(loss=f"{MEAN} / 4", rest="[:10]"),
+        ("accumulation-remainder", 7, "hint"),
+    ),
+    "two terms": (loop(loss=f"0.3 * {MEAN} + 0.7 * net(x).square().mean()"), ("accumulation-unscaled", 5, "warning")),
+    "two halves": (loop(loss=f"0.5 * {MEAN} + {MEAN} / 2"), ("accumulation-unscaled", 5, "warning")),
+    "a penalty": (loop(loss=f"{MEAN} + 1e-3 * net(x).square().mean()"), ("accumulation-unscaled", 5, "warning")),
     "leftovers": (loop(before="loss = loss / 4; ", rest="[:10]"), ("accumulation-remainder", 7, "hint")),
     "leftovers of each epoch": (EPOCHS, ("accumulation-remainder", 6, "hint")),
 }
@@ -153,6 +169,11 @@ QUIET = {
     "parts in a method, divided": PARTS.format(loss=f"({PART.format('')} * self.micro / len(x))"),
     "parts in a method, summed": PARTS.format(loss=f"{PART.format(', reduction=' + repr('sum'))}"),
     "parts in a method that say nothing of it": PARTS.format(loss=PART.format("")).replace("micro", "size"),
+    "two terms, divided": loop(loss=f"(0.3 * {MEAN} + 0.7 * net(x).square().mean()) / 4"),
+    "two terms, divided each": loop(loss=f"0.075 * {MEAN} + 0.7 * net(x).square().mean() / 4"),
+    "a large weight, divided": loop(loss=f"4 * {MEAN} / 4 + net(x).square().mean() / 4"),
+    "as many terms": loop(loss=" + ".join([f"{MEAN} / 4"] * 4)),
+    "a counter by hand, divided": HAND.format(loss=f"{MEAN} / 4", rest=""),
     "divided": loop(before="loss = loss / 4; "),
     "divided at once": loop(loss=f"{MEAN} / 4"),
     "parts in a loop, divided": MICRO.format(loss=f"({MEAN} / accumulation_steps)"),

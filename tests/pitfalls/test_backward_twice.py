@@ -341,3 +341,56 @@ def test_a_critic_that_is_a_baseline(name, first):
 def test_what_is_no_baseline_is_left_attached(text):
     (finding,) = findings_in(START, ACTOR.format(first="pass", width=3), STEP.format(text))
     assert finding.fix == "(policy_loss + value_loss).backward()  # once for both"
+
+
+BOTH_LOSSES = """
+def losses(d, g, real):
+    dgz, dx = d(g(torch.randn(64, 5))), d(real)
+    return bce(dx, ones) + bce(dgz, zeros), bce(dgz, ones)
+"""
+STEPS = """
+for _ in range(2):
+    d_loss, g_loss = losses(D, G, real)
+    opt_d.zero_grad(); d_loss.backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    g_loss.backward(); opt_g.step()
+"""
+
+
+def test_two_losses_of_one_function_with_a_step_between_them():
+    (finding,) = findings_in(GAN, BOTH_LOSSES, STEPS, slug="backward-twice", fails=True)
+    assert finding.message.startswith("`g_loss` shares a part of its graph with `d_loss`")
+    made = "d(g(torch.randn(64, 5))"
+    assert finding.fix == f"# d_loss from {made}.detach()), and g_loss from {made}) anew, after opt_d.step()"
+
+
+ADVANTAGE = """
+actor, critic = nn.Linear(3, 1), nn.Linear(3, 1)
+{optimizers}
+advantages = (y - critic(x)) ** 3
+for _ in range(2):
+    actor_loss = -(actor(x).exp() * advantages).mean()
+    critic_loss = (critic(x) - y).pow(2).mean()
+    for one in own: one.zero_grad()
+    actor_loss.backward()
+    own[0].step()
+    critic_loss.backward()
+    own[-1].step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("optimizers", "fix"),
+    [
+        (
+            "own = [torch.optim.SGD(one.parameters(), lr=0.1) for one in (actor, critic)]",
+            "advantages = advantages.detach()",
+        ),
+        ("own = [torch.optim.SGD([*actor.parameters(), *critic.parameters()], lr=0.1)]", "advantages = ...  # line 4"),
+    ],
+)
+def test_the_call_of_the_turn_before_is_named_and_no_other(optimizers, fix):
+    (finding,) = findings_in(START, ADVANTAGE.format(optimizers=optimizers), slug="backward-twice", fails=True)
+    assert "and `actor_loss.backward()` of the turn before had freed the graph behind `advantages`" in finding.message
+    assert finding.fix.startswith(fix)

@@ -55,7 +55,6 @@ FOUND = {
     "cut off": (["head(checkpoint(stem, data, use_reentrant=True)).mean().backward()"], 1, "warning"),
     "a method": (["h = checkpoint(stem.forward, data, use_reentrant=True)\nhead(h).mean().backward()"], 1, "warning"),
     "inside a model": ([MODEL, "net(data).mean().backward()"], 7, "warning"),
-    "nothing left": (["checkpoint(stem, data, use_reentrant=True).mean().backward()"], 1, "warning"),
     "not told which": (["h = stem(data)\nhead(checkpoint(body, h)).mean().backward()"], 2, "hint"),
 }
 QUIET = {
@@ -129,5 +128,8 @@ deep = Deep()
 
 def test_a_loop_over_layers_is_told_once_and_by_nothing_else():
     (finding,) = findings_in(SETUP, LAYERS, "deep(data).mean().backward()", fails=True)
-    assert (finding.slug, finding.line) == ("checkpoint-use-reentrant", 8)
-    assert finding.message.startswith("5 blocks (`Linear` first) got no gradient")
+    assert (finding.slug, finding.severity, finding.line) == ("graph-cut", "error", 8)
+    assert "what 5 blocks (`Linear` first) gave has no history" in finding.message
+    assert finding.fix == "x = checkpoint(layer, x, use_reentrant=False)"
+    mended = LAYERS.replace("use_reentrant=True", "use_reentrant=False")
+    assert not findings_in(SETUP, mended, "deep(data).mean().backward()", fails=False)

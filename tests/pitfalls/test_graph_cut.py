@@ -72,6 +72,95 @@ def test_a_loss_without_history(code, line, words):
     assert found(code, slug="nothing-to-train") == []
 
 
+WRAPPED = """\
+from torch.autograd import Variable
+@torch.no_grad()
+def features(x):
+    return x * 2
+{}def loss_of(x):
+    loss = net(features(x)).square().mean()
+    {}
+    return loss
+for _ in range(3):
+    net_opt.zero_grad()
+    loss = loss_of(x)
+    loss.backward()
+    net_opt.step()"""
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "place", "words", "fix"),
+    [
+        ("", "loss = Variable(loss, requires_grad=True)", 7, "", "# take this line out"),
+        ("", "loss = Variable(2 * loss, requires_grad=True)", 7, "", "loss = 2 * loss  # without"),
+        (
+            "@torch.no_grad()\n",
+            "loss = Variable(loss, requires_grad=True)",
+            8,
+            "no_grad()` (",
+            "# take @torch.no_grad() away",
+        ),
+    ],
+)
+def test_a_variable_around_a_loss(before, line, place, words, fix):
+    (finding,) = found(WRAPPED.format(before, line))
+    assert (finding.line, "`Variable(" in finding.message) == (place, True)
+    assert bool(words) == ("no_grad" in finding.message)
+    assert fix in finding.fix
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["Variable(x)", "Variable(body(x))", "Variable(body(x), requires_grad=True)", "Variable(x, requires_grad=True)"],
+)
+def test_a_variable_around_data_is_not_blamed(data):
+    cell = (
+        "from torch.autograd import Variable\nwide = nn.Linear(8, 2)\n"
+        f"def loss_of(x):\n    given = {data}\n    out = {'wide' if 'body' in data else 'net'}(given)\n"
+        "    return torch.tensor(F.cross_entropy(out, labels).item(), requires_grad=True)\n"
+        "loss = loss_of(x)\nloss.backward()\nnet_opt.step()"
+    )
+    (finding,) = found(cell)
+    assert ("Variable" in finding.message, "item" in finding.message) == (False, True)
+
+
+TIMED = """\
+import functools
+def timed(fn):
+    @functools.wraps(fn)
+    {}def wrapper(*given):
+        {}
+    return wrapper
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 2)
+    @timed
+    def forward(self, x):
+        return self.body(x)
+own = Own()
+F.cross_entropy(own(x), labels).backward()"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "line"),
+    [
+        ("@torch.no_grad()\n    ", "return fn(*given)", 4),
+        ("", "with torch.no_grad(): return fn(*given)", 5),
+    ],
+)
+def test_a_decorator_of_the_users_that_switches_gradients_off(before, inside, line):
+    (finding,) = found(TIMED.format(before, inside))
+    assert "torch.no_grad()` is around it" in finding.message
+    assert (f"line {line}" in finding.message, "`wrapper` of `@timed`" in finding.message) == (True, bool(before))
+
+
+def test_a_decorator_that_measures_without_gradients_is_not_blamed():
+    inside = "with torch.no_grad(): given[1].norm()\n        return fn(*given).detach()"
+    (finding,) = found(TIMED.format("", inside), slug="nothing-to-train")
+    assert "what `own` gave has no history, though 2 of its parameters" in finding.message
+
+
 @pytest.mark.parametrize(
     ("cells", "part", "line"),
     [

@@ -249,3 +249,31 @@ def test_an_entry_of_a_batch_is_mended_in_its_line(entry):
     (finding,) = findings_in(setup, loop, slug="loss-broadcast", fails=False)
     mended = f"loss = (net({given}) - {entry}.unsqueeze(1)).abs().mean()"
     assert finding.fix.startswith(f"{mended}  # or .squeeze(1) on what it meets")
+
+
+ACTIONS = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = nn.Linear(6, 4)
+    def forward(self, x):
+        dist = torch.distributions.Normal(self.mean(x), 1.0)
+        action = dist.rsample()
+        log_prob = dist.log_prob(action)
+        return action, log_prob{summed}
+actor, critic, target = Policy(), nn.Linear(6, 1), nn.Linear(6, 1)
+opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+states, reward = torch.randn(16, 6), torch.randn(16, 1)
+with torch.no_grad():
+    wanted = reward + target(states) - 0.2 * actor(states)[1]
+loss = nn.functional.mse_loss(critic(states), wanted)
+loss.backward()"""
+
+
+def test_logarithms_of_actions_are_added_up():
+    (finding,) = findings_in(ACTIONS.format(summed=""), slug="loss-broadcast", fails=False)
+    assert finding.fix.startswith("return (action, log_prob.sum(1, keepdim=True))  # line 12")
+    assert not findings_in(ACTIONS.format(summed=".sum(1, keepdim=True)"), slug="loss-broadcast", fails=False)

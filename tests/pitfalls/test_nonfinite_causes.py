@@ -137,3 +137,23 @@ def test_the_fix_of_a_product_in_float16():
     assert finding.fix.startswith("# .bfloat16() in place of .half()")
     assert not found("half-overflow", ATTENTION.format("bfloat16"), ATTENDED)
     assert not found("nonfinite-loss", ATTENTION.format("bfloat16"), ATTENDED)
+
+
+HINGE = """\
+import torch
+from torch import nn
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def hinge(x):
+    over = torch.relu(net(x) - 1000)
+    return {}
+loss = hinge(torch.randn(8, 4))
+loss.backward()"""
+
+
+def test_a_division_by_a_count_that_is_zero():
+    (finding,) = found("nonfinite-loss", HINGE.format("over.sum() / (over > 0).sum()"))
+    assert "`/` was given 1 zero to divide by" in finding.message
+    fix = finding.fix.partition("  # ")[0]
+    assert fix == "over.sum() / (over > 0).sum().clamp_min(1)"
+    assert not found("nonfinite-loss", HINGE.format(fix))

@@ -1,5 +1,7 @@
 """An optimizer that holds what was in a model before adapters were put around it."""
 
+import pytest
+
 from tests.cells import a_notebook
 
 START = """
@@ -77,3 +79,28 @@ def test_an_optimizer_that_never_reached_anything_has_no_first_steps():
     new = "net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))"
     (finding,) = [one for one in found(MADE, new, TRAIN) if one.slug == "optimizer-of-another-model"]
     assert "trains `net`: `optimizer.step()` changed nothing" in finding.message
+
+
+COPIES = """
+params = [{} for p in net.parameters()]
+optimizer = torch.optim.SGD(params, lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("copy", "held"),
+    [
+        (
+            "p.clone().detach().requires_grad_()",
+            "`params`, copies of the parameters of `net`, but the loss trains `net`",
+        ),
+        ("torch.zeros(p.shape, requires_grad=True)", "`params`, but the loss trains `net`"),
+    ],
+)
+def test_copies_of_the_weights_are_said_to_be_such(copy, held):
+    (finding,) = found(COPIES.format(copy), TRAIN)
+    assert (finding.slug, finding.fix.partition("  # ")[0]) == (
+        "optimizer-of-another-model",
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)",
+    )
+    assert f"`optimizer` holds {held}" in finding.message

@@ -510,3 +510,32 @@ def test_an_optimizer_that_takes_one_group():
     wanted = "torch.optim.LBFGS([*encoder.parameters(), *decoder.parameters()], lr=0.1, max_iter=3)"
     assert finding.fix.startswith(f"opt = {wanted}"), finding.fix
     assert not found(finding.fix, cell)
+
+
+TRAIN = """\
+def train(model, {optimizer}):
+    for _ in range(6):
+        opt.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        opt.step()"""
+BODY = "opt = torch.optim.SGD({}.body.parameters(), lr=0.1)"
+
+
+@pytest.mark.parametrize(
+    ("cells", "name"),
+    [
+        (
+            [BODY.format("net").replace("opt =", "mine ="), TRAIN.format(optimizer="opt"), "train(net, mine)"],
+            ("mine", "net"),
+        ),
+        (
+            [TRAIN.format(optimizer="_=0").replace(":\n", f":\n    {BODY.format('model')}\n", 1), "train(net)"],
+            ("opt", ""),
+        ),
+    ],
+)
+def test_the_fix_names_what_can_be_typed_where_it_goes(cells, name):
+    optimizer, module = name
+    (finding,) = found(*cells)
+    assert finding.fix.startswith(f"{optimizer}.add_param_group")
+    assert f"*{module}.neck.parameters()" in finding.fix if module else ".neck.parameters()" in finding.fix

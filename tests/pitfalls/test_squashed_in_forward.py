@@ -99,3 +99,28 @@ def test_a_layer_in_a_method_of_a_part_is_told_once_with_its_line(name):
     assert finding.fix.startswith(mended)
     right = LAYERED.replace("self.token = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())", mended)
     assert not findings_in(right, LOOP.format(TERMS[name]))
+
+
+IN_A_DICTIONARY = """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.criterion = nn.Linear(4, 2), nn.BCEWithLogitsLoss()
+    def forward(self, x):
+        p = torch.sigmoid(self.out(x))
+        return {"loss": 0.1 * self.criterion(p, torch.ones(6, 2)) + 0 * p.sum()}
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    output = net(torch.rand(6, 4))
+    opt.zero_grad()
+    output["loss"].backward()
+    opt.step()"""
+
+
+def test_a_loss_in_a_dictionary_is_told_once_and_by_its_own_name():
+    (finding,) = findings_in(IN_A_DICTIONARY, slug="sigmoid-before-bce-logits", fails=False)
+    assert (finding.subject, finding.line) == ("output['loss']", 15)
+    assert finding.message.startswith("`output['loss']` applies sigmoid twice")

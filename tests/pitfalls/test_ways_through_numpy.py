@@ -21,6 +21,10 @@ STAYS = {
     ),
     "stack": "c = q.detach().numpy()\n    return torch.tensor(np.stack([c, c * 2], axis=1), dtype=torch.float32)",
     "method": "c = q.detach().cpu().numpy().copy()\n    return torch.as_tensor(np.where(c > 0, c, 0.1 * c)).mean()",
+    "numbers in a row": (
+        "c = q.detach().cpu().numpy()\n    w = (np.arange(4)[None] - c[:, :1]) ** 2\n"
+        "    return torch.tensor((c * w).mean())"
+    ),
     "in place": (
         "c = q.detach().numpy() * np.pi\n    c -= np.amax(c, axis=1, keepdims=True)\n    return torch.from_numpy(c)"
     ),
@@ -32,6 +36,7 @@ LEFT = {
     "all in a row": "c = np.cumsum(q.detach().numpy())\n    return torch.from_numpy(c)",
     "another spread": "c = q.detach().numpy().std(axis=0)\n    return torch.from_numpy(c)",
     "a number": "c = q.detach().numpy()\n    return torch.tensor(float(c.sum()))",
+    "numbers of its own": "c = q.detach().numpy()\n    return torch.from_numpy(c * np.linspace(0, 1, 4))",
     "two of it": "a, b = q.detach().numpy()\n    return torch.from_numpy(np.exp(a))",
     "another type": "c = q.detach().numpy().astype('float64')\n    return torch.from_numpy(c)",
 }

@@ -10,6 +10,10 @@ NUMPY = ("np", "numpy")
 LISTED = frozenset(["concatenate", "hstack", "stack", "vstack"])
 _NUMBERS = frozenset(["len", "int", "float"])
 _CONSTANTS = frozenset(["pi", "e", "inf"])
+# Functions that make arrays of plain numbers.
+_MAKERS = frozenset(
+    ["arange", "array", "asarray", "empty", "eye", "full", "identity", "linspace", "logspace", "ones", "zeros"]
+)
 
 
 def kind_of(node: ast.AST, known: dict[str, str]) -> str:
@@ -63,7 +67,8 @@ def _of_call(call: ast.Call, known: dict[str, str]) -> str:
         listed = name in LISTED and isinstance(first[0], (ast.List, ast.Tuple)) if first else False
         parts = first[0].elts if listed and isinstance(first[0], (ast.List, ast.Tuple)) else first
         kinds = {kind_of(part, known) for part in parts}
-        return kinds.pop() if len(kinds) == 1 else ""
+        kind = kinds.pop() if len(kinds) == 1 else ""
+        return "" if name in _MAKERS and kind == NUMBER else kind
     if not isinstance(call.func, ast.Attribute):
         return ""
     if call.func.attr == "numpy" and not call.args:

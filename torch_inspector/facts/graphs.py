@@ -144,8 +144,8 @@ class WitnessFact(NamedTuple):
     """Shape of what it averages; empty if it does not, or that is not known."""
     enlarged: bool = False
     """True if the loss in float16 is multiplied by a number above 1, or by one that is not known: a loss scale."""
-    part_factors: tuple[float, ...] = ()
-    """By what each part is multiplied, if the loss is a sum of losses that average."""
+    weights: tuple[float | None, ...] = ()
+    """Weights of the means that the loss adds up, None for a term without one; empty if that is not known."""
     carried_count: int = 0
     """Leaves, of a few, that no optimizer holds, that were moved since the backward call before, and that still had a
     gradient when this one began."""

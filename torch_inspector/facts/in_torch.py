@@ -18,6 +18,8 @@ _OTHER = {"absolute": "abs", "concatenate": "cat", "power": "pow", "fabs": "abs"
 # Without an axis, NumPy goes over all numbers in a row; torch wants one.
 _ALONG = ("cumprod", "cumsum")
 _KEYWORDS = ("axis", "keepdims")
+# Makers of whole numbers and of ones, which come out alike.
+_MAKERS = ("arange", "eye")
 # Methods that tensors have with the same meaning, and what is called of what is one already.
 _METHODS = frozenset(
     ["argmax", "argmin", "argsort", "backward", "clip", "cumprod", "cumsum", "flatten", "item", "mean", "prod", "ravel",
@@ -70,6 +72,8 @@ class _Staying(ast.NodeTransformer):
     def __init__(self) -> None:
         self.known: dict[str, str] = {}
         self.refused = self.shown = False
+        self.beside = ""
+        """Name of the array on the other side of an operator."""
         """`shown` is true in a statement that prints: `float(x)` and `x.item()` stay there as they are."""
 
     def note(self, statement: ast.stmt) -> None:
@@ -91,6 +95,15 @@ class _Staying(ast.NodeTransformer):
         if inner is not None:
             return self.visit(inner)
         return node if kind_of(node, self.known) == NUMBER else super().visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """An operator, with what is made for one side on the device of the other."""
+        arrays = [one for side in (node.left, node.right) if self._is_array(side) for one in syntax.walk(side)]
+        names = [one.id for one in arrays if isinstance(one, ast.Name) and self._is_array(one)]
+        outer, self.beside = self.beside, next(iter(names), "")
+        made = self.generic_visit(node)
+        self.beside = outer
+        return made
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """Gives up where NumPy is used in a way that is not known."""
@@ -118,6 +131,9 @@ class _Staying(ast.NodeTransformer):
 
     def _of_torch(self, node: ast.Call, name: str) -> Any:
         """The same function of torch, of what was an array before."""
+        if name in _MAKERS and self.beside and not node.keywords:
+            on = ast.keyword("device", ast.parse(f"{self.beside}.device", mode="eval").body)
+            return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load()), node.args, [on])
         given = [one for one in node.args if not isinstance(one, ast.Constant)]
         given = list(getattr(given[0], "elts", given)) if name in LISTED and given else given
         plain = all(kind_of(one, self.known) for one in given) and all(k.arg in _KEYWORDS for k in node.keywords)

@@ -7,14 +7,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.hand_counters import hand_counters
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
 
 def counted_by(run: Run, cell: int | None, number: int) -> str:
-    """The one variable of this value that a cell counts with, in `% name` or `range(name)`; else the number itself."""
+    """The one variable of this value that a cell counts with, in `% name` or `range(name)`; else the number itself.
+
+    Of a counter that is compared by hand, what it is compared with.
+    """
+    tree = syntax.parse(run.source_of(cell))
+    limits = {one.limit for one in hand_counters(tree) if one.steps} if tree is not None else set[str]()
     values = _values(run)
+    if len(limits) == 1 and values.get(limit := limits.pop(), {number}) == {number} and not limit.isdecimal():
+        return limit
     found = sorted(name for name in counts_in(run, cell) if values.get(name) == {number})
     return found[0] if len(found) == 1 else str(number)
 

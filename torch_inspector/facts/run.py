@@ -95,10 +95,12 @@ class Run:
     def losses_with(self, name: str) -> tuple[tuple[PatternFact, str, Place], ...]:
         """Patterns of one name, with the loss whose graph has them and the line that made it, each line once.
 
-        Losses that nothing was called on count too, if the cell made them and a variable keeps them.
+        Losses that nothing was called on count too, if the cell made them; a container of others, now spent, does not.
         """
         looked = [(b.witness.patterns, b.root, b.made_at) for b in self.trace.patterned if b.witness is not None]
-        kept = [(g.patterns, g.path, g.made_at) for g in self.after.graphs if g.made_at is not None and g.scalar]
+        told = any(p.name == name for patterns, *_ in looked for p in patterns)
+        lone = (g for g in self.after.graphs if g.scalar and not (told and g.container and g.spent))
+        kept = [(g.patterns, g.path, g.made_at) for g in lone if g.made_at is not None]
         found: dict[Place, tuple[PatternFact, str, Place]] = {}
         for patterns, root, place in (*looked, *kept):
             pattern = next((p for p in patterns if p.name == name), None)

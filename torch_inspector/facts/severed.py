@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from torch_inspector.facts.graphs import CutFact
+    from torch_inspector.facts.graphs import BackwardFact, CutFact
     from torch_inspector.facts.optimizers import StepFact
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
@@ -126,3 +126,22 @@ def part_path(run: Run, cut: CutFact) -> str:
 
 def _is_above(one: Place, other: Place) -> bool:
     return one.line is not None and other.line is not None and one.line <= other.line
+
+
+def is_cut_off(run: Run, made: BackwardFact) -> bool:
+    """True if a model was called with gradients, and none of it was ever reached."""
+    able = (call for call in run.trace.forwards if call.parameter_keys and call.trainable_count)
+    calls = [call for call in able if not call.parameter_keys & run.trace.reached]
+    idle = any(step.idle for step in run.trace.steps if step.order > made.order)
+    return idle or bool(run.trace.cuts) if calls else _is_asked_only(run, made)
+
+
+def _is_asked_only(run: Run, made: BackwardFact) -> bool:
+    """True if only `autograd.grad` reached what a step then found without a gradient, and the text cuts the loss."""
+    backwards = (one for one in run.trace.backwards if one.witness is not None and not one.is_grad_call)
+    trained = frozenset[int]().union(*(one.witness.leaf_keys for one in backwards if one.witness is not None))
+    idle = (step.parameter_keys for step in run.trace.steps if step.idle and step.order > made.order)
+    empty = frozenset[int]().union(*idle) - trained
+    return bool(run.trace.cuts) and any(
+        call.trainable_count and call.parameter_keys & empty for call in run.trace.forwards
+    )

@@ -31,6 +31,7 @@ _HOW = {
     "item": "`{}` gives a plain number",
     "numpy": "`{}` leaves PyTorch, and NumPy keeps no history",
     "tensor": "`{}` makes a new tensor from the values",
+    "leaf": "`{}` takes the values without their history",
     "argmax": "`{}` gives positions, which have no gradient",
     "whole": "`{}` gives whole numbers, which have no gradient",
     "compare": "`{}` gives true or false, which has no gradient",
@@ -54,12 +55,28 @@ def how(cut: CutFact) -> str:
 
 
 def given_to(run: Run, cut: CutFact, root: str) -> str:
-    """The words `pred`, for the variable that the line of a cut gives its value; empty for the loss."""
+    """The words `pred`, for the variable that the line of a cut gives its value; empty for the loss.
+
+    For a decorator inside of another one: `wrapper` of `@timed`.
+    """
     tree = syntax.parse(run.source_of(cut.place.cell))
+    if cut.text.startswith("@") and tree is not None:
+        return _wrapper_at(run, tree, cut.place.line or 0)
     stored = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign)] if tree is not None else []
     targets = [one.targets[0] for one in stored if one.lineno == cut.place.line and len(one.targets) == 1]
     names = [one.id for one in targets if isinstance(one, ast.Name) and one.id != root]
     return f"`{names[0]}`, " if len(names) == len(targets) == 1 else ""
+
+
+def _wrapper_at(run: Run, tree: ast.Module, line: int) -> str:
+    """`wrapper` of `@timed`, if the decorator in a line is that of a function which a decorator makes."""
+    functions = (one for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef))
+    inner = next((one for one in functions if any(each.lineno == line for each in one.decorator_list)), None)
+    outer = syntax.function_around(tree, line) if inner is not None else None
+    texts = [past.cell.source for past in (run, *run.earlier)]
+    if inner is None or outer is None or inner is outer or not any(f"@{outer.name}" in text for text in texts):
+        return ""
+    return f"`{inner.name}` of `@{outer.name}`, "
 
 
 def uncut(run: Run, cut: CutFact | None, cell: int | None, root: str = "") -> str:
@@ -71,10 +88,22 @@ def uncut(run: Run, cut: CutFact | None, cell: int | None, root: str = "") -> st
     call = _NUMBER.fullmatch(cut.text)
     if call is not None and cut.kind == "item":
         return f"{call['method'] or call['given']}  # in place of {cut.text}"
+    if cut.kind == "leaf":
+        return _unwrapped(run, cut)
     if cut.kind in ("detach", "data") and attached(cut):
         return f"{in_statement(run, cut.place, cut.text, attached(cut))}  # without {_cut_in(cut)}"
     kind = "numpy" if cut.text.startswith("torch.from_numpy(") else cut.kind
     return _rewritten(run, cut, kind, root) or _FIXES.get(kind, _LEFT)
+
+
+def _unwrapped(run: Run, cut: CutFact) -> str:
+    """The line of a `Variable(loss, requires_grad=True)` without it."""
+    call = syntax.expression(cut.text)
+    if not isinstance(call, ast.Call) or not call.args:
+        return f"# without {cut.text}"
+    new = in_statement(run, cut.place, cut.text, ast.unparse(call.args[0]))
+    target, _, value = new.partition(" = ")
+    return f"# take this line out: {target} = {cut.text}" if target == value else f"{new}  # without {cut.text}"
 
 
 def _rewritten(run: Run, cut: CutFact, kind: str, root: str) -> str:
@@ -84,6 +113,23 @@ def _rewritten(run: Run, cut: CutFact, kind: str, root: str) -> str:
     if kind == "argmax":
         return from_scores(run, cut)
     return in_torch(run.source_of(cut.place.cell), cut.place.line) if kind == "numpy" else ""
+
+
+def telling(cuts: tuple[CutFact, ...]) -> CutFact | None:
+    """Of several cuts the one that says most: a draw, or a wrapped value after `no_grad`; else the nearest."""
+    drawn = next((one for one in cuts if one.kind == "drawn"), None)
+    after = next((one for one in cuts if one.kind != "no_grad"), None)
+    wrapped = after is not None and after.kind == "leaf" and "requires_grad=True" in after.text
+    return drawn or (after if wrapped else next(iter(cuts), None))
+
+
+def also_off(run: Run, cut: CutFact | None, cuts: tuple[CutFact, ...], cell: int | None) -> tuple[str, str]:
+    """Words and fix for gradients that were off behind a value that was wrapped; both empty where they were not."""
+    off = next((one for one in cuts if one.kind == "no_grad"), None)
+    if off is None or cut is None or cut.kind != "leaf":
+        return "", ""
+    words = f", and `{off.text}` ({off.place.said_in(cell)}) is around what these come from"
+    return words, f"\n# {uncut(run, off, cell)}"
 
 
 def attached(cut: CutFact) -> str:

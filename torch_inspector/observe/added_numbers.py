@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place, syntax
 from torch_inspector.observe.collected import Element, elements, keyed, summed, turned
-from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at
+from torch_inspector.observe.cuts import given, returned, root_at
 from torch_inspector.observe.cutting import cut_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.standpoints import CUT, LIVE, MEANT, NONE, Standpoint, Standpoints
+from torch_inspector.observe.texts import Spot, Texts
 
 _SPOTS = 200
 _Names = frozenset[tuple[int, str]]

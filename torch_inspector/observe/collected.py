@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe.cuts import Spot, Texts, given, returned
+from torch_inspector.observe.cuts import given, returned
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.texts import Spot, Texts
 
 _JOINS = frozenset(["stack", "cat", "concat", "concatenate", "hstack", "vstack"])
 _SUMS = frozenset(["sum", "mean", "nansum", "nanmean"])

@@ -10,8 +10,9 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from torch_inspector.facts import CutFact, Place, syntax
-from torch_inspector.observe.cuts import Spot, Texts, given, returned, root_at, sources
+from torch_inspector.observe.cuts import given, returned, root_at, sources
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.texts import Spot, Texts
 
 _SPOTS = 200
 _GRADS = frozenset(["torch.autograd.grad", "autograd.grad", "grad"])

@@ -8,78 +8,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place, syntax
-from torch_inspector.observe.cutting import cuts_in
+from torch_inspector.observe.cutting import cuts_in, decorators_of, wrapped_without_grad
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.texts import Function, Spot, Texts
 from torch_inspector.observe.unpacked import indexed, is_drawn, is_second, part, position, second
 
+# Cuts that stand around values of any kind, as around data.
+_AROUND = ("no_grad", "leaf")
 # Functions that are gone into, one inside the other, and expressions that are looked at in all.
 _DEPTH, _EXPRESSIONS = 4, 300
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@dataclass
-class Texts:
-    """The code of some cells, and what in it is a model."""
-
-    files: list[CodeFile]
-    models: dict[str, str]
-    """What the code calls the modules that ran, and their classes: `net`, `self.encoder`."""
-    parameters: frozenset[str] = frozenset()
-    """What the code of modules calls parameters of their own that no backward call reached: `self.scale`."""
-    losses: dict[str, str] = field(default_factory=dict)
-    """What the code calls modules without parameters that ran, and their classes: `criterion`."""
-
-    def function(self, name: str) -> tuple[CodeFile, _Function] | None:
-        """A function or method of the user's, the latest of its name; for a model its `forward`."""
-        kind = self.models.get(name) or self.losses.get(name)
-        for file in self.files:
-            if file.tree is not None:
-                found = _forwards(file.tree).get(kind) if kind else _named(file.tree).get(name.rpartition(".")[2])
-                if found is not None:
-                    return file, found
-        return None
-
-
-@lru_cache(maxsize=64)
-def _forwards(tree: ast.Module) -> dict[str, _Function]:
-    """The `forward` of each class of a text, the first that has one."""
-    found: dict[str, _Function] = {}
-    for kind in (node for node in syntax.walk(tree) if isinstance(node, ast.ClassDef)):
-        for one in kind.body:
-            if isinstance(one, _Function) and one.name == "forward":
-                found.setdefault(kind.name, one)
-    return found
-
-
-@lru_cache(maxsize=64)
-def _named(tree: ast.Module) -> dict[str, _Function]:
-    """The functions and methods of a text by name, the first of each."""
-    found: dict[str, _Function] = {}
-    for node in syntax.walk(tree):
-        if isinstance(node, _Function):
-            found.setdefault(node.name, node)
-    return found
-
-
-class Spot(NamedTuple):
-    """An expression in its scope."""
-
-    node: ast.expr
-    scope: ast.AST
-    file: CodeFile
-    depth: int
-    call: ast.Call | None = None
-    """The call that led into the function around it."""
-    outer: Spot | None = None
-    """Where that call stands."""
-    at: int | None = None
-    """Which element of what a call gives back is meant; None for all of it."""
 
 
 def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) -> tuple[CutFact, ...]:
@@ -94,7 +36,25 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
                 text = f"@{text}" if node in getattr(spot.scope, "decorator_list", ()) else text
                 optional = _is_optional(node, spot.scope)
                 found.setdefault((place, kind, text), CutFact(place, text, kind, origins, optional=optional))
-    return tuple(found.values())
+        around = _around(spot, texts)
+        if around is not None:
+            found.setdefault((around.place, around.kind, around.text), around)
+    known = any(any(one.sources) for one in found.values())
+    # Of a function without gradients, or a wrapped value, of which nothing is known, nothing is said beside others.
+    return tuple(one for one in found.values() if any(one.sources) or one.kind not in _AROUND or not known)
+
+
+def _around(spot: Spot, texts: Texts) -> CutFact | None:
+    """The `no_grad` of a decorator of the user's own around the function that an expression stands in."""
+    for name in decorators_of(spot.scope):
+        known = texts.function(name)
+        off = wrapped_without_grad(known[1]) if known is not None else None
+        origins = sources(spot, texts) if off is not None else ()
+        if known is not None and off is not None and any(origins):
+            mark = "@" if off.is_decorator else ""
+            place = Place(known[0].cell, off.node.lineno + known[0].offset)
+            return CutFact(place, f"{mark}{ast.unparse(off.node)}", "no_grad", origins)
+    return None
 
 
 def _is_optional(node: ast.expr, scope: ast.AST) -> bool:
@@ -168,7 +128,7 @@ def _names_in(node: ast.expr) -> list[str]:
 def given(name: str, spot: Spot, texts: Texts) -> Iterator[Spot]:
     """The values that a name is given in its scope, else in the latest cell that has it."""
     own = list(_values(name, spot.scope))
-    if own or isinstance(spot.scope, _Function):
+    if own or isinstance(spot.scope, Function):
         yield from (spot._replace(node=value, at=at) for value, at in own)
         yield from _argument(name, spot)
         return
@@ -182,7 +142,7 @@ def given(name: str, spot: Spot, texts: Texts) -> Iterator[Spot]:
 
 def _argument(name: str, spot: Spot) -> Iterator[Spot]:
     """What the call that led into a function gave one of its parameters."""
-    if spot.call is None or spot.outer is None or not isinstance(spot.scope, _Function):
+    if spot.call is None or spot.outer is None or not isinstance(spot.scope, Function):
         return
     names = [a.arg for a in (*spot.scope.args.posonlyargs, *spot.scope.args.args) if a.arg != "self"]
     given = dict(zip(names, spot.call.args, strict=False))
@@ -254,14 +214,14 @@ def sources(operand: Spot, texts: Texts) -> tuple[str, ...]:
 
 def _is_local(node: ast.AST, scope: ast.AST) -> bool:
     """True for a name that the function around it gives a value: it is not the variable of the cell."""
-    if not isinstance(node, ast.Name) or not isinstance(scope, _Function):
+    if not isinstance(node, ast.Name) or not isinstance(scope, Function):
         return False
     stored = (one for one in _own(scope) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
     return node.id in _parameters(scope) or any(one.id == node.id for one in stored)
 
 
 def _parameters(scope: ast.AST) -> frozenset[str]:
-    if not isinstance(scope, _Function):
+    if not isinstance(scope, Function):
         return frozenset()
     return frozenset(a.arg for a in (*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs))
 

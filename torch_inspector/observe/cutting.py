@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
@@ -20,6 +22,7 @@ _FUNCTIONS = {
     **dict.fromkeys(("torch.tensor", "torch.FloatTensor", "torch.Tensor", "torch.from_numpy"), "tensor"),
     **dict.fromkeys(("torch.argmax", "torch.argmin", "torch.argsort"), "argmax"),
     **dict.fromkeys(("float", "int", "bool"), "item"),
+    **dict.fromkeys(("Variable", "autograd.Variable", "torch.autograd.Variable"), "leaf"),
     **dict.fromkeys(("np.array", "np.asarray", "numpy.array", "numpy.asarray"), "numpy"),
 }
 _DISTRIBUTION = re.compile(r"dist|Categorical|Bernoulli|Normal\(")
@@ -30,7 +33,8 @@ def cuts_in(expression: ast.expr, scope: ast.AST) -> Iterator[tuple[ast.expr, as
     """Parts of an expression that lose the history of something: the part, the something, and how."""
     for node in syntax.walk(expression):
         found = cut_of(node)
-        if found is not None and isinstance(node, ast.expr):
+        # What is wrapped may have lost its history before, as in `Variable(loss.data)`.
+        if found is not None and isinstance(node, ast.expr) and not (found[1] == "leaf" and cut_of(found[0])):
             yield node, *found
     block = without_grad(expression, scope)
     if block is not None:
@@ -98,3 +102,31 @@ def without_grad(expression: ast.expr, scope: ast.AST) -> ast.expr | None:
 def _switches_off(node: ast.expr) -> bool:
     called = node.func if isinstance(node, ast.Call) else node
     return dotted(called).rpartition(".")[2] in _WITHOUT
+
+
+class Off(NamedTuple):
+    """What switches gradients off: `torch.no_grad()`."""
+
+    node: ast.expr
+    is_decorator: bool
+
+
+def decorators_of(scope: ast.AST) -> list[str]:
+    """Names of the decorators of a function, as of `@timed` and `@timed(3)`."""
+    decorators = scope.decorator_list if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
+    return [name for one in decorators if (name := dotted(one.func if isinstance(one, ast.Call) else one))]
+
+
+@lru_cache(maxsize=64)
+def wrapped_without_grad(decorator: ast.AST) -> Off | None:
+    """What switches gradients off around the function that a decorator was given, in the function that it makes."""
+    functions = [one for one in syntax.walk(decorator) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    given = {argument.arg for one in functions for argument in one.args.args}
+    for inner in functions:
+        calls = [one for one in syntax.own_expressions(inner) if isinstance(one, ast.Call)]
+        own = {argument.arg for argument in inner.args.args}
+        for call in calls if inner is not decorator else ():
+            if isinstance(call.func, ast.Name) and call.func.id in given - own:
+                off = without_grad(call, inner)
+                return Off(off, off in inner.decorator_list) if off is not None else None
+    return None

@@ -13,13 +13,14 @@ from torch_inspector.observe import private
 from torch_inspector.observe.added_numbers import added_numbers
 from torch_inspector.observe.by_hand import moves_by_hand
 from torch_inspector.observe.constant_gradients import constant_gradients
-from torch_inspector.observe.cuts import Texts, cuts_at
+from torch_inspector.observe.cuts import cuts_at
 from torch_inspector.observe.keys import Keys
 from torch_inspector.observe.ledger import Ledger
 from torch_inspector.observe.other_uses import is_used_apart
 from torch_inspector.observe.owned import owners
 from torch_inspector.observe.parts import Parts, learning
 from torch_inspector.observe.place import Places
+from torch_inspector.observe.texts import Texts
 
 # How torch begins to say that a loss has no history.
 _WITHOUT_HISTORY = "element 0 of tensors does not require grad"

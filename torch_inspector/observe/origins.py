@@ -122,11 +122,11 @@ class _Left:
     def __init__(self, count: int) -> None:
         self.count = count
 
-    def read(self, saved: Any) -> torch.Tensor | None:
-        """A plain tensor on the CPU, of numbers with a point, as long as there is room for it."""
+    def read(self, saved: Any, *, whole: bool = False) -> torch.Tensor | None:
+        """A plain tensor on the CPU, of numbers with a point or, if asked, of any, as long as there is room for it."""
         if not is_one_of(saved, (torch.Tensor, torch.nn.Parameter)) or not is_in_memory(saved):
             return None
-        if not saved.is_floating_point() or not saved.numel():
+        if not (whole or saved.is_floating_point()) or not saved.numel():
             return None
         self.count -= saved.numel()
         if self.count < 0:
@@ -147,7 +147,8 @@ def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact |
     """What an operation was given that it cannot take."""
     kind = type(node).__name__
     name, field, causes = ("**", "self", _causes_of_power(node)) if kind == _POWER else _TRAPS.get(kind, ("", "", ()))
-    values = left.read(saved_value(node, field)) if causes else None
+    # Divided is by counts as well.
+    values = left.read(saved_value(node, field), whole=field == "other") if causes else None
     if values is None:
         return None
     for cause in causes:

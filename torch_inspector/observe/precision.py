@@ -8,12 +8,12 @@ import torch
 
 from torch_inspector.facts import Shape
 from torch_inspector.observe import as_torch, private
-from torch_inspector.observe.addends import factors_of, input_shape, is_mean_of_samples
 
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import Walk
     from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
+from torch_inspector.observe.terms import weights_of
 
 # Nodes asked for the type of their result, about 1 µs each.
 _NODES = 300
@@ -31,7 +31,7 @@ class Precision(NamedTuple):
     mean_reduced: bool | None
     mean_shape: Shape = ()
     enlarged: bool = False
-    part_factors: tuple[float, ...] = ()
+    weights: tuple[float | None, ...] = ()
 
 
 def precision_of(root: Node, walk: Walk) -> Precision:
@@ -47,8 +47,8 @@ def precision_of(root: Node, walk: Walk) -> Precision:
     if _is_mean_of_samples(root, len(top) - 1):
         # The division is part of the loss, as in `kl_div(…, reduction="batchmean")`.
         top, averages = (*top[:-2], top[-1]), True
-    shape = input_shape(below) if averages else ()
-    return Precision(halves, half_leaves, top, averages, shape, enlarged, factors_of(below))
+    shape = _input_shape(below) if averages else ()
+    return Precision(halves, half_leaves, top, averages, shape, enlarged, weights_of(root))
 
 
 def _is_mean_of_samples(root: Node, count: int) -> bool:
@@ -56,7 +56,12 @@ def _is_mean_of_samples(root: Node, count: int) -> bool:
     node = root
     for _ in range(count - 1):
         node = next(parent for parent, _ in node.next_functions if parent is not None)
-    return is_mean_of_samples(node)
+    below = next((parent for parent, _ in node.next_functions if parent is not None), None)
+    if type(node).__name__ != "DivBackward0" or type(below).__name__ != "SumBackward0" or below is None:
+        return False
+    shape, other = _input_shape(below), saved_value(node, "other")
+    known = type(other) is torch.Tensor and other.is_cpu and other.numel() == 1
+    return known and len(shape) > 1 and shape[0] > 1 and float(other.detach()) == shape[0]
 
 
 def _is_enlarged(root: Node, count: int) -> bool:
@@ -70,6 +75,12 @@ def _is_enlarged(root: Node, count: int) -> bool:
                 return True
         node = next(parent for parent, _ in node.next_functions if parent is not None)
     return False
+
+
+def _input_shape(node: Node) -> Shape:
+    """Shape of the first operand of an operation that has history; empty if it is not known."""
+    given = next(((parent, result) for parent, result in node.next_functions if parent is not None), None)
+    return (private.output_shape(*given) if given is not None else None) or ()
 
 
 def autocast_at(tensor: torch.Tensor) -> str:

@@ -13,9 +13,10 @@ import torch
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.collected import is_changed, keyed
-from torch_inspector.observe.cuts import Spot, Texts, given, returned
+from torch_inspector.observe.cuts import given, returned
 from torch_inspector.observe.cutting import cut_of, without_grad
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.texts import Spot, Texts
 
 # No word of a model; from a model and without history; not known; with a history.
 NONE, CUT, OPEN, LIVE = range(4)

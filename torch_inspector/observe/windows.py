@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from torch_inspector.facts import BackwardFact, CountFact, Place, StepFact, WindowFact, syntax
+from torch_inspector.facts.hand_counters import hand_counter
 from torch_inspector.observe.place import CodeFile
 
 # Names of loops over the parts of one batch.
@@ -56,7 +57,7 @@ def _fact(steps: list[StepFact], at: Place, counts: tuple[CountFact, ...]) -> Wi
 
 
 def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bool:
-    """True if the step is under a test with a modulo, or the backward call in a loop that says what it is for."""
+    """True if the step is under a test of a counter, or the backward call in a loop that says what it is for."""
     file = next((file for file in files if file.cell == backward.cell and file.tree is not None), None)
     if step.line is None or backward.line is None or file is None or file.tree is None:
         return False
@@ -67,30 +68,13 @@ def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bo
         return False
     tests = [node for node in syntax.walk(file.tree) if isinstance(node, ast.If) and _holds(node, here)]
     tests = [test for test in tests if not _holds(test, there)]
-    if any(isinstance(part, ast.Mod) for test in tests for part in syntax.walk(test.test)):
-        return True
-    return any(_counts_by_hand(test, file.tree) for test in tests)
+    scope = syntax.scope_at(file.tree, here)
+    return any(_counts(test, scope) for test in tests)
 
 
-def _counts_by_hand(test: ast.If, tree: ast.Module) -> bool:
-    """True for `if n >= 4:`, where `n` is one more in each turn and the block sets it to 0 again."""
-    compared = test.test if isinstance(test.test, ast.Compare) else None
-    if compared is None or len(compared.ops) != 1 or not isinstance(compared.ops[0], (ast.Eq, ast.GtE, ast.Gt)):
-        return False
-    name = ast.unparse(compared.left)
-    reset = any(_sets_to(one, name, 0) for one in syntax.walk(test))
-    return reset and any(_adds_one(one, name) for one in syntax.walk(tree))
-
-
-def _sets_to(node: ast.AST, name: str, number: int) -> bool:
-    given = node.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) else None
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    return given is not None and given.value == number and name in map(ast.unparse, targets)
-
-
-def _adds_one(node: ast.AST, name: str) -> bool:
-    more = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and ast.unparse(node.target) == name
-    return more and isinstance(node.value, ast.Constant) and node.value.value == 1  # type: ignore[attr-defined]
+def _counts(test: ast.If, scope: ast.AST) -> bool:
+    """True for a test with a modulo, and for one of a counter that is counted up by hand and set back."""
+    return any(isinstance(part, ast.Mod) for part in syntax.walk(test.test)) or hand_counter(test, scope) is not None
 
 
 def _micro_loops(tree: ast.Module) -> list[ast.For]:

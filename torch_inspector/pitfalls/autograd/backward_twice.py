@@ -12,6 +12,7 @@ from torch_inspector.facts.given import differentiated_at, handed_detached, loop
 from torch_inspector.facts.on_one_line import made_in_turn, row_at
 from torch_inspector.facts.receiver import receiver
 from torch_inspector.facts.rivals import judged
+from torch_inspector.facts.sharing import Shared, before_step, trains_others, turn_before
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -28,7 +29,11 @@ def check(run: Run) -> Iterator[Finding]:
     refusal = error.refusal or RefusalFact()
     if any(_is_state(one, refusal) for one in refusal.carried):
         return  # told by `hidden_state_not_detached`
-    before = run.backward_before()
+    before = turn_before(run, error, refusal) or run.backward_before()
+    shared = before_step(run, error, refusal, before)
+    if shared is not None:
+        yield _of_stepped(run, error, refusal, shared)
+        return
     beside = before if before is not None and _is_first_of_two(run, error, refusal, before) else None
     message, subject, fix = _of_two(error, refusal, beside) if beside else _told(run, error, refusal, before)
     stepped = before is not None and any(s.order > before.order for s in run.trace.steps)
@@ -104,6 +109,23 @@ def _of_total(root: str, path: str) -> tuple[str, str, str]:
     return f"{went}, which `{path}` still adds up: the first call has freed their graph.", path, fix
 
 
+def _of_stepped(run: Run, error: ErrorFact, refusal: RefusalFact, shared: Shared) -> Finding:
+    """Two losses of one turn, each with an optimizer of its own, of which the first has stepped."""
+    root, other = refusal.root, shared.call.root
+    call = f"`{receiver(other)}.backward()` {_where(shared.call.place, error.place)}"
+    step = f"{run.optimizer_name_at(shared.step.optimizer, error.place) or 'the optimizer'}.step()"
+    return Finding(
+        message=(
+            f"`{root}` shares a part of its graph with `{other}`{_made(refusal, error.place)}: {call} had freed it."
+        ),
+        subject=root,
+        fix=shared.mended(run, root, step),
+        line=error.place.line,
+        cell=error.place.cell,
+        evidence=tuple(_evidence(refusal, shared.call, error.place)),
+    )
+
+
 def _is_first_of_two(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact) -> bool:
     """True if another loss of the same pass was differentiated just before, and this one has never been."""
     tried = [call for call in run.trace.backwards if call.place == error.place and call.number != refusal.number]
@@ -141,6 +163,8 @@ def _of_shared(run: Run, error: ErrorFact, refusal: RefusalFact, before: Backwar
     root, old = refusal.root or "the loss", refusal.olds[0]
     other = before.root if before is not None and before.root and before.place != error.place else ""
     call = f"`{other}.backward()` {_where(before.place, error.place)}" if other and before else "the call before"
+    if before is not None and before is turn_before(run, error, refusal):
+        call = f"`{receiver(root)}.backward()` of the turn before"
     made = old.made_at if old.made_at is not None and old.made_at.line else None
     where = f" ({_where(made, error.place).removeprefix('in ')})" if made is not None else ""
     message = f"`{root}` was computed from `{old.path}`{where}, and {call} had freed the graph behind `{old.path}`."
@@ -155,6 +179,8 @@ def _of_shared(run: Run, error: ErrorFact, refusal: RefusalFact, before: Backwar
         and not made_in_turn(run, made, error.place)
     ):
         fix = f"{name} = ...  # line {made.line}, moved into the loop; or {name}.detach() if it is not trained"
+        if before is not None and trains_others(run, before):
+            fix = f"{name} = {name}.detach()  # before the loop: {root} is not to train what made {name}"
     else:
         fix = f"{name} = ...  # computed anew before each backward(), or {name}.detach() if it is not trained"
     return message, name, fix

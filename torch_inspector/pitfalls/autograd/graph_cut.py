@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import BackwardFact, CutFact, ErrorFact, ForwardFact, Place, Run, StepFact
+from torch_inspector.facts import BackwardFact, CheckpointFact, CutFact, ErrorFact, ForwardFact, Place, Run, StepFact
 from torch_inspector.facts.chains import chain
+from torch_inspector.facts.old_checkpoints import cut_whole, in_new_variant, said
 from torch_inspector.facts.part_names import called_path
-from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, part_path
+from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, is_cut_off, part_path
 from torch_inspector.facts.straight import straightened
-from torch_inspector.facts.uncut import DETACHED_LEAF, given_to, handed_on, how, term_kept, uncut
+from torch_inspector.facts.uncut import DETACHED_LEAF, also_off, given_to, handed_on, how, telling, term_kept, uncut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -33,7 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield from _of_gradient(error) or _failed(run, error.root or "loss", error.cuts, error.place)
         return
     made = run.trace.from_leaf
-    if made is not None and _is_cut_off(run, made):
+    if made is not None and is_cut_off(run, made):
         yield _finding(run, made.root or "loss", run.trace.cuts, _called(run), made.place)
     elif made is None:
         yield from _ends_at_copies(run) or _ends_anew(run) or _cut_parts(run)
@@ -68,39 +69,41 @@ def _of_gradient(error: ErrorFact) -> list[Finding]:
 
 
 def _failed(run: Run, root: str, cuts: tuple[CutFact, ...], place: Place) -> Iterator[Finding]:
-    calls = _called(run)
-    if cuts or any(call.output_requires_grad for call in calls) or any(not call.grad_enabled for call in calls):
+    calls, blocks = _called(run), cut_whole(run)
+    if blocks:
+        yield _of_blocks(run, root, blocks, place)
+    elif cuts or any(call.output_requires_grad for call in calls) or any(not call.grad_enabled for call in calls):
         yield _finding(run, root, cuts, calls, place)
 
 
-def _is_cut_off(run: Run, made: BackwardFact) -> bool:
-    """True if a model was called with gradients, and none of it was ever reached."""
-    calls = [call for call in _called(run) if call.trainable_count and not call.parameter_keys & run.trace.reached]
-    idle = any(step.idle for step in run.trace.steps if step.order > made.order)
-    return idle or bool(run.trace.cuts) if calls else _is_asked_only(run, made)
-
-
-def _is_asked_only(run: Run, made: BackwardFact) -> bool:
-    """True if only `autograd.grad` reached what a step then found without a gradient, and the text cuts the loss."""
-    backwards = (one for one in run.trace.backwards if one.witness is not None and not one.is_grad_call)
-    trained = frozenset[int]().union(*(one.witness.leaf_keys for one in backwards if one.witness is not None))
-    idle = (step.parameter_keys for step in run.trace.steps if step.idle and step.order > made.order)
-    empty = frozenset[int]().union(*idle) - trained
-    return bool(run.trace.cuts) and any(call.trainable_count and call.parameter_keys & empty for call in _called(run))
+def _of_blocks(run: Run, root: str, blocks: list[CheckpointFact], place: Place) -> Finding:
+    at = blocks[0].place
+    return Finding(
+        message=(
+            f"`{root}` has no history, so `backward()` reaches no parameter of `{called_path(run, _called(run))}`: the "
+            f"old variant of checkpoint() ({at.said_in(place.cell)}) was given no tensor that wants a gradient, and "
+            f"then what {said(run, blocks)} gave has no history."
+        ),
+        subject=root,
+        fix=in_new_variant(run, at),
+        line=at.line,
+        cell=at.cell,
+        evidence=(Evidence("backward at line", place.line or 0), Evidence("blocks", len(blocks), "count")),
+    )
 
 
 def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], place: Place) -> Finding:
     both = chain(cuts)
-    drawn = next((one for one in cuts if one.kind == "drawn"), cuts[0] if cuts else None)
-    cut = both.number if both is not None else drawn
+    cut = both.number if both is not None else telling(cuts)
     model = called_path(run, calls)
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
     source = run.source_of(cuts[0].place.cell) if cuts else ""
     cause = both.said(source, place.cell) if both is not None else _how(run, cut, calls, place.cell, root)
+    off, switched = also_off(run, cut, cuts, place.cell)
     return Finding(
-        message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {cause}.",
+        message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {cause}{off}.",
         subject=root,
-        fix=both.mended(source) if both is not None else uncut(run, cut, place.cell, root),
+        fix=both.mended(source) if both is not None else f"{uncut(run, cut, place.cell, root)}{switched}",
         line=where.line,
         cell=where.cell,
         evidence=(

@@ -82,6 +82,8 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
     unused = _unused(run, calls) if calls and not frozen else None
     if unused is not None:
         return _of_unused(run, root, unused, place)
+    if calls and not frozen:
+        return _of_lost(run, root, calls[0], place)
     name, keys = _frozen_whole(run, frozen) if frozen else ("", frozenset[int]())
     count = len(keys)
     why = (
@@ -100,6 +102,22 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
             Evidence("parameters that want a gradient", 0, "count"),
             Evidence("parameters", count, "count"),
         ),
+    )
+
+
+def _of_lost(run: Run, root: str, call: ForwardFact, place: Place | None) -> Finding:
+    """Of a model that is to learn, whose result has no history all the same."""
+    name = call.name or run.module_path(call.module) or call.kind
+    return Finding(
+        message=(
+            f"there is nothing to train behind `{root}`: what `{name}` gave has no history, though "
+            f"{call.trainable_count} of its parameters want a gradient."
+        ),
+        subject=root,
+        fix=f"# look for no_grad, detach(), .data, .item() and NumPy inside of {name}, and in its decorators",
+        line=place.line if place is not None else None,
+        cell=place.cell if place is not None else None,
+        evidence=(Evidence("parameters that want a gradient", call.trainable_count, "count"),),
     )
 
 

@@ -19,6 +19,7 @@ from torch_inspector.facts import (
     in_line,
     syntax,
 )
+from torch_inspector.facts.log_chances import added_up
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -44,7 +45,7 @@ def check(run: Run) -> Iterator[Finding]:
         written = _EXPANDS.search(run.source_of(backward.made_at.cell))
         if spread is not None and not written and backward.made_at not in seen:
             seen.add(backward.made_at)
-            yield _spread(backward, spread)
+            yield _spread(run, backward, spread)
 
 
 def _has_terms(pattern: PatternFact) -> bool:
@@ -52,7 +53,7 @@ def _has_terms(pattern: PatternFact) -> bool:
     return len(pattern.shapes) > 2 and all(map(prod, pattern.shapes))  # noqa: PLR2004
 
 
-def _spread(backward: BackwardFact, pattern: PatternFact) -> Finding:
+def _spread(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     table, known = pattern.shapes[:2]
     loss = f"`{backward.root}`" if backward.root else "the loss"
     target = next(iter(pattern.operands), "target")
@@ -62,7 +63,8 @@ def _spread(backward: BackwardFact, pattern: PatternFact) -> Finding:
             f"answer becomes their mean."
         ),
         subject=backward.root,
-        fix=(f"# {table[1]} outputs of the last layer; or the one column that is meant: {target}[:, :1]"),
+        fix=_of_actions(run, backward, table[1])
+        or f"# {table[1]} outputs of the last layer; or the one column that is meant: {target}[:, :1]",
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         severity="warning",
@@ -72,6 +74,16 @@ def _spread(backward: BackwardFact, pattern: PatternFact) -> Finding:
             Evidence("loss", pattern.nodes[0]),
         ),
     )
+
+
+def _of_actions(run: Run, backward: BackwardFact, count: int) -> str:
+    """Where logarithms of probabilities of actions are left apart, which only their sum is one number for."""
+    found = added_up(run)
+    if found is None:
+        return ""
+    statement, place = found
+    where = place.said_in(backward.made_at.cell)
+    return f"{statement}  # {where}: one number for an action, where its {count} parts have one each"
 
 
 def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:

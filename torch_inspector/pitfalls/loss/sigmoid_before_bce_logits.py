@@ -15,6 +15,7 @@ from torch_inspector.facts import (
     called,
     instead,
     operand,
+    reading,
     sole,
     syntax,
 )
@@ -86,6 +87,7 @@ def _layer(run: Run, pattern: PatternFact) -> str:
 
 def _finding(run: Run, pattern: PatternFact, root: str, place: Place, also: str = "") -> Finding:
     loss, kind = pattern.nodes[:2]
+    root = root or reading.differentiated(run, place)
     layer = _layer(run, pattern)
     name = layer or run.operand_of(pattern)
     squashed = _LAYERS.get(kind, "").lower()

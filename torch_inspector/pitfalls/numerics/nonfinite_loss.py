@@ -217,7 +217,7 @@ def _fix(origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
         return f"take it only of what is there: if {'mask.any()' if not loss.index else f'not {name}.isnan()'}"
     if loss.given and not loss.index:
         return ""
-    named = "torch.autograd.set_detect_anomaly(True) names the operation; " if loss.index else ""
+    named = "torch.autograd.set_detect_anomaly(True) may name the operation; " if loss.index else ""
     return (
         usual_fix(operation) or f"{named}keep what log and sqrt get above 0, what / gets apart from 0, before `{name}`"
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import Run, WindowFact
+from torch_inspector.facts import Run, WindowFact, syntax
+from torch_inspector.facts.hand_counters import HandCounter, hand_counters
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -19,9 +20,17 @@ def check(run: Run) -> Iterator[Finding]:
         # A loop over the parts of one batch is a function of its own, and leaves nothing.
         if (window.place.cell, window.place.function) != (window.backward_at.cell, window.backward_at.function):
             continue
+        # What a counter of an object has counted is still there when the loop begins again.
+        if any("." in one.name for one in _counters(run, window)):
+            continue
         # More than half of all calls would be another way of counting, not a remainder.
         if window.step_count and window.size > 1 and 0 < left <= window.call_count / 2:
             yield _finding(run, window, left)
+
+
+def _counters(run: Run, window: WindowFact) -> list[HandCounter]:
+    tree = syntax.parse(run.source_of(window.place.cell))
+    return hand_counters(tree) if tree is not None else []
 
 
 def _finding(run: Run, window: WindowFact, left: int) -> Finding:

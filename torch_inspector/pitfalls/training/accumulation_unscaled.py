@@ -13,8 +13,8 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _SCALED = ("MulBackward0", "DivBackward0")
-# More than the part of a window, past rounding.
-_SHARE = 1.01
+# Weights are read in double precision, and may have been worked out in single.
+_ROUNDED = 1e-6
 # Gradients that the program changes itself.
 _OWN = re.compile(r"\.grad\s*(/=|\*=|=)|\.grad(\.data)?\.(div_|mul_|copy_)|_foreach_(div|mul)_")
 # Optimizers whose step does not follow the length of the gradient.
@@ -31,7 +31,10 @@ def check(run: Run) -> Iterator[Finding]:
         if (
             window.size > 1
             and not lost
-            and _is_mean(calls, window.size, scaled=is_multiplied(run, window.backward_at))
+            and (
+                _is_mean(calls, window.size, scaled=is_multiplied(run, window.backward_at))
+                or _is_sum_of_means(calls, window.size)
+            )
             and not any(_OWN.search(run.source_of(at.cell)) for at in (window.backward_at, window.place))
         ):
             yield _finding(run, window, calls[0])
@@ -44,13 +47,24 @@ def _is_mean(calls: list[BackwardFact], size: int, *, scaled: bool) -> bool:
     # The first product is that of the loss scaler, which divides by as much again.
     own = [g.top[1:] if scaled and g.top[:1] == _SCALED[:1] else g.top for g in graphs]
     scalings = any(set(_SCALED) & set(top) for top in own)
-    plain = all(g.mean_reduced is True or _is_whole(g.part_factors, size) for g in graphs) and not scalings
+    plain = all(g.mean_reduced is True for g in graphs) and not scalings
     return bool(graphs) and plain and not twice and not any(one.weighed for one in calls)
 
 
-def _is_whole(factors: tuple[float, ...], size: int) -> bool:
-    """True for a sum of means of which one has more than its share: `0.5 * a + 0.5 * b` in a window of four."""
-    return any(factor > _SHARE / size for factor in factors)
+def _is_sum_of_means(calls: list[BackwardFact], size: int) -> bool:
+    """True for terms whose weights have no room for a division by the size of the window.
+
+    Either they make up 1, and not as one part for each of so many terms, or one of the terms has no weight at all.
+    """
+    graphs = [one.witness for one in calls if one.witness is not None]
+    return bool(graphs) and all(len(one.weights) > 1 and _is_undivided(one.weights, size) for one in graphs)
+
+
+def _is_undivided(weights: tuple[float | None, ...], size: int) -> bool:
+    known = [weight for weight in weights if weight is not None]
+    parts = all(weight > 0 for weight in known) and abs(sum(known) - 1) < _ROUNDED
+    each = all(abs(weight * size - 1) < _ROUNDED for weight in known)
+    return len(known) < len(weights) or (parts and not each)
 
 
 def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:

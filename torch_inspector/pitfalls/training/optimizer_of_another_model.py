@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torch_inspector.facts import ModuleFact, Run, StepFact
+from torch_inspector.facts.copied_weights import copied_from, held_variables
 from torch_inspector.facts.rebuilt import rebuilt
 from torch_inspector.facts.severed import cut_models, ends_at_fresh
 from torch_inspector.findings import Evidence, Finding
@@ -48,7 +49,7 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
     called = {call.module for call in run.trace.forwards}
     known = all(module.parameter_keys or module.key in called for module in run.after.modules)
     unnamed = "parameters that no variable leads to, of an older model" if known else "parameters of another model"
-    held = f"those of `{holder.path}`" if holder else unnamed
+    held = f"those of `{holder.path}`" if holder else _variables(run, step) or unnamed
     if holder and owner and holder.path == owner.path:
         frozen = step.frozen_count >= step.parameter_count
         held = f"{'frozen' if frozen else 'other'} parameters of `{holder.path}`"
@@ -69,6 +70,13 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
             Evidence("steps like this, of those looked at", len(steps), "count"),
         ),
     )
+
+
+def _variables(run: Run, step: StepFact) -> str:
+    """Tensors outside of any module, as the notebook calls them, and what they were copied from."""
+    names = held_variables(run, step.parameter_keys)
+    model = copied_from(run, names.strip("`")) if names else ""
+    return f"{names}, copies of the parameters of `{model}`" if model else names
 
 
 def _target(run: Run, step: StepFact) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import Run, UnheldFact, part_names, twins
 from torch_inspector.facts.forgotten import is_collected, is_forgotten, is_on_purpose, is_plain
 from torch_inspector.facts.left_alone import sources
+from torch_inspector.facts.outer_names import named_outside
 from torch_inspector.facts.part_given import is_of_other_part, is_of_part
 from torch_inspector.facts.rebuilt import rebuilt, with_more
 from torch_inspector.facts.used_up import used_up
@@ -110,6 +111,7 @@ def _severity(run: Run, fact: UnheldFact) -> Severity | None:
 
 def _finding(run: Run, fact: UnheldFact, severity: Severity) -> Finding:
     name = run.optimizer_path(fact.optimizer) or "optimizer"
+    fact = fact if used_up(run, fact.module, name) else named_outside(run, fact)
     who, they = _who(fact), ("they keep their values" if len(fact.keys) > 1 else "it keeps its value")
     return Finding(
         message=(

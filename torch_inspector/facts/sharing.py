@@ -1,0 +1,95 @@
+"""Which backward call freed a graph that two losses, or two turns of a loop, have in common."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch_inspector.facts import syntax
+from torch_inspector.facts.on_one_line import made_in_turn
+from torch_inspector.facts.rivals import judged
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.errors import ErrorFact, RefusalFact
+    from torch_inspector.facts.graphs import BackwardFact
+    from torch_inspector.facts.optimizers import StepFact
+    from torch_inspector.facts.run import Run
+
+
+def turn_before(run: Run, error: ErrorFact, refusal: RefusalFact) -> BackwardFact | None:
+    """The call of the failing line in an earlier turn of its loop, which went through what is made outside of it.
+
+    Another line may have called `backward()` since: not on that graph, or it would have failed itself.
+    """
+    old = refusal.olds[0] if refusal.olds else None
+    if old is None or refusal.is_old or refusal.carried or not refusal.in_loop or old.made_at is None:
+        return None
+    here, latest = (error.place.cell, error.place.function), run.backward_before()
+    if (old.made_at.cell, old.made_at.function) != here or made_in_turn(run, old.made_at, error.place):
+        return None
+    # A call above the line may be one of this turn, and then it is that which freed the graph.
+    if latest is None or (latest.place.cell, latest.place.function) != here:
+        return None
+    if (latest.place.line or 0) < (error.place.line or 0):
+        return None
+    calls = [call for call in run.trace.backwards if call.place == error.place and call.number != refusal.number]
+    return calls[-1] if calls else None
+
+
+def trains_others(run: Run, call: BackwardFact) -> bool:
+    """True if a backward call also reaches what another optimizer holds than the one that steps after it."""
+    step = next((one for one in run.trace.steps if one.order > call.order), None)
+    reached = call.witness.leaf_keys if call.witness is not None else frozenset[int]()
+    others = [one.parameter_keys for one in run.after.optimizers if step is not None and one.key != step.optimizer]
+    return (
+        step is not None
+        and bool(reached & step.parameter_keys)
+        and any(reached & keys - step.parameter_keys for keys in others)
+    )
+
+
+class Shared(NamedTuple):
+    """The loss that was differentiated first, and the step that followed."""
+
+    call: BackwardFact
+    step: StepFact
+
+    def mended(self, run: Run, root: str, step: str) -> str:
+        """What each of the losses is computed from; `root` is the later one, `step` the call of the step."""
+        other = self.call.root
+        found = _judged(run)
+        if found is None:
+            return f"{root} = ...  # computed anew, after {step}: the step changes weights that it was computed with"
+        judge, given = found
+        return f"# {other} from {judge}({given}.detach()), and {root} from {judge}({given}) anew, after {step}"
+
+
+def before_step(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> Shared | None:
+    """Another loss of this turn, differentiated and stepped for since this one was made; None if that is not so."""
+    made, place = refusal.made_at, error.place
+    if before is None or made is None or not refusal.is_old or not refusal.named or before.root in ("", refusal.root):
+        return None
+    same = (made.cell, made.function) == (place.cell, place.function) == (before.place.cell, before.place.function)
+    between = (made.line or 0) < (before.place.line or 0) < (place.line or 0)
+    step = next((one for one in run.trace.steps if one.order > before.order), None)
+    if not same or not between or step is None or not made_in_turn(run, made, place):
+        return None
+    return Shared(before, step)
+
+
+def _judged(run: Run) -> tuple[str, str] | None:
+    """The model that judges what another one makes, and what it is given, as the only text that has both says."""
+    found = set[tuple[str, str]]()
+    for past in (run, *run.earlier):
+        tree = syntax.parse(past.cell.source)
+        for node in syntax.walk(tree) if tree is not None else ():
+            names = (
+                [one.id for one in syntax.walk(node.targets[0]) if isinstance(one, ast.Name)]
+                if isinstance(node, ast.Assign)
+                else []
+            )
+            for name in names:
+                one = judged(run, past.cell.source, name)
+                if one is not None:
+                    found.add((one.judge, one.before.partition(" = ")[2] or one.given))
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,43 @@
+"""The weights of the means that a loss adds up: 0.3 and 0.7 of `0.3 * mse_loss(…) + 0.7 * cross_entropy(…)`."""
+
+from __future__ import annotations
+
+import torch
+
+from torch_inspector.observe import private
+from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_value
+
+# Sums, products and terms that are looked at.
+_NODES = 24
+
+
+def weights_of(root: Node) -> tuple[float | None, ...]:
+    """One number for each term of a sum of means, None for one without a factor; empty where that is not known."""
+    if type(root).__name__ != "AddBackward0":
+        return ()
+    waiting, found, count = list[tuple[Node, float | None]]([(root, None)]), list[float | None](), 0
+    while waiting:
+        node, weight = waiting.pop()
+        count += 1
+        kind, parents = type(node).__name__, [one for one, _ in node.next_functions if one is not None]
+        if kind == "AddBackward0" and count <= _NODES and node._saved_alpha == 1:
+            waiting += [(one, weight) for one in parents]
+        elif kind in ("MulBackward0", "DivBackward0") and count <= _NODES and len(parents) == 1:
+            factor = _number(node)
+            if not factor:
+                return ()
+            own = 1.0 if weight is None else weight
+            waiting.append((parents[0], own * factor if kind == "MulBackward0" else own / factor))
+        elif private.averages(node):
+            found.append(weight)
+        else:
+            return ()
+    return tuple(found)
+
+
+def _number(node: Node) -> float:
+    """The plain number that a node multiplies with or divides by; 0 where it cannot be read."""
+    other = saved_value(node, "other")
+    known = type(other) is torch.Tensor and other.is_cpu and other.numel() == 1
+    return float(other.detach()) if known else 0.0
