@@ -120,7 +120,6 @@ for x, y in data:
 """
 FOUND = {
     "a sum of means": (loop(loss=WEIGHED.format(0.5, 0.5)), ("accumulation-unscaled", 5, "warning")),
-    "a sum of means, one weighed": (loop(loss=WEIGHED.format(1, 0.1)), ("accumulation-unscaled", 5, "warning")),
     "counted by hand": (
         COUNTED.format(loss=MEAN, test=">= every", reset="count = 0"),
         ("accumulation-unscaled", 4, "warning"),

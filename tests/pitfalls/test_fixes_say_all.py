@@ -38,11 +38,11 @@ def test_the_number_that_float16_refuses_is_quoted_as_written(line, number):
     assert finding.fix.endswith(f"in place of {number}")
 
 
-NLL = "aux = net(torch.rand(3, 4)).softmax(1)\npart = F.nll_loss(aux, torch.tensor([0, 1, 2]))\n"
+NLL = "aux = net(torch.rand(3, 4)).softmax(1)\nloss = F.nll_loss(aux, torch.tensor([0, 1, 2]))\n"
 
 
 def test_a_loss_and_the_sum_that_it_is_part_of_are_one_mistake():
-    train = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n{}whole = part + 1\nwhole.backward()\nopt.step()"
+    train = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n{}whole = loss + 1\nwhole.backward()\nopt.step()"
     (finding,) = of("probabilities-in-nll-loss", train.format(NLL))
     assert finding.line == 3
 

@@ -133,7 +133,7 @@ def _read_by(loader: Any) -> _Read | None:
 
 def _takes_all(sampler: Any, dataset: TensorDataset) -> bool:
     """True for a sampler of torch that takes every row once."""
-    own = fields_of(sampler) if type(sampler) in (RandomSampler, SequentialSampler) else {}
+    own = fields_of(sampler) if type(sampler) is RandomSampler or type(sampler) is SequentialSampler else {}
     if own.get("data_source") is not dataset:
         return False
     return type(sampler) is SequentialSampler or (own.get("replacement") is False and own.get("_num_samples") is None)

@@ -46,4 +46,4 @@ def _turns(statement: ast.stmt) -> bool:
 
 def _is_step(scaled: ast.BinOp) -> bool:
     values = (one.value for one in (scaled.left, scaled.right) if isinstance(one, ast.Constant))
-    return any(type(one) in (int, float) and one in _STEPS for one in values)
+    return any(isinstance(one, (int, float)) and one in _STEPS for one in values)
