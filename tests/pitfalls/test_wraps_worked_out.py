@@ -141,6 +141,7 @@ def test_operands_of_methods_calls_and_loops(cell, text):
         "rs = [times(gt // 4) for gt in [few]]",
         "r = times(few)\nfew = many\nprint(few.sum())",
         "few = times(few)\nprint(few.sum())",
+        "def go():\n    return 32 * few\nr = go()\nfew = many\nprint(few.sum())",
         "c = few + few\nfew.fill_(250)\nprint(c.sum())",
         "def go(c):\n    c = c // 4; d = c * 32\n    return d\nr = go(gt)",
         "def go(c):\n    if len(c):\n        q = c // 4\n    c = c * 1\n    return q * 32\nr = go(gt)",

@@ -38,7 +38,9 @@ class Seen(NamedTuple):
             caller, call = scope.caller, scope.call
             if caller is None or call is None:
                 return False
-            names = _names_in(call.func).union(*(_names_in(scope.arguments[n]) for n in names if n in scope.arguments))
+            outer = names - scope.arguments.keys() - stores_in(scope.node).keys()
+            given = (_names_in(scope.arguments[name]) for name in names & scope.arguments.keys())
+            names = (_names_in(call.func) | outer).union(*given)
             if names & _given_late(caller, call):
                 return True
             scope = caller
