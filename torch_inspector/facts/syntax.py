@@ -80,7 +80,7 @@ def own_statements(scope: ast.AST) -> Iterator[ast.stmt]:
     return (node for node in own_expressions(scope) if isinstance(node, ast.stmt))
 
 
-def _functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+def functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     """The functions of a tree, remembered."""
     found: list[ast.FunctionDef | ast.AsyncFunctionDef] | None = tree.__dict__.get(_FUNCTIONS)
     if found is None:
@@ -91,7 +91,7 @@ def _functions_of(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]
 
 def function_around(tree: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The innermost function that holds a line; None at the top level."""
-    around = [one for one in _functions_of(tree) if one.lineno <= line <= (one.end_lineno or one.lineno)]
+    around = [one for one in functions_of(tree) if one.lineno <= line <= (one.end_lineno or one.lineno)]
     return max(around, key=lambda one: one.lineno, default=None)
 
 

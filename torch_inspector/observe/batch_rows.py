@@ -86,7 +86,7 @@ def _is_touched(scope: Scope, rows: torch.Tensor) -> bool:
         return True
     names, parts = alike(tree, names), list(syntax.walk(tree))
     called = {dotted(one.func).rpartition(".")[2] for one in parts if isinstance(one, ast.Call)}
-    functions = (one for tree in trees_around(scope) for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef))
+    functions = (one for tree in trees_around(scope) for one in syntax.functions_of(tree))
     inside = (part for one in functions if one.name in called for part in syntax.walk(one))
     written = is_written(parts, names) or is_written(inside, names)
     return written or is_given_away(scope, parts, names)

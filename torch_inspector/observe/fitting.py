@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,6 +15,13 @@ SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15
 # About half a millisecond on a laptop.
 LARGEST = 1 << 20
 _CUBE = 3
+# What works with a number on the left, too.
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "pow": operator.pow,
+}
 _dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
 
 
@@ -31,6 +40,14 @@ def fits(value: Any, dtype: torch.dtype) -> bool:
     return is_in_memory(value) and 0 < value.numel() <= LARGEST
 
 
+def fits_all(value: torch.Tensor, dtype: torch.dtype) -> bool:
+    """True if a type of numbers holds all elements of a tensor as they are, but for what follows the point."""
+    if dtype not in SMALL:
+        return True
+    (low, high), exact = SMALL[dtype], value.to(torch.float64)
+    return bool(((exact > low - 1) & (exact < high + 1)).all())
+
+
 def share_outside(operation: str, values: list[Any], dtype: torch.dtype) -> float:
     """Part of the elements whose result lies outside of what the kind can hold, worked out with 32 bits."""
     low, high = SMALL[dtype]
@@ -38,7 +55,7 @@ def share_outside(operation: str, values: list[Any], dtype: torch.dtype) -> floa
     if operation == "pow" and (type(two) is not int or not 1 < two <= _CUBE):
         return 0.0
     try:
-        result = getattr(torch, operation)(one, two)
+        result = OPERATORS[operation](one, two)
         outside = (result < low) | (result > high)
         return float(outside.sum().item()) / max(int(outside.numel()), 1)
     except Exception:  # noqa: BLE001  (shapes that do not fit any more)

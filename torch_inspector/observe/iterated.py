@@ -129,6 +129,12 @@ def _head_of(node: ast.AST) -> Head | None:
     return Head(node.generators[0].target, node.generators[0].iter, node.lineno) if plain else None  # type: ignore[attr-defined]
 
 
+def first_turn(loop: ast.For, names: Names) -> dict[str, Any]:
+    """What the variables of a loop stood for in its first turn; none if it had none, or that is not known."""
+    items = _items(names, loop.iter) or []
+    return dict(_bound(loop.target, items[0])) if items else {}
+
+
 def _is_sure(scope: ast.AST, head: Head) -> bool:
     """True if nothing else gives the variables a value, and nothing later what the loop goes through."""
     stores = stores_in(scope)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.arrays import copied, is_small, part_of, taken_over
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.fitting import LARGEST, kind_of
-from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor
+from torch_inspector.observe.fitting import LARGEST
+from torch_inspector.observe.iterated import first_turn
+from torch_inspector.observe.last_given import last_given
+from torch_inspector.observe.reworked import reworked
+from torch_inspector.observe.seen import Spot
+from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor, shape_of
+from torch_inspector.observe.statements import stores_in
+from torch_inspector.observe.still_same import Seen
 from torch_inspector.observe.written import alike, is_written
 from torch_inspector.observe.written_later import is_given_away
 
@@ -22,43 +28,125 @@ _VIEWS = frozenset(
 )  # fmt: skip
 # Those that show the same numbers at another place.
 _SAME = frozenset(["copy", "clone"])
-_DEPTH = 4
+_DEPTH = 9
 
 
-def live_operand(scope: Scope, side: ast.expr, depth: int = 0) -> Any:
+class Look(NamedTuple):
+    """Somebody's look at an operand."""
+
+    scope: Scope
+    seen: list[Seen]
+    depth: int = 0
+    wide: bool = False
+    """True if tensors of any type of numbers are worked out anew, not only of small ones."""
+
+    def deeper(self, **more: Any) -> Look:
+        """The same, one step further on."""
+        return self._replace(depth=self.depth + 1, **more)
+
+
+def live_operand(look: Look, side: ast.expr) -> Any:
     """What an operand is now; a part of a plain tensor or array is looked at through a view of its own."""
+    scope = look.scope
     value = scope.names.value(side)
-    if is_tensor(value) or is_array(value) or depth > _DEPTH:
+    if isinstance(side, (ast.Name, ast.Attribute)):
+        look.seen.append(Seen(scope, side, scope.names.spot.line if scope.names.spot is not None else 0))
+    if is_tensor(value) or is_array(value) or look.depth > _DEPTH:
         return UNKNOWN if _is_given_anew(scope, side) else value
     if isinstance(side, ast.Name):
-        given = scope.names.given.get(side.id) or scope.names.given_before(side.id)
-        return value if given is None or _may_be_written(scope, side.id) else live_operand(scope, given, depth + 1)
+        return value if type(value) in (int, float) else _named(look, side.id, value)
     array = copied(scope.names, side)
     if array is not None:
-        return taken_over(scope.names, side, live_operand(scope, array, depth + 1), value)
-    return _part(scope, side, value, depth)
+        return taken_over(scope.names, side, live_operand(look.deeper(), array), value)
+    part = _part(look, side, value)
+    return part if is_tensor(part) or is_array(part) or type(part) in (int, float) else _anew(look, side, part)
 
 
-def _part(scope: Scope, side: ast.expr, value: Any, depth: int) -> Any:
+def _anew(look: Look, side: ast.expr, otherwise: Any) -> Any:
+    """What a few kinds of operations made, where they make the same again."""
+    names = look.scope.names
+    value = reworked(
+        names, side, lambda part, wide: live_operand(look.deeper(wide=wide or look.wide), part), wide=look.wide
+    )
+    sizes = shape_of(otherwise)
+    alike = is_tensor(value) and (sizes is None or -1 in sizes or tuple(value.shape) == tuple(sizes))
+    return value if alike else otherwise
+
+
+def _named(look: Look, name: str, otherwise: Any) -> Any:
+    """A variable of a function that is done, by what it was given."""
+    names, spot = look.scope.names, look.scope.names.spot
+    last = last_given(spot.scope, name, spot.line) if spot is not None else None
+    if spot is not None and last is not None and last.loop is not None:
+        with names.at(spot._replace(line=last.line)):
+            look.seen.extend(Seen(look.scope, one, last.line) for one in _names_in(last.value))
+            value = first_turn(last.loop, names).get(name, UNKNOWN)
+        return value if is_tensor(value) and not _may_be_written(look.scope, name) else otherwise
+    given = last.value if last is not None else names.given.get(name) or names.given_before(name)
+    if given is None or spot is None:
+        return _argument(look, name, otherwise)
+    line = last.line if last is not None else _line_before(spot, name)
+    if line > spot.line or _may_be_written(look.scope, name):
+        return otherwise
+    with names.at(spot._replace(line=line)):
+        return live_operand(look.deeper(), given)
+
+
+def _line_before(spot: Spot, name: str) -> int:
+    """The last line before a statement that gives a name a value; the next one where there is none."""
+    lines = stores_in(spot.scope).get(name, ())
+    return max((line for line in lines if line <= spot.line), default=spot.line + 1)
+
+
+def _argument(look: Look, name: str, otherwise: Any) -> Any:
+    """A parameter by the expression that the caller gives it."""
+    scope, caller, call = look.scope, look.scope.caller, look.scope.call
+    given = scope.arguments.get(name)
+    if caller is None or call is None or given is None or stores_in(scope.node).get(name) or _is_turned(caller, call):
+        return otherwise
+    if isinstance(given, ast.Name) or any(isinstance(one, ast.Starred) for one in call.args):
+        return otherwise
+    with caller.names.at(Spot(caller.node, call.lineno)):
+        return live_operand(look.deeper(scope=caller), given)
+
+
+def _is_turned(caller: Scope, call: ast.Call) -> bool:
+    """True for a call that is no part of the text, or has variables of a comprehension or a lambda around it."""
+    parents, here = syntax.parents(caller.node), call
+    while (parent := parents.get(id(here))) is not None and not isinstance(parent, ast.stmt):
+        if isinstance(parent, (*syntax.COMPREHENSIONS, ast.Lambda)):
+            return True
+        here = parent  # type: ignore[assignment]
+    return parent is None
+
+
+def _names_in(source: ast.expr) -> list[ast.expr]:
+    return [one for one in syntax.walk(source) if isinstance(one, (ast.Name, ast.Attribute))]
+
+
+def _part(look: Look, side: ast.expr, value: Any) -> Any:
     """A part, or other sizes, of a live tensor or array; what is known already where there is none."""
-    func = side.func if isinstance(side, ast.Call) else None
+    scope, func = look.scope, side.func if isinstance(side, ast.Call) else None
     if isinstance(side, ast.Call) and isinstance(func, ast.Attribute) and func.attr in _SAME:
-        return value if side.args or side.keywords else live_operand(scope, func.value, depth + 1)
+        return value if side.args or side.keywords else live_operand(look.deeper(), func.value)
     if isinstance(side, ast.Subscript):
         owner, parts = side.value, side.slice.elts if isinstance(side.slice, ast.Tuple) else [side.slice]
     elif isinstance(side, ast.Call) and isinstance(func, ast.Attribute) and func.attr in _VIEWS and not side.keywords:
         owner, parts = func.value, side.args
     else:
         return value
-    of, index = live_operand(scope, owner, depth + 1), tuple(_index(scope, part) for part in parts)
-    if is_small(of) and None not in index and isinstance(side, ast.Subscript):
+    index = tuple(_index(scope, part) for part in parts)
+    if None in index:
+        return value
+    of = live_operand(look.deeper(), owner)
+    if is_small(of) and isinstance(side, ast.Subscript):
         return part_of(of, index, value)
-    return value if None in index else _shown(of, func, index, value)
+    return _shown(of, func, index, value)
 
 
 def _shown(of: Any, func: ast.expr | None, index: tuple[Any, ...], otherwise: Any) -> Any:
-    """A view of a tensor of small numbers on the CPU, by an index or a method."""
-    if type(of) is not torch.Tensor or not of.is_cpu or kind_of(of) is None or of.numel() > LARGEST:
+    """A view of a tensor on the CPU, by an index or a method."""
+    if type(of) is not torch.Tensor or not of.is_cpu or of.requires_grad or of.numel() > LARGEST:
         return otherwise
     try:
         return getattr(of, func.attr)(*index) if isinstance(func, ast.Attribute) else of[index]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.undone import OPPOSITE, named
+from torch_inspector.observe.undone import OPPOSITE, named, texts_around
 
 _OF_TORCH = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
 # What leaves a wrong number wrong: methods, and functions of NumPy.
@@ -127,20 +127,25 @@ def _takes_back(scope: Scope, node: ast.AST, sides: list[ast.expr]) -> bool:
     pairs = [texts[::way] for texts in (_texts(sides, {}), _texts(sides, scope.arguments)) for way in (1, -1)]
     if opposite is None:
         return False
-    trees = [scope.node, *(file.tree for file in scope.reading.places.latest() if file.tree is not None)]
-    made = [one for tree in trees for one in syntax.walk(tree) if isinstance(one, (ast.Assign, ast.AugAssign))]
-    for one in made:
-        target, what = one.targets[0] if isinstance(one, ast.Assign) else one.target, one.value
-        if isinstance(one, ast.AugAssign):
-            parts = [one.value] if isinstance(one.op, opposite) else []
-        else:
-            undone = isinstance(what, ast.BinOp) and isinstance(what.op, opposite)
-            parts = [what.left, what.right] if undone and isinstance(what, ast.BinOp) else []
-            parts = parts[1:] if opposite is ast.Sub else parts
-        others = {other for name, other in pairs if parts and name == ast.unparse(target)}
-        if others & {ast.unparse(part) for part in parts}:
-            return True
-    return False
+    texts = texts_around(scope)
+    # Where there was no time to read them, nothing is to be said.
+    return texts is None or any(_makes(one, opposite, pairs) for text in texts for one in text.changed)
+
+
+def _makes(one: ast.Assign | ast.AugAssign, opposite: type[ast.operator], pairs: list[list[str]]) -> bool:
+    """True if a statement gives one of two what the opposite makes of it and the other."""
+    target, what = (one.targets[0] if isinstance(one, ast.Assign) else one.target), one.value
+    last = getattr(target, "attr", getattr(target, "id", ""))
+    if last and not any(name.endswith(last) for name, _ in pairs):
+        return False
+    if isinstance(one, ast.AugAssign):
+        parts = [one.value] if isinstance(one.op, opposite) else []
+    else:
+        undone = isinstance(what, ast.BinOp) and isinstance(what.op, opposite)
+        parts = [what.left, what.right] if undone and isinstance(what, ast.BinOp) else []
+        parts = parts[1:] if opposite is ast.Sub else parts
+    others = {other for name, other in pairs if parts and name == ast.unparse(target)}
+    return bool(others & {ast.unparse(part) for part in parts}) if others else False
 
 
 def _texts(sides: list[ast.expr], arguments: Mapping[str, ast.expr]) -> list[str]:

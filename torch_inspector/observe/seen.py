@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -97,11 +98,17 @@ class SeenNames(Names):
         given = plain_stores(self.spot.scope).get((name, max(lines))) if lines else None
         if given is None:
             return UNKNOWN if lines else self.first.get(name, UNKNOWN)
-        kept = self.spot, self.late, self.before
-        self.spot = self.spot._replace(line=given.lineno)
-        self.late, self.before = (self.late, {}) if self.own else (late_at(self.spot.scope, given.lineno), {})
-        try:
+        with self.at(Spot(self.spot.scope, given.lineno)):
             return self.value(given.value)
+
+    @contextmanager
+    def at(self, spot: Spot) -> Iterator[None]:
+        """Names are read as they were at another statement of the same scope."""
+        kept = self.spot, self.late, self.before
+        self.spot = spot
+        self.late, self.before = (self.late, {}) if self.own else (late_at(spot.scope, spot.line), {})
+        try:
+            yield
         finally:
             self.spot, self.late, self.before = kept
 

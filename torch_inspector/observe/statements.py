@@ -57,6 +57,11 @@ def plain_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
     return found
 
 
+def given_apart(statement: ast.Assign) -> dict[str, ast.expr]:
+    """What `q, k = first, second` gives each name, if each is given one expression of its own."""
+    return {part.targets[0].id: part.value for part in _apart(statement)} if len(statement.targets) == 1 else {}  # type: ignore[attr-defined]
+
+
 def _apart(statement: ast.Assign) -> Iterator[ast.Assign]:
     target, value = statement.targets[0], statement.value
     if isinstance(target, ast.Name):

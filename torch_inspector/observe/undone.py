@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from time import thread_time
+from typing import Any, NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
@@ -12,33 +14,60 @@ from torch_inspector.observe.source import dotted
 
 OPPOSITE: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
 _NAMES: dict[str, type[ast.operator]] = {"add": ast.Add, "sub": ast.Sub, "subtract": ast.Sub}
+# All that is read of a text.
+_KINDS = frozenset([ast.Assign, ast.AugAssign, ast.Return, ast.Lambda, ast.FunctionDef])
 # Methods that leave all there is of a result.
 _KEEPS = frozenset(["to", "byte", "view", "reshape", "flatten", "clone", "contiguous"])
+_METHODS = _KEEPS | _NAMES.keys()
+_PLACES = (ast.Name, ast.Attribute)
 
 
-def is_undone(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.expr]) -> bool:
-    """True if some text takes the result back: `m + key` in one function, `c - key` in another or of what it gave."""
+def is_undone(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.expr]) -> bool | None:
+    """True if some text takes the result back: `m + key` in one function, `c - key` in another or of what it gave.
+
+    None where there was no time to read all of it.
+    """
     own = _worked_out(node.value if isinstance(node, ast.Assign) else node)
     sign = OPPOSITE.get(own.sign) if own is not None else None
+    if sign is None:
+        return False
+    read = texts_around(scope)
     back = sides if sign is ast.Sub else sides[1:]
     texts = {ast.unparse(side) for side in back if isinstance(side, (ast.Name, ast.Attribute))}
-    trees = [scope.node, *(file.tree for file in scope.reading.places.latest() if file.tree is not None)]
     names = {named(node, statement)} - {""}
     if scope.function:
-        names |= {name for tree in trees for name in _given_by(tree, scope.function.rpartition(".")[2])}
+        names |= {name for text in read or () for name in _given_by(text, scope.function.rpartition(".")[2])}
     mine = {ast.unparse(side) for side in sides}
-    return sign is not None and any(
-        one.sign is sign and one.right in texts and (one.left in names or one.left in one.parameters - mine)
-        for tree in trees
-        for one in _whole(tree)
-        if one.function is not scope.node
+    found = any(
+        one.sign is sign and one.right in texts and _is_of(text, one, names, mine, scope.node)
+        for text in read or ()
+        for one in text.wholes
     )
+    return None if read is None else found
 
 
-def _given_by(tree: ast.AST, function: str) -> set[str]:
+def _is_of(text: Text, whole: _Whole, names: set[str], mine: set[str], scope: ast.AST) -> bool:
+    """True if an operation is of a result by its name, or of what another function than the scope is given."""
+    if whole.left in names and (whole.is_stored or any(one is not scope for one in text.around(whole))):
+        return True
+    given = (arg.arg for one in text.around(whole) if one is not scope for arg in one.args.args)
+    return whole.left not in mine and whole.left in given
+
+
+def texts_around(scope: Scope) -> list[Text] | None:
+    """What a scope and the latest cells do; None where the time of the look ends before all are read."""
+    found = [text_of(scope.node)]
+    for file in scope.reading.places.latest():
+        if thread_time() > scope.reading.deadline:
+            return None
+        if file.tree is not None:
+            found.append(text_of(file.tree))
+    return found
+
+
+def _given_by(text: Text, function: str) -> set[str]:
     """Names of what a function gave back: `c = enc(m, key)`."""
-    stores = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call)]
-    mine = (one for one in stores if _last_of(one.value) == function)
+    mine = (one for one in text.called if _last_of(one.value) == function)
     return {dotted(target) for one in mine for target in one.targets} - {""}
 
 
@@ -74,37 +103,66 @@ class _Whole(NamedTuple):
     left: str
     sign: type[ast.operator]
     right: str
-    parameters: frozenset[str] = frozenset()
-    """Those of the function that it stands in."""
-    function: ast.AST | None = None
+    statement: Any
+    """A lambda is one, too."""
+
+    @property
+    def is_stored(self) -> bool:
+        """True where a name is given the result."""
+        return type(self.statement) is ast.Assign or type(self.statement) is ast.AugAssign
+
+
+class Text(NamedTuple):
+    """What is to be known of the text of a cell or a function."""
+
+    wholes: tuple[_Whole, ...]
+    """Operations that are all that a statement does."""
+    functions: tuple[ast.FunctionDef, ...]
+    called: tuple[ast.Assign, ...]
+    """Statements that give a name what a function gives back."""
+    changed: tuple[ast.Assign | ast.AugAssign, ...]
+    """Statements that give a name a sum or a difference."""
+
+    def around(self, whole: _Whole) -> Iterator[ast.FunctionDef | ast.Lambda]:
+        """The functions in which an operation stands."""
+        line = whole.statement.lineno
+        yield from (one for one in self.functions if one.lineno <= line <= (one.end_lineno or line))
+        if type(whole.statement) is ast.Lambda:
+            yield whole.statement
 
 
 @lru_cache(maxsize=64)
-def _whole(tree: ast.AST) -> tuple[_Whole, ...]:
-    """Operations that are all that a statement does, alone and as a part of each function around it."""
-    found = [one for node in syntax.walk(tree) for one in _alone(_changes(node), frozenset(), None)]
-    for function in syntax.walk(tree):
-        if isinstance(function, (ast.FunctionDef, ast.Lambda)):
-            parameters = frozenset(one.arg for one in function.args.args)
-            parts = [function] if isinstance(function, ast.Lambda) else syntax.walk(function)
-            given = (one.body if isinstance(one, ast.Lambda) else _changes(one) or _given_back(one) for one in parts)
-            found += [own for one in given for own in _alone(one, parameters, function)]
-    return tuple(found)
+def text_of(tree: ast.AST) -> Text:
+    """The same, gone through once."""
+    nodes = [one for one in syntax.walk(tree) if type(one) in _KINDS]
+    stores = [one for one in nodes if type(one) is ast.Assign or type(one) is ast.AugAssign]
+    return Text(
+        tuple(own for one in nodes if _may_be_whole(one) and (own := _alone(one)) is not None),
+        tuple(one for one in nodes if type(one) is ast.FunctionDef),
+        tuple(one for one in stores if type(one) is ast.Assign and type(one.value) is ast.Call),
+        tuple(one for one in stores if type(one) is ast.AugAssign or type(one.value) is ast.BinOp),
+    )
 
 
-def _alone(value: ast.AST | None, parameters: frozenset[str], function: ast.AST | None) -> list[_Whole]:
-    work = _worked_out(_bare(value)) if value is not None else None
-    sides = (dotted(work.left), dotted(work.right)) if work is not None else ("", "")
-    return [_Whole(sides[0], work.sign, sides[1], parameters, function)] if work is not None and all(sides) else []
+def _may_be_whole(node: Any) -> bool:
+    """False for most statements, which need no closer look."""
+    kind = type(node)
+    if kind is ast.AugAssign or kind is ast.FunctionDef:
+        return kind is ast.AugAssign
+    value = node.body if kind is ast.Lambda else node.value
+    if type(value) is ast.Call:
+        return type(value.func) is ast.Attribute and value.func.attr.rstrip("_") in _METHODS
+    plain = type(value) is ast.BinOp and type(value.left) in _PLACES and type(value.right) in _PLACES
+    return plain and type(value.op) in OPPOSITE
 
 
-def _changes(node: ast.AST) -> ast.AST | None:
-    """What `c = …` and `c -= key` give a name, the latter as a whole."""
-    return node.value if isinstance(node, ast.Assign) else node if isinstance(node, ast.AugAssign) else None
-
-
-def _given_back(node: ast.AST) -> ast.expr | None:
-    return node.value if isinstance(node, ast.Return) else None
+def _alone(statement: Any) -> _Whole | None:
+    """The operation of `c = …`, `return …` and `lambda c: …`; `c -= key` is one as a whole."""
+    kind = type(statement)
+    value = statement if kind is ast.AugAssign else statement.body if kind is ast.Lambda else statement.value
+    work = _worked_out(_bare(value))
+    left, right = (dotted(work.left), dotted(work.right)) if work is not None else ("", "")
+    return _Whole(left, work.sign, right, statement) if work is not None and left and right else None
 
 
 def _bare(value: ast.AST) -> ast.AST:

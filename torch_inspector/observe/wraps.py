@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -13,13 +13,14 @@ from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.arrays import as_tensors
 from torch_inspector.observe.batch_rows import batch_rows
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.fitting import LARGEST, fits, kind_of, share_outside
-from torch_inspector.observe.live_operands import live_operand
+from torch_inspector.observe.fitting import LARGEST, OPERATORS, fits, kind_of, share_outside
+from torch_inspector.observe.live_operands import Look, live_operand
 from torch_inspector.observe.meant import becomes_tensor, is_meant
 from torch_inspector.observe.ran import surely_ran
 from torch_inspector.observe.read_numbers import is_read_as_number, reads_of
 from torch_inspector.observe.shapes import is_tensor, shape_of
 from torch_inspector.observe.statements import target_of
+from torch_inspector.observe.still_same import Seen
 from torch_inspector.observe.undone import is_undone
 from torch_inspector.observe.written import alike, may_change
 
@@ -29,6 +30,8 @@ _WRITTEN = re.compile(r"% *(256|65536)|& *(255|65535)")
 _BACK: dict[type[ast.operator | None], str] = {ast.Add: "sub", ast.Sub: "add"}
 _OPPOSITE = {"add": "sub", "sub": "add"}
 _SIGNS: dict[type[ast.operator | None], str] = {ast.Sub: "sub", ast.Add: "add", ast.Mult: "mul", ast.Pow: "pow"}
+# Numbers of all values of 8 and of 16 bits.
+_WHOLE_TURNS = frozenset([1 << 8, 1 << 16])
 _SPACES = frozenset(["torch", "np", "numpy"])
 _METHODS = {
     "sub": "sub",
@@ -50,12 +53,20 @@ class _Work(NamedTuple):
     kind: torch.dtype
     of_arrays: bool = False
     left_out: int = 0
-    """Rows of the first that it may not have been given."""
+    """Rows of the tensor that it may not have been given."""
+    seen: Sequence[Seen] = ()
+    """Names that the sides were made of."""
 
     def share(self) -> float:
         """Part of the results that do not fit; 0 if they may all be of rows that were left out."""
         share = share_outside(self.operation, self.values, self.kind)
-        return share if not self.left_out or share * len(self.values[0]) > self.left_out else 0.0
+        rows = next(value for value in self.values if is_tensor(value))
+        return share if not self.left_out or share * len(rows) > self.left_out else 0.0
+
+    def names(self) -> tuple[str, ...]:
+        """Both sides as they are written, a number last."""
+        texts = [ast.unparse(side) for side in self.sides]
+        return tuple(texts if is_tensor(self.values[0]) else texts[::-1])
 
     def shapes(self) -> tuple[Shape, ...]:
         """Shapes of the tensors among them."""
@@ -85,40 +96,47 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
 
 
 def _fact(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work, share: float) -> Iterator[ExpressionFact]:
-    """The fact; sure only if the text reads an amount, and nowhere takes the result back."""
-    shapes, names = work.shapes(), tuple(ast.unparse(side) for side in work.sides)
+    """The fact; sure only if the text reads an amount, and nowhere takes it back; none without time for that."""
+    shapes, names = work.shapes(), work.names()
     is_read = is_read_as_number(scope, node, statement, reads_of(work.operation, shapes))
     undone = is_undone(scope, node, statement, work.sides)
-    if is_read or not undone:
+    if undone is not None and (is_read or not undone):
         more = {"names": names, "shapes": shapes, "detail": work.name(), "share": share}
         yield scope.fact("wrapped", node, statement, **more, sure=is_read and not undone)
 
 
 def _work(scope: Scope, operation: str, sides: list[ast.expr], statement: ast.stmt) -> _Work | None:
     """Both operands as tensors of one kind and whole numbers, by what is still there of them."""
-    live, left_out = [live_operand(scope, side) for side in sides], 0
-    if not is_tensor(live[0]) and isinstance(sides[0], ast.Name) and all(type(one) is int for one in live[1:]):
-        rows = batch_rows(scope, sides[0].id, statement, LARGEST)
-        live[0], left_out = (rows.tensor, rows.left_out) if rows is not None else (live[0], 0)
+    seen: list[Seen] = []
+    live, left_out = [live_operand(Look(scope, seen), side) for side in sides], 0
+    for at, side in enumerate(sides):
+        if isinstance(side, ast.Name) and not is_tensor(live[at]) and type(live[1 - at]) is int:
+            rows = batch_rows(scope, side.id, statement, LARGEST)
+            live[at], left_out = (rows.tensor, rows.left_out) if rows is not None else (live[at], 0)
     values = as_tensors(live)
-    kind = kind_of(values[0])
-    if kind is None or any(not fits(value, kind) for value in values):
+    kind = next((kind for value in values if (kind := kind_of(value)) is not None), None)
+    if kind is None or any(not fits(value, kind) for value in values) or _is_turn_of_bytes(operation, values[0]):
         return None
-    return _Work(operation, sides, values, kind, values is not live, left_out)
+    return _Work(operation, sides, values, kind, values is not live, left_out, seen)
+
+
+def _is_turn_of_bytes(operation: str, first: Any) -> bool:
+    """True for `256 - x`, the rest of the way round."""
+    return operation == "sub" and type(first) is int and first in _WHOLE_TURNS
 
 
 def _is_run(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work) -> bool:
-    """True if a line surely ran, or what it gave a name is there and is the result."""
-    if surely_ran(scope, node, statement):
-        return True
+    """True if what a line gave a name is there and is the result, or it surely ran on the numbers of now."""
     given = isinstance(statement, ast.Assign) and statement.value is node and not scope.function
     result = scope.reading.names.get(target_of(statement)) if given else None
-    return type(result) is torch.Tensor and fits(result, work.kind) and _is_result(result, work)
+    if type(result) is torch.Tensor and fits(result, work.kind) and _is_result(result, work):
+        return True
+    return surely_ran(scope, node, statement) and not any(one.may_be_another() for one in work.seen)
 
 
 def _is_result(result: torch.Tensor, work: _Work) -> bool:
     try:
-        return bool(torch.equal(getattr(torch, work.operation)(*work.values), result))
+        return bool(torch.equal(OPERATORS[work.operation](*work.values), result))
     except Exception:  # noqa: BLE001  (shapes that do not fit any more)
         return False
 
@@ -165,8 +183,15 @@ def _changed(node: ast.AugAssign | ast.Assign) -> tuple[str, ast.operator | None
     value, target = node.value, node.targets[0]
     if not isinstance(value, ast.BinOp) or not isinstance(target, ast.Name) or len(node.targets) > 1:
         return "", None, None
-    same = isinstance(value.left, ast.Name) and value.left.id == target.id
-    return (target.id if same else ""), value.op, value.right
+    sides = [value.right, value.left] if isinstance(value.op, ast.Add) else [value.right]
+    other = next((one for one in sides if _is_other(one, value, target.id)), None)
+    return (target.id if other is not None else ""), value.op, other
+
+
+def _is_other(side: ast.expr, whole: ast.BinOp, name: str) -> bool:
+    """True if the opposite side is the name itself."""
+    opposite = whole.left if side is whole.right else whole.right
+    return isinstance(opposite, ast.Name) and opposite.id == name
 
 
 def _is_written_below(tree: ast.AST, name: str, statement: ast.stmt) -> bool:

@@ -104,8 +104,8 @@ def gives_away(node: ast.AST, names: frozenset[str], trees: Iterable[ast.AST]) -
     if not given and not keys:
         return False
     called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-    inside = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef))
-    return any(one.name == called and _writes_to(one, given, keys) for one in inside)
+    inside = (one for tree in trees for one in syntax.functions_of(tree) if one.name == called)
+    return any(_writes_to(one, given, keys) for one in inside)
 
 
 def may_change(node: ast.AST, names: frozenset[str]) -> bool:
@@ -124,7 +124,7 @@ def _keeps(node: ast.AST, names: frozenset[str]) -> bool:
     return kept and isinstance(node, ast.Assign) and shares(node.value, names)
 
 
-def _writes_to(function: ast.FunctionDef, given: list[int], keys: set[str | None]) -> bool:
+def _writes_to(function: ast.FunctionDef | ast.AsyncFunctionDef, given: list[int], keys: set[str | None]) -> bool:
     """True if a function writes to some of its parameters, or to a part of one."""
     every = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
     # Of a method the first is what it is called of.

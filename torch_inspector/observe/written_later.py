@@ -26,7 +26,7 @@ def is_written_later(scope: Scope, source: ast.expr, first: int) -> bool:
     for _ in range(_ROUNDS):
         if here is None or not names:
             return False
-        if _is_written(here, alike(here.node, names), first):
+        if _is_written(here, names, first):
             return True
         first, names = _call_line(here, names), _given(here, names)
         here = here.caller
@@ -66,4 +66,13 @@ def _is_written(scope: Scope, names: frozenset[str], first: int) -> bool:
     own = ((node, first) for node in syntax.own_expressions(scope.node))
     nodes = (*own, *((node, 0) for one in inner for node in syntax.walk(one)))
     late = [node for node, line in nodes if getattr(node, "lineno", 0) >= line]
-    return is_written(late, names) or is_given_away(scope, late, names)
+    same = alike(scope.node, names)
+    # `d["gap"] = …` leaves the tensors as they are that `d` has already.
+    others = (node for node in late if not _is_entry(node))
+    return is_written(filter(_is_entry, late), names) or is_written(others, same) or is_given_away(scope, late, same)
+
+
+def _is_entry(node: ast.AST) -> bool:
+    """True for an entry of a dictionary that is given a value; no tensor has a key that is a text."""
+    key = node.slice if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) else None
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)

@@ -67,7 +67,7 @@ def _fix(fact: ExpressionFact, name: str) -> str:
 
 def _are_classes(fact: ExpressionFact) -> bool:
     """True for the numbers of classes, by their names, or where each is to be the one before: `masks - 1`."""
-    before = len(fact.names) > 1 and fact.names[1] == "1"
+    before = len(fact.names) > 1 and fact.names[1] == "1" and not fact.text.startswith("1")
     return before or any(_CLASSES.search(name) for name in (fact.target, *fact.names[:1]))
 
 
