@@ -12,7 +12,9 @@ from torch_inspector.observe.source import dotted
 
 # Operators that somebody judges.
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
-_JUDGED = (ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
+_JUDGED = (
+    ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.Return,
+)  # fmt: skip
 # A cell with more is generated.
 _MOST = 200
 
