@@ -54,7 +54,7 @@ class SeenNames(Names):
             return Sized(self.before[name]) if name in self.before else self._earlier(name)
         if name in self.first or (name in self.own and name not in self.values and name not in self.given):
             return self._turning(name) if name in self.looped else self._earlier(name)
-        value = self._as_given(name) if self.first and name in self.given else super().name(name)
+        value = self._as_given(name) if name in self.given else super().name(name)
         return self.looped.get(name, UNKNOWN) if type(value) is Unknown else value
 
     def _turning(self, name: str) -> Any:
@@ -75,7 +75,7 @@ class SeenNames(Names):
         return value if sure or shape_of(value) == shape_of(one) else UNKNOWN
 
     def _as_given(self, name: str) -> Any:
-        """A variable of a function by its one statement, where parameters may not have had their later values yet."""
+        """A variable of a function by its one statement, where others may not have had their later values yet."""
         lines = stores_in(self.spot.scope).get(name, ()) if self.spot is not None else ()
         if self.spot is None or len(lines) != 1 or name in self.values or lines[0] >= self.spot.line:
             return super().name(name)
