@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import syntax
@@ -29,13 +30,20 @@ def given_back(call: ast.Call, names: Names, tree_of: TreeOf, local: Callable[[a
         tree_of: Finds the parsed cell that a function comes from.
         local: Makes of what names mean in a function the same at a line of it, with its variables hiding those outside.
     """
-    for node, inner in called(call, names, tree_of):
+    for node, inner in called(call, names, tree_of) if _is_named(call.func, names) else ():
         result = _result_of(node)
         value = local(node, inner, result.lineno).value(result) if result is not None else UNKNOWN
         return value if is_tensor(value) or type(value) is Sized else UNKNOWN
     return UNKNOWN
 
 
+def _is_named(callee: ast.expr, names: Names) -> bool:
+    """True for `f` and `self.f`: whatever else is worked out first would be worked out once more in each such call."""
+    owner = callee.value if isinstance(callee, ast.Attribute) else callee
+    return isinstance(owner, ast.Name) and owner.id not in names.given
+
+
+@lru_cache(maxsize=128)
 def _result_of(function: ast.AST) -> ast.expr | None:
     """The expression that a function gives back, if it is the only one."""
     if isinstance(function, ast.Lambda):

@@ -114,14 +114,11 @@ def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.
     found = definition(tree, function.__code__) if tree is not None else None
     if found is not None:
         values = {**_closed_over(function), **_parameters(node, names, function, owner)}
-        stored = {n.id for n in syntax.own_expressions(found) if type(n) is ast.Name and type(n.ctx) is ast.Store}
-        given = _given(found)
-        first = {name: values[name] for name in stored & values.keys()}  # parameters that are given another value
+        # Parameters that are given another value.
+        first = {name: values[name] for name in _stored(found) & values.keys()}
         values.update(dict.fromkeys(first, UNKNOWN))
-        yield (
-            found,
-            Names(values, function.__globals__, {n: v for n, v in given.items() if n not in first}, first=first),
-        )
+        given = {name: value for name, value in _given(found).items() if name not in first}
+        yield found, Names(values, function.__globals__, given, first=first)
 
 
 def built_by(call: ast.expr, names: Names, tree_of: TreeOf) -> Built | None:
@@ -261,6 +258,14 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
     return {name: value for name, value in values.items() if is_one_of(value, (int, float, bool, str))}
 
 
+@lru_cache(maxsize=128)
+def _stored(scope: ast.AST) -> frozenset[str]:
+    """Names that a function gives a value."""
+    nodes = syntax.own_expressions(scope)
+    return frozenset(one.id for one in nodes if type(one) is ast.Name and type(one.ctx) is ast.Store)
+
+
+@lru_cache(maxsize=128)
 def _given(scope: ast.AST) -> dict[str, ast.expr]:
     """Names that are given a value exactly once in a function, and the expression that they are given."""
     given: dict[str, list[ast.expr | None]] = {}
