@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import torch
@@ -218,3 +218,18 @@ def test_the_loss_tells_which_part_has_the_classes(cell):
 @pytest.mark.parametrize("cell", OTHERS.values(), ids=OTHERS)
 def test_parts_that_are_no_targets(cell):
     assert told(PARTS, cell) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "call", "named"),
+    [
+        ("def fit(part):\n    for xb, yb in part:", "fit(loader)", "`part` (`loader` in the notebook) does not"),
+        ("def fit(loader):\n    for xb, yb in loader:", "fit(loader)", "`loader` does not"),
+        ("def fit(part):\n    for xb, yb in part:", "fit([loader][0])", "`part` (`loader` in the notebook) does not"),
+    ],
+)
+def test_a_loader_that_a_function_is_given(function, call, named):
+    body = "        learn(nn.functional.cross_entropy(net(xb), yb))\n"
+    (finding,) = findings_in(SETUP, LOADER, f"{function}\n{body}{call}", slug="sorted-data-unshuffled", fails=False)
+    assert finding.message.startswith(named)
+    assert finding.subject == "loader"

@@ -1,5 +1,7 @@
 """Tables between small operands and a small result, and large tensors that are wanted."""
 
+from typing import Any
+
 import pytest
 
 from tests.cells import a_notebook, findings_in
@@ -241,3 +243,37 @@ def test_operands_that_were_expanded_first():
 )
 def test_operands_that_are_as_large_themselves(cell):
     assert not findings_in(SETUP, SETS, cell, slug="broadcast-blowup", min_bytes=0)
+
+
+MAPS = """
+m, k = torch.rand(60, 16, 24), torch.rand(40, 16, 24)
+h, g = torch.rand(8, 60, 32), torch.rand(8, 70, 32)
+"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "fix"),
+    [
+        ("(m[:, None] * k[None]).sum((2, 3))", "torch.einsum('acd,bcd->ab', m, k)"),
+        ("(m[:, None] * k).sum(dim=[-1, -2])", "torch.einsum('acd,bcd->ab', m, k)"),
+        ("(m[:, None] * k[None]).sum(-1)", "torch.einsum('acd,bcd->abc', m, k)"),
+        ("(h[:, :, None] * g[:, None]).sum(-1)", "torch.einsum('abd,acd->abc', h, g)"),
+        ("((h[:, :, None] - g[:, None]) ** 2).sum(-1)", "torch.cdist(h, g)"),
+        ("((m[:, None] - k[None]) ** 2).sum((2, 3))", "torch.cdist(m.flatten(1), k.flatten(1))"),
+    ],
+)
+def test_tables_of_more_axes(cell, fix):
+    (one,) = findings_in(SETUP, MAPS, f"out = {cell}", slug="broadcast-blowup", min_bytes=0)
+    written = one.fix.replace('"', "'")
+    assert written.startswith(fix)
+    names: dict[str, Any] = {}
+    exec(f"import torch\n{MAPS}\nout, new = {cell}, {fix}", names)  # noqa: S102  (the lines above)
+    out, new = names["out"], names["new"]
+    assert out.allclose(new**2 if "cdist" in fix else new, rtol=1e-3)
+
+
+def test_the_mean_of_two_axes():
+    cell = "out = ((m[:, None] - k[None]) ** 2).mean(dim=(2, 3))"
+    (one,) = findings_in(SETUP, MAPS, cell, slug="broadcast-blowup", min_bytes=0)
+    assert one.fix.startswith("go through")
+    assert not findings_in(SETUP, MAPS, "out = (m[:, None] * k[None]).sum((0, 1))[0]", slug="broadcast-blowup")

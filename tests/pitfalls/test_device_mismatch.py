@@ -401,3 +401,33 @@ def test_a_move_of_an_earlier_cell_is_not_the_cause_of_a_later_failure():
     cells = ("rows.to(device)\ntry:\n    net(rows, mask)\nexcept RuntimeError:\n    pass", "rows = rows.to(device)")
     (finding,) = findings_in(start, *cells, "net(rows, mask)", slug="device-mismatch", fails=True)
     assert finding.message.endswith(": torch does not mix devices.")
+
+
+LAMBDA = """
+import torch
+device = "meta"
+error = lambda guess, wanted: ((guess - wanted) ** 2).mean()
+guess, ones = torch.ones(4, 1, device=device), torch.ones(4, 1)
+def learn():
+    real = torch.ones(4, 1)
+    return error(guess, real)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "known", "fix"),
+    [
+        ("learn()", " (`real` in the call)", "real = real.to(device)  # before error(guess, real)"),
+        ("error(guess, ones)", " (`ones` in the call)", "ones = ones.to(device)  # before error(guess, ones)"),
+        ("error(guess, torch.ones(4, 1))", "", "wanted.to(device)  # in place of wanted in the lambda"),
+    ],
+)
+def test_what_a_lambda_was_given(call, known, fix):
+    (finding,) = findings_in(LAMBDA, call, slug="device-mismatch", fails=True)
+    assert finding.message.startswith(f"`wanted`{known} is on cpu, ")
+    assert finding.fix == fix
+
+
+def test_a_variable_that_a_lambda_reads():
+    (finding,) = findings_in(LAMBDA, "less = lambda one: one - ones\nless(guess)", slug="device-mismatch", fails=True)
+    assert finding.fix.startswith("ones = ones.to(device)")

@@ -55,6 +55,43 @@ SILENT = {
     "numbers only": "folds = [(fold_of != k).nonzero() for k in range(4)]",
     "a copy that is meant": "other = data.clone()\nthird = [data.clone(), data[:7]]",
 }
+MAKES = """
+def make(x, y):
+    out = []
+    for k in range(4):
+        {line}
+    return out
+folds = make(data, fold_of)
+"""
+SPLITS = "def split(k):\n    a, b = data[fold_of != k], data[fold_of == k]\n    return a, b\n"
+OBJECT = """
+class Folded:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+    def make(self):
+        out = {}
+        for k in range(4):
+            picked = self.y == k
+            out[k] = {'train': (self.x[~picked], self.y[~picked]), 'rest': self.x[picked]}
+        return out
+"""
+IN_FUNCTIONS = {
+    "appended": (MAKES.format(line="out.append((x[y != k], x[y == k]))"), 5),
+    "named before": (MAKES.format(line="a = x[y != k]; out.append({'a': a})"), 5),
+    "given back at once": ("def make(x, y):\n    return [x[y != k] for k in range(4)]\nfolds = make(data, fold_of)", 2),
+    "called again and again": (f"{SPLITS}folds = [split(k) for k in range(4)]", 2),
+    "a function in a function": (SPLITS + MAKES.format(line="out.append(split(k))"), 2),
+    "of an object without a name": (OBJECT + "folds = Folded(data, fold_of).make()", 9),
+    "of an object": (OBJECT + "made = Folded(data, fold_of)\nfolds = made.make()", 9),
+}
+LEFT_IN_FUNCTIONS = {
+    "made of them": MAKES.format(line="part = x[y != k]; out.append(part + 1)"),
+    "slices": MAKES.format(line="out.append(x[k * 300 : 900])"),
+    "single rows": MAKES.format(line="out.append(x[k])"),
+    "a split": f"{SPLITS}folds = split(0)",
+    "used by others": f"{SPLITS}sums = [one.sum() for k in range(4) for one in split(k)]",
+    "beside copies that are meant": MAKES.format(line="first = x[y == k]; out.append(x.clone())"),
+}
 
 
 def found(*cells, min_bytes=0):
@@ -70,6 +107,17 @@ def test_copies_several_times_as_large_as_the_data(name):
     ((cell, _, line, severity),) = found(FOUND[name])
     assert (cell, severity) == (1, "hint")
     assert "data[" in FOUND[name].splitlines()[line - 1]
+
+
+@pytest.mark.parametrize("name", IN_FUNCTIONS)
+def test_copies_that_a_function_gives_back(name):
+    text, line = IN_FUNCTIONS[name]
+    assert [(cell, told, severity) for cell, _, told, severity in found(text)] == [(1, line, "hint")]
+
+
+@pytest.mark.parametrize("name", LEFT_IN_FUNCTIONS)
+def test_functions_that_give_back_something_else(name):
+    assert found(LEFT_IN_FUNCTIONS[name]) == []
 
 
 @pytest.mark.parametrize("name", SILENT)

@@ -30,7 +30,7 @@ def found(cut, code):
 def test_a_kept_result_shows_it_at_the_line_of_the_class(code):
     (finding,) = [one for one in found(WRONG, code) if one.slug == "view-where-permute-meant"]
     assert (finding.cell, finding.line) == (1, 9)
-    assert ".view(2, 10, 4, 8).transpose(1, 2)" in finding.fix
+    assert finding.fix == f"q = self.query(x){RIGHT}"
 
 
 def test_sizes_that_the_text_does_not_tell_show_in_the_graph_at_the_line_of_the_view():

@@ -62,7 +62,68 @@ def test_other_ways_to_join_layers(h):
 @pytest.mark.parametrize("cut", [".reshape(b * t, c, h * w)", ".view(b * t, c, h, w)", ".reshape(t * b, c, -1)"])
 def test_frames_of_clips(cut):
     (finding,) = found("with torch.no_grad():\n    seen = frames(torch.rand(2, 4, 6, 5, 5))", cut)
-    assert "q.transpose(1, 2).reshape(12, 4, " in finding.fix
+    assert finding.fix == "q = q.transpose(1, 2)" + cut.replace("view", "reshape")
+
+
+QUERIES = """
+from torch import nn
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = nn.Conv3d(4, 4, 1), nn.Conv3d(4, 4, 1), nn.Conv3d(4, 4, 1)
+    def forward(self, x):
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        b, c, t, h, w = q.shape
+        q = q.reshape(b * t, c, h * w).permute(0, 2, 1)
+        k = k.reshape(b * t, c, h * w)
+        weights = torch.softmax(torch.bmm(q, k), dim=2)
+        v = v.reshape(b * t, c, h * w)
+        return torch.bmm(v, weights.permute(0, 2, 1))
+attention = Attention()
+"""
+
+
+def test_the_same_cut_of_several_is_one_finding():
+    (finding,) = found(f"{QUERIES}\nseen = attention(torch.rand(2, 4, 6, 5, 5))")
+    assert finding.message.endswith("So are `k` and `v`.")
+    assert "v = v.transpose(1, 2).reshape(b * t, c, h * w)" in finding.fix.splitlines()
+
+
+PAST = """
+def laid_out(x):
+    b, c, h, w = x.shape
+    return x{cut}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "order"),
+    [
+        (".view(b, -1, h, 1)", "(0, 1, 3, 2)"),
+        (".reshape(x.size(0), -1, x.size(2))", "(0, 1, 3, 2)"),
+        (".view(2, -1, x.shape[2])", "(0, 1, 3, 2)"),
+        (".view(-1, c, w)", "(0, 2, 1, 3)"),
+    ],
+)
+def test_axes_merged_past_one_that_stays(cut, order):
+    (finding,) = found(PAST.format(cut=cut) + "seen = laid_out(torch.rand(2, 4, 6, 5))")
+    new = cut.replace("view", "reshape")
+    assert finding.fix == f"x.permute{order}{new}  # in place of x{cut}"
+
+
+@pytest.mark.parametrize(
+    ("cut", "sizes"),
+    [
+        (".view(b, -1, h)", "2, 4, 6, 6"),
+        (".view(b, -1, h, 1)", "2, 4, 6, 1"),
+        (".view(b, -1, w)", "2, 4, 6, 5"),
+        (".view(b, c, -1)", "2, 4, 6, 5"),
+        (".view(-1, h, w)", "2, 4, 6, 5"),
+        (".permute(0, 1, 3, 2).reshape(b, -1, h)", "2, 4, 6, 5"),
+    ],
+)
+def test_axes_merged_side_by_side(cut, sizes):
+    assert not found(PAST.format(cut=cut) + f"seen = laid_out(torch.rand({sizes}))")
 
 
 def test_frames_of_clips_in_the_graph():

@@ -50,6 +50,8 @@ class LoaderFact(NamedTuple):
     """As `class_runs`, of parts of the batches that may be targets or not: by their key or place in a batch."""
     pass_count: int = 1
     """How often it was begun."""
+    known_as: str = ""
+    """The notebook's own variable for it, whatever the function that goes through it calls it."""
 
 
 class CountFact(NamedTuple):

@@ -32,6 +32,20 @@ def given_moved(run: Run, error: ErrorFact, operand: OperandFact, target: str) -
     return ""
 
 
+def moved_for_lambda(run: Run, error: ErrorFact, operand: OperandFact, target: str) -> str:
+    """The same of an argument of a lambda, which has no line of its own for it; empty for all else."""
+    if error.place.function != "<lambda>" or operand.kind != "tensor":
+        return ""
+    tree, line = syntax.parse(run.source_of(error.place.cell)), error.place.line or 0
+    nodes = [node for node in syntax.walk(tree) if isinstance(node, ast.Lambda)] if tree is not None else []
+    around = [node for node in nodes if node.lineno <= line <= (node.end_lineno or 0)]
+    if not any(one.arg == operand.path for node in around for one in node.args.args):
+        return ""
+    if operand.known_as.isidentifier() and error.caller:
+        return f"{operand.known_as} = {operand.known_as}.to({target})  # before {error.caller}"
+    return f"{operand.path}.to({target})  # in place of {operand.path} in the lambda"
+
+
 def container_given(run: Run, error: ErrorFact, operand: OperandFact, call: ast.Call) -> str:
     """`batch` of `net(**batch)` and `net(*batch)`, if nothing else can have given the argument; empty otherwise."""
     if not _is_argument(run, error, operand.path) or any(one.arg == operand.path for one in call.keywords):

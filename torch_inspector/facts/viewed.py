@@ -50,6 +50,13 @@ def computes_sizes(run: Run, after: Shape) -> bool:
     return any(_computes_in(scope, trees, after) for scope in scopes)
 
 
+def sizes_written(text: str) -> tuple[str, ...]:
+    """The sizes in `x.view(b * t, c, -1)`; none for other expressions, and where one may stand for several."""
+    call = syntax.expression(text)
+    sizes = _sizes(call) if isinstance(call, ast.Call) else []
+    return () if any(isinstance(one, ast.Starred) for one in sizes) else tuple(map(ast.unparse, sizes))
+
+
 def _computes_in(scope: ast.AST, trees: list[ast.Module], after: Shape) -> bool:
     """The same in one scope; a name that is given a product or a quotient there is worked out as well."""
     calls = (node for node in syntax.own_expressions(scope) if isinstance(node, ast.Call))

@@ -11,7 +11,7 @@ import torch
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import module_of
-from torch_inspector.observe.rows import is_given_rows, is_given_tensor, makes_rows
+from torch_inspector.observe.rows import has_tensor_method, is_given_rows, is_given_tensor, makes_rows
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import stores_in
@@ -27,7 +27,8 @@ def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressio
     for inner in _written(node, statement):
         owner = scope.names.value(inner.value)
         sure = tensor_or_shape(owner)
-        masks = _is_mask(inner.slice) or _is_named_mask(scope, inner.slice, "" if sure else dotted(inner.value))
+        told = sure or is_given_tensor(scope, inner.value) or has_tensor_method(scope, inner.value)
+        masks = _is_mask(inner.slice) or _is_named_mask(scope, inner.slice, "" if told else dotted(inner.value))
         if not sure and (owner is not UNKNOWN or not dotted(inner.value)):
             continue
         if not sure and not masks and not _is_written_rows(scope, inner, node):

@@ -270,20 +270,27 @@ def _at(scope: Scope, statement: ast.stmt) -> SeenNames:
 def _row_shape(value: Any) -> Shape | None:
     """Shape of each part of a tensor, or of a list of tensors that are alike."""
     if is_one_of(value, (list, tuple)):
-        shapes = {shape_of(one) if is_tensor(one) else None for one in value[:_ALIKE]} if value else {None}
+        shapes = {_tensor_shape(one) for one in value[:_ALIKE]} if value else {None}
         return shapes.pop() if len(shapes) == 1 and len(value) <= _ALIKE else None
     shape = shape_of(value) if tensor_or_shape(value) else None
     return shape[1:] if shape else None
 
 
 def _batch_shapes(loader: Any) -> list[Shape]:
-    """Shapes of the parts of a batch; none unless the loader is a plain one over a `TensorDataset`."""
+    """Shapes of the parts of a batch; none unless the loader is a plain one over a `TensorDataset`, or a list."""
+    if is_one_of(loader, (list, tuple)):
+        parts = [tuple(map(_tensor_shape, one)) for one in loader[:_ALIKE] if is_one_of(one, (list, tuple))]
+        return [one for one in parts[0] if one] if len(parts) == len(loader) and len(set(parts)) == 1 else []
     if not is_a(loader, DataLoader) or fields_of(loader).get("collate_fn") is not default_collate:
         return []
     dataset = fields_of(loader).get("dataset")
     tensors = fields_of(dataset).get("tensors") if is_a(dataset, TensorDataset) else None
     shapes = [shape_of(one) for one in tensors] if type(tensors) is tuple else []
     return [(-1, *shape[1:]) for shape in shapes if shape]
+
+
+def _tensor_shape(value: Any) -> Shape | None:
+    return shape_of(value) if tensor_or_shape(value) else None
 
 
 def tensor_or_shape(value: Any) -> bool:

@@ -23,9 +23,9 @@ def indexing_facts(tree: ast.Module, offset: int) -> tuple[IndexingFact, ...]:
     """Every `source[index]` whose index may copy and whose result is kept under a name, by line."""
     found: list[tuple[ast.Subscript, str]] = []
     for node in syntax.walk(tree):
-        if type(node) in _KEEPING and (target := _kept_as(node)):
-            found.extend((one, target) for one in _indexed(node))
-    numbers = _numbers(tree, [one.slice for one, _ in found])
+        if type(node) in _KEEPING and (target := kept_as(node)):
+            found.extend((one, target) for one in indexed_in(node))
+    numbers = numbers_in(tree, [one.slice for one, _ in found])
     kept = [one for one in found if not numbers or may_copy(one[0].slice, numbers)][:_MOST]
     last = _bound_anew(tree) if kept else {}
     facts = [_fact(one, target, offset) for one, target in kept if one.lineno >= last.get(target, 0)]
@@ -33,10 +33,10 @@ def indexing_facts(tree: ast.Module, offset: int) -> tuple[IndexingFact, ...]:
 
 
 def _fact(node: ast.Subscript, target: str, offset: int) -> IndexingFact:
-    return IndexingFact(node.lineno + offset, dotted(node.value), _as_written(node.slice), target)
+    return IndexingFact(node.lineno + offset, dotted(node.value), as_written(node.slice), target)
 
 
-def _numbers(tree: ast.Module, indexes: list[ast.expr]) -> set[str]:
+def numbers_in(tree: ast.AST, indexes: list[ast.expr]) -> set[str]:
     """Names in some indexes that the text gives nothing but numbers: by calls that make one, in a loop over a range."""
     named = {one.id for index in indexes for one in syntax.walk(index) if isinstance(one, ast.Name)}
     found, others = set[str](), set[str]()
@@ -76,7 +76,7 @@ def _bound_anew(tree: ast.Module) -> dict[str, int]:
     return found
 
 
-def _kept_as(node: ast.AST) -> str:
+def kept_as(node: ast.AST) -> str:
     """The variable that a statement puts its value into: `folds` for `folds.append(…)`, `parts['a'] = …`."""
     if isinstance(node, ast.Assign):
         return next(filter(None, map(_root, node.targets)), "")
@@ -96,14 +96,14 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _indexed(statement: ast.AST) -> Iterator[ast.Subscript]:
+def indexed_in(statement: ast.AST) -> Iterator[ast.Subscript]:
     """What a statement keeps of something that has a name, by an index that may copy."""
-    for node in _kept_values(statement):
+    for node in kept_values(statement):
         if isinstance(node, ast.Subscript) and may_copy(node.slice) and dotted(node.value):
             yield node
 
 
-def _as_written(index: ast.expr) -> str:
+def as_written(index: ast.expr) -> str:
     """Its text, without the brackets of a tuple: `(mask, :)` is nothing that can be read again.
 
     `(*places, mask)` keeps them: up to Python 3.10 it is nothing that can be read without.
@@ -113,7 +113,7 @@ def _as_written(index: ast.expr) -> str:
     return text[1:-1] if bare else text
 
 
-def _kept_values(statement: ast.AST) -> Iterator[ast.expr]:
+def kept_values(statement: ast.AST) -> Iterator[ast.expr]:
     """The values that are kept as they are: not what other functions make of them."""
     value: ast.expr | None = getattr(statement, "value", None)
     stack: list[ast.expr | None] = [value]

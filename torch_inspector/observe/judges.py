@@ -12,6 +12,7 @@ from torch_inspector.observe.crossings import crossings
 from torch_inspector.observe.cut_batches import cut_batches
 from torch_inspector.observe.expressions import Judges
 from torch_inspector.observe.growing import growing, grown_by_calls
+from torch_inspector.observe.handed_copies import handed_copies
 from torch_inspector.observe.picks import picks
 from torch_inspector.observe.remainders import remainders
 from torch_inspector.observe.reshapes import reshapes
@@ -27,9 +28,10 @@ JUDGES: Judges = {
     ast.Compare: (crossings,),
     ast.Call: (
         *(crossings, wraps, reshapes, lost, unnamed, over_batch),
-        *(legacy, columns, tabled, visits, second_names, squashed),
+        *(legacy, columns, tabled, visits, second_names, squashed, handed_copies),
     ),
-    ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed),
+    ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed, handed_copies),
+    ast.Return: (handed_copies,),
     ast.AugAssign: (lost, wraps),
     ast.For: (remainders, growing, visits, cut_batches, added_up),
     ast.While: (growing,),

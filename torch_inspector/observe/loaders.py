@@ -13,6 +13,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from torch_inspector.facts import LoaderFact, Place
 from torch_inspector.observe import kinds
 from torch_inspector.observe.class_order import ClassOrder, batch_in_order
+from torch_inspector.observe.naming import outer_name
 from torch_inspector.observe.unsendable import unsendable
 from torch_inspector.observe.workers import generators_in
 from torch_inspector.observe.wrapper import Patch, unframe
@@ -28,14 +29,14 @@ class _Tally:
     """One loader's batches from one line."""
 
     __slots__ = (
-        "batch_size", "batches", "drained", "drops", "failed", "followed", "generators", "in_order", "kind", "order",
-        "passes", "pin_memory", "place", "steps", "unsendable", "waited_s", "workers",
+        "batch_size", "batches", "drained", "drops", "failed", "followed", "generators", "in_order", "kind", "known_as",
+        "order", "passes", "pin_memory", "place", "steps", "unsendable", "waited_s", "workers",
     )  # fmt: skip
 
     def __init__(self, loader: Any, place: Place, places: Places) -> None:
         settings = kinds.fields_of(loader)
         self.kind = kinds.class_name(loader)
-        self.place = place
+        self.place, self.known_as = place, ""
         size = settings.get("batch_size")
         self.batch_size = size if type(size) is int else None
         self.workers = int(settings.get("num_workers") or 0)
@@ -74,6 +75,7 @@ class _Tally:
             self.in_order,
             order.of_parts() if order is not None else (),
             max(self.passes, 1),
+            self.known_as,
         )
 
     def follow(self, batch: Any, steps: int) -> None:
@@ -139,11 +141,13 @@ class LoaderWatch:
 
     def _note(self, recorder: Recorder, loader: Any, running: Any, error: BaseException | None = None) -> None:
         with recorder.failures.guard("loader"):
-            place = recorder.places.find(sys._getframe(2))
+            frame = recorder.places.user_frame(sys._getframe(2))
+            place = recorder.places.find(frame)
             key = (recorder.keys.of(loader), place)
             tally = self._tallies.get(key)
             if tally is None:
                 tally = self._tallies[key] = _Tally(loader, place, recorder.places)
+                tally.known_as = outer_name(frame, loader) if frame is not None else ""
             if error is not None:
                 tally.failed = kinds.class_name(error)
                 return

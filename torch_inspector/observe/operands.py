@@ -23,6 +23,7 @@ from torch_inspector.observe.shapes import (
     is_tensor,
     joined,
     made_by,
+    multiplied,
     of_array,
     shape_of,
     together,
@@ -190,10 +191,12 @@ def _read_operation(names: Names, node: ast.BinOp) -> Any:
     count = _COUNTS.get(type(node.op))
     if count is not None and type(left) is int and type(right) is int and max(abs(left), abs(right)) < 1 << 40:
         return count(left, right)
+    if type(node.op) is ast.Mult and type(left) is tuple and type(right) is int and len(left) * right <= _ENTRIES:
+        return left * right  # `[batch] * 3`
     one, two = shape_of(left), shape_of(right)
-    if one is None or two is None or type(node.op) is ast.MatMult:
+    if one is None or two is None:
         return UNKNOWN
-    return together(one, two)
+    return multiplied(one, two) if type(node.op) is ast.MatMult else together(one, two)
 
 
 def _read_sign(names: Names, node: ast.UnaryOp) -> Any:
@@ -248,7 +251,7 @@ def _read_function(names: Names, function: str, arguments: list[ast.expr]) -> An
         return Sized(sizes) if all(type(one) is int for one in sizes) else UNKNOWN
     if function in _COPIES and len(given) == 1:
         return of_array(given[0])
-    if function in JOINS and type(given[0]) is tuple:
+    if function in JOINS and is_one_of(given[0], (tuple, list)) and len(given[0]) <= _ENTRIES:
         return joined(function, [shape_of(one) for one in given[0]], given[1:])
     return made_by(function, given[0], given[1:])
 

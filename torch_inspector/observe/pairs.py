@@ -105,7 +105,7 @@ def _is_loss(node: ast.Call, names: Names, operation: str) -> bool:
 
 def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.AST, Names]]:
     """The body of a function of the user's that a call runs, with what its names mean there."""
-    function, owner = _function(node.func, names)
+    function, owner = _function(node.func, names, tree_of)
     if type(function) is FunctionType and type(function.__dict__.get("__wrapped__")) is FunctionType:
         function = function.__dict__["__wrapped__"]  # as `@torch.no_grad()` leaves it
     if type(function) is not FunctionType:
@@ -114,14 +114,11 @@ def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.
     found = definition(tree, function.__code__) if tree is not None else None
     if found is not None:
         values = {**_closed_over(function), **_parameters(node, names, function, owner)}
-        stored = {n.id for n in syntax.own_expressions(found) if type(n) is ast.Name and type(n.ctx) is ast.Store}
-        given = _given(found)
-        first = {name: values[name] for name in stored & values.keys()}  # parameters that are given another value
+        # Parameters that are given another value.
+        first = {name: values[name] for name in _stored(found) & values.keys()}
         values.update(dict.fromkeys(first, UNKNOWN))
-        yield (
-            found,
-            Names(values, function.__globals__, {n: v for n, v in given.items() if n not in first}, first=first),
-        )
+        given = {name: value for name, value in _given(found).items() if name not in first}
+        yield found, Names(values, function.__globals__, given, first=first)
 
 
 def built_by(call: ast.expr, names: Names, tree_of: TreeOf) -> Built | None:
@@ -147,14 +144,24 @@ def _kept_by(tree: ast.Module, init: CodeType) -> Iterator[tuple[str, str]]:
         return
     stored = [one.attr for one in syntax.walk(owner) if type(one) is ast.Attribute and type(one.ctx) is ast.Store]
     anew = {one.id for one in syntax.walk(found) if type(one) is ast.Name and type(one.ctx) is ast.Store}
-    for one in found.body:
-        target, value = (one.targets[0], one.value) if type(one) is ast.Assign else (None, None)
+    for target, value in _sides(found.body):
         plain = type(target) is ast.Attribute and type(value) is ast.Name and value.id not in anew
-        if plain and stored.count(target.attr) == 1:  # type: ignore[union-attr]
-            yield target.attr, value.id  # type: ignore[union-attr]
+        if plain and stored.count(target.attr) == 1:  # type: ignore[attr-defined]
+            yield target.attr, value.id  # type: ignore[attr-defined,union-attr]
 
 
-def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
+def _sides(body: list[ast.stmt]) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Both sides of the assignments of a function, those of `self.a, self.b = a, b` one by one."""
+    for one in body:
+        if isinstance(one, ast.AnnAssign):
+            yield one.target, one.value
+        elif isinstance(one, ast.Assign):
+            target, value = one.targets[0], one.value
+            apart = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            yield from zip(target.elts, value.elts, strict=False) if apart else [(target, value)]  # type: ignore[attr-defined]
+
+
+def _function(callee: ast.expr, names: Names, tree_of: TreeOf) -> tuple[Any, Any]:
     """The function behind a callee, and what it is bound to (`UNKNOWN` if to nothing, None if that is not known)."""
     value = names.value(callee)
     if type(value) is MethodType:
@@ -162,25 +169,41 @@ def _function(callee: ast.expr, names: Names) -> tuple[Any, Any]:
     if value is not UNKNOWN:
         return _run_by(value)
     if type(callee) is ast.Call:  # `Loss(0.1)(out, y)`
-        made = names.value(callee.func)
-        return _of_class(made, "forward" if is_a(made, type) and inherits(made, nn.Module) else "__call__"), None
-    return _method(callee, names) if type(callee) is ast.Attribute else (UNKNOWN, UNKNOWN)
+        built = _unnamed(callee, names, tree_of)
+        return _run_by(built) if built is not None else (UNKNOWN, None)
+    return _method(callee, names, tree_of) if type(callee) is ast.Attribute else (UNKNOWN, UNKNOWN)
 
 
 def _run_by(value: Any) -> tuple[Any, Any]:
     """The function that runs where an object is called, and what it is bound to."""
-    method = "forward" if is_a(value, nn.Module) else "__call__"
-    own = UNKNOWN if is_a(value, type) else _of_class(type(value), method)
+    kind: Any = _kind_of(value)
+    own = UNKNOWN if inherits(kind, type) else _of_class(kind, "forward" if inherits(kind, nn.Module) else "__call__")
     return (own, value) if type(own) is FunctionType else (value, UNKNOWN)
 
 
-def _method(callee: ast.Attribute, names: Names) -> tuple[Any, Any]:
+def _method(callee: ast.Attribute, names: Names, tree_of: TreeOf) -> tuple[Any, Any]:
     owner = names.value(callee.value)
     if owner is UNKNOWN:  # `Step().loss(batch)`
-        made = names.value(callee.value.func) if type(callee.value) is ast.Call else UNKNOWN
-        return _of_class(made, callee.attr), None
-    method = _of_class(owner.kind if type(owner) is Built else type(owner), callee.attr)
+        owner = _unnamed(callee.value, names, tree_of)
+        if owner is None:
+            return UNKNOWN, None
+    method = _of_class(_kind_of(owner), callee.attr)
     return (method.__func__, UNKNOWN) if type(method) is staticmethod else (method, owner)
+
+
+def _kind_of(owner: Any) -> type[Any]:
+    return owner.kind if type(owner) is Built else type(owner)
+
+
+def _unnamed(owner: ast.expr, names: Names, tree_of: TreeOf) -> Built | None:
+    """The object that a call of a class makes, in the expression itself or for a variable of a function that is done.
+
+    Its attributes are known as far as its constructor tells, and its methods in any case.
+    """
+    if isinstance(owner, ast.Name):
+        owner = names.given.get(owner.id, owner)
+    kind: Any = names.value(owner.func) if isinstance(owner, ast.Call) else UNKNOWN
+    return (built_by(owner, names, tree_of) or Built(kind, {})) if is_a(kind, type) else None
 
 
 def _of_class(kind: Any, name: str) -> Any:
@@ -235,6 +258,14 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
     return {name: value for name, value in values.items() if is_one_of(value, (int, float, bool, str))}
 
 
+@lru_cache(maxsize=128)
+def _stored(scope: ast.AST) -> frozenset[str]:
+    """Names that a function gives a value."""
+    nodes = syntax.own_expressions(scope)
+    return frozenset(one.id for one in nodes if type(one) is ast.Name and type(one.ctx) is ast.Store)
+
+
+@lru_cache(maxsize=128)
 def _given(scope: ast.AST) -> dict[str, ast.expr]:
     """Names that are given a value exactly once in a function, and the expression that they are given."""
     given: dict[str, list[ast.expr | None]] = {}

@@ -14,6 +14,7 @@ from torch_inspector.observe.apart import is_classes, is_convolution, is_frames,
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.features import read_as_features
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.merged_past import merged_past
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.recut import AXES, array_sizes_before, is_shuffled, sizes_before
 from torch_inspector.observe.same_numbers import shown_by
@@ -76,6 +77,11 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
         yield scope.fact(SHUFFLED, node, statement, names=names, shapes=(shape, after), detail=order, sure=sure)
     elif shape is not None and after is not None and _is_mixed(shape, after):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after))
+    elif shape is not None and after is not None:
+        order = merged_past(sizes, [_axis(scope, source, size) for size in sizes], shape, after)
+        if order:
+            names = (ast.unparse(source),)
+            yield scope.fact(SHUFFLED, node, statement, names=names, shapes=(shape, after), detail=order)
     elif after is None and _swaps(scope, source, sizes):
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
 

@@ -7,7 +7,7 @@ import ast
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.shapes import is_array
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.statements import stores_in
+from torch_inspector.observe.statements import calls_in, stores_in
 
 # Calls that make a tensor of row numbers, whatever they are given.
 _MADE = frozenset(["randperm", "nonzero", "arange", "where"])
@@ -18,6 +18,9 @@ _SAME = frozenset(["long", "to", "cpu", "cuda", "clone", "detach"])
 _TENSORS = frozenset(
     ["clone", "full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "randn", "rand", "empty"]
 )
+_JOINED = frozenset(["torch.stack", "torch.cat", "torch.concat"])
+# Methods that tensors have, and lists and dictionaries do not.
+_OF_TENSORS = frozenset(["clone", "detach", "unsqueeze", "masked_fill", "masked_fill_", "requires_grad_"])
 _LISTED = (ast.List, ast.ListComp, ast.Tuple)
 _DEPTH = 6
 
@@ -57,7 +60,18 @@ def is_given_tensor(scope: Scope, owner: ast.expr) -> bool:
     """True for a variable of a function that the text last gave a tensor: `ids = ids.clone()`."""
     given = _own_values(scope, owner.id, parameters=True) if isinstance(owner, ast.Name) else []
     calls = [one for one in given if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
-    return bool(given) and len(calls) == len(given) and all(one.func.attr in _TENSORS for one in calls)  # type: ignore[attr-defined]
+    made = (one.func.attr in _TENSORS or dotted(one.func) in _JOINED for one in calls)  # type: ignore[attr-defined]
+    return bool(given) and len(calls) == len(given) and all(made)
+
+
+def has_tensor_method(scope: Scope, owner: ast.expr) -> bool:
+    """True for a variable of a function that has one value there, on which a method of tensors is called."""
+    name = owner.id if isinstance(owner, ast.Name) else ""
+    once = len(stores_in(scope.node).get(name, ())) == (name not in scope.arguments)
+    if not scope.function or not once:
+        return False
+    used = (one for one in calls_in(scope.node) if isinstance(one.func, ast.Attribute))
+    return any(one.func.attr in _OF_TENSORS and dotted(one.func.value) == name for one in used)  # type: ignore[attr-defined]
 
 
 def _own_values(scope: Scope, name: str, *, parameters: bool = False) -> list[ast.expr]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch_inspector.facts import Shape
+from torch_inspector.observe.given_back import given_back
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.shapes import UNKNOWN, Sized, Unknown, shape_of, together
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.statements import given_around, late_at, plain_stores, stores_in
+from torch_inspector.observe.statements import given_around, given_in, late_at, loop_stores, plain_stores, stores_in
 
 if TYPE_CHECKING:
     from torch_inspector.observe.expressions import Reading
@@ -53,12 +54,29 @@ class SeenNames(Names):
         if name in self.late:
             return Sized(self.before[name]) if name in self.before else self._earlier(name)
         if name in self.first or (name in self.own and name not in self.values and name not in self.given):
-            return self.looped[name] if name in self.looped else self._earlier(name)
-        value = self._as_given(name) if self.first and name in self.given else super().name(name)
+            return self._turning(name) if name in self.looped else self._earlier(name)
+        value = self._as_given(name) if name in self.given else super().name(name)
         return self.looped.get(name, UNKNOWN) if type(value) is Unknown else value
 
+    def _turning(self, name: str) -> Any:
+        """A variable of a loop, or what the statements of a turn have made of it before this one."""
+        one, spot = self.looped[name], self.spot
+        lines = [line for line in stores_in(spot.scope).get(name, ()) if line < spot.line] if spot is not None else []
+        if spot is None or not lines:
+            return one
+        given = [value for value in given_in(spot.scope).get(name, ()) if value.lineno == max(lines)]
+        if not given:  # the head of the loop
+            return one
+        self.spot = spot._replace(line=max(lines))
+        try:
+            value = self.value(given[0]) if len(given) == 1 else UNKNOWN
+        finally:
+            self.spot = spot
+        sure = (name, max(lines)) in loop_stores(spot.scope)
+        return value if sure or shape_of(value) == shape_of(one) else UNKNOWN
+
     def _as_given(self, name: str) -> Any:
-        """A variable of a function by its one statement, where parameters may not have had their later values yet."""
+        """A variable of a function by its one statement, where others may not have had their later values yet."""
         lines = stores_in(self.spot.scope).get(name, ()) if self.spot is not None else ()
         if self.spot is None or len(lines) != 1 or name in self.values or lines[0] >= self.spot.line:
             return super().name(name)
@@ -75,7 +93,8 @@ class SeenNames(Names):
             return together(one, two) if one is not None and two is not None else UNKNOWN
         value = super().value(expression)
         if type(value) is Unknown and type(expression) is ast.Call and self.reading is not None:
-            return self._made(expression)
+            made = self._made(expression)
+            return given_back(expression, self, self.reading.tree_of, _local) if type(made) is Unknown else made
         return value
 
     def given_before(self, name: str) -> ast.expr | None:
@@ -117,3 +136,10 @@ class SeenNames(Names):
             return UNKNOWN
         shape = self.reading.made.get((self.file.cell, call.lineno + self.file.offset, dotted(call.func)))
         return Sized(shape) if shape else UNKNOWN
+
+
+def _local(function: ast.AST, names: Names, line: int) -> Names:
+    """The names of a function that is called inside an expression, at a line; what it calls itself is not followed."""
+    seen = SeenNames(names.values, names.outer, names.given, first=names.first)
+    seen.own, seen.spot = frozenset(stores_in(function)), Spot(function, line)
+    return seen

@@ -81,6 +81,14 @@ def stretched_to(one: Shape, two: Shape) -> Shape | None:
     return tuple(max(a, b) if 0 not in (a, b) else 0 for a, b in pairs) if fit else None
 
 
+def multiplied(one: Shape | None, two: Shape | None) -> Any:
+    """The product of two matrices, or of rows of them; vectors, and sizes that do not fit, are left alone."""
+    if not one or not two or min(len(one), len(two)) < 2 or (one[-1] != two[-2] and -1 not in (one[-1], two[-2])):  # noqa: PLR2004
+        return UNKNOWN
+    rows = together(one[:-2], two[:-2])
+    return Sized((*rows.shape, one[-2], two[-1]))
+
+
 @lru_cache(maxsize=512)
 def partners(known: Shape, table: Shape) -> tuple[Shape, ...]:
     """Shapes with one axis of length 1 more or less than a known one, which both stretch to something larger."""
@@ -93,12 +101,13 @@ def partners(known: Shape, table: Shape) -> tuple[Shape, ...]:
 SAME_SHAPE = frozenset(
     ["abs", "bfloat16", "bool", "byte", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "cos", "cpu",
      "cuda", "detach", "double", "dropout", "elu", "exp", "float", "floor", "gelu", "half", "int", "leaky_relu", "log",
-     "log1p", "log2", "log_softmax", "logsigmoid", "long", "nan_to_num", "neg", "pow", "relu", "requires_grad_",
-     "round", "sigmoid", "sign", "silu", "sin", "softmax", "softplus", "sqrt", "square", "tanh", "to", "type",
-     "type_as"]
+     "log1p", "log2", "log_softmax", "logsigmoid", "long", "nan_to_num", "neg", "normalize", "pow", "relu",
+     "requires_grad_", "round", "sigmoid", "sign", "silu", "sin", "softmax", "softplus", "sqrt", "square", "tanh",
+     "to", "type", "type_as"]
 )  # fmt: skip
 """Methods, and functions of torch, whose result is as large as what they are given first."""
 JOINS = frozenset(["cat", "concat", "stack"])
+_PRODUCTS = frozenset(["bmm", "matmul", "mm"])
 _SCALAR = frozenset(["item", "max", "mean", "median", "min", "norm", "std", "sum", "var"])
 _FLAT = frozenset(["flatten", "ravel", "squeeze"])
 
@@ -112,6 +121,8 @@ def made_by(method: str, owner: Any, given: list[Any]) -> Any:
         return Sized(shape)
     if method in _SCALAR and not given:
         return Sized(())
+    if method in _PRODUCTS and len(given) == 1:
+        return multiplied(shape, shape_of(given[0]))
     if method == "expand":
         return _expanded(shape, list(given[0]) if len(given) == 1 and type(given[0]) is tuple else given)
     reshape = _RESHAPES.get(method)

@@ -12,7 +12,9 @@ from torch_inspector.observe.source import dotted
 
 # Operators that somebody judges.
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
-_JUDGED = (ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For, ast.While, ast.ListComp, ast.GeneratorExp)
+_JUDGED = (
+    ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.Return,
+)  # fmt: skip
 # A cell with more is generated.
 _MOST = 200
 
@@ -45,8 +47,17 @@ def plain_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
 
     Of `q, k = first, second` each part stands for itself.
     """
+    return _plain_in([getattr(scope, "body", [])])
+
+
+@lru_cache(maxsize=64)
+def loop_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
+    """The same of those that run in each turn of a `for` loop of the scope."""
+    return _plain_in([loop.body for loop in loops_in(scope)])
+
+
+def _plain_in(blocks: list[Any]) -> dict[tuple[str, int], ast.Assign]:
     found: dict[tuple[str, int], ast.Assign] = {}
-    blocks = [getattr(scope, "body", [])]
     while blocks:
         block = blocks.pop()
         for one in block if isinstance(block, list) else []:  # the body of a lambda is one expression

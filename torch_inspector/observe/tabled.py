@@ -24,9 +24,9 @@ _WAY = 12
 
 def tabled(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """`((a[:, None] - b[None]) ** 2).sum(-1)`, if the shapes of its operands are known."""
-    how, operand, axis = _reduction(node)
-    meetings = _meetings(scope, operand, node) if operand is not None and axis is not None else ()
-    facts = ((meeting, plain, _table(where, meeting, axis or 0)) for meeting, where, plain in meetings)
+    how, operand, axes = _reduction(node)
+    meetings = _meetings(scope, operand, node) if operand is not None and axes else ()
+    facts = ((meeting, plain, _table(where, meeting, axes)) for meeting, where, plain in meetings)
     found = next(((meeting, plain, table) for meeting, plain, table in facts if table is not None), None)
     if found is not None:
         meeting, plain, (shapes, nbytes) = found
@@ -35,12 +35,12 @@ def tabled(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
         yield scope.fact("blown-up", node, statement, names=names, shapes=shapes, nbytes=nbytes)
 
 
-def _table(where: Scope, meeting: ast.BinOp, axis: int) -> tuple[tuple[Shape, ...], int] | None:
+def _table(where: Scope, meeting: ast.BinOp, axes: tuple[int, ...]) -> tuple[tuple[Shape, ...], int] | None:
     """Shapes and bytes of the table that two operands make, if it is large."""
     values = [where.names.value(side) for side in (meeting.left, meeting.right)]
     sides = [shape for value in values if tensor_or_shape(value) and (shape := before_expand(value))]
     if len(sides) == 2 and not any(-1 in side for side in sides):  # noqa: PLR2004  (the two operands)
-        shapes = _shapes(sides, axis)
+        shapes = _shapes(sides, axes)
         each = max([value.element_size() for value in values if is_tensor(value)], default=_FLOAT_NBYTES)
         nbytes = prod(shapes[0]) * each if shapes else 0
         if nbytes >= _LEAST_NBYTES:
@@ -48,27 +48,35 @@ def _table(where: Scope, meeting: ast.BinOp, axis: int) -> tuple[tuple[Shape, ..
     return None
 
 
-def _shapes(sides: list[Shape], axis: int) -> tuple[Shape, ...]:
+def _shapes(sides: list[Shape], axes: tuple[int, ...]) -> tuple[Shape, ...]:
     """The table, its operands and what is left of it; nothing unless the table is many times larger than the others."""
     made = together(*sides)
     table = made.shape if type(made) is Sized else ()
-    if not -len(table) <= axis < len(table):
+    if not all(-len(table) <= axis < len(table) for axis in axes):
         return ()
-    result = tuple(n for place, n in enumerate(table) if place != axis % len(table))
+    gone = {axis % len(table) for axis in axes}
+    result = tuple(n for place, n in enumerate(table) if place not in gone)
     large = prod(table) >= _TIMES * max(*map(prod, sides), prod(result))
     return (table, *sides, result) if large else ()
 
 
-def _reduction(node: ast.AST) -> tuple[str, ast.expr | None, int | None]:
-    """The name of a reduction, what it is called on, and the one axis that it adds up."""
+def _reduction(node: ast.AST) -> tuple[str, ast.expr | None, tuple[int, ...]]:
+    """The name of a reduction, what it is called on, and the axes that it adds up."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _REDUCES:
-        return "", None, None
+        return "", None, ()
     owner, given = node.func.value, list(node.args)
     if dotted(owner) in {"torch", "torch.linalg"} and given:
         owner = given.pop(0)
     named = [one.value for one in node.keywords if one.arg in {"dim", "axis"}]
     wanted = named or (given[-1:] if node.func.attr != "norm" or len(given) > 1 else [])
-    return node.func.attr, owner, _number(wanted[0]) if wanted else None
+    return node.func.attr, owner, _axes(wanted[0]) if wanted else ()
+
+
+def _axes(node: ast.expr) -> tuple[int, ...]:
+    """Axes as written, one or several; none if any of them is not known."""
+    numbers = [_number(one) for one in (node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node])]
+    known = tuple(one for one in numbers if one is not None)
+    return known if len(known) == len(numbers) else ()
 
 
 def _number(node: ast.expr) -> int | None:

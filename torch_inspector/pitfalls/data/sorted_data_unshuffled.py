@@ -92,14 +92,16 @@ def _is_sorted(loader: LoaderFact, runs: _Runs) -> bool:
 
 
 def _finding(run: Run, loader: LoaderFact, runs: _Runs) -> Finding:
-    name = looped_over(run, loader.place)
+    name = looped_over(run, loader.place) or loader.known_as
+    other = loader.known_as if loader.place.function and loader.known_as != name else ""
+    also = f" (`{other}` in the notebook)" if other else ""
     return Finding(
         message=(
-            f"{f'`{name}`' if name else 'The loader'} does not shuffle, and its data lie class by class: "
+            f"{f'`{name}`' if name else 'The loader'}{also} does not shuffle, and its data lie class by class: "
             f"{_told(runs)}. "
             "The model learns one class at a time and forgets the one before."
         ),
-        subject=name or loader.kind,
+        subject=other or name or loader.kind,
         fix=f"DataLoader(…, batch_size={loader.class_batch}, shuffle=True)  # for training",
         line=loader.place.line,
         cell=loader.place.cell,

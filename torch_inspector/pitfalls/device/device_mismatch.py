@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torch_inspector.facts import ErrorFact, OperandFact, Run, StaleStateFact, assigned, syntax
-from torch_inspector.facts.given_moved import given_moved
+from torch_inspector.facts.given_moved import given_moved, moved_for_lambda
 from torch_inspector.facts.loaded_anew import loaded_anew
 from torch_inspector.facts.looped import Looped, looped, with_call
 from torch_inspector.facts.lost_moves import LostMove, lost_move
@@ -194,7 +194,8 @@ def _whole_fix(run: Run, error: ErrorFact, cause: _Cause, home: str) -> str:
         return f"{source.changed(f'.to({target})')}  # before the line{also}"
     if source is not None:
         return f"{with_call(source.text, odd.path, f'.to({target})')}  # in place of {source.text}"
-    return given_moved(run, error, odd.operand, target) or _fix(odd, target) + _elsewhere(run, error, odd.path)
+    moved = given_moved(run, error, odd.operand, target) or moved_for_lambda(run, error, odd.operand, target)
+    return moved or _fix(odd, target) + _elsewhere(run, error, odd.path)
 
 
 def _made(error: ErrorFact, spots: list[_Spot], home: str, named: tuple[str, ...]) -> Made | None:
@@ -219,6 +220,8 @@ def _message(cause: _Cause | None, spots: list[_Spot], named: tuple[str, ...], h
         return f"tensors on {' and '.join(named) if len(named) > 1 else 'different devices'} met in one operation."
     odd, source, lost = cause
     who = f"`{odd.path}` of `{source.whole}`" if source is not None and source.whole else f"`{odd.path}`"
+    known = odd.operand.known_as if odd.operand.kind == "tensor" and source is None else ""
+    who += f" (`{known}` in the call)" if known and known != odd.path else ""
     why = f"; {lost.said}" if lost is not None else ""
     return f"{who} is on {odd.device}, {_rest(spots, home)} on {home}: torch does not mix devices{why}."
 

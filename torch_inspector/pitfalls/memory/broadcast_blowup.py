@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from torch_inspector.facts import PatternFact, Place, Run, Shape
+from torch_inspector.facts.contractions import contraction, is_of_batches, is_of_rows
 from torch_inspector.facts.meetings import Meeting, meeting
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
@@ -16,6 +17,8 @@ _LEAST_TIMES = 8
 _LARGE_NBYTES = 64 << 20
 # Shapes of a pattern: the table, two operands, the result.
 _SHAPES = 4
+# Of a table of all pairs of rows.
+_AXES = 3
 
 
 @pitfall(severity="warning")
@@ -103,9 +106,10 @@ def _fix(pattern: PatternFact, met: Meeting | None) -> str:
     sign = pattern.nodes[-1] if pattern.nodes else ""
     a, b = (met.first, met.second) if met is not None and met.first and met.second else ("a", "b")
     if sign.startswith("Mul") and how == "sum" and len(pattern.nodes) == 2:  # noqa: PLR2004  (product, then sum)
-        cosine = f"F.normalize({a}, dim=-1) @ F.normalize({b}, dim=-1).T"
-        return f"a product that is summed is a matrix product: {a} @ {b}.T, or torch.einsum; for cosines {cosine}"
-    if sign.startswith("Sub") and how in ("sum", "norm"):
+        return _product(pattern, a, b)
+    if sign.startswith("Sub") and how in ("sum", "norm") and _is_of_pairs(pattern):
+        long = len(pattern.shapes[0]) > _AXES and is_of_rows(pattern.shapes)
+        a, b = (f"{one}.flatten(1)" if long else one for one in (a, b))
         return (
             f"torch.cdist({a}, {b}) gives distances of all pairs without it (its square, p=1 for absolute differences)"
         )
@@ -115,3 +119,19 @@ def _fix(pattern: PatternFact, met: Meeting | None) -> str:
         f"go through {part} in parts{parts} and torch.cat the results; where gradients are wanted, "
         "each part in torch.utils.checkpoint.checkpoint"
     )
+
+
+def _product(pattern: PatternFact, a: str, b: str) -> str:
+    """What multiplies and adds up at once."""
+    written, axes = contraction(pattern.shapes), len(pattern.shapes[0])
+    if axes == _AXES and (is_of_rows(pattern.shapes) or not written):
+        cosine = f"F.normalize({a}, dim=-1) @ F.normalize({b}, dim=-1).T"
+        return f"a product that is summed is a matrix product: {a} @ {b}.T, or torch.einsum; for cosines {cosine}"
+    if not written:
+        return f"a product that is summed is one call of torch.einsum, of {a} and {b} without the axes put in for it"
+    return f'torch.einsum("{written}", {a}, {b})  # a product that is summed, without the table'
+
+
+def _is_of_pairs(pattern: PatternFact) -> bool:
+    """True for all pairs of rows; with more axes, for those of which all but the numbers of the rows are added up."""
+    return len(pattern.shapes[0]) == _AXES or is_of_rows(pattern.shapes) or is_of_batches(pattern.shapes)

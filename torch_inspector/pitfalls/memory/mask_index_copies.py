@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import IndexingFact, Run, TensorFact
+from torch_inspector.facts import ExpressionFact, IndexingFact, Run, TensorFact
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -22,17 +22,37 @@ _ROOT = re.compile(r"[^.\[]*")
 @pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds tensors of which copies, made by indexing in this cell, take several times their own memory."""
-    sources = {fact.path: fact for fact in run.after.tensors} if run.trace.indexings else {}
+    handed = run.expressions("handed-copies")
+    sources = {fact.path: fact for fact in run.after.tensors} if run.trace.indexings or handed else {}
     by_source: dict[str, list[IndexingFact]] = {}
     for indexing in run.trace.indexings:
         if indexing not in run.after.numbered:
             by_source.setdefault(indexing.source, []).append(indexing)
+    told = set[str]()
     for name, indexings in by_source.items():
         source = sources.get(name)
         copies = _copies(run, source, {each.target for each in indexings}) if source else {}
-        nbytes = sum(copy.nbytes for copy in copies.values())
-        if source and nbytes >= max(_TIMES * source.nbytes, _LEAST_TIMES * run.min_nbytes, 1):
-            yield _finding(source, indexings, copies, nbytes)
+        if source and _are_many(run, source, copies):
+            told.add(name)
+            yield _finding(source, indexings, copies)
+    for fact in _one_of_each(handed):
+        source, targets = sources.get(fact.names[0]), fact.names[2:]
+        copies = _copies(run, source, {*targets}) if source and source.path not in told else {}
+        if source and _are_many(run, source, copies):
+            yield _by_function(source, fact, copies)
+
+
+def _one_of_each(facts: tuple[ExpressionFact, ...]) -> list[ExpressionFact]:
+    """The first place where each tensor is copied."""
+    return list({fact.names[0]: fact for fact in reversed(facts)}.values())[::-1]
+
+
+def _are_many(run: Run, source: TensorFact, copies: dict[int, TensorFact]) -> bool:
+    return _size(copies) >= max(_TIMES * source.nbytes, _LEAST_TIMES * run.min_nbytes, 1)
+
+
+def _size(copies: dict[int, TensorFact]) -> int:
+    return sum(copy.nbytes for copy in copies.values())
 
 
 def _copies(run: Run, source: TensorFact, targets: set[str]) -> dict[int, TensorFact]:
@@ -60,26 +80,46 @@ def _root(path: str) -> str:
     return found.group() if found else ""
 
 
-def _finding(source: TensorFact, indexings: list[IndexingFact], copies: dict[int, TensorFact], nbytes: int) -> Finding:
+def _finding(source: TensorFact, indexings: list[IndexingFact], copies: dict[int, TensorFact]) -> Finding:
     roots = {_root(copy.path) for copy in copies.values()}
     kept = [each for each in indexings if each.target in roots] or indexings[:1]
-    first, texts = kept[0], list(dict.fromkeys(f"`{source.path}[{each.index}]`" for each in kept))
-    names = ", ".join(f"`{name}`" for name in sorted(roots))
-    times = nbytes / max(source.nbytes, 1)
+    texts = list(dict.fromkeys(f"`{source.path}[{each.index}]`" for each in kept))
     return Finding(
-        message=(
-            f"{_listed(texts)}: {names} keeps {len(copies)} of these copies, "
-            f"{size_text(nbytes)}, {times:.1f} times `{source.path}` itself."
-        ),
-        subject=first.target,
+        message=f"{_listed(texts)}: {_amount(source, copies)}",
+        subject=kept[0].target,
         fix=_fix(source, kept, in_data_sets=any(".tensors[" in copy.path for copy in copies.values())),
-        line=first.line,
+        line=kept[0].line,
         cell=None,
-        evidence=(
-            Evidence(source.path, source.nbytes, "bytes"),
-            Evidence("copies", len(copies), "count"),
-            Evidence("bytes of the copies", nbytes, "bytes"),
-        ),
+        evidence=_evidence(source, copies),
+    )
+
+
+def _by_function(source: TensorFact, fact: ExpressionFact, copies: dict[int, TensorFact]) -> Finding:
+    """The same of what a function copies and gives back."""
+    kept = IndexingFact(fact.place.line or 0, source.path, fact.names[1], fact.names[2])
+    return Finding(
+        message=f"`{fact.text}` in `{fact.place.function}` copies: {_amount(source, copies)}",
+        subject=fact.names[2],
+        fix=_fix(source, [kept], in_data_sets=False),
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=_evidence(source, copies),
+    )
+
+
+def _amount(source: TensorFact, copies: dict[int, TensorFact]) -> str:
+    nbytes, names = _size(copies), ", ".join(f"`{name}`" for name in sorted({_root(c.path) for c in copies.values()}))
+    times = nbytes / max(source.nbytes, 1)
+    return (
+        f"{names} keeps {len(copies)} of these copies, {size_text(nbytes)}, {times:.1f} times `{source.path}` itself."
+    )
+
+
+def _evidence(source: TensorFact, copies: dict[int, TensorFact]) -> tuple[Evidence, ...]:
+    return (
+        Evidence(source.path, source.nbytes, "bytes"),
+        Evidence("copies", len(copies), "count"),
+        Evidence("bytes of the copies", _size(copies), "bytes"),
     )
 
 

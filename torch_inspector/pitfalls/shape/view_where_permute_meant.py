@@ -20,7 +20,7 @@ from torch_inspector.facts import (
 )
 from torch_inspector.facts.receiver import receiver
 from torch_inspector.facts.replaced import in_statement
-from torch_inspector.facts.viewed import Cut, cut_to
+from torch_inspector.facts.viewed import Cut, cut_to, sizes_written
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -64,15 +64,20 @@ def _may_be_recut(run: Run, pattern: PatternFact) -> bool:
 
 
 def _grouped(facts: tuple[ExpressionFact, ...]) -> list[list[ExpressionFact]]:
-    """The same cut of several tensors in lines one after the other, as of queries, keys and values, in one list."""
+    """The same cut of several tensors in one function, as of queries, keys and values, in one list."""
     groups: list[list[ExpressionFact]] = []
     for fact in facts:
-        last = groups[-1][-1] if groups else None
-        if last is not None and _cut(last) == _cut(fact) and (fact.place.line or 0) == (last.place.line or 0) + 1:
-            groups[-1].append(fact)
+        alike = [one for one in groups if _cut(one[0]) == _cut(fact) and _is_near(one[-1], fact)]
+        if alike:
+            alike[-1].append(fact)
         else:
             groups.append([fact])
     return groups
+
+
+def _is_near(one: ExpressionFact, other: ExpressionFact) -> bool:
+    """True for places in a function, or for lines one after the other outside of it."""
+    return bool(one.place.function) or (other.place.line or 0) == (one.place.line or 0) + 1
 
 
 def _cut(fact: ExpressionFact) -> tuple[object, ...]:
@@ -112,7 +117,7 @@ def _fix(run: Run, fact: ExpressionFact, name: str) -> str:
     if fact.detail:
         return instead(run, fact.place, fact.text, f"{name}.{fact.detail}")
     if len(fact.shapes) > 1 and len(fact.shapes[0]) != len(fact.shapes[1]):
-        return instead(run, fact.place, fact.text, name + _instead(*fact.shapes[:2]))
+        return instead(run, fact.place, fact.text, name + _instead(fact.shapes[0], fact.shapes[1], _written(fact)))
     order = _order(*fact.shapes[:2])
     if order:
         return instead(run, fact.place, fact.text, f"{name}.permute({order})")
@@ -131,27 +136,35 @@ def _order(before: Shape = (), after: Shape = ()) -> str:
     return "" if left else ", ".join(order)
 
 
-def _instead(before: Shape, after: Shape) -> str:
-    """What brings a tensor to those sizes with every number in its place."""
+def _written(fact: ExpressionFact) -> tuple[str, ...]:
+    """The sizes of a view as written; empty where each of them does not stand for itself."""
+    sizes = sizes_written(fact.text)
+    return sizes if len(fact.shapes) > 1 and len(sizes) == len(fact.shapes[1]) else ()
+
+
+def _instead(before: Shape, after: Shape, sizes: tuple[str, ...] = ()) -> str:
+    """What brings a tensor to those sizes, or to the same as written, with every number in its place."""
+    sizes = sizes or tuple(map(str, after))
+    whole = ", ".join(sizes)
     if len(before) == _CLIPS:
-        return f".transpose(1, 2).reshape{after}"
+        return f".transpose(1, 2).reshape({whole})"
     if len(before) == _STATES >= len(after):
-        return _merged(before, after)
+        return _merged(before, after, whole)
     if len(after) == _ROWS:
-        return f".movedim(1, -1).reshape{after}"
+        return f".movedim(1, -1).reshape({whole})"
     if len(after) < len(before):
         return ".transpose(1, 2).flatten(2)" if is_merged(before, after) else ".flatten(2).transpose(1, 2)"
     if len(after) != len(_HEADS):
         return ".permute(…)  # the axes in the order that is wanted"
-    batch, count, time, size = after
+    batch, count, time, size = sizes
     return f".view({batch}, {time}, {count}, {size}).transpose(1, 2)"
 
 
-def _merged(before: Shape, after: Shape) -> str:
+def _merged(before: Shape, after: Shape, sizes: str) -> str:
     """The layers of a state of one sample, or the classes of one step, put side by side."""
     layers, batch, size = before
     axes = "0, 1" if (batch, layers * size) == after[:2] else "1, 2"
-    return f".transpose({axes}).reshape{after}"
+    return f".transpose({axes}).reshape({sizes})"
 
 
 def _mixed_up(before: Shape = (), after: Shape = ()) -> str:
