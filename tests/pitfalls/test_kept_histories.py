@@ -61,6 +61,22 @@ def test_rows_of_tensors_are_detached_as_a_whole(row, fix):
     assert finding.fix == fix
 
 
+RECORDER = "class Recorder:\n    def __init__(self): self.kept = []\nrecorder = Recorder()\nfor row in x[:9]:\n    "
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "recorder.kept.append(net(row[None].exp()))",
+        "recorder.kept.append(net(row.exp()).squeeze())",
+        "kept.append(net(row.exp()))",
+    ],
+)
+def test_what_may_be_joined_later_stays_a_tensor(line):
+    (finding,) = found(f"kept = []\n{RECORDER}{line}")
+    assert finding.fix.partition("  #")[0] == f"{line[:-1]}.detach())"
+
+
 def test_graphs_that_backward_calls_left_do_not_wait_for_one():
     carried = (
         "state = torch.zeros(1, 8)\ncell = nn.Linear(8, 8)\nfor _ in range(8):\n"
