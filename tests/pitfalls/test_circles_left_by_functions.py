@@ -45,6 +45,18 @@ class Recorder:
 def record():
     return Recorder(Bus()).log.mean().item()
 """
+AWAITED = """
+class Awaited:
+    def __init__(self, rows):
+        self.rows = rows
+        self.calls = {calls}
+    def turned(self, rows):
+        return rows.flip(0)
+    def wait(self):
+        return [call(self.rows) for call in self.calls][-1]
+def lookup():
+    return Awaited(torch.zeros(600_000)).wait().mean().item()
+"""
 
 pytestmark = pytest.mark.usefixtures("no_collection_by_chance")
 
@@ -55,8 +67,10 @@ pytestmark = pytest.mark.usefixtures("no_collection_by_chance")
         (SEGMENTS, "scores = [play(4) for _ in range(2)]", "Segment", 1),
         (TREE, "n = 3\nprint(rounds(n))", "Node", 2),
         (LISTENER, "record()", "Recorder", 1),
+        (AWAITED.replace("{calls}", "[self.turned]"), "means = [lookup() for _ in range(3)]", "Awaited", 1),
+        (AWAITED.replace("{calls}", "[lambda rows: self.turned(rows)]"), "lookup()", "Awaited", 1),
     ],
-    ids=["both ways", "tree", "listener"],
+    ids=["both ways", "tree", "listener", "own method", "lambda"],
 )
 def test_the_class_is_named(code, use, kind, line):
     (finding,) = findings_in(SETUP, code, use, fails=False)
@@ -74,8 +88,16 @@ def test_the_class_is_named(code, use, kind, line):
         [TREE.replace("parent=self", "parent=None"), "build()"],
         [TREE.replace("return len(root.children)", "return lambda: root"), "get = build()"],
         [SEGMENTS.replace("300_000", "30"), "play(4)"],
+        [
+            AWAITED.replace("{calls}", "[self.turned(rows)]").replace("call(self.rows)", "call"),
+            "lookup()",
+        ],
+        [
+            AWAITED.replace("{calls}", "[weakref.WeakMethod(self.turned)]").replace("call(self", "call()(self"),
+            "lookup()",
+        ],
     ],
-    ids=["collected", "weak", "returned", "kept", "no parent", "closure", "small"],
+    ids=["collected", "weak", "returned", "kept", "no parent", "closure", "small", "called", "weak method"],
 )
 def test_silent(cells):
     assert findings_in(SETUP, *cells, fails=False) == []

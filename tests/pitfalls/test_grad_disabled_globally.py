@@ -214,3 +214,59 @@ def test_a_loss_of_which_no_such_model_is_part_has_another_reason(name, cut):
 def test_a_number_to_which_nothing_was_added_is_another_mistake():
     cells = f"{OFF}score = net(x).sum()\nloss = torch.tensor(0.0)", f"{ON}loss += 0\nloss.backward()"
     assert [one for one in found(*cells) if one[2] != "hint"] == []
+
+
+PRIOR = """
+class Prior(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+    def slope(self, x):
+        {on}
+        x = x.detach().requires_grad_()
+        g = torch.autograd.grad(self.body(x).sum(), x)[0]
+        {off}
+        return g
+    def forward(self, x):
+        return x - self.slope(x)
+prior = Prior()
+"""
+STOPPED = """
+def validate(model):
+    torch.set_grad_enabled(False)
+    assert x.shape == y.shape
+    torch.set_grad_enabled(True)
+def fit(model):
+    own = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(x).square().mean().backward()
+    own.step()
+    validate(model)
+"""
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ([PRIOR.format(on=ON.strip(), off=OFF.strip()), "out = prior(x)"], "`slope()` (line 10 of cell 2)"),
+        ([STOPPED, "fit(net)"], "`validate()` (line 3 of cell 2)"),
+    ],
+)
+def test_a_function_that_leaves_them_off_is_named(cells, told):
+    with a_notebook() as notebook:
+        for source in (SETUP.partition("opt = ")[0], *cells):
+            run = notebook.run(source)
+        notebook.run("torch.set_grad_enabled(True);")
+    (finding,) = (one for one in run.findings if one.slug == "grad-disabled-globally")
+    assert (finding.severity, f"in {told}, called here," in finding.message) == ("hint", True)
+
+
+@pytest.mark.parametrize(
+    ("on", "off", "last"),
+    [
+        ("was = torch.is_grad_enabled(); torch.set_grad_enabled(True)", "torch.set_grad_enabled(was)", "prior(x);"),
+        ("torch.set_grad_enabled(True)", "torch.set_grad_enabled(False)", f"prior(x)\n{ON}"),
+        ("torch.set_grad_enabled(True)", "torch.set_grad_enabled(False)", "x.sum()"),
+    ],
+)
+def test_a_function_that_asks_what_they_were_is_right(on, off, last):
+    assert found(PRIOR.format(on=on, off=off), last) == []

@@ -83,7 +83,22 @@ class Extractor:
         self.model(batch)
         return self.out
 """
+MASKED = """
+def train(model):
+    for _ in range(4):
+        mask = torch.rand(8, 4)
+        model[0].weight.register_hook(lambda grad, mask=mask: grad * mask)
+        model(x).sum().backward()
+"""
+ACCUMULATED = """
+def note(weight):
+    seen.append(weight.grad.norm())
+for weight in net.parameters():
+    weight.register_post_accumulate_grad_hook(note)
+"""
 FOUND = {
+    "on a weight by a function": ([MASKED, "train(net)"], 1),
+    "on weights, run again": ([ACCUMULATED, ACCUMULATED], 5),
     "by a function in a loop": (
         [HEATMAP, "maps = []\nfor k in range(5):\n    maps.append(heatmap(net, net[0], x))"],
         3,
@@ -105,6 +120,11 @@ FOUND = {
     ),
 }
 QUIET = {
+    "on a weight, removed": [MASKED.replace("model[0].w", "h = model[0].w") + "        h.remove()\n", "train(net)"],
+    "on each weight once": [ACCUMULATED, "net(x).sum().backward()"],
+    "on a weight, a mask each": [
+        "for mask in torch.rand(3, 8, 4):\n    net[0].weight.register_hook(lambda g, m=mask: g * m);"
+    ],
     "by a function that removes": [REMOVED, "for _ in range(4):\n    heatmap(net, net[0], x)"],
     "by a function on a layer each": [HEATMAP, "for k in range(3):\n    heatmap(net, net[k], x)"],
     "in each epoch, removed": [
@@ -153,6 +173,22 @@ def test_what_a_function_adds_is_told_with_its_line_and_the_layer():
     assert one.fix.startswith("net[0]._forward_hooks.clear()")
     assert "handle = layer.register_forward_hook(save)" in one.fix
     assert findings_in(SETUP, HEATMAP, cell, one.fix, slug="hooks-registered-twice", fails=False) == [one]
+
+
+@pytest.mark.parametrize(("cells", "fix"), [([MASKED, "train(net)"], "net[0].weight._backward_hooks.clear()")])
+def test_hooks_of_weights_are_taken_off(cells, fix):
+    (one,) = findings_in(SETUP, *cells, slug="hooks-registered-twice", fails=False)
+    assert one.fix.startswith(fix)
+    again = f"{one.fix}\nprint(len(net[0].weight._backward_hooks))"
+    assert len(findings_in(SETUP, *cells, again, "train(net)", slug="hooks-registered-twice", fails=False)) == 2
+
+
+@pytest.mark.parametrize("off", ["_post_accumulate_grad_hooks"])
+def test_hooks_of_all_weights_are_taken_off(off):
+    (one,) = findings_in(SETUP, ACCUMULATED, ACCUMULATED, slug="hooks-registered-twice", fails=False)
+    assert one.fix.splitlines()[1].strip().startswith(f"(weight.{off} or {{}}).clear()")
+    empty = f"assert not any(w.{off} for w in net.parameters())"
+    assert len(findings_in(SETUP, ACCUMULATED, ACCUMULATED, one.fix, empty, fails=False)) == 1
 
 
 HELD = """

@@ -61,6 +61,40 @@ def test_rows_of_tensors_are_detached_as_a_whole(row, fix):
     assert finding.fix == fix
 
 
+RECORDER = "class Recorder:\n    def __init__(self): self.kept = []\nrecorder = Recorder()\nfor row in x[:9]:\n    "
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "recorder.kept.append(net(row[None].exp()))",
+        "recorder.kept.append(net(row.exp()).squeeze())",
+        "kept.append(net(row.exp()))",
+    ],
+)
+def test_what_may_be_joined_later_stays_a_tensor(line):
+    (finding,) = found(f"kept = []\n{RECORDER}{line}")
+    assert finding.fix.partition("  #")[0] == f"{line[:-1]}.detach())"
+
+
+STEPS = """cell, heads = nn.GRUCell(8, 6), [nn.Linear(6, 1), nn.Linear(6, 1)]
+def step(x, h):
+    h = cell(x, h)
+    return [head(h) for head in heads], h
+h = torch.zeros(64, 6)
+for _ in range(8):
+    outs, h = step(x, h)
+    sum(one.mean() for one in outs).backward(retain_graph=True)"""
+
+
+def test_outputs_of_each_step_have_their_history_from_the_state():
+    assert {one.fix for one in found(STEPS)} == {
+        "h = h.detach()  # at the end of each step",
+        "h = h.detach()  # at the end of each step; then backward() needs no retain_graph=True",
+    }
+    assert found(f"{STEPS}\n    h = h.detach()") == []
+
+
 def test_graphs_that_backward_calls_left_do_not_wait_for_one():
     carried = (
         "state = torch.zeros(1, 8)\ncell = nn.Linear(8, 8)\nfor _ in range(8):\n"

@@ -146,7 +146,33 @@ RESET = RESET.replace(
 EMPTY = SECOND.replace("        HAND_ON\n", "")
 MOMENTS = "adam = torch.optim.Adam(net.parameters())\ndef adam_step():\n    net(x).mean().backward()\n    adam.step()\n"
 KEPT = MOMENTS + "adam_step()\nkept = {'opt': adam.state_dict()}\n"
+BY_HAND = """
+before = net.state_dict()
+for _ in range(2):
+    net.zero_grad()
+    nn.functional.mse_loss(net(x), y).backward()
+    for p in net.parameters():
+        p.data -= 0.01 * p.grad.data
+"""
+BY_LIST = """
+before = net.state_dict()
+grads = torch.autograd.grad(nn.functional.mse_loss(net(x), y), list(net.parameters()))
+with torch.no_grad():
+    for p, g in zip(net.parameters(), grads):
+        p -= 0.01 * g
+"""
+NAMED_TOO = """
+kept = []
+for _ in range(3):
+    step()
+    weights = net.state_dict()
+    kept.append(weights)
+"""
 FOUND = {
+    "steps by hand": ([BY_HAND], (2, "warning")),
+    "steps by hand, loaded back": ([BY_HAND + "net.load_state_dict(before)"], (2, "error")),
+    "steps of a list of gradients": ([BY_LIST], (2, "warning")),
+    "a list, the last of which has a name": ([NAMED_TOO], (5, "error")),
     "a second name": ([EMPTY], (7, "warning")),
     "a second name of the last turn": ([EMPTY.replace("turn < 4 and ", "")], (7, "hint")),
     "a second name in a function": ([IN_FUNCTION], (7, "warning")),
@@ -182,6 +208,10 @@ FOUND = {
     "loaded back": (["sd = net.state_dict()\nstep()\nnet.load_state_dict(sd);"], (3, "error")),
 }
 QUIET = {
+    "steps by hand, a copy": [BY_HAND.replace("net.state_dict()", "copy.deepcopy(net.state_dict())")],
+    "steps by hand, new memory": [BY_HAND.replace("p.data -= 0.01", "p.data = p.data - 0.01")],
+    "gradients looked at": [BY_HAND.replace("p.data -= 0.01 * p.grad.data", "print(p.grad.norm())")],
+    "one state twice": ["step()\nsd = net.state_dict()\nparts = {'model': sd, 'ema': sd}\nstep();"],
     "a copy": [EMPTY.replace("= net", "= copy.deepcopy(net)")],
     "a second name, saved": [SECOND.replace("HAND_ON", "torch.save(net.state_dict(), io.BytesIO())")],
     "a second name, and the end": [SECOND.replace("HAND_ON", "break")],
@@ -268,6 +298,11 @@ def test_the_statement_with_a_copy_takes_the_place_of_its_line(cell, first):
     old = lines[finding.line - 1]
     lines[finding.line - 1] = old[: len(old) - len(old.lstrip())] + statement
     assert findings_in(f"{first}\n{PLAIN}", "\n".join([*imports, *lines]), slug="state-dict-alias", fails=False) == []
+
+
+def test_all_of_a_list_are_counted():
+    (finding,) = findings_in(SETUP, NAMED_TOO, slug="state-dict-alias", fails=False)
+    assert finding.message.startswith("All 3 state dicts in `kept` are no copy")
 
 
 def test_a_load_of_itself_names_the_line_that_kept():

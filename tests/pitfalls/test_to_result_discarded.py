@@ -21,7 +21,14 @@ def epoch(model, loader, device):
         images.to(device)
         loss = model(images).mean()
 """
+SAMPLED = """
+def step(rows, sampler):
+    t, weights = sampler(len(rows))
+    t.to(rows.device)
+    return net(rows) * (t / 10)
+"""
 FOUND = {
+    "computed with in a function": ([SAMPLED], (4, "hint")),
     "device": (["x.to(device)\nNone"], (1, "warning")),
     "by name": (["x.to('meta')\ny = 1"], (1, "warning")),
     "by keyword": (["x.to(device=device)\ny = 1"], (1, "warning")),
@@ -37,6 +44,8 @@ FOUND = {
     "in a function": ([FUNCTION], (6, "hint")),
 }
 QUIET = {
+    "computed with in a function, called too": [SAMPLED.replace("(t / 10)", "(t / 10) + t(rows)")],
+    "indexed in a function": [SAMPLED.replace("(t / 10)", "t['rows']")],
     "a module": ["net.to('cpu')\ny = 1"],
     "a module in a function": [FUNCTION.replace("        images.to(device)\n", "")],
     "modules in a dict": ["nets = {'a': net}\nfor key in nets:\n    nets[key].to('cpu')\n    nets[key].half()"],

@@ -102,6 +102,13 @@ def test_train_goes_where_it_is_missing(restored, start, between, fix):
     assert fixes == ([fix] if fix else [])
 
 
+def test_an_evaluation_at_the_start_of_each_turn_wakes_the_model_itself():
+    cell = VALIDATED.format("", "check(model)", "pass").rpartition("    check(model)")[0]
+    (finding,) = found(cell)
+    assert finding.fix == "net.train()  # at the end of check()"
+    assert found(VALIDATED.format("\n    net.train()", "check(model)", "pass")) == []
+
+
 GENERATED = """
 class Runner:
     def __init__(self, net): self.net, self.opt = net, torch.optim.Adam(net.parameters(), lr=1e-3)

@@ -173,3 +173,25 @@ def test_classes_of_a_convolution(loss):
 )
 def test_classes_in_their_place(loss):
     assert not found(f"loss = {loss}\nloss.backward()")
+
+
+MAPS = "pic = nn.Conv2d(2, 4, 3)(torch.randn(2, 2, {size}))\nb, c, h, w = pic.shape\nout = pic{cut} * 2"
+
+
+@pytest.mark.parametrize(("size", "cut"), [("8, 7", ".view(b, -1, h, 1)"), ("7, 9", ".relu().reshape(b, c * w, h, 1)")])
+def test_width_merged_with_channels_across_the_height(size, cut):
+    (finding,) = found(MAPS.format(size=size, cut=cut))
+    assert ".permute(0, 1, 3, 2).reshape(b, " in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("size", "cut"),
+    [
+        ("8, 7", ".permute(0, 1, 3, 2).reshape(b, -1, h, 1)"),
+        ("8, 8", ".reshape(b, -1, h, 1)"),  # channels and rows are neighbours
+        ("8, 7", ".reshape(b, c * h, w, 1)"),
+        ("8, 3", ".reshape(b, -1, h, 1)"),
+    ],
+)
+def test_neighbours_may_be_merged(size, cut):
+    assert not found(MAPS.format(size=size, cut=cut))

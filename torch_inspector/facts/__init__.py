@@ -63,7 +63,7 @@ from torch_inspector.facts.run import Run
 from torch_inspector.facts.schedules import ClipFact, ScalerFact, ScheduleFact
 from torch_inspector.facts.snapshot import Snapshot
 from torch_inspector.facts.sole import Written, called, operand, sole
-from torch_inspector.facts.tensors import MemoryFact, MomentFact, PinFact, TensorFact, is_merged, is_recut
+from torch_inspector.facts.tensors import MemoryFact, MomentFact, PinFact, TensorFact, is_crossed, is_merged, is_recut
 from torch_inspector.facts.text import (
     CallFact,
     CopyFact,
@@ -183,6 +183,7 @@ __all__ = [
     "in_line",
     "in_scope",
     "instead",
+    "is_crossed",
     "is_merged",
     "is_recut",
     "kept_from_edge",

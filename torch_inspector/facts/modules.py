@@ -127,13 +127,15 @@ class AliasFact(NamedTuple):
     count: int
     """State dicts of this model there."""
     moved: bool
-    """True if optimizer steps have changed the model since."""
+    """True if steps have changed the model since."""
     conditional: bool = False
     """True if that line stands under an `if`."""
     saved: bool = False
     """True if what the line gives its value is handed on to be written, after it in the same block."""
     step_count: int = 0
     """Steps of all optimizers that had been made when the first of them was taken."""
+    by_hand: bool = False
+    """True if steps that the text writes itself have changed it, and no optimizer."""
 
 
 class HookCountFact(NamedTuple):

@@ -82,3 +82,11 @@ def is_merged(before: Shape, after: Shape) -> bool:
         return False
     batch, channels, time, size = before
     return after == (batch, time, channels * size) and channels != time
+
+
+def is_crossed(before: Shape, after: Shape) -> bool:
+    """True for (batch, channels, height, width) cut into (batch, channels * width, height, 1)."""
+    if len(before) != _SEQUENCES + 1 or min(before[1:]) < 2:  # noqa: PLR2004
+        return False
+    batch, channels, height, width = before
+    return after == (batch, channels * width, height, 1) and height not in (width, channels * width)

@@ -45,7 +45,7 @@ class _Call(NamedTuple):
     argument: ast.expr | None
     text: str
     fed: bool
-    """True if the function hands the same name on, indexes it or computes with it, and never calls it."""
+    """True if the function hands the same name on or computes with it, and never calls it."""
     shown: bool
     over: ast.expr | None = None
     """What the innermost loop goes over that gives the name its values."""
@@ -117,7 +117,7 @@ def _call(call: ast.Call, func: ast.Attribute, scope: ast.AST, *, shown: bool) -
 
 
 def _is_fed(scope: ast.AST, name: str) -> bool:
-    """True if a function uses a name as one uses a tensor: hands it to calls of other things, never calls it."""
+    """True if a function uses a name as one uses a tensor: computes with it or hands it on, and never calls it."""
     if not name:
         return False
     fed = False
@@ -126,9 +126,19 @@ def _is_fed(scope: ast.AST, name: str) -> bool:
             if dotted(node.func) == name:
                 return False
             fed = fed or any(dotted(argument) == name for argument in node.args)
+        fed = fed or any(dotted(operand) == name for operand in _computed_with(node))
         if isinstance(node, ast.Attribute) and node.attr in _OF_MODULES and dotted(node.value) == name:
             return False
     return fed
+
+
+def _computed_with(node: ast.AST) -> tuple[ast.expr, ...]:
+    """Operands of an expression that no module can be in."""
+    if isinstance(node, ast.BinOp):
+        return node.left, node.right
+    if isinstance(node, (ast.UnaryOp, ast.AugAssign)) and not isinstance(node.op, ast.Not):
+        return (node.operand if isinstance(node, ast.UnaryOp) else node.value,)
+    return ()
 
 
 def _resolve(node: ast.AST, names: Mapping[str, Any]) -> Any:

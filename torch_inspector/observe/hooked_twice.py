@@ -1,11 +1,14 @@
-"""Hooks of modules that are there more than once."""
+"""Hooks of modules, and of their parameters, that are there more than once."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
+
+from torch import nn
 
 from torch_inspector.facts import HookCountFact
 from torch_inspector.observe import kinds, layers, private
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.namespace import Names
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_OF_WEIGHTS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 # Layers looked at after one cell, hooks of one layer, facts.
 _LAYERS, _EACH, _FACTS = 2_000, 64, 32
 _PLAIN = (int, float, bool, str, bytes, type(None))
@@ -51,11 +55,20 @@ class HookCounts:
                     continue
                 looked.add(id(layer))
                 fields = kinds.fields_of(layer)
-                for kind in _HOOKS:
-                    hooks = fields.get(kind)
+                inner = layers.typed_path(path, module, name)
+                registries = [(inner, kind, fields.get(kind)) for kind in _HOOKS]
+                for where, kind, hooks in (*registries, *_of_weights(fields, inner)):
                     if hooks and kinds.is_a(hooks, dict):
-                        found.extend(_repeated(layers.typed_path(path, module, name), path, kind, hooks))
+                        found.extend(_repeated(where, path, kind, hooks))
         return _with_memory(found, names)
+
+
+def _of_weights(fields: dict[str, Any], path: str) -> Iterator[tuple[str, str, Any]]:
+    """The registries of a layer's parameters, whose kind says that they are those of tensors."""
+    own = fields.get("_parameters")
+    for name, weight in dict.items(own) if type(own) is dict else ():
+        if type(weight) is nn.Parameter:
+            yield from ((f"{path}.{name}", f"parameter{kind}", getattr(weight, kind)) for kind in _OF_WEIGHTS)
 
 
 def _with_memory(found: list[_Found], names: Names) -> tuple[HookCountFact, ...]:

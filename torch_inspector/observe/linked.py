@@ -18,7 +18,43 @@ _CALLS = 8
 def linked_classes(tree: ast.Module) -> frozenset[str]:
     """Names of the classes of a cell of which a method hands on `self` to be kept, or keeps a method of its own."""
     classes = [node for node in syntax.walk(tree) if isinstance(node, ast.ClassDef)]
-    return frozenset(name for one in classes for method in _methods(one) for name in _handed(one.name, method))
+    given = (name for one in classes for method in _methods(one) for name in _handed(one.name, method))
+    return frozenset((*given, *(one.name for one in classes if _keeps_itself(one))))
+
+
+def _keeps_itself(kind: ast.ClassDef) -> bool:
+    """True for `self.done = [self.report]`, and for a lambda in which `self` is named."""
+    own = frozenset(one.name for one in _methods(kind) if not one.decorator_list)
+    return any(_is_bound(value, method.args.args[0].arg, own) for method in _methods(kind) for value in _kept(method))
+
+
+def _kept(method: ast.FunctionDef) -> Iterator[ast.expr]:
+    """What a method puts into a field of its object, or into a container there."""
+    own = method.args.args[0].arg
+    for node in syntax.walk(method):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(_is_part(one, own) for one in targets):
+                yield node.value
+        elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _TAKES and _is_part(node.func, own):
+            yield from (*node.args, *_values(node))
+
+
+def _is_part(node: ast.expr, own: str) -> bool:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return isinstance(node, ast.Attribute) and dotted(node).partition(".")[0] == own
+
+
+def _is_bound(value: ast.expr, own: str, methods: frozenset[str]) -> bool:
+    """True if a value has a method of the object in it that is not called, or a lambda that names the object."""
+    called = {id(one.func) for one in syntax.walk(value) if isinstance(one, ast.Call)}
+    for node in syntax.walk(value):
+        if isinstance(node, ast.Lambda) and any(dotted(one) == own for one in syntax.walk(node)):
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in methods and _is(node.value, own) and id(node) not in called:
+            return True
+    return False
 
 
 def _methods(kind: ast.ClassDef) -> Iterator[ast.FunctionDef]:

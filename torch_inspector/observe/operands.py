@@ -232,7 +232,7 @@ def _rows_of(names: Names, node: ast.Call) -> Any:
     """One number for each row that a module was given: `net(x).max(1)`; None for anything else."""
     func = cast("ast.Attribute", node.func)
     axes = [names.value(one) for one in (*node.args, *(k.value for k in node.keywords if k.arg == "dim"))]
-    plain = len(axes) == 1 and len(node.args) + len(node.keywords) == 1 and axes[0] in (1, -1)
+    plain = len(axes) == 1 and len(node.args) + len(node.keywords) == 1 and type(axes[0]) is int and axes[0] in (1, -1)
     call = func.value
     if not plain or type(call) is not ast.Call or len(call.args) != 1 or not is_a(names.value(call.func), nn.Module):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_merged, is_recut, syntax
+from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_crossed, is_merged, is_recut, syntax
 from torch_inspector.facts.worked_out import names_worked_out
 from torch_inspector.observe import private
 from torch_inspector.observe.apart import is_classes, is_convolution, is_frames, is_stacked, is_state, maker_of
@@ -217,6 +217,8 @@ def shuffled(walk: Walk) -> Iterator[PatternFact]:
 def _is_apart(walk: Walk, node: Node, before: Shape, after: Shape) -> bool:
     """True for a state of layers, or the scores of a convolution that a loss reads: both say what their axes are."""
     made = parents_of(node)[0]
+    if is_crossed(before, after):
+        return is_convolution(maker_of(made, before))
     if is_merged(before, after):
         maker = maker_of(made, before)
         return bool(maker) and (not is_convolution(maker) or read_as_features(walk, node, after))

@@ -16,6 +16,7 @@ from torch_inspector.observe.graph import GraphReader, Walk, chain_of, pass_coun
 from torch_inspector.observe.growth import Growth, growth, remedy, rows_detached
 from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.patterns import kept_patterns
+from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.softmax import parents_of
 from torch_inspector.observe.tensors_needed import needs_tensors
 
@@ -155,6 +156,7 @@ class RetainedGraphs:
             nested=kept.nested,
             sort=kept.sort,
             rows=kept.nested and kept.rows,
+            as_number=all(shape_of(t) == () for t in kept.tensors),
             patterns=kept_patterns(walk) if max(own) >= since else (),
             leaf_count=len(walk.leaf_keys) + _constant_count(walk) if chain else 0,
         )
@@ -195,6 +197,11 @@ def _with_line(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
     return fact
 
 
+def _is_read_elsewhere(fact: GraphFact) -> bool:
+    """True for what an object collects in a list before any backward call: a later cell may join the tensors."""
+    return fact.container and "." in fact.path and not fact.differentiated
+
+
 def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
     found: list[tuple[tuple[bool, int, int], Growth, CodeFile]] = []
     for index, file in enumerate(files):
@@ -207,7 +214,8 @@ def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
     _, best, file = max(found, key=lambda each: each[0])
     trees = [one.tree for one in files if one.tree is not None]
     fed = fact.container and feeds_loss(trees, best)
-    number = fact.scalar and not any(needs_tensors(tree, best) for tree in trees)
+    read = any(needs_tensors(tree, best) for tree in trees)
+    number = fact.scalar and fact.as_number and not (read or _is_read_elsewhere(fact))
     text = "" if fact.nested else remedy(best, "item" if number else "detach")
     text = rows_detached(best) if fact.rows else text
     return fact._replace(

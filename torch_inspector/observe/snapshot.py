@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import (
+    AliasFact,
     Cell,
     CircleFact,
     ModuleFact,
@@ -172,13 +173,17 @@ class Snapshots:
             ("attributes", lambda: self._attributes.facts(names, look.code)),
             ("unsaved", lambda: self._unsaved.facts(names, self.states, look.called)),
             ("hook_counts", lambda: self._hook_counts.facts(names, look.code)),
-            ("aliases", lambda: self.states.aliases(names) if self.states is not None else ()),
+            ("aliases", lambda: self._aliases(names, look)),
         ):
             if not self._failures.gave_up(part):
                 with self._failures.guard(part):
                     parts[part] = make()
         complete = names.complete and len(names.tensors) <= _TENSORS
         return Snapshot(memory=memory_facts(torch, full=look.full), complete=complete, **parts)
+
+    def _aliases(self, names: namespace.Names, look: Look) -> tuple[AliasFact, ...]:
+        files = self._places.latest() if self._places is not None else []
+        return self.states.aliases(names, look.names, files) if self.states is not None else ()
 
     def _new(self, names: namespace.Names) -> list[tuple[str, Any]]:
         """Modules that no look has found before."""

@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from types import FrameType
@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from torch_inspector.facts import AliasFact, LoadFact, Place
-from torch_inspector.observe import as_torch, kinds, layers, loaded, private
+from torch_inspector.observe import as_torch, kinds, loaded, private
 from torch_inspector.observe.history import module_tensors
+from torch_inspector.observe.moments import Moment, moment_of, moved_by_hand, moved_by_optimizer
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.optimizer_states import OptimizerStates
 from torch_inspector.observe.standing import Standing, standing
-from torch_inspector.observe.versions import version_of
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
     from torch_inspector.observe.namespace import Group, Names
+    from torch_inspector.observe.place import CodeFile
     from torch_inspector.observe.recorder import Recorder
 
 _is_compiling = torch.compiler.is_dynamo_compiling
@@ -45,8 +46,7 @@ class _Taken:
     key: int
     place: Place
     standing: Standing | None
-    version: int
-    steps: int
+    moment: Moment
 
 
 class Given(NamedTuple):
@@ -64,12 +64,13 @@ class StateWatch:
 
     def __init__(self) -> None:
         self._recorder: Recorder | None = None
-        self._steps = 0
-        """Optimizer steps of the cells before."""
+        self._counted = {"step": 0, "backward": 0, "grad": 0}
+        """Optimizer steps and backward calls of the cells before."""
         self._by_dict: dict[int, tuple[weakref.ref[Any], _Taken]] = {}
         self._latest: dict[int, _Taken] = {}
         self.loads: list[LoadFact] = []
-        own = OptimizerStates(lambda: self._recorder, self._all_steps, self._note_of_optimizer, self.notes_loads)
+        made = (lambda: self._recorder, lambda: self._count("step"))
+        own = OptimizerStates(*made, self._note_of_optimizer, self.notes_loads)
         self.patches = (Patch(torch.nn.Module, "state_dict", self._wrap_state), *own.patches)
 
     def open(self, recorder: Recorder) -> None:
@@ -78,16 +79,19 @@ class StateWatch:
 
     def close(self) -> None:
         """Records no more."""
-        self._steps = self._all_steps()
+        self._counted = {kind: self._count(kind) for kind in self._counted}
         self._recorder = None
 
     def _note_of_optimizer(self, load: LoadFact) -> None:
         if self.notes_loads():
             self.loads.append(load)
 
-    def _all_steps(self) -> int:
+    def _count(self, kind: str) -> int:
         sites = list(self._recorder.sites.values()) if self._recorder is not None else []
-        return self._steps + sum(site.count for site in sites if site.kind == "step")
+        return self._counted[kind] + sum(site.count for site in sites if site.kind == kind)
+
+    def _now(self, module: Any) -> Moment:
+        return moment_of(module, self._count("step"), self._count("backward") + self._count("grad"))
 
     # state_dict() -----------------------------------------------------------
 
@@ -114,7 +118,7 @@ class StateWatch:
         user = recorder.places.user_frame(frame)
         stands = _standing(recorder, user) if user is not None else None
         key = recorder.keys.of(module)
-        taken = _Taken(weakref.ref(module), key, site.place, stands, _version(module), self._all_steps())
+        taken = _Taken(weakref.ref(module), key, site.place, stands, self._now(module))
         self._latest[key] = taken
         if len(self._by_dict) < _TAKEN and kinds.is_a(result, dict):
             address = id(result)
@@ -124,20 +128,52 @@ class StateWatch:
 
     # what variables hold ----------------------------------------------------
 
-    def aliases(self, names: Names) -> tuple[AliasFact, ...]:
-        """State dicts at paths of the user whose tensors are those of a model which has been stepped since."""
+    def aliases(self, names: Names, variables: Mapping[str, Any], files: list[CodeFile]) -> tuple[AliasFact, ...]:
+        """State dicts at paths of the user whose tensors are those of a model which has been stepped since.
+
+        Args:
+            names: What the walk of the variables found.
+            variables: The user's variables.
+            files: Code of the cell that is done, then of the others.
+        """
         moved = {key: taken for key, taken in self._latest.items() if taken.module() is not None}
         if not moved:
             return ()
         owners = {address: key for key, taken in moved.items() for address in _storages(taken.module())}
         found: dict[tuple[str, int], list[tuple[str, _Taken]]] = {}
+        states: dict[int, set[int]] = {}
         for group in islice(names.groups.values(), _GROUPS):
             key = _owner_of(group, owners)
             if key is not None:
                 taken = self._taken_of(group, moved[key])
                 found.setdefault((_INDEX.sub("", group.path), key), []).append((group.path, taken))
+                states.setdefault(key, set()).add(id(group.container))
         paths = {id(module): path for path, module in names.modules}
-        return tuple(_alias(path, paths, several, self._steps) for (path, _), several in found.items())
+        facts = (self._alias(path, paths, several, files) for (path, _), several in found.items())
+        return tuple(_with_all(one, variables, states[one.key]) for one in facts)
+
+    def _alias(
+        self, path: str, paths: dict[int, str], several: list[tuple[str, _Taken]], files: list[CodeFile]
+    ) -> AliasFact:
+        own, taken = several[0]
+        takens = [one for _, one in several]
+        module = taken.module()
+        now = self._now(module)
+        stepped = any(moved_by_optimizer(one.moment, now) for one in takens)
+        by_hand = not stepped and any(moved_by_hand(one.moment, now, files) for one in takens)
+        return AliasFact(
+            path=path if len(several) > 1 else own,
+            module=paths.get(id(module), ""),
+            kind=kinds.class_name(module),
+            key=taken.key,
+            place=taken.place,
+            count=len(takens),
+            moved=stepped or by_hand,
+            conditional=taken.standing is not None and taken.standing.conditional,
+            saved=taken.standing is not None and taken.standing.saved,
+            step_count=min(one.moment.steps for one in takens),
+            by_hand=by_hand,
+        )
 
     def _taken_of(self, group: Group, otherwise: _Taken) -> _Taken:
         known = self._by_dict.get(id(group.container))
@@ -159,12 +195,13 @@ class StateWatch:
         own = _storages(module)
         given = [found[0] for one in _tensors(state) if (found := private.storage_of(one))]
         shared = bool(given) and all(address in own for address in given)
-        return shared and taken.version < _version(module) and taken.steps < self._all_steps()
+        now = self._now(module) if shared else taken.moment
+        return moved_by_optimizer(taken.moment, now) or moved_by_hand(taken.moment, now, recorder.places.latest())
 
     def own_count(self, recorder: Recorder, module: Any, state: Any) -> int:
         """Entries, before a load, that are the module's own tensors, as they were when its state was asked for."""
         taken = self._latest.get(recorder.keys.of(module)) if self._latest else None
-        if taken is None or not kinds.is_a(state, dict) or taken.version != _version(module):
+        if taken is None or not kinds.is_a(state, dict) or taken.moment.version != self._now(module).version:
             return 0
         own = _storages(module)
         given = (one for one in islice(dict.values(state), _ENTRIES) if kinds.is_a(one, torch.Tensor))
@@ -203,28 +240,14 @@ class StateWatch:
         )
 
 
-def _alias(path: str, paths: dict[int, str], several: list[tuple[str, _Taken]], steps: int) -> AliasFact:
-    own, taken = several[0]
-    takens = [one for _, one in several]
-    module = taken.module()
-    moved = any(one.version < _version(module) and one.steps < steps for one in takens)
-    return AliasFact(
-        path=path if len(several) > 1 else own,
-        module=paths.get(id(module), ""),
-        kind=kinds.class_name(module),
-        key=taken.key,
-        place=taken.place,
-        count=len(takens),
-        moved=moved,
-        conditional=taken.standing is not None and taken.standing.conditional,
-        saved=taken.standing is not None and taken.standing.saved,
-        step_count=min(one.steps for one in takens),
-    )
-
-
-def _version(module: Any) -> int:
-    """How often the first parameters were changed in place."""
-    return sum(version_of(p) for _, p in islice(layers.walk_parameters(module), _PROBES))
+def _with_all(fact: AliasFact, variables: Mapping[str, Any], states: set[int]) -> AliasFact:
+    """The same with those elements of a list, tuple or dictionary, too, that other variables name."""
+    path = _INDEX.sub("", fact.path)
+    container: Any = variables.get(path)
+    kind = type(container)
+    elements = dict.values(container) if kind is dict else container if kind in (list, tuple) else ()
+    count = len(states & set(map(id, islice(elements, _GROUPS))))
+    return fact._replace(path=path, count=count) if count > fact.count else fact
 
 
 def _storages(module: Any) -> set[int]:

@@ -108,7 +108,7 @@ def _follows(run: Run, one: AliasFact) -> Finding:
         evidence=(
             Evidence("model", f"{model} ({one.kind})"),
             Evidence("state dicts that share its memory", one.count, "count"),
-            Evidence("changed since", "by optimizer steps"),
+            Evidence("changed since", "by steps written by hand" if one.by_hand else "by optimizer steps"),
         ),
     )
 

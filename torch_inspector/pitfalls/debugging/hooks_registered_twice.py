@@ -12,6 +12,7 @@ from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
 _SHOWN = 3
+_OF_WEIGHTS = "parameter_"
 _HOOK = re.compile(r"register_\w*hook")
 _REGISTERS = re.compile(r"\.register_\w*hook\(")
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
@@ -177,8 +178,11 @@ def _held(run: Run, several: list[HookCountFact]) -> str:
 
 def _fix(run: Run, several: list[HookCountFact], place: Place | None) -> str:
     """Takes off those that are there, and has the line that registers keep what it is given."""
-    field, path, owner = f"_{several[0].kind}", typed(several[0].path), several[0].owner
+    kind, path, owner = several[0].kind, typed(several[0].path), several[0].owner
+    field, weights = f"_{kind.removeprefix(_OF_WEIGHTS)}", kind.startswith(_OF_WEIGHTS)
     every = f"for layer in {owner}.modules():\n    layer.{field}.clear()"
+    if weights:
+        every = f"for weight in {owner}.parameters():\n    (weight.{field} or {{}}).clear()"
     clear = f"{path}.{field}.clear()" if len(several) == 1 else every
     lines = run.source_of(place.cell).splitlines() if place is not None else []
     text = lines[(place.line or 1) - 1].strip() if place is not None and len(lines) >= (place.line or 1) else ""

@@ -59,7 +59,9 @@ def _broken(circle: CircleFact) -> str:
     """Which reference is to go; all of them together hold the circle, and any one breaks it."""
     if not circle.ring:
         return "a weakref.ref() to the owner in its hooks and callbacks"
-    return f"a weakref.ref() in {' or '.join(circle.ring)}, or None there once it is done"
+    # What leads straight back may be a method of its own: a plain weak reference to one is dead at once.
+    weak = "weakref.ref(), of a method a weakref.WeakMethod()," if len(circle.ring) == 1 else "weakref.ref()"
+    return f"a {weak} in {' or '.join(circle.ring)}, or None there once it is done"
 
 
 def _place(run: Run, circle: CircleFact) -> tuple[int | None, int | None]:

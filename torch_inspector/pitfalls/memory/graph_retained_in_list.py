@@ -36,9 +36,19 @@ def check(run: Run) -> Iterator[Finding]:
         old = before.get(graph.path)
         new = graph.newest_nodes and (old is None or old.key != graph.key)
         if new and not _follows_from_another(graph) and not _is_penalty(run, graph):
-            yield from (_with_retained(run, graph, one) for one in _judge(run, _with_steps(run, graph)))
+            found = (_with_state(run, graph, one) for one in _judge(run, _with_steps(run, graph)))
+            yield from (_with_retained(run, graph, one) for one in found)
         if graph.spent and not _follows_from_another(graph) and not _over_steps(_with_steps(run, graph)):
             yield from _judge_left(run, graph)
+
+
+def _with_state(run: Run, graph: GraphFact, finding: Finding) -> Finding:
+    """The same, for outputs that each step makes anew, with the state that carries the history to the next step."""
+    if not (graph.container and graph.grown_by == "assigned" and graph.differentiated):
+        return finding
+    states = [one for one in run.after.graphs if one.grown_by == "carried" and one.differentiated and not one.spent]
+    carried = [one for one in states if one.step_count >= graph.step_count and one.detached]
+    return replace(finding, fix=f"{carried[0].detached}  # {_EACH_STEP}") if len(carried) == 1 else finding
 
 
 def _with_retained(run: Run, graph: GraphFact, finding: Finding) -> Finding:

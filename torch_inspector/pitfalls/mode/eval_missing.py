@@ -154,7 +154,8 @@ def _set_since_training(call: ForwardFact, run: Run) -> bool:
     trained = _last_training(run, call.order)
     if here:
         measuring = _MEASURES.match(here[-1].place.function) is not None
-        return here[-1].training and here[-1].order > trained and not measuring and not _begins_training(here[-1], run)
+        begins = _begins_training(here[-1], run) or _trained_there(call, here[-1], run)
+        return here[-1].training and here[-1].order > trained and not measuring and not begins
     for past in reversed(run.earlier if not trained else ()):
         modes = [m for m in past.trace.modes if m.module == call.module]
         ended = _last_training(past)
@@ -169,6 +170,13 @@ def _last_training(run: Run, before: int | None = None) -> int:
     """Position of the last step or backward call that was looked at; 0 if there is none."""
     orders = [*(step.order for step in run.trace.steps), *(backward.order for backward in run.trace.backwards)]
     return max((order for order in orders if before is None or order < before), default=0)
+
+
+def _trained_there(call: ForwardFact, mode: ModeFact, run: Run) -> bool:
+    """True if the function that sets the mode and makes the calls has trained in an earlier cell: it is for both."""
+    where = (mode.place.cell, mode.place.function)
+    own = bool(mode.place.function) and where == (call.place.cell, call.place.function)
+    return own and any(_begins_training(mode, past) for past in run.earlier)
 
 
 def _begins_training(mode: ModeFact, run: Run) -> bool:

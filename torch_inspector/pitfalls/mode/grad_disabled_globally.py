@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import CallFact, ForwardFact, Place, Run
 from torch_inspector.facts.bound_in import bound_in, is_a_number, lacked_gradients
 from torch_inspector.facts.made_blind import Blind, made_blind
-from torch_inspector.facts.switching import Switching, switches, switching
+from torch_inspector.facts.switching import Switching, restores_off, switches, switching
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -31,7 +31,7 @@ def check(run: Run) -> Iterator[Finding]:
     line = _needs_history(run)
     if line is not None and not (run.error is not None and run.after.grad_enabled):
         yield _in_vain(run, line)
-    elif run.before.grad_enabled and not run.after.grad_enabled and (_has_trained(run) or _leaks(run)):
+    elif run.before.grad_enabled and not run.after.grad_enabled and _is_left(run):
         yield _left_off(run)
 
 
@@ -70,9 +70,14 @@ def _is_blind(call: ForwardFact) -> bool:
     return call.training and not call.grad_enabled and not call.output_requires_grad
 
 
+def _is_left(run: Run) -> bool:
+    return _has_trained(run) or _leaks(run) or restores_off(run)
+
+
 def _has_trained(run: Run) -> bool:
-    """True if an optimizer is at hand that has made steps."""
-    return bool(run.after.optimizers) and any(one.trace.count("step") for one in (run, *run.earlier))
+    """True if an optimizer is at hand that has made steps, or one of a function of the cell has made some."""
+    steps = [one.trace.count("step") for one in (run, *run.earlier)]
+    return bool(steps[0]) or (bool(run.after.optimizers) and any(steps))
 
 
 def _leaks(run: Run) -> bool:
@@ -185,13 +190,20 @@ def _in_vain(run: Run, place: Place) -> Finding:
     )
 
 
+def _back_by_itself(run: Run) -> str:
+    by = _by_function(run)
+    if by is not None and restores_off(run):
+        return f"with torch.enable_grad():  # in {by.function}(), in place of both calls; it switches back by itself"
+    return "with torch.no_grad():  # around what needs no gradients; it switches back by itself"
+
+
 def _left_off(run: Run) -> Finding:
     _, call = _switched_in(run)
     names = [one.path or one.kind for one in run.after.optimizers[:3]]
     return Finding(
         message=f"Gradients were switched off {_origin(run)} and are still off at the end of the cell.",
         subject="torch.set_grad_enabled",
-        fix="with torch.no_grad():  # around what needs no gradients; it switches back by itself",
+        fix=_back_by_itself(run),
         line=call.line or None if call is not None else None,
         severity="hint",
         evidence=(

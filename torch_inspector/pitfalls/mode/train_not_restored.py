@@ -202,11 +202,18 @@ def _fix(run: Run, call: ForwardFact, since: int, inference: ForwardFact) -> str
     """Where `train()` is missing: the training loop may say it already, before an evaluation comes in between."""
     name, way = _name(run, call), _evaluating(run, call, inference)
     said = any(m.module == call.module and m.training and m.order < since for m in run.trace.modes)
-    if not said:
+    if not said and not _begins_asleep(run, call):
         return f"{name}.train()  # at the start of each training epoch"
     if way:
         return f"{_named_at(run, call, way) or name}.train()  # at the end of {reading.function_at(run, way[0])}()"
     return f"{name}.train()  # after the evaluation"
+
+
+def _begins_asleep(run: Run, call: ForwardFact) -> bool:
+    """True if the cell evaluates before it first trains: what is said at the start of a turn is undone in that turn."""
+    own = (f for f in run.trace.forwards if f.parameter_keys & call.parameter_keys)
+    first = next(own, None)
+    return first is not None and first is not call and _is_inference(first, call)
 
 
 def _evaluating(run: Run, call: ForwardFact, inference: ForwardFact) -> tuple[Place, ...]:

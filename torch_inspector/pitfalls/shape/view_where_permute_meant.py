@@ -14,6 +14,7 @@ from torch_inspector.facts import (
     Viewed,
     computes_sizes,
     instead,
+    is_crossed,
     is_merged,
     is_recut,
     viewed_again,
@@ -160,6 +161,11 @@ def _instead(before: Shape, after: Shape, sizes: tuple[str, ...] = ()) -> str:
     return f".view({batch}, {time}, {count}, {size}).transpose(1, 2)"
 
 
+def _crossed(sizes: tuple[object, ...]) -> str:
+    """What puts the axis between the two that are merged behind them."""
+    return f".permute(0, 1, 3, 2).reshape({', '.join(map(str, sizes))})"
+
+
 def _merged(before: Shape, after: Shape, sizes: str) -> str:
     """The layers of a state of one sample, or the classes of one step, put side by side."""
     layers, batch, size = before
@@ -229,6 +235,8 @@ def _fix_in_graph(before: Shape, after: Shape) -> str:
     state = len(before) == _STATES and after[:2] == (before[1], before[0] * before[2])
     if len(after) != len(before) or state:
         return f"# {_instead(before, after)} in place of the view"
+    if is_crossed(before, after):
+        return f"# {_crossed(after)} in place of the view"
     apart = [axis for axis, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
     if len(apart) == 2:  # noqa: PLR2004
         return f"# .transpose({apart[0]}, {apart[1]}) in place of the view"
@@ -240,6 +248,9 @@ def _fix_of_cut(run: Run, cut: Cut | None, before: Shape, after: Shape) -> str:
     apart = [axis for axis, sizes in enumerate(zip(before, after, strict=False)) if sizes[0] != sizes[1]]
     if cut is None:
         return ""
+    if is_crossed(before, after):
+        sizes = tuple(cut.sizes) if len(cut.sizes) == len(after) else after
+        return in_statement(run, cut.place, cut.text, f"{cut.name}{_crossed(sizes)}")
     if len(before) == len(after) and len(apart) == 2 and before[apart[0]] == after[apart[1]]:  # noqa: PLR2004
         return in_statement(run, cut.place, cut.text, f"{cut.name}.transpose({apart[0]}, {apart[1]})")
     if len(after) == len(_HEADS) == len(cut.sizes) and len(before) == _STATES and before[1] == after[2]:
