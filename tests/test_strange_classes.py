@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+import torch
 
 import torch_inspector
 from tests.cells import a_notebook
@@ -192,3 +193,43 @@ def test_what_asks_a_metaclass(line, wrong):
 def test_no_observer_asks_a_metaclass():
     found = {path.name: asks(path.read_text()) for path in sorted(OBSERVE.rglob("*.py"))}
     assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+COUNTED = """
+calls = []
+for name in ("item", "detach", "tolist"):
+    def counted(*args, _name=name, _own=getattr(torch.Tensor, name), **kwargs):
+        calls.append(_name)
+        return _own(*args, **kwargs)
+    setattr(torch.Tensor, name, counted)
+"""
+CALLED = """
+opt.zero_grad()
+loss = nn.functional.cross_entropy(net(x), y)
+loss.backward()
+torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+opt.step()
+last = loss.item()
+"""
+
+
+def test_methods_that_the_program_counts_do_not_count_ours():
+    names = ("item", "detach", "tolist")
+    known = {name: torch.Tensor.__dict__.get(name) for name in names}
+    setup = (
+        "import torch\nfrom torch import nn\nnet = nn.Linear(3, 2)\nx, y = torch.rand(4, 3), torch.tensor([0, 0, 1, 1])"
+    )
+    try:
+        with a_notebook() as notebook:
+            notebook.run(f"{setup}\nopt = torch.optim.SGD(net.parameters(), lr=0.1)")
+            notebook.run(COUNTED)
+            for _ in range(2):
+                notebook.run(CALLED)
+            calls = list(notebook.shell.user_ns["calls"])
+    finally:
+        for name, own in known.items():
+            if own is None:
+                delattr(torch.Tensor, name)
+            else:
+                setattr(torch.Tensor, name, own)
+    assert calls == ["item", "item"]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.kinds import is_one_of
@@ -191,4 +192,4 @@ def _share(pieces: list[torch.Tensor]) -> float:
     if not pieces or len(pieces) * pieces[0].numel() > _LARGEST:
         return 0.0
     total = torch.stack(pieces).sum(0)
-    return float((total > _HIGHEST).sum().item()) / max(int(total.numel()), 1)
+    return float(as_torch.item((total > _HIGHEST).sum())) / max(int(total.numel()), 1)

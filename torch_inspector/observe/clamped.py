@@ -76,7 +76,7 @@ def _is_at_limit(parameters: list[torch.Tensor], clamp: Clamp) -> bool:
         left -= gradient.numel()
         if left < 0 or not is_in_memory(gradient) or not gradient.is_floating_point():
             return False
-        least, most = gradient.detach().aminmax()
+        least, most = as_torch.detach(gradient).aminmax()
         if not (bool(least >= clamp.low) and bool(most <= clamp.high)):
             return False
         reached = reached or bool(least == clamp.low) or bool(most == clamp.high)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils.data import BatchSampler, SequentialSampler
 
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.in_memory import is_in_memory
 
 # Smaller batches hold few classes in any order; larger ones take long to read.
@@ -126,7 +126,7 @@ def is_class_tensor(part: Any, most: int) -> bool:
         return False
     if _dtype_of(part) in _WHOLE:
         return True
-    flat = part.detach().reshape(-1)
+    flat = as_torch.detach(part).reshape(-1)
     return bool(part.is_floating_point() and ((flat == 0) | (flat == 1)).all())
 
 
@@ -141,7 +141,7 @@ def _classes_in(part: Any) -> list[Any]:
     if not _is_column(part, _MOST):
         return []
     if _dtype_of(part) in _WHOLE:
-        whole: list[Any] = part.reshape(-1).tolist()
+        whole: list[Any] = as_torch.tolist(part.reshape(-1))
         return whole
-    values = part.detach().reshape(-1).tolist() if part.is_floating_point() else []
+    values = as_torch.tolist(as_torch.detach(part).reshape(-1)) if part.is_floating_point() else []
     return values if all(value in _BINARY for value in values) else []

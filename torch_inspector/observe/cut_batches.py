@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.class_order import LEAST, is_class_tensor
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import is_one_of
@@ -127,7 +128,9 @@ def _runs(targets: Any) -> tuple[tuple[int, int], ...]:
     """Each class with its samples, in the order in which they lie; empty if a class comes back."""
     if not is_class_tensor(targets, _READ):
         return ()
-    values, counts = torch.unique_consecutive(targets.detach().reshape(-1), return_counts=True)
+    values, counts = torch.unique_consecutive(as_torch.detach(targets).reshape(-1), return_counts=True)
     if values.numel() > _RUNS or values.unique().numel() != values.numel():
         return ()
-    return tuple((int(value), int(count)) for value, count in zip(values.tolist(), counts.tolist(), strict=True))
+    return tuple(
+        (int(value), int(count)) for value, count in zip(as_torch.tolist(values), as_torch.tolist(counts), strict=True)
+    )

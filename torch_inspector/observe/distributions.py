@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import kinds
+from torch_inspector.observe import as_torch, kinds
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
@@ -33,7 +33,7 @@ def holds_probabilities(node: Node) -> bool:
         return False
     if given.dim() < _TABLE or not 0 < given.numel() <= _ELEMENTS or given.shape[1] < 2:  # noqa: PLR2004
         return False
-    values = given.detach().float()
+    values = as_torch.detach(given).float()
     near = (values.sum(1) - 1).abs() <= _ROUNDING
     inside = (values >= 0) & (values <= 1 + _ROUNDING)
     return bool(inside.all()) and bool(near.all()) and bool(((values > 0) & (values < 1)).any())

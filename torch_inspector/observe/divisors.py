@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import kinds
+from torch_inspector.observe import as_torch, kinds
 from torch_inspector.observe.in_memory import is_in_memory
 
 # Sums and averages of squared gradients, of which the roots are divided by.
@@ -26,4 +26,4 @@ def is_zero_where_spoiled(optimizer: Any, parameter: torch.Tensor) -> bool:
 def _is_zero_at(square: torch.Tensor, parameter: torch.Tensor) -> bool:
     if square.shape != parameter.shape or not all(map(is_in_memory, (square, parameter))):
         return False
-    return bool(((square == 0) & ~parameter.detach().isfinite()).any())
+    return bool(((square == 0) & ~as_torch.detach(parameter).isfinite()).any())

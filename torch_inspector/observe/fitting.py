@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.shapes import is_tensor
 
@@ -57,6 +58,6 @@ def share_outside(operation: str, values: list[Any], dtype: torch.dtype) -> floa
     try:
         result = OPERATORS[operation](one, two)
         outside = (result < low) | (result > high)
-        return float(outside.sum().item()) / max(int(outside.numel()), 1)
+        return float(as_torch.item(outside.sum())) / max(int(outside.numel()), 1)
     except Exception:  # noqa: BLE001  (shapes that do not fit any more)
         return 0.0

@@ -12,6 +12,7 @@ from torch_inspector.observe.arrays import copied, is_small, part_of, taken_over
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.fitting import LARGEST
 from torch_inspector.observe.iterated import first_turn
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.last_given import last_given
 from torch_inspector.observe.reworked import reworked
 from torch_inspector.observe.seen import Spot
@@ -54,12 +55,12 @@ def live_operand(look: Look, side: ast.expr) -> Any:
     if is_tensor(value) or is_array(value) or look.depth > _DEPTH:
         return UNKNOWN if _is_given_anew(scope, side) else value
     if isinstance(side, ast.Name):
-        return value if type(value) in (int, float) else _named(look, side.id, value)
+        return value if is_one_of(value, (int, float)) else _named(look, side.id, value)
     array = copied(scope.names, side)
     if array is not None:
         return taken_over(scope.names, side, live_operand(look.deeper(), array), value)
     part = _part(look, side, value)
-    return part if is_tensor(part) or is_array(part) or type(part) in (int, float) else _anew(look, side, part)
+    return part if is_tensor(part) or is_array(part) or is_one_of(part, (int, float)) else _anew(look, side, part)
 
 
 def _anew(look: Look, side: ast.expr, otherwise: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torch_inspector.facts import NO_ALIGNMENT, NO_TARGET, NO_VALUES, OperationFact
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.kinds import is_one_of
@@ -131,7 +131,7 @@ class _Left:
         self.count -= saved.numel()
         if self.count < 0:
             return None
-        values: torch.Tensor = saved.detach()
+        values: torch.Tensor = as_torch.detach(saved)
         return values
 
 
@@ -167,7 +167,7 @@ def _mean_of_none(node: Node, left: _Left) -> OperationFact | None:
     if type(node).__name__ not in _MEANS or getattr(node, "_saved_reduction", None) != _MEAN:
         return None
     weights = left.read(saved_value(node, "total_weight"))
-    if weights is None or weights.numel() != 1 or weights.item():
+    if weights is None or weights.numel() != 1 or as_torch.item(weights):
         return None
     scores = node.next_functions[0][0]
     of_scores = scores is not None and type(_maker(scores)).__name__.startswith("LogSoftmax")
@@ -272,7 +272,7 @@ def _word(node: Node) -> str:
 
 def _bad(values: torch.Tensor, *, worst: bool) -> tuple[str, int] | None:
     """What is not finite in some numbers, and how many are; minus infinity only if it is asked for."""
-    if math.isfinite(values.sum().item()):
+    if math.isfinite(as_torch.item(values.sum())):
         return None
     nan, inf = int(values.isnan().sum()), int((values == math.inf).sum())
     if worst and not nan and not inf:

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from torch_inspector.facts import OutsideFact
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.locals import locals_of
 
@@ -31,7 +32,7 @@ def outside_fact(error: BaseException) -> OutsideFact | None:
 def _range(given: Any) -> OutsideFact | None:
     if not is_in_memory(given) or not given.is_floating_point() or not 0 < given.numel() <= _ELEMENTS:
         return None
-    values = given.detach()
+    values = as_torch.detach(given)
     nan = int(values.isnan().sum())
     low, high = values.nan_to_num(0.0).aminmax()
     return OutsideFact(float(low), float(high), nan, values.numel())

@@ -101,7 +101,7 @@ def _usual() -> tuple[int, int]:
 @lru_cache(maxsize=1)
 def _usual_without_base() -> int:
     """References to the storage besides the view, of a view that alone holds it."""
-    view = torch.empty(2, device="cpu")[:1].detach()
+    view = as_torch.detach(torch.empty(2, device="cpu")[:1])
     storage, count = private.storage_of(view), private.storage_use_count
     return int(count(storage[0])) - 1 if storage is not None and count is not None else -1
 

@@ -61,7 +61,7 @@ def _is_mean_of_samples(root: Node, count: int) -> bool:
         return False
     shape, other = _input_shape(below), saved_value(node, "other")
     known = type(other) is torch.Tensor and other.is_cpu and other.numel() == 1
-    return known and len(shape) > 1 and shape[0] > 1 and float(other.detach()) == shape[0]
+    return known and len(shape) > 1 and shape[0] > 1 and float(as_torch.detach(other)) == shape[0]
 
 
 def _is_enlarged(root: Node, count: int) -> bool:
@@ -71,7 +71,7 @@ def _is_enlarged(root: Node, count: int) -> bool:
         if type(node).__name__ == "MulBackward0":
             factor = saved_value(node, "other")
             known = type(factor) is torch.Tensor and factor.is_cpu and factor.numel() == 1
-            if not known or float(factor.detach()) > 1:
+            if not known or float(as_torch.detach(factor)) > 1:
                 return True
         node = next(parent for parent, _ in node.next_functions if parent is not None)
     return False

@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 
 from torch_inspector.facts import PatternFact, Shape
-from torch_inspector.observe import private
+from torch_inspector.observe import as_torch, private
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.kindred import are_akin, is_predicted
 from torch_inspector.observe.private import Node
@@ -131,7 +131,7 @@ def _may_be_levels(value: object) -> bool:
     """True for numbers that go up or down all along, as quantiles and temperatures do; where they are not read, too."""
     if not isinstance(value, torch.Tensor) or not is_in_memory(value):
         return True
-    numbers = value.detach().reshape(-1)[:_NUMBERS].tolist()
+    numbers = as_torch.tolist(as_torch.detach(value).reshape(-1)[:_NUMBERS])
     return all(a < b for a, b in pairwise(numbers)) or all(a > b for a, b in pairwise(numbers))
 
 

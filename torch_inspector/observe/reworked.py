@@ -15,6 +15,7 @@ import torch
 from torch_inspector.observe import as_torch
 from torch_inspector.observe.fitting import SMALL, fits_all, kind_of, share_outside
 from torch_inspector.observe.in_memory import is_in_memory
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.operands import Names
 from torch_inspector.observe.shapes import UNKNOWN
 
@@ -87,7 +88,7 @@ def _operation(expression: ast.BinOp, read: Read, *, wide: bool) -> Any:
         return UNKNOWN
     sides = [read(expression.left, wide)]
     sides.append(read(expression.right, wide or kind_of(sides[0]) is not None))
-    if not all(_is_plain(one) or type(one) in (int, float) for one in sides) or not any(map(_is_plain, sides)):
+    if not all(_is_plain(one) or is_one_of(one, (int, float)) for one in sides) or not any(map(_is_plain, sides)):
         return UNKNOWN
     result, name = sign(*sides), _MAY_WRAP.get(type(expression.op), "")
     kind = kind_of(result)
@@ -137,7 +138,7 @@ def _truths(expression: ast.expr, read: Read) -> Any:
     if not isinstance(expression, ast.Compare) or compare is None or len(expression.ops) != 1:
         return UNKNOWN
     one, two = read(expression.left, True), read(expression.comparators[0], True)
-    known = _is_plain(one) and (_is_plain(two) or type(two) in (int, float))
+    known = _is_plain(one) and (_is_plain(two) or is_one_of(two, (int, float)))
     return compare(one, two) if known else UNKNOWN
 
 

@@ -35,7 +35,7 @@ def coarse_type(tensors: list[torch.Tensor]) -> str:
 def sums_of_bits(tensors: list[torch.Tensor]) -> Values:
     """The bits of each tensor of a coarse type as whole numbers, added up: another sum is another tensor."""
     with torch.no_grad():
-        return tuple(float(one.detach().view(torch.int16).sum()) for one in tensors)
+        return tuple(float(as_torch.detach(one).view(torch.int16).sum()) for one in tensors)
 
 
 def some_values(tensor: torch.Tensor) -> Values:
@@ -47,4 +47,4 @@ def some_values(tensor: torch.Tensor) -> Values:
         return None
     with torch.no_grad():
         flat = as_torch.detach(tensor).view(-1)
-        return tuple(flat[:: flat.numel() // _SAMPLE + 1].tolist())
+        return tuple(as_torch.tolist(flat[:: flat.numel() // _SAMPLE + 1]))

@@ -225,7 +225,7 @@ class ScalingWatch:
             left -= gradient.numel()
             if left < 0:
                 break
-            if not math.isfinite(gradient.sum().item()) and not bool(gradient.isfinite().all()):
+            if not math.isfinite(as_torch.item(gradient.sum())) and not bool(gradient.isfinite().all()):
                 found.add(id(parameter))
         return frozenset(found)
 
@@ -270,7 +270,7 @@ def _limit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float | None:
 def _number(norm: Any) -> float | None:
     """The total norm that a clip returned, if it lies on the CPU."""
     plain = type(norm) is torch.Tensor and norm.numel() == 1 and is_in_memory(norm)
-    return float(norm.detach()) if plain else None
+    return float(as_torch.detach(norm)) if plain else None
 
 
 def _is_unscaled(fields: dict[str, Any], optimizer: Any) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.kinds import is_one_of
 
@@ -22,7 +23,7 @@ def are_shares(value: Any, axis: int | None) -> bool:
     """
     if not _can_be_read(value) or not 0 < value.numel() <= _NUMBERS or (axis is not None and value.dim() <= axis):
         return False
-    numbers = value.detach()
+    numbers = as_torch.detach(value)
     low, high = numbers.aminmax()
     if not 0 <= float(low) <= float(high) <= 1 or (float(low), float(high)) in ((0, 0), (0, 1), (1, 1)):
         return False

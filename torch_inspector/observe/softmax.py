@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from torch_inspector.facts import PatternFact, Shape
-from torch_inspector.observe import private
+from torch_inspector.observe import as_torch, private
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
@@ -211,5 +211,5 @@ def _averages(node: Node) -> bool:
     number = saved_value(node, "other" if first else "self") if first or times else None
     if type(number) is not torch.Tensor or number.dim() or number.is_complex() or not is_in_memory(number):
         return False
-    value = float(number.item())
+    value = float(as_torch.item(number))
     return 0 < value <= 1 if times else value >= 1

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from torch_inspector.facts import PatternFact
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.saved import saved_value
@@ -28,6 +29,6 @@ def targets_outside(walk: Walk) -> Iterator[PatternFact]:
             continue
         if type(target) is not torch.Tensor or not 0 < target.numel() <= _LARGEST or not is_in_memory(target):
             continue
-        low, high = (float(one) for one in target.detach().aminmax())
+        low, high = (float(one) for one in as_torch.detach(target).aminmax())
         if low < _LOWEST or high > _HIGHEST:
             yield PatternFact(OUTSIDE, (_LOSS,), (tuple(target.shape),), extent=(low, high))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from torch_inspector.observe import private
+from torch_inspector.observe import as_torch, private
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 
@@ -40,4 +40,4 @@ def _number(node: Node) -> float:
     """The plain number that a node multiplies with or divides by; 0 where it cannot be read."""
     other = saved_value(node, "other")
     known = type(other) is torch.Tensor and other.is_cpu and other.numel() == 1
-    return float(other.detach()) if known else 0.0
+    return float(as_torch.detach(other)) if known else 0.0

@@ -134,7 +134,7 @@ class Text(NamedTuple):
 @lru_cache(maxsize=64)
 def text_of(tree: ast.AST) -> Text:
     """The same, gone through once."""
-    nodes = [one for one in syntax.walk(tree) if type(one) in _KINDS]
+    nodes = [node for node in syntax.walk(tree) if type(node) in _KINDS]
     stores = [one for one in nodes if type(one) is ast.Assign or type(one) is ast.AugAssign]
     return Text(
         tuple(own for one in nodes if _may_be_whole(one) and (own := _alone(one)) is not None),
@@ -152,7 +152,7 @@ def _may_be_whole(node: Any) -> bool:
     value = node.body if kind is ast.Lambda else node.value
     if type(value) is ast.Call:
         return type(value.func) is ast.Attribute and value.func.attr.rstrip("_") in _METHODS
-    plain = type(value) is ast.BinOp and type(value.left) in _PLACES and type(value.right) in _PLACES
+    plain = type(value) is ast.BinOp and isinstance(value.left, _PLACES) and isinstance(value.right, _PLACES)
     return plain and type(value.op) in OPPOSITE
 
 

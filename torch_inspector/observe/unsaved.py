@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import UnsavedFact
-from torch_inspector.observe import attributes, kinds, layers
+from torch_inspector.observe import as_torch, attributes, kinds, layers
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.naming import names_of
 
@@ -131,6 +131,6 @@ def _equal(one: Any, other: Any) -> bool:
 
 def _some(tensor: Any) -> Any:
     """The first numbers, in one row."""
-    row = tensor.detach()
+    row = as_torch.detach(tensor)
     row = row.view(-1) if row.is_contiguous() else row[(0,) * (row.dim() - 1)]
     return row[:_NUMBERS]

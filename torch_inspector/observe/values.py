@@ -164,13 +164,13 @@ def number_of(root: Any) -> float | None:
         return None
     if not is_in_memory(root):
         return None
-    return float(root.detach())
+    return float(as_torch.detach(root))
 
 
 def spoiled(tensors: _Tensors) -> Iterator[SpoiledFact]:
     """Those of some tensors that hold NaN or infinity."""
     for key, tensor in _readable(tensors):
-        if not math.isfinite(tensor.sum().item()):
+        if not math.isfinite(as_torch.item(tensor.sum())):
             nan, inf = int(tensor.isnan().sum()), int(tensor.isinf().sum())
             if nan or inf:
                 yield SpoiledFact(key, nan, inf, tensor.numel())
@@ -190,7 +190,7 @@ def _readable(tensors: _Tensors) -> list[tuple[int, torch.Tensor]]:
         left -= tensor.numel()
         if left < 0:
             break
-        chosen.append((key, tensor.detach()))
+        chosen.append((key, as_torch.detach(tensor)))
     return chosen
 
 
@@ -201,7 +201,7 @@ def _is_plain(tensor: Any) -> bool:
 
 
 def _is_zero(tensor: torch.Tensor) -> bool:
-    return tensor.sum().item() == 0 and not bool(tensor.any())
+    return as_torch.item(tensor.sum()) == 0 and not bool(tensor.any())
 
 
 def _origins(recorder: Recorder, frame: FrameType) -> tuple[ExtremeFact, ...]:
@@ -228,7 +228,7 @@ def _extreme_facts(tensors: list[tuple[str, Any]]) -> list[ExtremeFact]:
 
 
 def _extreme_fact(path: str, computed: bool, tensor: torch.Tensor) -> ExtremeFact:
-    finite = math.isfinite(tensor.sum().item())
+    finite = math.isfinite(as_torch.item(tensor.sum()))
     return ExtremeFact(
         path=path,
         dtype=str(tensor.dtype).removeprefix("torch."),

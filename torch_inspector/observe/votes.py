@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from torch_inspector.facts import Shape
-from torch_inspector.observe import private
+from torch_inspector.observe import as_torch, private
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 
@@ -71,6 +71,6 @@ def _operand(left: Node, right: Node, matrix: torch.Tensor, axis: int) -> tuple[
 
 
 def _sums_to_one(matrix: torch.Tensor, axis: int) -> bool:
-    given = matrix.detach().float()
+    given = as_torch.detach(matrix).float()
     low, high = (float(one) for one in given.sum(axis).aminmax())
     return float(given.amin()) >= 0 and abs(low - 1) < _ROUNDING and abs(high - 1) < _ROUNDING

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import ExpressionFact, ZeroedRows
-from torch_inspector.observe import kinds, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.naming import names_of
 from torch_inspector.observe.statements import stores_in
@@ -109,11 +109,11 @@ def zeroed_rows(given: Any, made: Any) -> ZeroedRows | None:
     """The rows, if they are exactly those with numbers whose squares, or the sum of whose squares, are infinite."""
     if not (_is_readable(given) and _is_readable(made)) or given.shape != made.shape:
         return None
-    largest = given.detach().float().abs().amax(-1).reshape(-1)
-    zero = ~made.detach().bool().any(-1).reshape(-1)
+    largest = as_torch.detach(given).float().abs().amax(-1).reshape(-1)
+    zero = ~as_torch.detach(made).bool().any(-1).reshape(-1)
     if not bool(torch.isfinite(largest).all()):
         return None
-    lost, sums = zero & (largest > 0), given.detach().float().square().sum(-1).reshape(-1)
+    lost, sums = zero & (largest > 0), as_torch.detach(given).float().square().sum(-1).reshape(-1)
     exactly = any(bool(lost.eq(wide).all()) for wide in (largest >= _BEYOND, sums >= _BEYOND**2))
     count = int(lost.sum()) if exactly else 0
     return ZeroedRows(count, int(zero.numel()), float(largest.max())) if count else None
@@ -137,4 +137,4 @@ def _is_zero(parameter: Any) -> bool:
     if type(parameter) is not torch.nn.Parameter or not parameter.is_cpu or parameter.numel() > _LARGEST:
         return True
     storage = private.storage_of(parameter)
-    return storage is None or not storage[1] or not bool(parameter.detach().any())
+    return storage is None or not storage[1] or not bool(as_torch.detach(parameter).any())
