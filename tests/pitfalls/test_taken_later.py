@@ -90,7 +90,7 @@ def test_what_a_function_changes_is_silent_where_no_variable_is_left(made):
     assert found(LOCAL.format(made.removeprefix("s = "))) == []
 
 
-@pytest.mark.parametrize(("made", "severity"), [(PLAIN, "warning"), (OWN, "error")])
+@pytest.mark.parametrize(("made", "severity"), [(PLAIN, "hint"), (OWN, "error")])
 @pytest.mark.parametrize(
     "code", ["turns(5, opt)", HELD, f"def fit():\n    turns(5, SGD(net.parameters(), lr=0.1))\n{'fit()'}"]
 )

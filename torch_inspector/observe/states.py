@@ -149,8 +149,8 @@ class StateWatch:
                 found.setdefault((_INDEX.sub("", group.path), key), []).append((group.path, taken))
                 states.setdefault(key, set()).add(id(group.container))
         paths = {id(module): path for path, module in names.modules}
-        facts = (self._alias(path, paths, several, files) for (path, _), several in found.items())
-        return tuple(_with_all(one, variables, states[one.key]) for one in facts)
+        facts = ((self._alias(path, paths, several, files), key) for (path, key), several in found.items())
+        return tuple(_with_all(one, variables, states[key]) for one, key in facts)
 
     def _alias(
         self, path: str, paths: dict[int, str], several: list[tuple[str, _Taken]], files: list[CodeFile]
