@@ -244,8 +244,8 @@ def _with_all(fact: AliasFact, variables: Mapping[str, Any], states: set[int]) -
     """The same with those elements of a list, tuple or dictionary, too, that other variables name."""
     path = _INDEX.sub("", fact.path)
     container: Any = variables.get(path)
-    kind = type(container)
-    elements = dict.values(container) if kind is dict else container if kind in (list, tuple) else ()
+    plain = container if kinds.is_one_of(container, (list, tuple)) else ()
+    elements = dict.values(container) if type(container) is dict else plain
     count = len(states & set(map(id, islice(elements, _GROUPS))))
     return fact._replace(path=path, count=count) if count > fact.count else fact
 
