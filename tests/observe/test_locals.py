@@ -101,3 +101,17 @@ def test_names_that_exec_made_stay():
     exec("rate = 0.5")  # noqa: S102
     look_at_caller()
     assert eval("rate") == 0.5  # noqa: S307
+
+
+def test_a_comprehension_at_the_top_level_hides_nothing():
+    """From Python 3.13 on, `f_locals` shows there the variables of the comprehension only."""
+    seen = []
+
+    def look():
+        frame = sys._getframe(1)
+        with locals_of(frame) as values:
+            seen.append((values.get("x", "none"), values.get("outer", frame.f_globals["outer"])))
+        return True
+
+    exec("outer = 7\n[look() for x in (1,)]", {"look": look})  # noqa: S102
+    assert seen == [(1, 7)]

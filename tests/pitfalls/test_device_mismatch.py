@@ -312,6 +312,26 @@ def test_what_may_be_no_list_is_moved_where_it_is_given_out(line, fix):
     assert findings_in(GIVEN_OUT + finding.fix, slug="device-mismatch", fails=False) == []
 
 
+SHADOWED = """import torch
+from torch import nn
+net, xs = nn.Linear(3, 3).to("meta"), [torch.ones(2, 3), torch.ones({second})]
+def go(x):
+    return [net({call}) for x in xs]
+go(torch.ones(4, 3, device="meta"))"""
+
+
+@pytest.mark.parametrize(("second", "call"), [("2, 3", "x"), ("2, 3", "x + 1"), ("7, 3", "x"), ("7, 3", "input=x")])
+def test_an_outer_variable_of_the_same_name_is_not_meant(second, call):
+    (finding,) = findings_in(SHADOWED.format(second=second, call=call), slug="device-mismatch", fails=True)
+    assert "`x` of `xs` is on cpu, `net` on meta" in finding.message
+
+
+def test_nothing_is_said_of_the_outer_variable_where_nobody_knows_the_inner_one():
+    source = SHADOWED.format(second="2, 3", call="x + 1").replace("in xs", "in iter(xs)")
+    (finding,) = findings_in(source, slug="device-mismatch", fails=True)
+    assert ("x (tensor (4, 3))", "meta") not in [(one.label, one.value) for one in finding.evidence]
+
+
 BATCHED = """import torch
 from torch import nn
 class Net(nn.Module):

@@ -77,12 +77,13 @@ def _foreign(message: str, entry: TracebackType, places: Places) -> tuple[Foreig
     if "torch" not in sys.modules or file is None or file.tree is None:
         return ()
     from torch_inspector.observe import failing, non_tensors, private
+    from torch_inspector.observe.given_out import with_given_out
 
     if not non_tensors.is_meant(message):
         return ()
     expressions, origins = failing.failing_expressions(file.tree, entry), Sources(entry, places)
     with locals_of(entry.tb_frame) as values, private.unseen():
-        scope = failing.Scope(values, entry.tb_frame)
+        scope = with_given_out(failing.Scope(values, entry.tb_frame), file.tree, entry, expressions)
         found = [one for e in expressions[:1] for one in non_tensors.foreign(scope, e, message)]
         return tuple(fact._replace(known_as=origins.known_as(thing)) for fact, thing in found)
 
@@ -200,11 +201,13 @@ def _named(error: BaseException, entry: TracebackType, places: Places) -> _Named
         return (), ()
     from torch_inspector.observe import failing, private
     from torch_inspector.observe.behind import behind
+    from torch_inspector.observe.given_out import with_given_out
 
-    expressions = failing.failing_expressions(file.tree, entry)
-    expressions = behind(file.tree, entry.tb_lineno, expressions, _message(error))
+    failed = failing.failing_expressions(file.tree, entry)
+    expressions = behind(file.tree, entry.tb_lineno, failed, _message(error))
     with locals_of(entry.tb_frame) as values, private.unseen():
-        return _facts(failing.Scope(values, entry.tb_frame), expressions, Sources(entry, places))
+        scope = with_given_out(failing.Scope(values, entry.tb_frame), file.tree, entry, failed)
+        return _facts(scope, expressions, Sources(entry, places))
 
 
 def _facts(scope: Scope, expressions: list[Any], origins: Sources) -> _Named:
@@ -213,9 +216,16 @@ def _facts(scope: Scope, expressions: list[Any], origins: Sources) -> _Named:
     from torch_inspector.observe.failing import text_of_device
 
     named = [one for expression in expressions for one in scope.named(expression)]
-    operands = tuple(origins.add(_operand(one), one.thing) for one in named[:_OPERANDS] if one.device != "?")
+    operands = tuple(_traced(scope, one, origins) for one in named[:_OPERANDS] if one.device != "?")
     devices = ((name, scope.value(ast.parse(name, mode="eval").body)[1]) for name in _DEVICE_NAMES)
     return operands, tuple((name, text_of_device(device)) for name, device in devices if text_of_device(device))
+
+
+def _traced(scope: Scope, named: Named, origins: Sources) -> OperandFact:
+    """An operand with where it comes from; of a comprehension's variable the lines and names around it tell nothing."""
+    root = named.path.partition(".")[0].partition("[")[0]
+    fact = origins.add(_operand(named), None if root in scope.alike else named.thing)
+    return fact._replace(made_at=None) if root in scope.given_out else fact
 
 
 def _operand(named: Named) -> OperandFact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
@@ -14,8 +14,8 @@ import torch
 from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds
 
-_DICTS = (dict, OrderedDict, defaultdict)
-_LISTS = (list, tuple, deque)
+DICTS = (dict, OrderedDict, defaultdict)
+LISTS = (list, tuple, deque)
 _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 # Attributes and methods of a tensor that give no tensor.
 _NO_TENSOR = frozenset(
@@ -27,7 +27,7 @@ _LONGEST = 100
 # What may ask a tensor for one of its sizes.
 _ASKING = (ast.Call, ast.Subscript)
 _PLAIN = (ast.Name, ast.Attribute, ast.Subscript)
-_OWN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+OWN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
 class Named(NamedTuple):
@@ -97,6 +97,10 @@ class Scope:
 
     values: Mapping[str, Any]
     frame: FrameType
+    given_out: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of comprehensions that the frame does not hold, and what they were; None where nobody knows."""
+    alike: frozenset[str] = frozenset()
+    """Those of which one of several values is there that are alike."""
 
     def named(self, expression: ast.expr) -> list[Named]:
         """Tensors and modules in an expression, each once, those that met in the failing operation first."""
@@ -177,6 +181,8 @@ class Scope:
 
     def _variable(self, name: str) -> Any:
         code = self.frame.f_code
+        if name in self.given_out:
+            return self.given_out[name]
         if name in self.values:
             return self.values[name]
         own = (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
@@ -226,7 +232,7 @@ class Scope:
 
 def _sizes(thing: Any) -> tuple[int, ...]:
     """Of torch's own classes: a class of the user may compute its shape, and a nested tensor has none."""
-    is_plain = kinds.is_one_of(thing, _OWN_TENSORS) and not thing.is_nested
+    is_plain = kinds.is_one_of(thing, OWN_TENSORS) and not thing.is_nested
     return tuple(map(int, thing.shape)) if is_plain else ()
 
 
@@ -268,10 +274,10 @@ def _field(thing: Any, name: str) -> Any:
 
 def _entry(thing: Any, key: Any) -> Any:
     """An element of exactly a dictionary, list or tuple, or a layer of a module."""
-    if kinds.is_one_of(thing, _DICTS):
+    if kinds.is_one_of(thing, DICTS):
         entries = list(dict.items(thing))
         return next((value for one, value in entries if type(one) is type(key) and one == key), None)
-    if kinds.is_one_of(thing, _LISTS) and type(key) is int:
+    if kinds.is_one_of(thing, LISTS) and type(key) is int:
         return thing[key] if -len(thing) <= key < len(thing) else None
     if kinds.is_a(thing, torch.nn.Module):
         layers = kinds.fields_of(thing).get("_modules")

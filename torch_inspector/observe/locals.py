@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import inspect
 import sys
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FrameType
@@ -15,6 +16,14 @@ from typing import Any
 _OWN_REFERENCES = 4
 # Code that names one of these may hold the dictionary which a look would fill again.
 _ASKS = frozenset(["dir", "eval", "exec", "locals", "vars"])
+
+
+def _kind_of_locals() -> type:
+    """What `f_locals` of a function is: from Python 3.13 on a view of the frame."""
+    return type(sys._getframe().f_locals)
+
+
+_VIEW = _kind_of_locals()
 
 
 @contextmanager
@@ -34,6 +43,10 @@ def locals_of(frame: FrameType, *, asked: bool = False) -> Iterator[Mapping[str,
         yield {}
         return
     values = frame.f_locals
+    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED and _VIEW is not dict and type(values) is _VIEW:
+        # At the top level while a comprehension runs, such a view shows the variables of the comprehension only.
+        yield ChainMap(values, frame.f_globals)
+        return
     try:
         yield values
     finally:

@@ -57,7 +57,7 @@ def loops_at(tree: ast.AST, line: int) -> tuple[Loop, ...]:
 def _turns_in(frame: FrameType, tree: ast.AST) -> Iterator[int | None]:
     """Turns of a frame's own loops; a generator expression has a frame, and the statements around it another one."""
     alone = frame.f_code.co_name in comprehended.FRAMES
-    around = comprehended.around(tree, frame)[: 1 if alone else None]
+    around = comprehended.around(tree, frame.f_code, frame.f_lasti)[: 1 if alone else None]
     loops = () if alone else loops_at(tree, frame.f_lineno)
     if not around and not loops:
         return
