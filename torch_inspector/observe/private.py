@@ -183,10 +183,13 @@ def deep_walk_limit() -> int:
     return 10_000 if soft == resource.RLIM_INFINITY or soft >= 8 << 20 else 1_000
 
 
+_OF_ALL_MODULES = tuple(f"_global_{kind}_hooks" for kind in ("forward", "forward_pre", "backward", "backward_pre"))
+
+
 def has_global_hooks() -> bool:
     """True if hooks are registered that run with every module, or torch does not tell."""
-    asked = getattr(torch.nn.modules.module, "_has_any_global_hook", lambda: True)
-    return bool(asked())
+    fields = vars(torch.nn.modules.module)
+    return any(fields.get(name) != {} for name in _OF_ALL_MODULES)
 
 
 def under_a_mode() -> bool:
