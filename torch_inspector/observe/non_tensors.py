@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _TOLD = re.compile(
     r"^\w+\(\): argument '\w+'(?: \(position \d+\))? must be Tensor, not ([\w.]+)$"
     r"|^conv\w+\(\) received an invalid combination of arguments - got \(([\w.]+),"
+    # In older releases of torch, of functions that also take names of axes.
+    r"|^(?:gather|index_select)\(\) received an invalid combination of arguments - got "
+    r"\((?:(?:\w+=)?(?:Tensor|int), )*(?:\w+=)?([\w.]+)"
 )
 # What Python says where a layer asks its argument for its size: `x.size()`, which is a number of an array.
 _ASKED = re.compile(r"^'([\w.]+)' object has no attribute '\w+'$|^'int' object is not callable$")

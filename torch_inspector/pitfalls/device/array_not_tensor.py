@@ -15,7 +15,8 @@ _PLACES = re.compile(r"^(?:embedding\w*|one_hot)\(\)")
 _CLASSES = re.compile(r"^(?:cross_entropy_loss|nll_loss\w*)\(\): argument 'target'")
 # Functions that take places or masks, and what torch calls these.
 _CHOOSERS = re.compile(r"(?:^|\.)(?:index_\w+|gather|scatter\w*|take\w*|masked_\w+|where)$")
-_INDEX, _MASK = re.compile(r"argument 'ind(?:ex|ices)'"), re.compile(r"argument '(?:mask|condition)'")
+_INDEX = re.compile(r"argument 'ind(?:ex|ices)'|^(?:gather|index_select)\(\) received")
+_MASK = re.compile(r"argument '(?:mask|condition)'")
 # Types of arrays that tensors have.
 _NUMBERS = re.compile(r"u?int|float|complex|bool")
 # Functions of `functional` that take whole numbers; of torch, those that refuse them, alone or beside floats.

@@ -11,8 +11,10 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _REFUSED = re.compile(
-    r"^(gather|index_select)\(\)(: argument 'dim'.* must be int, not Tensor| received an invalid comb)"
+    r"^(gather|index_select)\(\)(: argument 'dim'.* must be int, not Tensor| received an invalid combination)"
 )
+# In older releases of torch: what the method, and the function, was given.
+_GIVEN = {True: "got (Tensor", False: "got (Tensor, Tensor"}
 _ORDER = ("dim", "index")
 
 
@@ -24,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
     if error is None or told is None:
         return
     call = _call(error.expression, told[1])
-    if "combination" in told[2] and (call is None or not _is_swapped(error, call)):
+    if "combination" in told[2] and not _is_swapped(error, call):
         return
     index = _index(call)
     name = ast.unparse(index) if index is not None else ""
@@ -65,10 +67,10 @@ def _index(call: ast.Call | None) -> ast.expr | None:
     return rest[0] if rest else None
 
 
-def _is_swapped(error: ErrorFact, call: ast.Call) -> bool:
+def _is_swapped(error: ErrorFact, call: ast.Call | None) -> bool:
     """True if what stands in the place of the dimension is a tensor."""
-    index = _index(call)
-    return index is not None and ast.unparse(index) in {one.path for one in error.operands if one.kind == "tensor"}
+    is_method = call is not None and not _parts(call)[0]
+    return _GIVEN[is_method] in error.message
 
 
 def _fix(name: str, call: ast.Call | None) -> str:
