@@ -39,7 +39,7 @@ def settings_of(layer: Any, kind: type[Any]) -> tuple[tuple[str, str], ...]:
 def _value(fields: dict[str, Any], name: str) -> Any:
     """A plain field; `(3, 3)` is `3`, and of a bias it is asked whether there is one."""
     parameters = fields.get("_parameters")
-    if type(parameters) is dict and name in parameters:
+    if kinds.is_registry(parameters) and name in parameters:
         return parameters[name] is not None
     value = fields.get(name)
     if type(value) is tuple and value and all(type(one) is int for one in value):

@@ -148,7 +148,7 @@ def _resolve(node: ast.AST, names: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Attribute):
         fields = kinds.fields_of(_resolve(node.value, names))
         for place in (fields, fields.get("_parameters"), fields.get("_buffers"), fields.get("_modules")):
-            if type(place) is dict and node.attr in place:
+            if kinds.is_registry(place) and node.attr in place:
                 return place[node.attr]
     if isinstance(node, ast.Subscript) and isinstance(node.slice, (ast.Constant, ast.Name)):
         key = names.get(node.slice.id) if isinstance(node.slice, ast.Name) else node.slice.value

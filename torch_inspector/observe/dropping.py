@@ -154,7 +154,7 @@ def _is_live(rate: ast.expr, layer: Any) -> bool:
         for part in rest:
             fields = kinds.fields_of(value)
             inner = fields.get("_modules")
-            value = fields.get(part, inner.get(part) if type(inner) is dict else None)
+            value = fields.get(part, inner.get(part) if kinds.is_registry(inner) else None)
     return kinds.is_one_of(value, (int, float)) and value > 0
 
 

@@ -261,7 +261,9 @@ def _buffers(module: Any) -> tuple[tuple[str, str], ...]:
     from torch_inspector.observe import as_torch
 
     own = kinds.fields_of(module).get("_buffers")
-    tensors = [(name, one) for name, one in own.items() if kinds.is_a(one, torch.Tensor)] if type(own) is dict else []
+    tensors = (
+        [(name, one) for name, one in own.items() if kinds.is_a(one, torch.Tensor)] if kinds.is_registry(own) else []
+    )
     types = ((name, str(as_torch.dtype(one))) for name, one in tensors if as_torch.dtype(one).is_floating_point)
     return tuple((name, dtype.removeprefix("torch.")) for name, dtype in types)
 
@@ -281,7 +283,7 @@ def _parts(module: Any) -> list[tuple[str, str, bool]]:
     found = [(name, str(as_torch.device(parameter)), True) for name, parameter in layers.walk_parameters(module)]
     for prefix, one in layers.walk_modules(module):
         buffers = kinds.fields_of(one).get("_buffers")
-        for name, buffer in buffers.items() if type(buffers) is dict else ():
+        for name, buffer in buffers.items() if kinds.is_registry(buffers) else ():
             # Counters without dimensions may be anywhere.
             if buffer is not None and as_torch.dim(buffer):
                 device = str(as_torch.device(buffer))

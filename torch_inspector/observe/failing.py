@@ -267,7 +267,7 @@ def _field(thing: Any, name: str) -> Any:
     fields = kinds.fields_of(thing)
     for part in _MODULE_PARTS if kinds.is_a(thing, torch.nn.Module) else ():
         inner = fields.get(part)
-        if type(inner) is dict and name in inner:
+        if kinds.is_registry(inner) and name in inner:
             return inner[name]
     return fields.get(name)
 
@@ -281,5 +281,5 @@ def _entry(thing: Any, key: Any) -> Any:
         return thing[key] if -len(thing) <= key < len(thing) else None
     if kinds.is_a(thing, torch.nn.Module):
         layers = kinds.fields_of(thing).get("_modules")
-        return layers.get(str(key)) if type(layers) is dict else None
+        return layers.get(str(key)) if kinds.is_registry(layers) else None
     return None

@@ -67,7 +67,7 @@ def hook_with(module: Any, address: int, storages: Container[int] = ()) -> str:
         for kind in _REGISTRIES:
             if _one_knows(fields.get(kind), address, storages):
                 return kind
-        weights = dict.values(fields["_parameters"]) if type(fields.get("_parameters")) is dict else ()
+        weights = dict.values(fields["_parameters"]) if kinds.is_registry(fields.get("_parameters")) else ()
         if any(_one_knows(one._backward_hooks, address, storages) for one in weights if type(one) is nn.Parameter):
             return "parameter hooks"
     return ""

@@ -8,9 +8,10 @@ which ask a metaclass's `__eq__` and `__hash__`. These do not.
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 _Value = TypeVar("_Value")
 # How C code gives access to an instance dictionary; anything else under that name is the user's own.
@@ -56,6 +57,11 @@ def is_one_of(thing: object, some: Iterable[type[Any]]) -> bool:
 def is_among(kind: object, some: Iterable[object]) -> bool:
     """True if a class, or whatever else, is one of these itself, not only equal to one."""
     return id(kind) in map(id, some)
+
+
+def is_registry(thing: object) -> TypeGuard[dict[str, Any]]:
+    """True for what a module keeps its parameters, buffers and layers in: ordered dictionaries before torch 2.5."""
+    return is_one_of(thing, (dict, OrderedDict))
 
 
 def entry_of(kind: object, table: Mapping[Any, _Value]) -> _Value | None:

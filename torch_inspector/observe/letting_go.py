@@ -274,7 +274,7 @@ def _step(value: Any, part: str | int) -> tuple[Any, str]:
         return (value.get(name) if type(value) is dict else None), f"[{key_text(name)}]"
     fields = kinds.fields_of(value)
     inside = (fields.get(group) for group in ("_parameters", "_buffers", "_modules"))
-    registered = (group.get(name) for group in inside if type(group) is dict)
+    registered = (group.get(name) for group in inside if kinds.is_registry(group))
     return fields.get(name, next((one for one in registered if one is not None), None)), f".{name}"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Place, StepFact, syntax
-from torch_inspector.observe.kinds import fields_of, is_a, module_of
+from torch_inspector.observe.kinds import fields_of, is_a, is_registry, module_of
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.place import CodeFile
@@ -64,7 +64,7 @@ def _namespaces(names: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if module_of(type(value)) == "__main__":
             fields = fields_of(value)
             inner = fields.get("_modules") if is_a(value, nn.Module) else None
-            yield {**fields, **inner} if type(inner) is dict else dict(fields)
+            yield {**fields, **inner} if is_registry(inner) else dict(fields)
 
 
 def _trains_with_both(file: CodeFile, behind: str, others: frozenset[str]) -> bool:

@@ -124,7 +124,7 @@ def _attributes_of_layers(path: str, module: Any) -> Iterator[Seen]:
         owner = layers.typed_path(path, module, prefix)
         fields = kinds.fields_of(layer)
         buffers = fields.get("_buffers")
-        parts = [*fields.items(), *(buffers.items() if type(buffers) is dict else ())]
+        parts = [*fields.items(), *(buffers.items() if kinds.is_registry(buffers) else ())]
         for name, part in parts:
             if name in _MODULE_PARTS or name.endswith("_hooks"):
                 continue

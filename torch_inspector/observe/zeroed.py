@@ -40,7 +40,7 @@ def is_norm_layer(module: Any) -> bool:
         return False
     fields = kinds.fields_of(module)
     own: Any = fields.get("_parameters")
-    scales: dict[str, Any] = own if type(own) is dict else {}
+    scales: dict[str, Any] = own if kinds.is_registry(own) else {}
     numbers = {name for name, one in fields.items() if type(name) is str and _is_a_number(one)}
     learnt = _NEEDED | (_SCALES & scales.keys()) | numbers
     zero = any(one is not None and _is_zero(one) for one in scales.values())
