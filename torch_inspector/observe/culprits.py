@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from torch_inspector.facts import ChangeFact, Place, syntax
-from torch_inspector.observe import kinds, lines, mutations, private, saved
+from torch_inspector.observe import as_torch, kinds, lines, mutations, private, saved
 from torch_inspector.observe.copied_reads import read_copied, same_attribute
 from torch_inspector.observe.versions import version_of
 
@@ -96,7 +96,15 @@ class Culprits:
         if not tensor.is_complex() and torch.Tensor.type(tensor) != self.told.type_name:
             return False
         storage = private.storage_of(tensor)
+        if not saved.shows_itself:  # what an operation gave has a history, and what shows the same memory
+            return not self.told.made_by or storage is None or storage[0] in self._recorded
         return not self._storages or storage is None or storage[0] in self._storages
+
+    @cached_property
+    def _recorded(self) -> frozenset[int]:
+        """Addresses of the memory of all tensors with a history that the user's frames name."""
+        some = [one.tensor for one in self.seen if as_torch.requires_grad(one.tensor)]
+        return frozenset(found[0] for one in some if (found := private.storage_of(one)) is not None)
 
     @cached_property
     def _storages(self) -> frozenset[int]:
