@@ -9,6 +9,7 @@ from torch_inspector.facts import Shape
 from torch_inspector.observe import private
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.slices import is_whole, past_whole
 
 
 class Consumers:
@@ -24,10 +25,17 @@ class Consumers:
             # Nodes that the walk did not read on are not read here either, see `private.deep_walk_limit`.
             if private.is_leaf_node(node) or private.node_number(node) < self._walk.lowest:
                 continue
-            for parent, _ in node.next_functions:
-                if parent is not None:
-                    found.setdefault(id(parent), []).append(node)
+            if not is_whole(node):
+                for parent, _ in node.next_functions:
+                    self._note(node, parent, found)
         return found
+
+    @staticmethod
+    def _note(user: Node, parent: Node | None, found: dict[int, list[Node]]) -> None:
+        if parent is not None:
+            made = past_whole(parent)
+            for one in (parent,) if made is parent else (parent, made):
+                found.setdefault(id(one), []).append(user)
 
     def of(self, node: Node) -> list[Node]:
         """Nodes that were given a result of this one; none for the end of the graph."""

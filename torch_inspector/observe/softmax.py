@@ -12,6 +12,7 @@ from torch_inspector.observe import as_torch, private
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
+from torch_inspector.observe.slices import past_whole
 from torch_inspector.observe.votes import PRODUCTS, Axis, voted
 
 SOFTMAX = "softmax-before-log-softmax"
@@ -170,7 +171,7 @@ def axis_of(node: Node) -> int | None:
 
 def parents_of(node: Node) -> list[Node | None]:
     """The nodes that made the inputs of an operation; None for inputs without history."""
-    return [parent for parent, _ in node.next_functions] or [None]
+    return [past_whole(parent) for parent, _ in node.next_functions] or [None]
 
 
 def _moves(name: str) -> bool:
