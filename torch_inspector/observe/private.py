@@ -123,7 +123,22 @@ def output_shape(node: Node, number: int = 0) -> tuple[int, ...] | None:
     try:
         return tuple(int(n) for n in node._input_metadata[number].shape)
     except Exception:  # noqa: BLE001
+        return None if number else _noted_shape(node)
+
+
+def note_shape(node: Node, shape: tuple[int, ...]) -> None:
+    """Keeps with a node the shape of its first result, where torch does not tell it; see `told_shapes.py`."""
+    node.metadata[_SHAPE] = shape
+
+
+def _noted_shape(node: Node) -> tuple[int, ...] | None:
+    try:
+        return None if hasattr(type(node), "_input_metadata") else node.metadata.get(_SHAPE)
+    except Exception:  # noqa: BLE001
         return None
+
+
+_SHAPE = "torch_inspector_shape"
 
 
 def turned_axes(node: Node) -> tuple[int, ...] | None:

@@ -204,6 +204,8 @@ def _judged(
     term: _Term, table: Shape, sides: list[tuple[Node | None, Shape | None]], other_side: OtherSide
 ) -> Iterator[PatternFact]:
     """A pattern if both sides are certainly of shapes that differ by one axis of length 1, and by mistake."""
+    if any(node is not None and shape is None for node, shape in sides):
+        return  # torch does not tell, and what is not known is no constant
     known = [(node, shape) for node, shape in sides if node is not None and shape is not None]
     if len(known) == 2 and _is_mistaken(known, table, straight=term.straight):  # noqa: PLR2004
         yield PatternFact(STRETCHED, term.nodes, (table, *(shape for _, shape in known)))
@@ -251,6 +253,8 @@ def is_made_tall(node: Node, shape: Shape, wanted: Shape) -> bool:
             break
         node = parent
         parent, before = inputs(node)[0]
+    if parent is not None and before is None:
+        return True  # torch does not tell what it was before
     if type(node).__name__ not in _REORDERS or before is None or before == shape:
         return False
     return 1 not in before[1:] or (before == wanted and len(before) > 1)
