@@ -15,6 +15,9 @@ from torch_inspector.observe.stretched import Other
 
 N, C = 6, 5
 LABELS = torch.arange(N) % C
+# torch 2.4 does not: there the shapes are known that nodes keep for backward.
+TELLS_SHAPES = hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata")
+needs_shapes = pytest.mark.skipif(not TELLS_SHAPES, reason="this torch does not tell the shapes of results")
 
 
 def patterns_of(loss, **shapes):
@@ -199,12 +202,16 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", BY_HAND)
+UNTOLD = ("log cosh", "pinball", "norm", "relative")
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=needs_shapes) if one in UNTOLD else one for one in BY_HAND])
 def test_a_difference_by_hand(name):
     (found,) = patterns_of(BY_HAND[name](prediction(N, 1), torch.randn(N)), y=(N,))
     assert (found.name, found.shapes, found.operands) == (STRETCHED, ((N, N), COLUMN, ROW), ("y",))
 
 
+@needs_shapes
 def test_a_difference_of_two_with_history():
     (found,) = patterns_of(((prediction(N, 1) - prediction(N)) ** 2).mean())
     assert found.shapes == ((N, N), COLUMN, ROW)

@@ -6,6 +6,7 @@ import torch
 from tests.cells import a_notebook
 from torch_inspector.observe.witness import roots_of
 
+TELLS_SHAPES = hasattr(torch.ones(1, requires_grad=True).sum().grad_fn, "_input_metadata")
 SETUP = """
 import torch
 from torch import nn
@@ -101,8 +102,13 @@ def stretched_in(code):
     return [pattern.shapes for pattern in fact.witness.patterns]
 
 
+UNTOLD = () if TELLS_SHAPES else ("a loss module", "log likelihood", "poisson")
+
+
 @pytest.mark.parametrize("name", STRETCHED)
 def test_a_column_against_a_row_wherever_it_is_written(name):
+    if name in UNTOLD:
+        pytest.skip("this torch does not tell the shapes of results")
     (shapes,) = stretched_in(STRETCHED[name])
     assert set(shapes) == {(8, 8), (8, 1), (8,)}
 

@@ -33,7 +33,7 @@ def flat_ways(walk: Walk) -> Iterator[PatternFact]:
 
 def _leaves_beside(walk: Walk, flat: set[int]) -> set[int]:
     """Leaves that a way leads to on which no such function stands."""
-    used = {id(parent) for node in walk.nodes.values() for parent in parents_of(node)}
+    used = {id(parent) for node in walk.nodes.values() for parent, _ in node.next_functions}
     stack = [node for key, node in walk.nodes.items() if key not in used]
     seen, leaves = set[int](), set[int]()
     while stack:

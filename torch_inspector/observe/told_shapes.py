@@ -33,9 +33,10 @@ _PRODUCTS = {"AddmmBackward0": ("mat1", "mat2"), "MmBackward0": ("self", "mat2")
 
 def note_shapes(nodes: Iterable[Node]) -> None:
     """Notes with each node the shape of its first result, as far as it is sure, where torch does not tell it."""
-    some = sorted(nodes, key=private.node_number, reverse=True)
-    if not some or any(hasattr(type(node), "_input_metadata") for node in some[:2]):
+    some = list(nodes)
+    if any(map(_tells, some[:1])):
         return
+    some.sort(key=private.node_number, reverse=True)
     for node in some:
         _note(node, _own(node))
         if not private.is_leaf_node(node):
@@ -44,6 +45,10 @@ def note_shapes(nodes: Iterable[Node]) -> None:
     for node in reversed(some):
         if type(node).__name__ in _SAME and node.next_functions:
             _note(node, private.output_shape(*node.next_functions[0]) if node.next_functions[0][0] else None)
+
+
+def _tells(node: Node) -> bool:
+    return hasattr(type(node), "_input_metadata")
 
 
 def _note(node: Node | None, shape: _Shape | None) -> None:
