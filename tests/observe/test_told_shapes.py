@@ -1,5 +1,7 @@
 """Shapes of results where torch does not tell them: never a wrong one."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -41,7 +43,7 @@ def test_no_shape_is_another_than_the_real_one(name, monkeypatch):
     try:
         with Watch():
             loss = WANTED[name](torch.rand(6, 4, requires_grad=True) * 1)
-        noted: dict[object, tuple[int, ...]] = {}
+        noted: dict[Any, tuple[int, ...]] = {}
         monkeypatch.setattr(private, "output_shape", lambda node, number=0: None if number else noted.get(node))
         monkeypatch.setattr(private, "note_shape", noted.__setitem__)
         monkeypatch.setattr(told_shapes, "_tells", lambda _: False)
