@@ -298,8 +298,16 @@ def found(slug, source):
 
 
 EXPERTS = "w = nn.Linear(10, 3)(x).softmax(-1)\nps = torch.stack([net(x * i).softmax(-1) for i in range(3)], 1)\n"
+FOCAL = "p = net(x).softmax(1)\nce = F.nll_loss(p, y, reduction='none')\npt = torch.exp(-ce)\n"
 NLL.update(
     {
+        "focal, of no logarithm": (FOCAL + "loss = ((1 - pt) ** 2 * ce).mean()\nloss.backward()", 4, "`p`"),
+        "focal, kept apart": (FOCAL + "loss = ((1 - pt.detach()) ** 2 * ce).mean()\nloss.backward()", 4, "`p`"),
+        "a sum that begins with 0": (
+            "p = net(x).softmax(1)\nloss = 0\nloss = loss + F.nll_loss(p, y)\nloss.backward()\nprint(len(y) + 1)",
+            3,
+            "`p`",
+        ),
         "experts": (
             EXPERTS + "p = (w.unsqueeze(-1) * ps).sum(1)\nloss = F.nll_loss(p, y)\nloss.backward()",
             4,
@@ -322,8 +330,22 @@ NLL.update(
         ),
     }
 )
+PY = "p = net(x).softmax(1)\npy = -F.nll_loss(p, y, reduction='none')\n"
 NLL_SILENT.update(
     {
+        "focal, of what is picked": PY + "loss = -(py.log() * (1 - py) ** 2).mean()\nloss.backward()",
+        "focal, by value": PY.replace("net(x).softmax(1)", "F.softplus(net(x))\np = p / p.sum(1, keepdim=True)")
+        + "loss = -(py.log() * (1 - py) ** 2).mean()\nloss.backward()",
+        "a power": PY + "loss = ((1 - py.clamp_min(1e-6) ** 0.7) / 0.7).mean()\nloss.backward()",
+        "picked, with a name": "nll = F.nll_loss(net(x).softmax(1), y, reduction='none')\n"
+        "loss = -(-nll).log().mean()\nloss.backward()",
+        "distance to 1": "loss = 1 + F.nll_loss(net(x).softmax(1), y)\nloss.backward()",
+        "distance to 1, later": "e = F.nll_loss(net(x).softmax(1), y, reduction='none')\n"
+        "loss = (1.0 + e).mean()\nloss.backward()",
+        "distance to 1, of a variable": "nll = F.nll_loss(net(x).softmax(1), y)\nloss = 1 + nll\nloss.backward()",
+        "turned, of a variable": "nll = F.nll_loss(net(x).softmax(1), y)\nloss = -torch.log(-nll)\nloss.backward()",
+        "by a factor": "py = F.nll_loss(net(x).softmax(1), y, reduction='none') * -1\nloss = -py.log().mean()\n"
+        "loss.backward()",
         "experts, then the log": EXPERTS + "p = (w.unsqueeze(-1) * ps).sum(1).log()\nF.nll_loss(p, y).backward()",
         "experts, then a safe log": EXPERTS
         + "p = torch.bmm(w[:, None], ps)[:, 0]\nF.nll_loss((p + 1e-9).log(), y).backward()",

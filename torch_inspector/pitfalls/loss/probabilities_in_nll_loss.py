@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Written, called, instead, operand, sole
 from torch_inspector.facts.loss_names import says_loss
 from torch_inspector.facts.measured import called_loss, measured, where_made, with_logarithms
+from torch_inspector.facts.picking import picks_only
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.findings import Evidence, Finding
@@ -57,6 +58,8 @@ def _of_text(run: Run, fact: ExpressionFact) -> Finding:
 def _is_mistake(run: Run, pattern: PatternFact, place: Place) -> bool:
     if pattern.nodes[0] == "kl_div":  # known by what it calculates, and by its name
         return any(_DIVERGENCE.search(one.cell.source) for one in (run, *run.earlier))
+    if picks_only(run, pattern, place):
+        return False
     return pattern.nodes[1] in (*_MADE_BY, _BY_VALUE) or _trains(run, place)
 
 
