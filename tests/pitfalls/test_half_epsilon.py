@@ -56,6 +56,8 @@ def test_a_number_that_is_zero(code, fix):
         "unit = x / (norm + 1e-8)\nsafe = torch.where(norm > 0, unit, 0)",
         "unit = x / (norm + 1e-8)\nsafe = unit.nan_to_num(0)",
         "unit = x / (norm + 1e-8)\nkept = unit[~unit.isnan()]",
+        "def safe(v):\n    return torch.nan_to_num(v)\nunit = x / (norm + 1e-8)\nkept = safe(unit)",
+        "def safe(v, n):\n    return v[n.flatten() > 0]\nunit = x / (norm + 1e-8)\nkept = safe(v=unit, n=norm)",
         "one = x[4:, :1]\nunit = one / (one.var(-1, keepdim=True) + 1e-8)",
         "x[0] = 300\nw = 1 - torch.eye(4)[0].half()\nunit = x / ((w * x.pow(2)).sum(-1, keepdim=True) + 1e-8)",
         "y = x[:4] * 0 + 300\nw = 1 - torch.eye(4)[0].half()\nunit = y / ((w * y.pow(2)).sum(-1, keepdim=True) + 1e-8)",

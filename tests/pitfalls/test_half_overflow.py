@@ -138,3 +138,22 @@ def test_a_mask_of_an_earlier_cell_that_leaves_nothing_of_a_row(mask, told):
     assert len(lost) == told
     assert all((one.cell, one.line, one.subject) == (1, 4, "mask") for one in lost)
     assert all(" became minus infinity" in one.message and one.message.endswith(" is nan.") for one in lost)
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ("a = torch.where(raw.isnan(), torch.zeros_like(raw), raw)", 0),
+        ("a = raw[lengths > 0]", 0),
+        ("a = raw[(lengths > 0).nonzero()[:, 0], :]", 0),
+        ("def safe(v):\n    return torch.nan_to_num(v)\na = safe(raw)", 0),
+        ("def clear(v):\n    v[torch.isnan(v)] = 0\nb = raw.clone()\nclear(b)", 0),
+        ("def twice(v):\n    return v * 2\na = twice(raw)", 1),
+        ("a = raw[-1]", 1),
+        ("a = torch.where(raw.isnan(), torch.zeros_like(raw), raw)\nloss = raw.sum()", 1),
+    ],
+)
+def test_rows_without_a_softmax_that_are_left_out(after, told):
+    mask = MASK + "mask = (pad.float() * -1e15).half()"
+    cell = "raw = torch.softmax(torch.ones(2, 3).half().requires_grad_() + mask, -1)\n" + after
+    assert len(findings_in(mask, cell, slug="half-overflow", fails=False)) == told

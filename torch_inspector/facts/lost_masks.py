@@ -8,6 +8,8 @@ from math import isfinite, isnan
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.dealt_with import is_dealt_with
+from torch_inspector.facts.loss_names import says_loss
 from torch_inspector.facts.place import Place
 from torch_inspector.facts.sole import called
 
@@ -48,10 +50,12 @@ def lost_mask(run: Run) -> LostMask | None:
 
 
 def _spoiled(run: Run) -> str:
-    """A variable of the cell that is NaN; empty if there is none."""
+    """A variable of the cell that is NaN; empty if there is none, or if the text does something about it."""
     bad = run.first_nonfinite_loss()
     halves = [one.path for one in run.after.extremes if one.nan_count and not one.inf_count]
     losses = [one.path for one in run.after.results if isnan(one.loss.value)]
+    if any(is_dealt_with(run, path, 0) for path in dict.fromkeys(halves + losses)):
+        halves, losses = [], [path for path in losses if says_loss(path)]
     latest = [b.root or "loss" for b in run.trace.backwards if bad is not None and b.place == bad.place]
     return next(iter((*halves, *losses, *latest)), "")
 

@@ -78,7 +78,7 @@ def vanished(run: Run) -> Iterator[Vanished]:
         names = {one.id for one in syntax.walk(node.value) if isinstance(one, ast.Name)}
         if names & bad or _is_given_later(tree, {result.path, *names}, node.lineno):
             continue
-        if tree is not None and is_dealt_with(tree, result.path, node.lineno):
+        if is_dealt_with(run, result.path, node.lineno):
             continue
         inner = _guard_in(node.value, result, known, given_once(tree) if tree is not None else {})
         guard = _Guard(inner, run.cell.source, known) if inner is not None else _called_guard(run, node, result, known)
@@ -93,8 +93,7 @@ def _of_known_division(run: Run) -> Iterator[Vanished]:
     operations = [one.loss.operation for one in run.after.results if one.loss.operation is not None]
     spoiled = [one for one in run.after.extremes if one.dtype == "float16" and one.nan_count]
     divided = [one for one in operations if one.name in _DIVISIONS and one.cause.startswith("zero")]
-    tree = syntax.parse(run.cell.source)
-    kept = tree is not None and any(is_dealt_with(tree, one.path, 0) for one in spoiled)
+    kept = any(is_dealt_with(run, one.path, 0) for one in spoiled)
     found = list(guards(run)) if divided and spoiled and len(divided) == len(operations) and not kept else []
     if len(found) == 1:
         one = found[0]
