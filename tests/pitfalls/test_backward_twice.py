@@ -394,3 +394,16 @@ def test_the_call_of_the_turn_before_is_named_and_no_other(optimizers, fix):
     (finding,) = findings_in(START, ADVANTAGE.format(optimizers=optimizers), slug="backward-twice", fails=True)
     assert "and `actor_loss.backward()` of the turn before had freed the graph behind `advantages`" in finding.message
     assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
+    "steps", ["do.step()\n    eo.step()", "eo.step()\n    do.step()", "[one.step() for one in (do, eo)]"]
+)
+def test_what_a_later_step_trains_is_made_in_the_loop(steps):
+    cell = (
+        "enc, dec = nn.Linear(3, 2), nn.Linear(2, 3)\n"
+        "eo, do = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (enc, dec))\nh = enc(x)\nfor epoch in range(3):\n"
+        f"    loss = (dec(h).exp() - x).pow(2).mean()\n    eo.zero_grad()\n    do.zero_grad()\n    loss.backward()\n    {steps}"
+    )
+    (finding,) = findings_in(START, cell, slug="backward-twice", fails=True)
+    assert finding.fix.startswith("h = ...  # line 3, moved into the loop")

@@ -37,15 +37,20 @@ def turn_before(run: Run, error: ErrorFact, refusal: RefusalFact) -> BackwardFac
 
 
 def trains_others(run: Run, call: BackwardFact) -> bool:
-    """True if a backward call also reaches what another optimizer holds than the one that steps after it."""
-    step = next((one for one in run.trace.steps if one.order > call.order), None)
+    """True if a backward call also reaches what another optimizer holds than those that step before the next call."""
+    steps = _steps_of(run, call)
     reached = call.witness.leaf_keys if call.witness is not None else frozenset[int]()
-    others = [one.parameter_keys for one in run.after.optimizers if step is not None and one.key != step.optimizer]
-    return (
-        step is not None
-        and bool(reached & step.parameter_keys)
-        and any(reached & keys - step.parameter_keys for keys in others)
-    )
+    trained = frozenset[int]().union(*(one.parameter_keys for one in steps))
+    stepped = {one.optimizer for one in steps}
+    others = [one.parameter_keys for one in run.after.optimizers if steps and one.key not in stepped]
+    return bool(reached & trained) and any(reached & keys - trained for keys in others)
+
+
+def _steps_of(run: Run, call: BackwardFact) -> list[StepFact]:
+    """The steps between a backward call and the next."""
+    later = [one.order for one in run.trace.backwards if one.order > call.order]
+    steps = (one for one in run.trace.steps if one.order > call.order)
+    return [one for one in steps if not later or one.order < min(later)]
 
 
 class Shared(NamedTuple):
