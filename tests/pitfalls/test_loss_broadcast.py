@@ -277,3 +277,21 @@ def test_logarithms_of_actions_are_added_up():
     (finding,) = findings_in(ACTIONS.format(summed=""), slug="loss-broadcast", fails=False)
     assert finding.fix.startswith("return (action, log_prob.sum(1, keepdim=True))  # line 12")
     assert not findings_in(ACTIONS.format(summed=".sum(1, keepdim=True)"), slug="loss-broadcast", fails=False)
+
+
+@pytest.mark.parametrize(
+    ("made", "summed"),
+    [
+        ("wanted = torch.randn(16, 4)", False),
+        ("wanted = target(states).expand(16, 4).detach() * 2", False),
+        (
+            "def aim(policy):\n    return reward - policy(states)[1]\nwith torch.no_grad():\n    wanted = aim(actor)",
+            True,
+        ),
+    ],
+)
+def test_logarithms_of_actions_that_the_target_comes_from(made, summed):
+    text = ACTIONS.format(summed="").partition("with torch")[0] + made
+    loss = "loss = nn.functional.mse_loss(critic(states), wanted)\nloss.backward()"
+    (finding,) = findings_in(text, loss, slug="loss-broadcast", fails=False)
+    assert finding.fix.startswith("return (action, log_prob.sum(1" if summed else "# 4 outputs of the last layer")

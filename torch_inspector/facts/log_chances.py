@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.facts.place import Place
 from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.words_behind import words_behind
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
@@ -18,30 +19,46 @@ if TYPE_CHECKING:
 _ADDED_UP = re.compile(
     r"log_?p\w*(\([^()]*\))?\.(sum|mean|prod)\(|(torch\.|F\.)?sum\(\s*log_?p|Independent\(|Multivariate"
 )
+# What a module runs when it is called.
+_CALLED = frozenset(["forward", "__call__"])
 
 
-def added_up(run: Run) -> tuple[str, Place] | None:
-    """The only `return` of such logarithms, with their sum in it, and where; None where somebody adds them up."""
+def added_up(run: Run, target: str) -> tuple[str, Place] | None:
+    """The only `return` of such logarithms, with their sum in it, and where, if a target is computed from it.
+
+    None where somebody adds them up.
+    """
     cells = {past.cell.source: past.cell.number for past in (*run.earlier, run)}
     if any(_ADDED_UP.search(source) for source in cells):
         return None
-    found = [(Place(cell, one.lineno), name) for source, cell in cells.items() for one, name in _returns(source)]
-    if len(found) != 1:
+    found = [(Place(cell, one.line), one) for source, cell in cells.items() for one in _returns(source)]
+    if len(found) != 1 or not target or found[0][1].called not in words_behind(run, target):
         return None
-    place, name = found[0]
+    place, name = found[0][0], found[0][1].name
     new = in_statement(run, place, name, f"{name}.sum(1, keepdim=True)")
     return (new, place) if new.startswith("return ") else None
 
 
-def _returns(source: str) -> Iterator[tuple[ast.Return, str]]:
-    """Each `return` of a function that names what a call of `log_prob` gave, and that name."""
+class _Return(NamedTuple):
+    """A `return` that names what a call of `log_prob` gave."""
+
+    line: int
+    name: str
+    called: str
+    """What has to be called for it: the function, or the class of a `forward`."""
+
+
+def _returns(source: str) -> Iterator[_Return]:
     tree = syntax.parse(source)
+    classes = [one for one in syntax.walk(tree) if isinstance(one, ast.ClassDef)] if tree is not None else []
+    owners = {id(part): one.name for one in classes for part in one.body}
     for function in syntax.walk(tree) if tree is not None else ():
         if isinstance(function, ast.FunctionDef):
             own = list(syntax.own_statements(function))
             names = {name for one in own if isinstance(one, ast.Assign) and (name := _given(one))}
+            called = owners.get(id(function), "") if function.name in _CALLED else function.name
             returned = [(one, part.id) for one in own if isinstance(one, ast.Return) for part in _names(one)]
-            yield from ((one, name) for one, name in returned if name in names)
+            yield from (_Return(one.lineno, name, called) for one, name in returned if name in names)
 
 
 def _given(node: ast.Assign) -> str:

@@ -63,7 +63,7 @@ def _spread(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
             f"answer becomes their mean."
         ),
         subject=backward.root,
-        fix=_of_actions(run, backward, table[1])
+        fix=_of_actions(run, backward, pattern)
         or f"# {table[1]} outputs of the last layer; or the one column that is meant: {target}[:, :1]",
         line=backward.made_at.line,
         cell=backward.made_at.cell,
@@ -76,14 +76,14 @@ def _spread(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
     )
 
 
-def _of_actions(run: Run, backward: BackwardFact, count: int) -> str:
+def _of_actions(run: Run, backward: BackwardFact, pattern: PatternFact) -> str:
     """Where logarithms of probabilities of actions are left apart, which only their sum is one number for."""
-    found = added_up(run)
+    found = added_up(run, next(iter(pattern.operands), ""))
     if found is None:
         return ""
     statement, place = found
     where = place.said_in(backward.made_at.cell)
-    return f"{statement}  # {where}: one number for an action, where its {count} parts have one each"
+    return f"{statement}  # {where}: one number for an action, where its {pattern.shapes[0][1]} parts have one each"
 
 
 def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
