@@ -110,6 +110,28 @@ def test_a_variable_around_a_loss(before, line, place, words, fix):
 
 
 @pytest.mark.parametrize(
+    ("lines", "fix"),
+    [
+        ("loss = Variable(ce(net(x)).data, requires_grad=True)", "loss = ce(net(x))  # without Variable() and .data"),
+        ("loss = Variable(ce(net(x).detach()) / 2, requires_grad=True)", "loss = ce(net(x)) / 2  # without Variable()"),
+        ("v = ce(net(x)).data\nloss = Variable(v, requires_grad=True)", "v = ce(net(x))\nloss = v  # without"),
+        (
+            "loss = net(x).mean()\nloss = loss.detach()\nloss = Variable(loss * 2, requires_grad=True)",
+            "# take this line out: loss = loss.detach()\nloss = loss * 2  # without",
+        ),
+        (
+            "loss = Variable((net(x) - body(x).mean().detach()).square().mean(), requires_grad=True)",
+            "loss = (net(x) - body(x).mean().detach()).square().mean()  # without Variable(",
+        ),
+    ],
+)
+def test_a_variable_around_values_goes_with_what_lost_the_history(lines, fix):
+    start = "from torch.autograd import Variable\nce = lambda out: F.cross_entropy(out, labels)\n"
+    (finding,) = found(f"{start}{lines}\nloss.backward()\nnet_opt.step()")
+    assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
     "data",
     ["Variable(x)", "Variable(body(x))", "Variable(body(x), requires_grad=True)", "Variable(x, requires_grad=True)"],
 )

@@ -11,6 +11,7 @@ from torch_inspector.facts.from_scores import from_chances, from_scores
 from torch_inspector.facts.in_torch import in_torch
 from torch_inspector.facts.remade import made_again, made_around
 from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.wrapped import unwrapped
 
 if TYPE_CHECKING:
     from torch_inspector.facts.graphs import CutFact
@@ -79,8 +80,8 @@ def _wrapper_at(run: Run, tree: ast.Module, line: int) -> str:
     return f"`{inner.name}` of `@{outer.name}`, "
 
 
-def uncut(run: Run, cut: CutFact | None, cell: int | None, root: str = "") -> str:
-    """The mended line, or words for it; `cell` is the one that is spoken of, `root` the loss."""
+def uncut(run: Run, cut: CutFact | None, cell: int | None, root: str = "", cuts: tuple[CutFact, ...] = ()) -> str:
+    """The mended line, or words for it; `cell` is the one that is spoken of, `root` the loss, `cuts` all behind it."""
     if cut is None:
         return _LEFT
     if cut.text.startswith("@"):
@@ -88,8 +89,9 @@ def uncut(run: Run, cut: CutFact | None, cell: int | None, root: str = "") -> st
     call = _NUMBER.fullmatch(cut.text)
     if call is not None and cut.kind == "item":
         return f"{call['method'] or call['given']}  # in place of {cut.text}"
-    if cut.kind == "leaf":
-        return _unwrapped(run, cut)
+    whole = unwrapped(run, cut, cuts)
+    if whole or cut.kind == "leaf":
+        return whole or _unwrapped(run, cut)
     if cut.kind in ("detach", "data") and attached(cut):
         return f"{in_statement(run, cut.place, cut.text, attached(cut))}  # without {_cut_in(cut)}"
     kind = "numpy" if cut.text.startswith("torch.from_numpy(") else cut.kind

@@ -103,7 +103,7 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
     return Finding(
         message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {cause}{off}.",
         subject=root,
-        fix=both.mended(source) if both is not None else f"{uncut(run, cut, place.cell, root)}{switched}",
+        fix=both.mended(source) if both is not None else f"{uncut(run, cut, place.cell, root, cuts)}{switched}",
         line=where.line,
         cell=where.cell,
         evidence=(
@@ -166,7 +166,7 @@ def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Fin
             f"`{name}.step()` found nothing to follow."
         ),
         subject=root,
-        fix=both.mended(source) if both is not None else uncut(run, cut, call.place.cell),
+        fix=both.mended(source) if both is not None else uncut(run, cut, call.place.cell, cuts=run.trace.cuts),
         line=first.place.line,
         cell=first.place.cell,
         evidence=(
