@@ -157,3 +157,10 @@ def test_a_division_by_a_count_that_is_zero():
     fix = finding.fix.partition("  # ")[0]
     assert fix == "over.sum() / (over > 0).sum().clamp_min(1)"
     assert not found("nonfinite-loss", HINGE.format(fix))
+
+
+@pytest.mark.parametrize(("made", "least"), [("torch.tensor([3, 0])", "1"), ("torch.tensor([3.0, 0.0])", "1e-08")])
+def test_a_divisor_of_whole_numbers_is_at_least_1(made, least):
+    cell = f"k = {made}\nloss = (net(torch.randn(2, 4))[:, 0].square() / k).mean()\nloss.backward()"
+    (finding,) = found("nonfinite-loss", HINGE.partition("def")[0] + cell)
+    assert f"/ k.clamp_min({least})" in finding.fix

@@ -77,7 +77,7 @@ def _of_division(run: Run, operation: OperationFact) -> tuple[Place, str] | None
     if operation.signed:
         # A lower bound would change the numbers below zero, too.
         return place, f"# divide only where `{by}` is not 0; it has both signs, so that clamp_min would change others"
-    least = "1" if divisors.is_count(run, place, node.right) else "1e-8"
+    least = "1" if operation.whole or divisors.is_count(run, place, node.right) else "1e-8"
     certain = least == "1" or operation.bad_count < operation.count or divisors.is_never_negative(node.right)
     remark = f"`{by}` may be 0{'' if certain else '; for what is never negative'}"
     by = by if isinstance(node.right, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({by})"

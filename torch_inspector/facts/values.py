@@ -67,6 +67,8 @@ class OperationFact(NamedTuple):
     """Of its operands, the number farthest from zero."""
     signed: bool = False
     """True if others of its operand's numbers are negative, where zeros are the cause."""
+    whole: bool = False
+    """True if its operand is of whole numbers, as a count."""
 
     def text(self) -> str:
         """What is known of it: `log` was given 12 zeros among 32 values."""

@@ -157,7 +157,8 @@ def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact |
             if count:
                 fact = OperationFact(f"{name} norm" if _by_norm(node) else name, cause.what, count, values.numel())
                 return fact._replace(
-                    signed=cause is not _NEGATIVE and name in _OF_BOTH_SIGNS and bool((values < 0).any())
+                    signed=cause is not _NEGATIVE and name in _OF_BOTH_SIGNS and bool((values < 0).any()),
+                    whole=not as_torch.is_floating_point(values),
                 )
     return None
 
