@@ -315,11 +315,12 @@ MASKS = """\
 net = nn.Linear(4, 1)
 masks = [nn.Parameter(torch.ones(4)) for _ in range(2)]
 opt = torch.optim.SGD(net.parameters(), lr=0.1)"""
+TABLE = f"{MASKS}\nkept, table = {{}}, {{'first': masks[0], 'second': masks[1]}}"
 MASKED = "net(x * masks[0] * masks[1])"
 
 
 def collecting(out, what):
-    return f"imp = torch.zeros(())\n{loop(out)}\n    {what}"
+    return f"imp, norms = torch.zeros(()), []\n{loop(out)}\n    {what}"
 
 
 @pytest.mark.parametrize(
@@ -331,6 +332,10 @@ def collecting(out, what):
         (MASKS, MASKED, "for i, m in enumerate(masks):\n        imp = imp + (m * m.grad).abs()"),
         (f"{MASKS}\ndef score(p):\n    return (p * p.grad).sum()", MASKED, "imp = score(masks[0])"),
         (MASKS.replace("net = ", "own = list()\nnet = "), MASKED, "own.append(masks[0].grad.clone())"),
+        (TABLE, MASKED, "kept.update({k: v.grad.clone() for k, v in table.items()})"),
+        (f"{TABLE}\npairs = list(table.items())", MASKED, "kept = [v.grad for k, v in pairs]"),
+        (f"{TABLE}\ndef keep(t):\n    return [v.grad for v in t.values()]", MASKED, "kept = keep(table)"),
+        (GATED, "net(x)", "n = net.gate.grad.norm().item()\n    norms.append(n)\n    imp = imp + norms[-1]"),
     ],
 )
 def test_gradients_that_are_collected_say_that_nobody_is_to_step(cell, out, what):
@@ -349,6 +354,18 @@ def test_gradients_that_are_collected_say_that_nobody_is_to_step(cell, out, what
 def test_gradients_of_others_or_only_shown_say_nothing(cell, out, what):
     (finding,) = found(cell, collecting(out, what))
     assert finding.severity == "error"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "norms.append(net.gate.grad.norm().item())\nprint(norms[-1])",
+        "n = torch.norm(net.gate.grad)\n    norms.append(float(n))\n    print(n)",
+    ],
+)
+def test_a_norm_that_is_only_watched_is_a_hint(what):
+    (finding,) = found(GATED, collecting("net(x)", what))
+    assert finding.severity == "hint"
 
 
 @pytest.mark.parametrize(
