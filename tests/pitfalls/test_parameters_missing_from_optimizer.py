@@ -141,6 +141,16 @@ def test_a_head_of_a_new_model_alone_is_a_hint():
     assert "`net.body.weight`" in finding.message
 
 
+@pytest.mark.parametrize(
+    ("parts", "severity"),
+    [("body neck", "hint"), ("neck head scale", "hint"), ("body neck head", "error"), ("body head", "error")],
+)
+def test_of_several_parts_the_first_or_last_may_be_left_for_another_optimizer(parts, severity):
+    given = ", ".join(f"net.{one}" if one == "scale" else f"*net.{one}.parameters()" for one in parts.split())
+    (finding,) = found(f"opt = torch.optim.SGD([{given}], lr=0.1)", loop())
+    assert finding.severity == severity
+
+
 def test_it_is_said_at_the_step():
     (finding,) = found("opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n" + loop("decoder(encoder(x))"))
     assert (finding.line, finding.cell) == (6, 2)
