@@ -13,9 +13,10 @@ from torch_inspector.facts import GraphFact, Place
 from torch_inspector.observe import as_torch, layers, private
 from torch_inspector.observe.fed import feeds_loss
 from torch_inspector.observe.graph import GraphReader, Walk, chain_of, pass_count
-from torch_inspector.observe.growth import Growth, growth, remedy, rows_detached
+from torch_inspector.observe.growth import Growth, growth
 from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.patterns import kept_patterns
+from torch_inspector.observe.remedy import remedy, rows_detached
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.softmax import parents_of
 from torch_inspector.observe.tensors_needed import needs_tensors
