@@ -4,12 +4,13 @@ import ast
 
 import pytest
 
-from torch_inspector.observe.growth import growth
+from torch_inspector.observe.growth import growth, numbers_in
 from torch_inspector.observe.remedy import remedy
 
 
 def found(code, path, **options):
-    return growth(ast.parse(code), path, **options)
+    tree = ast.parse(code)
+    return growth(tree, path, numbers=numbers_in([tree]), **options)
 
 
 @pytest.mark.parametrize(

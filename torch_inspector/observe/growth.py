@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -45,16 +45,19 @@ class _Spot(NamedTuple):
     function: ast.AST | None
 
 
-def growth(tree: ast.AST, path: str, *, functions_only: bool = False) -> Growth | None:
+def growth(
+    tree: ast.AST, path: str, *, functions_only: bool = False, numbers: frozenset[str] = frozenset()
+) -> Growth | None:
     """The line that collects into a container or adds to a variable.
 
     Args:
         tree: The code to search.
         path: What the user can type to get at the container or variable.
         functions_only: True for code of earlier cells, of which only functions can have run.
+        numbers: Names of plain numbers, which keep no history.
     """
     spots = (spot for spot in _spots(tree) if spot.function is not None or not functions_only)
-    found = [one for spot in spots if (one := _fitting(spot, path, _numbers(tree))) is not None]
+    found = [one for spot in spots if (one := _fitting(spot, path, numbers)) is not None]
     return max(found, key=Growth.rank, default=None)
 
 
@@ -109,14 +112,24 @@ def _is_number(value: ast.AST | None, numbers: frozenset[str]) -> bool:
     return isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id in numbers)
 
 
+def numbers_in(trees: Iterable[ast.AST]) -> frozenset[str]:
+    """Names that texts only ever give numbers as written: `eps = 1e-3`."""
+    read = [_stores(tree) for tree in trees]
+    return frozenset[str]().union(*(plain for plain, _ in read)).difference(*(others for _, others in read))
+
+
 @lru_cache(maxsize=32)
-def _numbers(tree: ast.AST) -> frozenset[str]:
-    """Names that a text only ever gives numbers as written: `eps = 1e-3`."""
-    stored = [one.id for one in syntax.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
-    stored += [one.arg for one in syntax.walk(tree) if isinstance(one, ast.arg)]
-    given = (one for one in syntax.walk(tree) if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant))
-    plain = [part.id for one in given for part in one.targets if isinstance(part, ast.Name)]
-    return frozenset(name for name in plain if stored.count(name) == plain.count(name))
+def _stores(tree: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
+    """Names that a text gives a number as written, and those that it gives anything else."""
+    nodes = list(syntax.walk(tree))
+    given = (one for one in nodes if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant))
+    plain = [part for one in given for part in one.targets if isinstance(part, ast.Name)]
+    keys = set(map(id, plain))
+    names = (one for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    others = {one.id for one in names if id(one) not in keys}.union(
+        one.arg for one in nodes if isinstance(one, ast.arg)
+    )
+    return frozenset(one.id for one in plain), frozenset(others)
 
 
 def _closest(spot: _Spot, targets: list[ast.expr], path: str, kind: str) -> Growth | None:
