@@ -4,11 +4,13 @@ import ast
 
 import pytest
 
-from torch_inspector.observe.growth import growth, remedy
+from torch_inspector.observe.growth import growth, numbers_in
+from torch_inspector.observe.remedy import remedy
 
 
 def found(code, path, **options):
-    return growth(ast.parse(code), path, **options)
+    tree = ast.parse(code)
+    return growth(tree, path, numbers=numbers_in([tree]), **options)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +74,10 @@ def test_of_an_earlier_cell_only_functions_can_have_run():
         ("for x in y:\n    t += loss * len(x) / n", "t", "t += (loss * len(x) / n).item()"),
         ("for x in y:\n    t = loss + t", "t", "t = loss.item() + t"),
         ("for x in y:\n    t = t + loss", "t", "t = t + loss.item()"),
+        ("eps = 1e-3\nfor x in y:\n    t = t + loss + eps", "t", "t = t + (loss + eps).item()"),
+        ("for x in y:\n    t = loss + eps + t", "t", "t = (loss + eps).item() + t"),
+        ("for x in y:\n    t = 0.1 + t + loss", "t", "t = t + (0.1 + loss).item()"),
+        ("eps = 1e-3\nfor x in y:\n    t = t + loss\n    t = t + eps\n    t += eps", "t", "t = t + loss.item()"),
         ("def add(self, v, n):\n    self.sum += v * n", "meter.sum", ""),
         ("for x in y:\n    h = f(x, h)", "h", "h = h.detach()"),
         ("for x in y:\n    out, h = f(x, h)", "h", ""),

@@ -270,3 +270,24 @@ def test_a_function_that_leaves_them_off_is_named(cells, told):
 )
 def test_a_function_that_asks_what_they_were_is_right(on, off, last):
     assert found(PRIOR.format(on=on, off=off), last) == []
+
+
+FROZEN = "for p in {}.parameters():\n    p.requires_grad_(False)\n"
+OTHER_NET = "other = nn.Linear(4, 1).requires_grad_(False)\nhead = nn.Linear(1, 1).requires_grad_(False)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "slug"),
+    [
+        ("out = net(x)", f"{FROZEN.format('net')}loss = (out - net(x)).square().mean()", "nothing-to-train"),
+        ("del opt\nout = net(x)", "loss = (out - other(x)).square().mean()", "nothing-to-train"),
+        ("del opt\nout = net(x)", "loss = head(out).mean()", "nothing-to-train"),
+        ("out = net(x)", "loss = head(out).mean()", "grad-disabled-globally"),
+    ],
+)
+def test_of_a_frozen_model_and_one_without_gradients_one_is_the_reason(before, after, slug):
+    with a_notebook() as notebook:
+        for source in (SETUP, OTHER_NET, f"{OFF}{before}", ON, f"{after}\nloss.backward()"):
+            run = notebook.run(source)
+        notebook.run(ON)
+    assert [one.slug for one in run.findings if one.severity == "error"] == [slug]

@@ -429,5 +429,5 @@ def test_a_penalty_that_another_method_begins(calls, told):
     net = "net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))"
     slug = "graph-retained-in-list"
     found = findings_in(SETUP, net, RESET.format(calls), slug=slug, min_bytes=0, fails=False)
-    fix = "self.total = self.total + p.norm().item() + p.abs().sum().item()"
+    fix = "self.total = self.total + (p.norm() + p.abs().sum()).item()"
     assert [one.fix.partition("  #")[0] for one in found] == [fix] * told

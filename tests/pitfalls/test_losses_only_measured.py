@@ -79,12 +79,20 @@ def test_what_is_given_twice(code, slug, fix):
     assert fix in finding.fix
 
 
+@pytest.mark.parametrize("after", ["", "kept = set()\nkept.add(loss)", "n = 16\ntotal = n * loss", "torch.neg(x)"])
+def test_what_turns_something_else_says_nothing_of_the_loss(after):
+    assert len(found(f"loss = F.nll_loss(soft(logits), y)\n{after}")) == 1
+
+
 @pytest.mark.parametrize(
     "code",
     [
         "p = soft(logits)\nval = F.nll_loss(p.log(), y)",
         "loss = F.nll_loss(torch.log(soft(logits)), y), F.cross_entropy(soft(logits).log(), y)",
         "right = -F.nll_loss(soft(logits), y)",
+        "loss = F.nll_loss(soft(logits), y)\nright = torch.neg(loss)",
+        "sign = -1\nprint('loss', sign * F.nll_loss(soft(logits), y))",
+        "sign = -1\nloss = F.nll_loss(soft(logits), y)\nright = sign * loss",
         "val = ce(logits, soft(logits * 2))",
         "val = F.kl_div(F.log_softmax(logits, 1), soft(logits), reduction='batchmean')",
         "p = soft(logits)\np = p.log()\nval = ce(p, y)",

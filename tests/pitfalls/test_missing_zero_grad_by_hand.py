@@ -93,3 +93,13 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert findings_in(SETUP, *QUIET[name], fails=False, slug="missing-zero-grad") == []
+
+
+@pytest.mark.parametrize(
+    ("step", "owner"),
+    [("for q in ps: q -= 0.01 * q.grad", "q"), ("if True: ps[0].data.sub_(0.01 * ps[0].grad)", "ps[0]")],
+)
+def test_what_a_statement_of_one_line_steps_is_named(step, owner):
+    loop = LOOP.format(turns=5, step="pass").replace("for p in", "ps = list(net.parameters())\n        for p in")
+    (finding,) = findings_in(SETUP, loop.replace("            pass", f"            pass\n        {step}"), fails=False)
+    assert (finding.subject, finding.fix) == (owner, f"{owner}.grad = None  # after each step")

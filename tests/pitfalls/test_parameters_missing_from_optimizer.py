@@ -141,6 +141,16 @@ def test_a_head_of_a_new_model_alone_is_a_hint():
     assert "`net.body.weight`" in finding.message
 
 
+@pytest.mark.parametrize(
+    ("parts", "severity"),
+    [("body neck", "hint"), ("neck head scale", "hint"), ("body neck head", "error"), ("body head", "error")],
+)
+def test_of_several_parts_the_first_or_last_may_be_left_for_another_optimizer(parts, severity):
+    given = ", ".join(f"net.{one}" if one == "scale" else f"*net.{one}.parameters()" for one in parts.split())
+    (finding,) = found(f"opt = torch.optim.SGD([{given}], lr=0.1)", loop())
+    assert finding.severity == severity
+
+
 def test_it_is_said_at_the_step():
     (finding,) = found("opt = torch.optim.SGD(decoder.parameters(), lr=0.1)\n" + loop("decoder(encoder(x))"))
     assert (finding.line, finding.cell) == (6, 2)
@@ -315,11 +325,12 @@ MASKS = """\
 net = nn.Linear(4, 1)
 masks = [nn.Parameter(torch.ones(4)) for _ in range(2)]
 opt = torch.optim.SGD(net.parameters(), lr=0.1)"""
+TABLE = f"{MASKS}\nkept, table = {{}}, {{'first': masks[0], 'second': masks[1]}}"
 MASKED = "net(x * masks[0] * masks[1])"
 
 
 def collecting(out, what):
-    return f"imp = torch.zeros(())\n{loop(out)}\n    {what}"
+    return f"imp, norms = torch.zeros(()), []\n{loop(out)}\n    {what}"
 
 
 @pytest.mark.parametrize(
@@ -331,6 +342,10 @@ def collecting(out, what):
         (MASKS, MASKED, "for i, m in enumerate(masks):\n        imp = imp + (m * m.grad).abs()"),
         (f"{MASKS}\ndef score(p):\n    return (p * p.grad).sum()", MASKED, "imp = score(masks[0])"),
         (MASKS.replace("net = ", "own = list()\nnet = "), MASKED, "own.append(masks[0].grad.clone())"),
+        (TABLE, MASKED, "kept.update({k: v.grad.clone() for k, v in table.items()})"),
+        (f"{TABLE}\npairs = list(table.items())", MASKED, "kept = [v.grad for k, v in pairs]"),
+        (f"{TABLE}\ndef keep(t):\n    return [v.grad for v in t.values()]", MASKED, "kept = keep(table)"),
+        (GATED, "net(x)", "n = net.gate.grad.norm().item()\n    norms.append(n)\n    imp = imp + norms[-1]"),
     ],
 )
 def test_gradients_that_are_collected_say_that_nobody_is_to_step(cell, out, what):
@@ -349,6 +364,18 @@ def test_gradients_that_are_collected_say_that_nobody_is_to_step(cell, out, what
 def test_gradients_of_others_or_only_shown_say_nothing(cell, out, what):
     (finding,) = found(cell, collecting(out, what))
     assert finding.severity == "error"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "norms.append(net.gate.grad.norm().item())\nprint(norms[-1])",
+        "n = torch.norm(net.gate.grad)\n    norms.append(float(n))\n    print(n)",
+    ],
+)
+def test_a_norm_that_is_only_watched_is_a_hint(what):
+    (finding,) = found(GATED, collecting("net(x)", what))
+    assert finding.severity == "hint"
 
 
 @pytest.mark.parametrize(

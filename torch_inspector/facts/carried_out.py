@@ -46,11 +46,17 @@ class Carried:
         """Notes the names that a statement gives to the elements."""
         if isinstance(node, ast.For) and self._is_whole(node.iter):
             self._elements |= _names(node.target)
-        elif isinstance(node, ast.Assign) and self._is_whole(node.value):
-            self._wholes |= {name for one in node.targets for name in _names(one)}
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            self._wholes |= {name for one in _targets(node) if self._takes(node, one) for name in _names(one)}
         function = node.func if isinstance(node, ast.Call) and any(map(self._is_part, node.args)) else None
         if isinstance(function, ast.Attribute) and function.attr in _FILLS:
             self._wholes |= _names(function.value)
+
+    def _takes(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, target: ast.expr) -> bool:
+        """True for `out = [*self.ws]`, `out += [w]` and `out[name] = w`; `x += f(w)` adds a number as a rule."""
+        if isinstance(node, ast.AugAssign):
+            return not isinstance(node.value, ast.Call) and self._is_whole(node.value)
+        return self._is_part(node.value) if isinstance(target, ast.Subscript) else self._is_whole(node.value)
 
     def _is_part(self, node: ast.AST | None) -> bool:
         """True for an element, a tuple with one, or all of them."""
@@ -95,6 +101,10 @@ class Carried:
         return any(map(self._is_part, (*call.args, *(one.value for one in call.keywords))))
 
 
+def _targets(node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
 def _parts(node: ast.AST | None) -> list[ast.expr]:
     """What a tuple, list, set or dictionary has in it, and what a choice is between."""
     if isinstance(node, ast.IfExp):
@@ -104,4 +114,4 @@ def _parts(node: ast.AST | None) -> list[ast.expr]:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {one.id for one in syntax.walk(node) if isinstance(one, ast.Name)}
+    return {one.id for one in syntax.walk(node) if isinstance(one, ast.Name)} - {"self"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from torch_inspector.facts.gradient_reads import collects_gradients
+from torch_inspector.facts.gradient_reads import collects_gradients, logs_gradients
 from torch_inspector.facts.left_alone import is_written, left_alone
 
 if TYPE_CHECKING:
@@ -46,3 +46,8 @@ def is_forgotten(run: Run, fact: UnheldFact) -> bool:
 def is_collected(run: Run, fact: UnheldFact) -> bool:
     """True if the texts make something of the gradients: masks are tried that nobody steps."""
     return any(collects_gradients(run, name, of_module=bool(fact.module)) for name in fact.names)
+
+
+def is_watched(run: Run, fact: UnheldFact) -> bool:
+    """True if the texts keep norms of the gradients, which says no more than that somebody looks at them."""
+    return any(logs_gradients(run, name, of_module=bool(fact.module)) for name in fact.names)

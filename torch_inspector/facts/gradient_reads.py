@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.gradient_logs import is_logged, is_shown, parents_in
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
@@ -24,6 +25,12 @@ _READS = re.compile(r"\bgrad\b|\bregister_|jacobian|hessian|\b[vj][jv]p\b")
 _ASKING = frozenset(
     ["grad", "jacobian", "hessian", "vjp", "jvp", "register_hook", "register_post_accumulate_grad_hook", "getattr"]
 )
+# Calls that go over a collection, or give one of the same elements.
+_GOES_OVER = frozenset(
+    ["items", "values", "enumerate", "zip", "dict", "list", "tuple", "sorted", "reversed", "iter", "filter"]
+)
+# `for k, v in table.items()`, `table = dict(parts)`, `parts = [("gate", gate)]`.
+_HOPS = 3
 _INNER = (*syntax.INNER, *syntax.COMPREHENSIONS, ast.For)
 
 
@@ -45,21 +52,47 @@ def collects_gradients(run: Run, name: str, *, of_module: bool) -> bool:
         name: Path of the variable.
         of_module: True for a parameter of a module, which code knows by other first names: `self.gate`.
     """
-    own = name.partition(".")[2] if of_module else re.split(r"\W+", name.partition("[")[0])[-1]
-    texts = dict.fromkeys(one.cell.source for one in (run, *run.earlier) if own)
-    reading = [tree for text in texts if _READS.search(text) and (tree := syntax.parse(text)) is not None]
-    every = [tree for text in texts if reading and own in text and (tree := syntax.parse(text)) is not None]
-    return any(_collects(tree, every, own, name) for tree in reading)
+    texts = _Texts(run, name, of_module=of_module)
+    return any(_asks(tree, texts.own) or not all(_used(tree, texts)) for tree in texts.reading)
 
 
-def _collects(tree: ast.Module, every: list[ast.Module], own: str, name: str) -> bool:
-    parents = {id(child): node for node in syntax.walk(tree) for child in syntax.children(node)}
+def logs_gradients(run: Run, name: str, *, of_module: bool) -> bool:
+    """True if the texts keep norms of the gradients of one variable, to be drawn or shown."""
+    texts = _Texts(run, name, of_module=of_module)
+    return any(any(_used(tree, texts)) for tree in texts.reading)
+
+
+class _Texts:
+    """The texts that name a variable, and those that read gradients.
+
+    Args:
+        run: The cell, and those before.
+        name: Path of the variable.
+        of_module: True for a parameter of a module.
+    """
+
+    def __init__(self, run: Run, name: str, *, of_module: bool) -> None:
+        self.name = name
+        self.own = name.partition(".")[2] if of_module else re.split(r"\W+", name.partition("[")[0])[-1]
+        texts = dict.fromkeys(one.cell.source for one in (run, *run.earlier) if self.own)
+        self.reading = [tree for text in texts if _READS.search(text) and (tree := syntax.parse(text)) is not None]
+        self.every = [tree for text in texts if self.reading and (tree := syntax.parse(text)) is not None]
+
+
+def _used(tree: ast.Module, texts: _Texts) -> Iterator[bool]:
+    """For each gradient of the variable that a text uses, whether that only keeps its norm, to be shown."""
+    parents = parents_in(tree)
     for one in syntax.walk(tree):
         if isinstance(one, ast.Attribute) and one.attr == "grad" and _is_used(one, parents.get(id(one))):
-            read = not _is_idle(one, parents) and not _is_shown(one, parents)
-            if read and (_is_of(one.value, own, name) or _leads_to(one.value, tree, every, own)):
-                return True
-        elif isinstance(one, ast.Call) and _last(one.func) in _ASKING:
+            idle = _is_idle(one, parents) or is_shown(one, parents)
+            if not idle and (_is_of(one.value, texts.own, texts.name) or _leads_to(one.value, tree, texts)):
+                yield is_logged(one, tree, texts.every, parents)
+
+
+def _asks(tree: ast.Module, own: str) -> bool:
+    """True if a text asks for the gradient of the variable: `torch.autograd.grad(loss, gate)`."""
+    for one in syntax.walk(tree):
+        if isinstance(one, ast.Call) and _last(one.func) in _ASKING:
             asked = (one.func, *one.args) if _last(one.func) != "getattr" or _reads_by_name(one) else ()
             if any(_is_called(part, own) for each in asked for part in syntax.walk(each)):
                 return True
@@ -72,16 +105,6 @@ def _is_called(node: ast.AST, own: str) -> bool:
     return text == own or text.endswith(f".{own}")
 
 
-def _is_shown(node: ast.AST, parents: dict[int, ast.AST]) -> bool:
-    """True for what is only printed, or asserted: that says that somebody looks for a mistake."""
-    above: ast.AST | None = node
-    while above is not None and not isinstance(above, ast.stmt):
-        if isinstance(above, ast.Call) and _last(above.func) in ("print", "display"):
-            return True
-        above = parents.get(id(above))
-    return isinstance(above, ast.Assert)
-
-
 def _is_of(owner: ast.expr, own: str, name: str) -> bool:
     """True for the variable, or an element of it."""
     while isinstance(owner, ast.Subscript):
@@ -90,10 +113,26 @@ def _is_of(owner: ast.expr, own: str, name: str) -> bool:
     return _is_called(owner, own) and (not bare or ast.unparse(owner) == name)
 
 
-def _leads_to(owner: ast.expr, tree: ast.Module, every: list[ast.Module], own: str) -> bool:
+def _leads_to(owner: ast.expr, tree: ast.Module, texts: _Texts) -> bool:
     """True for what a loop, an assignment, or a function that is given the variable calls otherwise."""
-    root = next((one.id for one in syntax.walk(owner) if isinstance(one, ast.Name)), "")
-    return any(_is_called(part, own) for given in _meant_by(tree, every, root) for part in syntax.walk(given))
+    names = {next((one.id for one in syntax.walk(owner) if isinstance(one, ast.Name)), "")}
+    trees = [tree]
+    for _ in range(_HOPS):
+        given = [part for each in trees for name in names for part in _meant_by(each, texts.every, name)]
+        if any(_is_called(part, texts.own) for each in given for part in syntax.walk(each)):
+            return True
+        names = {
+            part.id for each in given if _hands_on(each) for part in syntax.walk(each) if isinstance(part, ast.Name)
+        }
+        trees = texts.every
+    return False
+
+
+def _hands_on(value: ast.AST) -> bool:
+    """True for a collection, or what goes over one: `{"gate": gate}`, `table.items()`; not for what is computed."""
+    if isinstance(value, ast.Call):
+        return _last(value.func) in _GOES_OVER
+    return isinstance(value, (*syntax.COMPREHENSIONS, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Name, ast.Subscript))
 
 
 def _meant_by(tree: ast.Module, every: list[ast.Module], name: str) -> Iterator[ast.AST]:
@@ -105,7 +144,8 @@ def _meant_by(tree: ast.Module, every: list[ast.Module], name: str) -> Iterator[
             yield one.value
         elif isinstance(one, ast.FunctionDef) and name in _stored(one.args):
             calls = (call for other in every for call in syntax.walk(other) if isinstance(call, ast.Call))
-            yield from (call for call in calls if _last(call.func) == one.name)
+            given = (call for call in calls if _last(call.func) == one.name)
+            yield from (part for call in given for part in (*call.args, *(each.value for each in call.keywords)))
 
 
 def clears_gradients(run: Run) -> bool:

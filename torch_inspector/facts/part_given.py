@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts.rebuilt import given_modules
@@ -31,13 +32,25 @@ def is_of_part(run: Run, fact: UnheldFact, owner: str) -> bool:
 
 
 def is_of_other_part(run: Run, fact: UnheldFact) -> bool:
-    """True if optimizers hold the whole of one direct part of a module, and nothing of what else there is to train."""
+    """True if optimizers hold the whole of some direct parts of a module, and nothing of what else there is to train.
+
+    Where they hold several, what else there is has to be its first or last layers: one between others, or a parameter
+    alone, is rather forgotten.
+    """
     module = _module(run, fact.module)
-    if fact.held_parts != 1 or module is None:
+    if not fact.held_parts or module is None:
         return False
     own = [(key, name.partition(".")[0]) for key, name in module.parameter_names if key not in module.frozen_keys]
     lacking = {part for key, part in own if key in fact.keys}
-    return not lacking & {part for key, part in own if key not in fact.keys}
+    if lacking & {part for key, part in own if key not in fact.keys}:
+        return False
+    layers = dict.fromkeys(part for _, part in own if _is_part_of(module, part))
+    return fact.held_parts == 1 or _is_end([part in lacking for part in layers])
+
+
+def _is_end(lacks: list[bool]) -> bool:
+    """True if what is lacking is a stretch at the beginning or the end."""
+    return sum(one != other for one, other in pairwise(lacks)) == 1
 
 
 def _is_part_of(module: ModuleFact, part: str) -> bool:

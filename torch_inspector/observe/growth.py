@@ -1,9 +1,9 @@
-"""The line of code that makes a collection or a total grow, and how it would read without history."""
+"""The line of code that makes a collection or a total grow."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,14 +12,12 @@ from torch_inspector.observe.source import KEEPS, dotted
 
 _JOINS = frozenset(["cat", "concat", "concatenate", "stack", "vstack", "hstack", "dstack"])
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # Kinds that are no growth themselves: any other line that fits wins over them.
 _WEAK = frozenset(["assigned", "display", "named"])
 # `hook(module, inputs, output)`.
 _HOOK_PARAMETERS = 3
-# A longer line is no help as a correction.
-_REMEDY_LENGTH = 100
 
 
 class Growth(NamedTuple):
@@ -47,16 +45,19 @@ class _Spot(NamedTuple):
     function: ast.AST | None
 
 
-def growth(tree: ast.AST, path: str, *, functions_only: bool = False) -> Growth | None:
+def growth(
+    tree: ast.AST, path: str, *, functions_only: bool = False, numbers: frozenset[str] = frozenset()
+) -> Growth | None:
     """The line that collects into a container or adds to a variable.
 
     Args:
         tree: The code to search.
         path: What the user can type to get at the container or variable.
         functions_only: True for code of earlier cells, of which only functions can have run.
+        numbers: Names of plain numbers, which keep no history.
     """
     spots = (spot for spot in _spots(tree) if spot.function is not None or not functions_only)
-    found = [one for spot in spots if (one := _fitting(spot, path)) is not None]
+    found = [one for spot in spots if (one := _fitting(spot, path, numbers)) is not None]
     return max(found, key=Growth.rank, default=None)
 
 
@@ -72,13 +73,13 @@ def _walk(tree: ast.AST) -> Iterator[_Spot]:
         spot = stack.pop()
         yield spot
         inside = spot.in_loop or isinstance(spot.node, _LOOPS)
-        function, inside = (spot.node, False) if isinstance(spot.node, _FUNCTIONS) else (spot.function, inside)
+        function, inside = (spot.node, False) if isinstance(spot.node, FUNCTIONS) else (spot.function, inside)
         stack.extend(_Spot(child, inside, function) for child in syntax.children(spot.node))
 
 
-def _fitting(spot: _Spot, path: str) -> Growth | None:
+def _fitting(spot: _Spot, path: str, numbers: frozenset[str]) -> Growth | None:
     node = spot.node
-    if _gives_number(node):
+    if _gives_number(node, numbers):
         return None
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Attribute) or node.func.attr not in KEEPS:
@@ -92,14 +93,43 @@ def _fitting(spot: _Spot, path: str) -> Growth | None:
     return None
 
 
-def _gives_number(node: ast.AST) -> bool:
+def _gives_number(node: ast.AST, numbers: frozenset[str]) -> bool:
     """True for `n += 1` and `all.append(loss.item())`: a plain number keeps no history."""
     value = node.args[-1] if isinstance(node, ast.Call) and node.args else getattr(node, "value", None)
-    if isinstance(node, (ast.AugAssign, ast.Call)) and isinstance(value, ast.Constant):
+    if isinstance(node, (ast.AugAssign, ast.Call)) and _is_number(value, numbers):
         return True
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
+        target = ast.unparse(node.targets[0])
+        added = list(terms(node.value))
+        return len(added) > 1 and all(_is_number(one, numbers) or ast.unparse(one) == target for one in added)
     called = value.func if isinstance(value, ast.Call) else None
     plain = isinstance(called, ast.Attribute) and called.attr in ("item", "tolist") and not isinstance(node, ast.Assign)
     return plain or dotted(called or ast.Pass()) == "float"
+
+
+def _is_number(value: ast.AST | None, numbers: frozenset[str]) -> bool:
+    """True for a number as written, and for a name that the text gives nothing else."""
+    return isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id in numbers)
+
+
+def numbers_in(trees: Iterable[ast.AST]) -> frozenset[str]:
+    """Names that texts only ever give numbers as written: `eps = 1e-3`."""
+    read = [_stores(tree) for tree in trees]
+    return frozenset[str]().union(*(plain for plain, _ in read)).difference(*(others for _, others in read))
+
+
+@lru_cache(maxsize=32)
+def _stores(tree: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
+    """Names that a text gives a number as written, and those that it gives anything else."""
+    nodes = list(syntax.walk(tree))
+    given = (one for one in nodes if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant))
+    plain = [part for one in given for part in one.targets if isinstance(part, ast.Name)]
+    keys = set(map(id, plain))
+    names = (one for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    others = {one.id for one in names if id(one) not in keys}.union(
+        one.arg for one in nodes if isinstance(one, ast.arg)
+    )
+    return frozenset(one.id for one in plain), frozenset(others)
 
 
 def _closest(spot: _Spot, targets: list[ast.expr], path: str, kind: str) -> Growth | None:
@@ -170,7 +200,7 @@ def _assignment(spot: _Spot, node: ast.Assign, path: str) -> Growth | None:
 
 def _kind_of_assignment(spot: _Spot, node: ast.Assign, target: ast.expr) -> str:
     value, text = node.value, ast.unparse(target)
-    if _mentions(value, text):
+    if mentions(value, text):
         adds = isinstance(value, ast.BinOp) and any(isinstance(n, ast.Add) for n in syntax.walk(value))
         return _kind_of_addition(spot, target, adds)
     if isinstance(target, ast.Subscript):
@@ -180,7 +210,7 @@ def _kind_of_assignment(spot: _Spot, node: ast.Assign, target: ast.expr) -> str:
     inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
     if isinstance(inner, syntax.COMPREHENSIONS):
         return "comprehension"
-    return "display" if isinstance(value, _DISPLAYS) else "assigned"
+    return "display" if isinstance(value, DISPLAYS) else "assigned"
 
 
 def _kind_of_addition(spot: _Spot, target: ast.expr, adds: bool) -> str:
@@ -190,102 +220,20 @@ def _kind_of_addition(spot: _Spot, target: ast.expr, adds: bool) -> str:
     return "sum" if adds else "carried"
 
 
-def _mentions(value: ast.expr, text: str) -> bool:
+def mentions(value: ast.expr, text: str) -> bool:
+    """True if a part of an expression reads so."""
     return any(isinstance(n, ast.expr) and ast.unparse(n) == text for n in syntax.walk(value))
 
 
 def _is_hook(function: ast.AST | None) -> bool:
-    arguments = function.args if isinstance(function, _FUNCTIONS) else None
+    arguments = function.args if isinstance(function, FUNCTIONS) else None
     return arguments is not None and len(arguments.args) == _HOOK_PARAMETERS and arguments.args[0].arg != "self"
 
 
-# how the line would read without history -----------------------------------------------------------------------------
-
-
-def remedy(found: Growth, read: str) -> str:
-    """The line with `.item()` or `.detach()` where it keeps a tensor; empty where its text does not tell.
-
-    Args:
-        found: The line.
-        read: `item` or `detach`.
-    """
-    text = _rewritten(found, read)
-    return text if len(text) <= _REMEDY_LENGTH else ""
-
-
-def rows_detached(found: Growth) -> str:
-    """`rows.append(row)` without history where each row is a dictionary of tensors; empty for any other line."""
-    node = found.node
-    one = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords else None
-    if not isinstance(node, ast.Call) or not isinstance(one, ast.Name):
-        return ""
-    return f"{ast.unparse(node.func)}({{k: v.detach() for k, v in {one.id}.items()}})"
-
-
-def _rewritten(found: Growth, read: str) -> str:
-    node = found.node
-    if isinstance(node, ast.Call):
-        single = len(node.args) == 1 and not node.keywords and not _is_many(node.args[0])
-        return f"{ast.unparse(node.func)}({_read(node.args[0], read)})" if single else ""
-    if isinstance(node, ast.AugAssign):
-        plain = not _is_many(node.value) and not _uses_parameter(node.value, found.function)
-        return f"{ast.unparse(node.target)} += {_read(node.value, read)}" if plain and found.kind == "sum" else ""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        return _assignment_rewritten(found, node, ast.unparse(node.targets[0]), read)
-    return ""
-
-
-def _assignment_rewritten(found: Growth, node: ast.Assign, target: str, read: str) -> str:
-    value = node.value
-    if found.kind == "carried":  # which of several it is, the text does not tell
-        return f"{target} = {target}.detach()" if isinstance(node.targets[0], (ast.Name, ast.Attribute)) else ""
-    if found.kind == "joined":
-        return f"with torch.no_grad():\n    {ast.unparse(node)}"
-    if found.kind == "item" and not _is_many(value):
-        return f"{target} = {_read(value, read)}"
-    if found.kind == "comprehension" and isinstance(value, ast.ListComp) and not _is_many(value.elt):
-        loops = ast.unparse(value).removeprefix("[" + ast.unparse(value.elt)).removesuffix("]")
-        return f"{target} = [{_read(value.elt, read)}{loops}]"
-    return _sum_rewritten(found, value, target, read) if found.kind == "sum" else ""
-
-
-def _sum_rewritten(found: Growth, value: ast.expr, target: str, read: str) -> str:
-    """`total = total + loss.item()`, in the order in which it was written; of several terms, each is read."""
-    terms = list(_terms(value))
-    old = [one for one in terms if _mentions(one, target)]
-    if len(terms) == 1 or len(old) != 1 or _is_difference(old[0]):
-        return ""
-    if any(_uses_parameter(one, found.function) for one in terms if one is not old[0]):
-        return ""
-    return f"{target} = {' + '.join(ast.unparse(one) if one is old[0] else _read(one, read) for one in terms)}"
-
-
-def _terms(value: ast.expr) -> Iterator[ast.expr]:
+def terms(value: ast.expr) -> Iterator[ast.expr]:
+    """What a sum is of, in the order in which it was written."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
-        yield from _terms(value.left)
-        yield from _terms(value.right)
+        yield from terms(value.left)
+        yield from terms(value.right)
     else:
         yield value
-
-
-def _is_difference(value: ast.expr) -> bool:
-    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub)
-
-
-def _read(value: ast.expr, read: str) -> str:
-    text = ast.unparse(value)
-    simple = isinstance(value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-    return f"{text}.{read}()" if simple else f"({text}).{read}()"
-
-
-def _is_many(value: ast.expr) -> bool:
-    """True if what is kept is no single tensor."""
-    return isinstance(value, (*_DISPLAYS, *syntax.COMPREHENSIONS, ast.Starred))
-
-
-def _uses_parameter(value: ast.expr, function: ast.AST | None) -> bool:
-    """True if the value comes from a caller, who may well hand over a float elsewhere."""
-    if not isinstance(function, _FUNCTIONS):
-        return False
-    given = {argument.arg for argument in function.args.args}
-    return any(isinstance(n, ast.Name) and n.id in given for n in syntax.walk(value))

@@ -13,9 +13,10 @@ from torch_inspector.facts import GraphFact, Place
 from torch_inspector.observe import as_torch, layers, private
 from torch_inspector.observe.fed import feeds_loss
 from torch_inspector.observe.graph import GraphReader, Walk, chain_of, pass_count
-from torch_inspector.observe.growth import Growth, growth, remedy, rows_detached
+from torch_inspector.observe.growth import Growth, growth, numbers_in
 from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.patterns import kept_patterns
+from torch_inspector.observe.remedy import remedy, rows_detached
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.softmax import parents_of
 from torch_inspector.observe.tensors_needed import needs_tensors
@@ -204,15 +205,17 @@ def _is_read_elsewhere(fact: GraphFact) -> bool:
 
 def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
     found: list[tuple[tuple[bool, int, int], Growth, CodeFile]] = []
+    trees = [one.tree for one in files if one.tree is not None]
+    plain = numbers_in(trees)
     for index, file in enumerate(files):
         functions_only = index > 0 and not file.timed
-        one = growth(file.tree, fact.path, functions_only=functions_only) if file.tree is not None else None
+        code = file.tree
+        one = growth(code, fact.path, functions_only=functions_only, numbers=plain) if code is not None else None
         if one is not None:
             found.append(((*one.rank()[:2], -index), one, file))
     if not found:
         return fact
     _, best, file = max(found, key=lambda each: each[0])
-    trees = [one.tree for one in files if one.tree is not None]
     fed = fact.container and feeds_loss(trees, best)
     read = any(needs_tensors(tree, best) for tree in trees)
     number = fact.scalar and fact.as_number and not (read or _is_read_elsewhere(fact))

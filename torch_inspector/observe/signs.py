@@ -5,10 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from torch_inspector.facts import syntax
 
-_TURNS = frozenset(["abs", "abs_", "neg", "neg_", "negative", "sub", "sub_", "rsub", "add", "add_"])
+_TURNS = frozenset(
+    ["abs", "abs_", "absolute", "neg", "neg_", "negative", "sub", "sub_", "subtract", "rsub", "add", "add_"]
+)
+# Whose functions are given what they turn: `torch.neg(loss)`.
+_OWNERS = frozenset(["torch", "np", "numpy", "operator", "math"])
 # Names that a number goes on to: a variable of a loop over a list, what a function gives back.
 _HANDED_ON = 4
 _Way = tuple[set[str], set[str]]
@@ -27,8 +32,27 @@ def turns(node: ast.AST) -> bool:
         return not isinstance(node.op, ast.Add) or isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Attribute):
         return node.attr in _TURNS
-    called = isinstance(node, ast.Call) and getattr(node.func, "id", "") in _TURNS
-    return called or (isinstance(node, ast.Call) and any(_is_signed(one) for one in node.args))
+    return isinstance(node, ast.Call) and (_is_given(node) or any(_is_signed(one) for one in node.args))
+
+
+def scales(node: ast.AST) -> tuple[ast.expr, ...]:
+    """The factors of a product or quotient, `sign` and `loss` of `sign * loss`: one may be a negative number."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+        return node.left, node.right
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Mult, ast.Div)):
+        return node.target, node.value
+    return tuple(node.args) if isinstance(node, ast.Call) and _last(node.func) in ("mul", "multiply", "div") else ()
+
+
+def _is_given(call: ast.Call) -> bool:
+    """True for `neg(loss)` and `torch.neg(loss)`."""
+    function = call.func
+    owner = getattr(function.value, "id", "") if isinstance(function, ast.Attribute) else ""
+    return _last(function) in _TURNS and (isinstance(function, ast.Name) or owner in _OWNERS)
+
+
+def _last(function: ast.expr) -> str:
+    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def is_turned(trees: Iterable[ast.Module], names: set[str]) -> bool:
@@ -39,18 +63,35 @@ def is_turned(trees: Iterable[ast.Module], names: set[str]) -> bool:
         names: Last parts of what is written: `total` for `self.total`.
     """
     read = [_read(tree) for tree in trees]
-    ways = [way for some, _ in read for way in some]
+    ways = [way for one in read for way in one.ways]
+    negative = frozenset[str]().union(*(one.negative for one in read))
     for _ in range(_HANDED_ON):
         names = names.union(*(to for come_from, to in ways if not names.isdisjoint(come_from)))
-    return any(not names.isdisjoint(turned) for _, turned in read)
+    scaled = (scaled for one in read for scaled in one.scaled if not negative.isdisjoint(scaled))
+    return any(not names.isdisjoint(some) for some in (*(one.turned for one in read), *scaled))
+
+
+class _Read(NamedTuple):
+    """What a text says of signs."""
+
+    ways: tuple[_Way, ...]
+    """The ways that numbers go."""
+    turned: frozenset[str]
+    """Names in all that it turns."""
+    negative: frozenset[str]
+    """Names that it gives a negative number: `sign = -1`."""
+    scaled: tuple[set[str], ...]
+    """Names in each product."""
 
 
 @lru_cache(maxsize=64)
-def _read(tree: ast.Module) -> tuple[tuple[_Way, ...], frozenset[str]]:
-    """The ways that numbers go in a text, and the names of all that it turns."""
+def _read(tree: ast.Module) -> _Read:
     nodes = list(syntax.walk(tree))
-    turned = {name for node in nodes if turns(node) for name in _turned(node)}
-    return tuple(way for node in nodes for way in _ways(node)), frozenset(turned)
+    turned = frozenset(name for node in nodes if turns(node) for name in _turned(node))
+    signed = (node for node in nodes if isinstance(node, ast.Assign) and _is_signed(node.value))
+    negative = frozenset(name for node in signed for target in node.targets for name in _names_in(target))
+    scaled = tuple({name for part in scales(node) for name in _names_in(part)} for node in nodes if scales(node))
+    return _Read(tuple(way for node in nodes for way in _ways(node)), turned, negative, scaled)
 
 
 def _ways(node: ast.AST) -> Iterator[_Way]:

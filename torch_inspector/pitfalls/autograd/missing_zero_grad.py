@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from torch_inspector.facts import BackwardFact, Run, StepFact, reading
 from torch_inspector.findings import Evidence, Finding
@@ -17,6 +18,11 @@ _COMPARED = 32
 _NAMED = re.compile(r"\s*[\w.\[\]]+\.zero_grad\s*;?\s*(#.*)?")
 # A step written by hand, and what clears gradients or changes them on purpose.
 _BY_HAND = re.compile(r"-=.*\.grad\b|\.(sub_|add_|copy_|addcmul_|addcdiv_)\(.*\.grad\b|\.data\s*=[^=].*\.grad\b")
+# What a step by hand changes.
+_STEPPED = re.compile(
+    r"([A-Za-z_]\w*(?:\.\w+|\[[^\[\]]*\])*?)"
+    r"(?:\s*-=|\.(?:sub|add|copy|addcmul|addcdiv)_\(|\.data\s*=(?!=))(?=[^;]*\.grad\b)"
+)
 _CLEARS = re.compile(
     r"\.grad(\.data)?\s*([*/+-]?=)(?!=)|\.grad(\.data)?\.(detach_?\(\)\.)?(zero_|mul_|div_|fill_|copy_)|zero_grad\b"
     r"|del .*\.grad\b|autograd\.grad\(|_foreach_"
@@ -101,25 +107,35 @@ def _by_hand(run: Run) -> Iterator[Finding]:
         mine = [one for one in calls if one.place == place]
         found = _written_step(run)
         if len(mine) >= _IN_A_ROW and found is not None:
-            yield _of_a_loop(run, mine, *found)
+            yield _of_a_loop(run, mine, found)
             return
 
 
-def _written_step(run: Run) -> tuple[int | None, int, str] | None:
-    """Cell, line and text of the step; None if there is none, or a cell does something to gradients itself."""
+class _Step(NamedTuple):
+    """A line that steps by hand."""
+
+    cell: int | None
+    line: int
+    text: str
+    owner: str
+    """What it changes: `p` of `for p in ps: p -= lr * p.grad`."""
+
+
+def _written_step(run: Run) -> _Step | None:
+    """The step; None if there is none, or a cell does something to gradients itself."""
     cells = [one.cell for one in (run, *reversed(run.earlier))]
     if any(_CLEARS.search(line.split("#")[0]) for cell in cells for line in cell.source.splitlines()):
         return None
     for cell in cells:
         for number, line in enumerate(cell.source.splitlines(), 1):
-            if _BY_HAND.search(line.split("#")[0]):
-                return cell.number, number, line.strip()
+            step = _STEPPED.search(line.split("#")[0]) if _BY_HAND.search(line.split("#")[0]) else None
+            if step is not None:
+                return _Step(cell.number, number, line.strip(), step[1].removesuffix(".data"))
     return None
 
 
-def _of_a_loop(run: Run, calls: list[BackwardFact], cell: int | None, line: int, text: str) -> Finding:
-    target = re.match(r"[\w.\[\]]+", text)
-    owner = (target[0] if target else "w").removesuffix(".data").split(".sub_")[0].split(".add_")[0].split(".copy_")[0]
+def _of_a_loop(run: Run, calls: list[BackwardFact], step: _Step) -> Finding:
+    cell, line, text, owner = step
     count = run.trace.count("backward", calls[0].place)
     return Finding(
         message=(

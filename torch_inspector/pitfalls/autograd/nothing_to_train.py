@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ErrorFact, ForwardFact, Place, Run, StepFact, restated, syntax
+from torch_inspector.facts.blind_loss import blind_loss
 from torch_inspector.facts.bound_in import bound_in, lacked_gradients
 from torch_inspector.facts.covering import covering
 from torch_inspector.findings import Evidence, Finding
@@ -38,6 +39,7 @@ def check(run: Run) -> Iterator[Finding]:
         # A parameter that was rebound is told of as that, a block without gradients as what cut it off.
         told = any(one.in_no_grad and not one.looped for one in run.trace.rebinds) or _is_cut_by_checkpoint(run)
         told = told or any(call.output_requires_grad or not call.grad_enabled for call in calls)
+        told = told or (run.after.grad_enabled and blind_loss(run) is not None)
         if not told and (_all_frozen(run, calls) or not any(map(lacked_gradients, (run, made)))):
             yield _without_history(run, calls)
     elif run.error.message.startswith(_NO_PARAMETERS) and all(one.loose for one in run.after.unlisted):

@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import CallFact, ForwardFact, Place, Run
-from torch_inspector.facts.bound_in import bound_in, is_a_number, lacked_gradients
-from torch_inspector.facts.made_blind import Blind, made_blind
+from torch_inspector.facts.blind_loss import NO_HISTORY, blind_loss
+from torch_inspector.facts.made_blind import Blind
 from torch_inspector.facts.switching import Switching, restores_off, switches, switching
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
-# What torch says when a loss has no history.
-_NO_HISTORY = "does not require grad and does not have a grad_fn"
 _SWITCHES_ON = re.compile(r"set_grad_enabled\((?!\s*(mode\s*=\s*)?False)|enable_grad")
 # Last parts of calls that can leave gradients off.
 _SWITCHES = ("set_grad_enabled", "__enter__", "enter_context", "inference_mode", "no_grad")
@@ -22,7 +20,7 @@ _SWITCHES = ("set_grad_enabled", "__enter__", "enter_context", "inference_mode",
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds training while gradients are off from before, or from a call in the same cell that nothing took back."""
-    made = _computed_before(run)
+    made = blind_loss(run)
     if made is not None and run.after.grad_enabled:
         yield _too_late(run, made)
         return
@@ -35,28 +33,9 @@ def check(run: Run) -> Iterator[Finding]:
         yield _left_off(run)
 
 
-def _computed_before(run: Run) -> Blind | None:
-    """What a model gave while gradients were off, if a loss without history comes from there; None if none does."""
-    error = run.error
-    if error is None or _NO_HISTORY not in error.message or error.cuts + error.constants or is_a_number(run):
-        return None
-    made = made_blind(run) or _with_its_cell(run)
-    off = made is not None and not (run.before if made.run is run else made.run.after).grad_enabled
-    return made if off else None
-
-
-def _with_its_cell(run: Run) -> Blind | None:
-    """A loss that an earlier cell bound, however: all models that it called were called without gradients."""
-    made = bound_in(run)
-    calls = made.trace.forwards
-    blind = bool(calls) and not any(call.output_requires_grad for call in calls)
-    could_learn = lacked_gradients(made) and any(call.trainable_count for call in calls)
-    return Blind(made, run.error.root if run.error else "") if made is not run and blind and could_learn else None
-
-
 def _needs_history(run: Run) -> Place | None:
     """Where a graph was wanted: a `backward()` that failed, or steps that nothing reached."""
-    if run.error is not None and _NO_HISTORY in run.error.message:
+    if run.error is not None and NO_HISTORY in run.error.message:
         return run.error.place
     steps = [step for step in run.trace.steps if step.empty_gradients or step.unreached]
     for call in run.trace.forwards:

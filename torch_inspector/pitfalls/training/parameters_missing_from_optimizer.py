@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run, UnheldFact, part_names, twins
-from torch_inspector.facts.forgotten import is_collected, is_forgotten, is_on_purpose, is_plain
+from torch_inspector.facts.forgotten import is_collected, is_forgotten, is_on_purpose, is_plain, is_watched
 from torch_inspector.facts.left_alone import sources
 from torch_inspector.facts.outer_names import named_outside
 from torch_inspector.facts.part_given import is_of_other_part, is_of_part
@@ -99,7 +99,7 @@ def _severity(run: Run, fact: UnheldFact) -> Severity | None:
         return "error"
     if is_on_purpose(run, fact) or is_collected(run, fact) or (not fact.module and not is_forgotten(run, fact)):
         return None
-    if is_plain(fact):
+    if is_plain(fact) or is_watched(run, fact):
         # A class of its own says that a parameter is to learn. A plain tensor may have gradients for other reasons, or
         # an optimizer of its own in a cell to come.
         return "hint"

@@ -1,0 +1,92 @@
+"""Gradients that are only looked at: printed, asserted, or a norm of them kept in a list that is only shown."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torch_inspector.facts import called, syntax
+
+_SHOWS = frozenset(["print", "display"])
+_KEEPS = frozenset(["append", "add_scalar", "log", "log_metric"])
+# What draws or counts the numbers of a list.
+_DRAWS = frozenset(["plot", "semilogy", "hist", "scatter", "bar", "len", "max", "min", "Series", "DataFrame", "clear"])
+# `n = p.grad.norm()`, `m = n.item()`, `norms.append(m)`.
+_NAMES = 3
+
+
+def is_shown(node: ast.AST, parents: dict[int, ast.AST], shows: frozenset[str] = _SHOWS) -> bool:
+    """True for what is only printed, or asserted: that says that somebody looks for a mistake."""
+    above = list(_above(node, parents))
+    shown = any(isinstance(one, ast.Call) and called(one) in shows for one in above)
+    return shown or (bool(above) and isinstance(above[-1], ast.Assert))
+
+
+def is_logged(
+    read: ast.AST, tree: ast.Module, trees: list[ast.Module], parents: dict[int, ast.AST], *, names: int = _NAMES
+) -> bool:
+    """True for a gradient whose norm is kept in a collection that the texts only fill, draw or show.
+
+    Args:
+        read: The gradient, or a variable that has the norm.
+        tree: The text that it is in.
+        trees: All texts.
+        parents: Of all nodes of the text.
+        names: How many variables it may be handed on to.
+    """
+    above = list(_above(read, parents))
+    norm = names < _NAMES or any("norm" in called(one) for one in above if isinstance(one, ast.Call))
+    kept = next((one.func for one in above if isinstance(one, ast.Call) and called(one) in _KEEPS), None)
+    statement = above[-1] if above else None
+    if not norm:
+        return False
+    if isinstance(kept, ast.Attribute):
+        return _is_never_used(kept.value, trees)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if isinstance(target, ast.Subscript):
+        return _is_never_used(target.value, trees)
+    reads = list(_reads(tree, target.id)) if isinstance(target, ast.Name) and names else []
+    return bool(reads) and all(
+        is_shown(one, parents) or is_logged(one, tree, trees, parents, names=names - 1) for one in reads
+    )
+
+
+def parents_in(tree: ast.AST) -> dict[int, ast.AST]:
+    """The node around each node, by the key of the inner one."""
+    return {id(child): node for node in syntax.walk(tree) for child in syntax.children(node)}
+
+
+def _above(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:
+    """All that is around a node, up to its statement."""
+    above = parents.get(id(node))
+    while above is not None:
+        yield above
+        above = parents.get(id(above)) if not isinstance(above, ast.stmt) else None
+
+
+def _is_never_used(collection: ast.expr, trees: list[ast.Module]) -> bool:
+    """True if the texts only fill a collection, draw it, or show it."""
+    name = ast.unparse(collection).partition("[")[0].rpartition(".")[2]
+    for tree in trees:
+        reads = list(_reads(tree, name))
+        parents = parents_in(tree) if reads else {}
+        if not all(_is_filled(one, parents) or is_shown(one, parents, _SHOWS | _DRAWS) for one in reads):
+            return False
+    return name.isidentifier()
+
+
+def _is_filled(node: ast.AST, parents: dict[int, ast.AST]) -> bool:
+    """True for the collection of `norms.append(n)`, of `norms["a"].append(n)`, and of `norms["a"] = n`; or alone."""
+    above = parents.get(id(node))
+    while isinstance(above, ast.Subscript):
+        if isinstance(above.ctx, ast.Store):
+            return True
+        above = parents.get(id(above))
+    return isinstance(above, ast.Expr) or (isinstance(above, ast.Attribute) and above.attr in (*_KEEPS, *_DRAWS))
+
+
+def _reads(tree: ast.AST, name: str) -> Iterator[ast.AST]:
+    for one in syntax.walk(tree):
+        own = one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute) else ""
+        if own == name and isinstance(getattr(one, "ctx", None), ast.Load):
+            yield one
