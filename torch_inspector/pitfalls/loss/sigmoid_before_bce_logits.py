@@ -19,6 +19,7 @@ from torch_inspector.facts import (
     sole,
     syntax,
 )
+from torch_inspector.facts.loss_called import loss_called
 from torch_inspector.facts.measured import called_loss, measured, where_made, with_scores
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
@@ -27,6 +28,7 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import of_measured, pitfall
 
 _BINARY = "binary_cross_entropy_with_logits"
+_CLASSES = ("BCEWithLogitsLoss", "SoftMarginLoss", "MultiLabelSoftMarginLoss")
 _LONGEST = 60
 _STAYS = "{} stays, for more is computed of its probabilities"
 _Loss = tuple[PatternFact, str, Place]
@@ -87,6 +89,7 @@ def _layer(run: Run, pattern: PatternFact) -> str:
 
 def _finding(run: Run, pattern: PatternFact, root: str, place: Place, also: str = "") -> Finding:
     loss, kind = pattern.nodes[:2]
+    called = loss_called(run, *_CLASSES) or f"`{loss}`"
     root = root or reading.differentiated(run, place)
     layer = _layer(run, pattern)
     name = layer or run.operand_of(pattern)
@@ -104,7 +107,7 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place, also: str 
         evidence += [Evidence("lowest loss of a positive", 0.313), Evidence("lowest loss of a negative", 0.693)]
     return Finding(
         message=(
-            f"{f'`{root}`' if root else 'The loss'} applies sigmoid twice: `{loss}` does so itself, "
+            f"{f'`{root}`' if root else 'The loss'} applies sigmoid twice: {called} does so itself, "
             f"and its input{given} has been through {squashed} already, "
             f"so no prediction can come out as sure.{also}"
         ),

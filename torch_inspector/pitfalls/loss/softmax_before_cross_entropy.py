@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Written, called, instead, operand, sole
+from torch_inspector.facts.loss_called import loss_called
 from torch_inspector.facts.measured import called_loss, measured, where_made, with_scores
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
@@ -92,6 +93,8 @@ def _finding(run: Run, backward: _Loss, pattern: PatternFact) -> Finding:
     where = f" (`{inside[0]}`, {inside[1].said_in(run.cell.number)})" if inside else where
     classes = pattern.shapes[0][0] if pattern.shapes and pattern.shapes[0] else 0
     loss = f"`{backward.root}`" if backward.root else "the loss"
+    own = loss_called(run, "CrossEntropyLoss")
+    again = f"and {own} does it again, " if own else ""
     evidence = [
         Evidence("graph", " <- ".join(name.removesuffix("0").removesuffix("Backward") for name in pattern.nodes))
     ]
@@ -103,7 +106,7 @@ def _finding(run: Run, backward: _Loss, pattern: PatternFact) -> Finding:
     return Finding(
         message=(
             f"{loss} applies softmax twice: its input has been through a softmax already{where}, "
-            "so gradients are small and the loss cannot get near zero."
+            f"{again}so gradients are small and the loss cannot get near zero."
         ),
         subject=layers[0] if layers else backward.root or _first_of(written),
         fix=_fix_of_votes(run) if votes else _fix(run, layers, first),
