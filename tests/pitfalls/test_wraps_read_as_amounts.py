@@ -60,7 +60,6 @@ def test_what_is_read_as_an_amount(cell):
         "c = a + b\nn = torch.bincount(c.int().flatten(), minlength=256)",
         "c = a + b\nn = torch.histc(c.float(), 256)",
         "c = a + b\nn = torch.nn.functional.one_hot(c.long(), 256)",
-        "f = a - b\ncost = torch.minimum(f.int(), 256 - f.int()).sum()",
         "lost = int(now - last)",
         "n = (a + b).sum()",
         "d = {'x': a - b, 'y': a}\nm = d['y'].float()",
