@@ -22,7 +22,7 @@ from torch_inspector.observe.read_numbers import is_read_as_number, reads_of
 from torch_inspector.observe.shapes import is_tensor, shape_of
 from torch_inspector.observe.statements import target_of
 from torch_inspector.observe.still_same import Seen
-from torch_inspector.observe.undone import is_undone
+from torch_inspector.observe.undone import is_by_a_key, is_undone
 from torch_inspector.observe.written import alike, may_change
 
 # A checksum or a wheel of 256 steps says so.
@@ -103,7 +103,8 @@ def _fact(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work, share: 
     undone = is_undone(scope, node, statement, work.sides)
     if undone is not None and (is_read or not undone):
         more = {"names": names, "shapes": shapes, "detail": work.name(), "share": share}
-        yield scope.fact("wrapped", node, statement, **more, sure=is_read and not undone)
+        sure = is_read and not undone and not is_by_a_key(scope, node, statement, work.sides)
+        yield scope.fact("wrapped", node, statement, **more, sure=sure)
 
 
 def _is_picked(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work) -> bool:
