@@ -1,11 +1,12 @@
-"""Comparisons in whichever way they are written: `a > b`, `torch.gt(a, b)`, `a.gt(b)`."""
+"""Comparisons in whichever way they are written, and what joins them: `a > b`, `torch.gt(a, b)`, `~ok`, `p & q`."""
 
 from __future__ import annotations
 
 import ast
 import operator
 from collections.abc import Callable
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 from torch_inspector.observe.source import dotted
 
@@ -16,6 +17,42 @@ _LONG = {"greater": "gt", "less": "lt", "greater_equal": "ge", "less_equal": "le
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "gt": operator.gt, "lt": operator.lt, "ge": operator.ge, "le": operator.le, "eq": operator.eq, "ne": operator.ne,
 }  # fmt: skip
+_NOTS, _ALLS = frozenset(["logical_not", "bitwise_not"]), frozenset(["logical_and", "bitwise_and"])
+_ANYS, _PLACES = frozenset(["logical_or", "bitwise_or"]), frozenset(["nonzero", "argwhere", "where"])
+
+
+class How(Enum):
+    """How masks are made one."""
+
+    NOT = "not"
+    ALL = "all"
+    ANY = "any"
+    SAME = "same"
+
+
+class Joined(NamedTuple):
+    """Masks of which another is made."""
+
+    how: How
+    masks: list[ast.expr]
+
+
+def joined_masks(value: ast.AST) -> Joined | None:
+    """The masks in `~ok`, `p & q`, `torch.logical_or(p, q)` and `ok.nonzero()`; None for anything else."""
+    if isinstance(value, ast.UnaryOp):
+        return Joined(How.NOT, [value.operand]) if isinstance(value.op, (ast.Invert, ast.Not)) else None
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.BitAnd, ast.BitOr)):
+        return Joined(How.ALL if isinstance(value.op, ast.BitAnd) else How.ANY, [value.left, value.right])
+    return _joined_by_call(value) if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
+
+
+def _joined_by_call(call: ast.Call) -> Joined | None:
+    func, name = call.func, getattr(call.func, "attr", "")
+    owner = func.value if isinstance(func, ast.Attribute) else func
+    sides = [*([] if dotted(owner) in ("torch", "np", "numpy") else [owner]), *call.args]
+    if len(sides) == 1 and (name in _NOTS or name in _PLACES):
+        return Joined(How.NOT if name in _NOTS else How.SAME, sides)
+    return Joined(How.ALL if name in _ALLS else How.ANY, sides) if name in _ALLS | _ANYS else None
 
 
 def compared(test: ast.AST) -> tuple[str, ast.expr, ast.expr] | None:

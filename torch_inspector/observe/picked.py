@@ -9,20 +9,15 @@ from typing import Any, NamedTuple
 import torch
 
 from torch_inspector.facts import syntax
-from torch_inspector.observe.comparing import compared, holds
+from torch_inspector.observe.circling import back_from, bare_of, opposite
+from torch_inspector.observe.comparing import How, Joined, compared, holds, joined_masks
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.source import dotted
 
-# What leaves numbers as they are, and masks as masks.
-_CASTS = frozenset(
-    ["float", "double", "half", "int", "long", "short", "bool", "byte", "to", "type", "clone", "contiguous", "copy",
-     "astype", "unsqueeze", "logical_not"]
-)  # fmt: skip
 _SIZES = frozenset(["shape", "size", "ndim", "dim", "numel", "dtype", "device", "is_cuda", "nelement"])
-_JOINS = (ast.BitAnd, ast.BitOr)
 _ROUNDS = 4
-# Bounds of half the way round, and what is there to go the other way.
-_HALVES, _TURNS = frozenset([127, 128]), frozenset([0, 256])
+# Bounds of half the way round.
+_HALVES = frozenset([127, 128])
 
 
 class Result(NamedTuple):
@@ -55,7 +50,7 @@ def is_picked(result: Result) -> bool:
 def _is_picked_by_caller(result: Result) -> bool:
     """The same of what a function gives back at once, by the names that its caller has for the operands."""
     scope, call = result.scope, result.scope.call
-    if not isinstance(result.statement, ast.Return) or _bare(result.statement.value) is not result.node:
+    if not isinstance(result.statement, ast.Return) or bare_of(result.statement.value) is not result.node:
         return False
     texts = [ast.unparse(one) for one in result.sides]
     sides = [scope.arguments.get(text, one) for text, one in zip(texts, result.sides, strict=True)]
@@ -72,70 +67,69 @@ class _Reading:
 
     def __init__(self, result: Result) -> None:
         self.result = result
+        self.text = ast.unparse(result.node) if isinstance(result.node, ast.expr) else ""
         self.parents = syntax.parents(result.scope.node)
         statements = (one for one in syntax.walk(result.scope.node) if isinstance(one, ast.stmt))
-        self.plain = [one for one in statements if not hasattr(one, "body")]
+        plain: list[ast.AST] = [one for one in statements if not hasattr(one, "body")]
+        self.plain = plain or [result.scope.node]
         self.same: set[str] = set()
         self.made: set[str] = set()
         self.masks: dict[str, _Clean] = {}
+        self.given: dict[str, ast.expr] = {}
         self.known: dict[tuple[int, int], _Clean | None] = {}
         for _ in range(_ROUNDS):
             for one in self.plain:
-                self._follow(one)
+                for name, value in _given(one):
+                    self._follow(name, value, whole=one is result.node)
 
-    def _follow(self, statement: ast.stmt) -> None:
-        """Notes the names that a statement gives a value made of the result, or a mask."""
-        if isinstance(statement, ast.AugAssign):
-            targets, value = [dotted(statement.target)], statement.value
-        elif isinstance(statement, ast.Assign):
-            targets, value = [dotted(one) for one in statement.targets], statement.value
-        else:
-            return
-        names = {one for one in targets if one}
-        if statement is self.result.node or self._is_same(value):
-            self.same |= names
+    def _follow(self, name: str, value: ast.expr, *, whole: bool) -> None:
+        """Notes a name that is given a value made of the result, or a mask."""
+        self.given[name] = value
+        if whole or self._is_same(value):
+            self.same.add(name)
         mask = self._mask(value)
         if mask is not None:
-            self.masks.update(dict.fromkeys(names, mask))
-        elif statement is self.result.node or self._has_result(value):
-            self.made |= names
+            self.masks[name] = mask
+        elif whole or self._has_result(value):
+            self.made.add(name)
 
     def _is_same(self, value: ast.expr) -> bool:
-        value = _bare(value)
-        return value is self.result.node or dotted(value) in self.same
+        value = bare_of(value)
+        return self._is_result(value) or self._is_name_of_result(value)
+
+    def _is_result(self, part: ast.AST) -> bool:
+        """True for the operation itself, also where it is written once more."""
+        return part is self.result.node or (type(part) is type(self.result.node) and ast.unparse(part) == self.text)
 
     def _has_result(self, value: ast.AST) -> bool:
         """True if an expression has the result in it, or what was made of it, outside of a mask."""
-        if value is self.result.node or (isinstance(value, (ast.Name, ast.Attribute)) and dotted(value) in self.made):
+        if self._is_result(value) or _called(value) in self.made:
             return True
-        inner = syntax.children(value) if not isinstance(value, ast.expr) or self._mask(value) is None else ()
+        inner = syntax.children(value) if self._mask(value) is None else ()
         return any(self._has_result(one) for one in inner)
 
-    def _mask(self, value: ast.expr) -> _Clean | None:
+    def _mask(self, value: ast.AST) -> _Clean | None:
         """What an expression tells as a mask; None if it is none, or takes what is wrong on both sides."""
-        bare = _bare(value)
-        if isinstance(bare, ast.UnaryOp) and isinstance(bare.op, (ast.Invert, ast.Not)):
-            inner = self._mask(bare.operand)
-            return inner and _Clean(inner.elsewhere, inner.there)
-        if isinstance(bare, ast.BinOp) and isinstance(bare.op, _JOINS):
-            return self._joined(bare)
-        if isinstance(bare, (ast.Name, ast.Attribute)) and dotted(bare) in self.masks:
-            return self.masks[dotted(bare)]
+        bare = bare_of(value)
+        if _called(bare) in self.masks:
+            return self.masks[_called(bare)]
+        joined = joined_masks(bare)
+        if joined is not None:
+            return self._joined(joined)
         key = (id(bare), len(self.same))
         if key not in self.known:
             self.known[key] = self._compared(bare)
-        clean = self.known[key]
-        turned = isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "logical_not"
-        return clean if clean is None or not turned else _Clean(clean.elsewhere, clean.there)
+        return self.known[key]
 
-    def _joined(self, both: ast.BinOp) -> _Clean | None:
-        """Of two masks: where both hold, or one of them."""
-        known = [one for side in (both.left, both.right) if (one := self._mask(side)) is not None]
-        if not known:
-            return None
-        if isinstance(both.op, ast.BitAnd):
-            return _Clean(any(one.there for one in known), False)
-        return _Clean(False, any(one.elsewhere for one in known))
+    def _joined(self, joined: Joined) -> _Clean | None:
+        """Of masks of which all hold, or one, or none."""
+        known = [one for side in joined.masks if (one := self._mask(side)) is not None]
+        if not known or joined.how is How.SAME:
+            return known[0] if known else None
+        if joined.how is How.NOT:
+            return _Clean(known[0].elsewhere, known[0].there)
+        both = joined.how is How.ALL
+        return _Clean(both and any(one.there for one in known), not both and any(one.elsewhere for one in known))
 
     def _compared(self, test: ast.expr) -> _Clean | None:
         parts = compared(test)
@@ -174,10 +168,10 @@ class _Reading:
         return self._is_operand(side) or any(self._is_of_operands(one) for one in syntax.children(side))  # type: ignore[arg-type]
 
     def _knows(self, part: ast.AST) -> bool:
-        return self._is_operand(part) or part is self.result.node or self._is_name_of_result(part)
+        return self._is_operand(part) or self._is_result(part) or self._is_name_of_result(part)
 
     def _is_name_of_result(self, part: ast.AST) -> bool:
-        return isinstance(part, (ast.Name, ast.Attribute)) and dotted(part) in self.same
+        return _called(part) in self.same
 
     def _is_operand(self, part: ast.AST) -> bool:
         return self._operand(part) is not None
@@ -193,11 +187,11 @@ class _Reading:
 
     def _value(self, side: ast.expr) -> Any:
         """An expression of operands, the result and numbers, worked out with 32 bits; None for anything else."""
-        side = _bare(side)
+        side = bare_of(side)
         operand = self._operand(side)
         if operand is not None:
             return operand.to(torch.int32) if type(operand) is torch.Tensor else operand
-        if side is self.result.node or self._is_name_of_result(side):
+        if self._is_same(side):
             return self.result.numbers
         if isinstance(side, ast.BinOp) and isinstance(side.op, (ast.Add, ast.Sub)):
             one, two = self._value(side.left), self._value(side.right)
@@ -207,7 +201,7 @@ class _Reading:
         value = self.result.scope.names.value(side)
         return value if type(value) in (int, float) else None
 
-    def picks(self, statement: ast.stmt) -> bool:
+    def picks(self, statement: ast.AST) -> bool:
         """True if a statement takes of the result what a mask in it says is right, or the shorter way round."""
         if not self._has_result(statement):
             return False
@@ -256,24 +250,28 @@ class _Reading:
         sides = call.args if len(call.args) == 2 else [func, *call.args]  # noqa: PLR2004
         if len(sides) != 2:  # noqa: PLR2004
             return False
-        back = {_back(one) for one in sides} - {""}
-        return self._has_result(call) and any(ast.unparse(_bare(one)) in back for one in sides)
+        back = {back_from(one) for one in sides} - {""}
+        turned = opposite(*(self.given.get(_called(bare_of(one)), one) for one in sides))
+        return self._has_result(call) and (turned or any(ast.unparse(bare_of(one)) in back for one in sides))
 
 
-def _bare(value: Any) -> Any:
-    """`c` of `c.float().to(device)`."""
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CASTS:
-        value = value.func.value
-    return value
+def _called(value: ast.AST) -> str:
+    """What a name, an attribute or an entry by a constant is called; "" for anything else."""
+    entry = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant)
+    return ast.unparse(value) if entry else dotted(value) if isinstance(value, (ast.Name, ast.Attribute)) else ""
 
 
-def _back(value: ast.expr) -> str:
-    """`d` of `256 - d.int()` and of `-d`."""
-    bare = _bare(value)
-    if isinstance(bare, ast.UnaryOp) and isinstance(bare.op, ast.USub):
-        return ast.unparse(_bare(bare.operand))
-    turn = bare.left if isinstance(bare, ast.BinOp) and isinstance(bare.op, ast.Sub) else None
-    return ast.unparse(_bare(bare.right)) if isinstance(turn, ast.Constant) and turn.value in _TURNS else ""
+def _given(statement: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names that a statement gives a value, each with its own."""
+    if isinstance(statement, (ast.AugAssign, ast.AnnAssign)) and statement.value is not None:
+        pairs: list[tuple[ast.expr, ast.expr]] = [(statement.target, statement.value)]
+    else:
+        pairs = [(one, statement.value) for one in statement.targets] if isinstance(statement, ast.Assign) else []
+    for target, value in pairs:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            yield from ((_called(one), own) for one, own in zip(target.elts, value.elts, strict=False) if _called(one))
+        elif _called(target):
+            yield _called(target), value
 
 
 def _is_stored(node: ast.AST) -> bool:
