@@ -61,6 +61,7 @@ def test_only_what_fits_is_taken(cell):
         a_function("x = a + 50", "x[a == 0] = 0", "return x.float().mean()"),
         a_function("ok = a <= 205", "x = a + 50", "return x[~ok].float().mean()"),
         a_function("x = a + 50", "return x[a > 100].float().mean()"),
+        a_function("x = a + n", "return x.float() * (n > 3)"),
         a_function("c = a + b", "return (c.float() * (a > b)).mean()"),
         a_function("x = a + 50", "return x.float() / 255 if a.dim() > 2 else x"),
         a_function("x = a + 50", "acc = (a == b).float().mean()", "return x.float().mean(), acc"),

@@ -17,6 +17,8 @@ _LONG = {"greater": "gt", "less": "lt", "greater_equal": "ge", "less_equal": "le
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "gt": operator.gt, "lt": operator.lt, "ge": operator.ge, "le": operator.le, "eq": operator.eq, "ne": operator.ne,
 }  # fmt: skip
+# Functions and methods that compare.
+SIGNS = frozenset([*_OPERATORS, *_LONG])
 _NOTS, _ALLS = frozenset(["logical_not", "bitwise_not"]), frozenset(["logical_and", "bitwise_and"])
 _ANYS, _PLACES = frozenset(["logical_or", "bitwise_or"]), frozenset(["nonzero", "argwhere", "where"])
 

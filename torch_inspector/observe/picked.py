@@ -12,6 +12,7 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.circling import back_from, bare_of, opposite
 from torch_inspector.observe.comparing import How, Joined, compared, holds, joined_masks
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.giving import Line, called, given, last_of, named_in
 from torch_inspector.observe.source import dotted
 
 _SIZES = frozenset(["shape", "size", "ndim", "dim", "numel", "dtype", "device", "is_cuda", "nelement"])
@@ -43,8 +44,7 @@ class _Clean(NamedTuple):
 
 def is_picked(result: Result) -> bool:
     """True if a statement takes of the result, or of what is made of it, what a comparison says is right."""
-    reading = _Reading(result)
-    return any(reading.picks(one) for one in reading.plain) or _is_picked_by_caller(result)
+    return _Reading(result).picked() or _is_picked_by_caller(result)
 
 
 def _is_picked_by_caller(result: Result) -> bool:
@@ -71,20 +71,35 @@ class _Reading:
         self.parents = syntax.parents(result.scope.node)
         statements = (one for one in syntax.walk(result.scope.node) if isinstance(one, ast.stmt))
         plain: list[ast.AST] = [one for one in statements if not hasattr(one, "body")]
-        self.plain = plain or [result.scope.node]
+        self.lines = [Line.of(one) for one in plain or [result.scope.node]]
+        self.operands = frozenset(name for side in result.sides for name in named_in(side)) - {"self"}
         self.same: set[str] = set()
         self.made: set[str] = set()
         self.masks: dict[str, _Clean] = {}
-        self.given: dict[str, ast.expr] = {}
         self.known: dict[tuple[int, int], _Clean | None] = {}
+        self.given = {name: value for line in self.lines for name, value in given(line.node)}
         for _ in range(_ROUNDS):
-            for one in self.plain:
-                for name, value in _given(one):
+            before = len(self.same) + len(self.made) + len(self.masks)
+            for one in self._spoken():
+                for name, value in given(one):
                     self._follow(name, value, whole=one is result.node)
+            if before == len(self.same) + len(self.made) + len(self.masks):
+                break
+
+    def _spoken(self) -> Iterator[ast.AST]:
+        """Statements that may tell of the result: by its names, or by a comparison of an operand."""
+        for line in self.lines:
+            names = self.same | self.made | self.masks.keys()
+            told = line.names & {last_of(one) for one in names} or (line.compares and line.names & self.operands)
+            if told or line.node is self.result.statement:
+                yield line.node
+
+    def picked(self) -> bool:
+        """True if one of them takes what is right."""
+        return any(self.picks(one) for one in self._spoken())
 
     def _follow(self, name: str, value: ast.expr, *, whole: bool) -> None:
         """Notes a name that is given a value made of the result, or a mask."""
-        self.given[name] = value
         if whole or self._is_same(value):
             self.same.add(name)
         mask = self._mask(value)
@@ -103,7 +118,7 @@ class _Reading:
 
     def _has_result(self, value: ast.AST) -> bool:
         """True if an expression has the result in it, or what was made of it, outside of a mask."""
-        if self._is_result(value) or _called(value) in self.made:
+        if self._is_result(value) or called(value) in self.made:
             return True
         inner = syntax.children(value) if self._mask(value) is None else ()
         return any(self._has_result(one) for one in inner)
@@ -111,8 +126,8 @@ class _Reading:
     def _mask(self, value: ast.AST) -> _Clean | None:
         """What an expression tells as a mask; None if it is none, or takes what is wrong on both sides."""
         bare = bare_of(value)
-        if _called(bare) in self.masks:
-            return self.masks[_called(bare)]
+        if called(bare) in self.masks:
+            return self.masks[called(bare)]
         joined = joined_masks(bare)
         if joined is not None:
             return self._joined(joined)
@@ -150,6 +165,8 @@ class _Reading:
 
     def _clean(self, mask: Any) -> _Clean | None:
         """Where the results are right, by those that there were."""
+        if type(mask) is bool:
+            return None
         if type(mask) is not torch.Tensor:
             return _Clean(True, True)
         try:
@@ -171,7 +188,7 @@ class _Reading:
         return self._is_operand(part) or self._is_result(part) or self._is_name_of_result(part)
 
     def _is_name_of_result(self, part: ast.AST) -> bool:
-        return _called(part) in self.same
+        return called(part) in self.same
 
     def _is_operand(self, part: ast.AST) -> bool:
         return self._operand(part) is not None
@@ -251,27 +268,8 @@ class _Reading:
         if len(sides) != 2:  # noqa: PLR2004
             return False
         back = {back_from(one) for one in sides} - {""}
-        turned = opposite(*(self.given.get(_called(bare_of(one)), one) for one in sides))
+        turned = opposite(*(self.given.get(called(bare_of(one)), one) for one in sides))
         return self._has_result(call) and (turned or any(ast.unparse(bare_of(one)) in back for one in sides))
-
-
-def _called(value: ast.AST) -> str:
-    """What a name, an attribute or an entry by a constant is called; "" for anything else."""
-    entry = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant)
-    return ast.unparse(value) if entry else dotted(value) if isinstance(value, (ast.Name, ast.Attribute)) else ""
-
-
-def _given(statement: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Names that a statement gives a value, each with its own."""
-    if isinstance(statement, (ast.AugAssign, ast.AnnAssign)) and statement.value is not None:
-        pairs: list[tuple[ast.expr, ast.expr]] = [(statement.target, statement.value)]
-    else:
-        pairs = [(one, statement.value) for one in statement.targets] if isinstance(statement, ast.Assign) else []
-    for target, value in pairs:
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            yield from ((_called(one), own) for one, own in zip(target.elts, value.elts, strict=False) if _called(one))
-        elif _called(target):
-            yield _called(target), value
 
 
 def _is_stored(node: ast.AST) -> bool:
