@@ -108,8 +108,10 @@ def _is_stored_by(call: ast.Call, keys: set[object], names: set[str]) -> bool:
     given: set[object] = {one.arg for one in call.keywords if one.arg is not None}
     given |= {one.value for one in getattr(first, "keys", ()) if isinstance(one, ast.Constant)}
     unknown = any(one.arg is None for one in call.keywords) or (first is not None and not isinstance(first, ast.Dict))
-    space = isinstance(call.func, ast.Attribute) and _is_space(call.func.value)
-    return bool(given & (keys | names if space else keys)) or (unknown and bool(keys))
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    # `bar.update(1)` is of something else.
+    own = _is_space(owner) or dotted(owner).rpartition(".")[2] in names | keys | {"__dict__"}
+    return bool(given & (keys | names if _is_space(owner) else keys)) or (unknown and own and bool(keys))
 
 
 def _is_space(value: ast.expr) -> bool:
