@@ -60,7 +60,6 @@ def test_what_is_read_as_an_amount(cell):
         "c = a + b\nn = torch.bincount(c.int().flatten(), minlength=256)",
         "c = a + b\nn = torch.histc(c.float(), 256)",
         "c = a + b\nn = torch.nn.functional.one_hot(c.long(), 256)",
-        "f = a - b\ncost = torch.minimum(f.int(), 256 - f.int()).sum()",
         "lost = int(now - last)",
         "n = (a + b).sum()",
         "d = {'x': a - b, 'y': a}\nm = d['y'].float()",
@@ -260,3 +259,18 @@ def test_sums_that_nobody_reads_as_amounts(cell):
 )
 def test_lines_that_may_not_have_run_or_had_other_numbers(cell):
     assert severities(cell) == set()
+
+
+@pytest.mark.parametrize(
+    ("cell", "severity"),
+    [
+        ("def enc(m):\n    return m + b\nc = enc(a)\nm = c.float().mean(), c.float().std()", "hint"),
+        ("def mixed(m, k):\n    return torch.add(m, k)\nkey = b\nc = mixed(a, key)\nm = c.float().mean()", "hint"),
+        ("cipher = a + b\nm = cipher.float().mean()", "hint"),
+        ("key_frame = b\nc = a - key_frame\nm = c.float().mean()", "error"),
+        ("def decoded(m):\n    return m + 100\nm = decoded(a).float().mean()", "error"),
+        ("key = 3\nc = a * key\nm = c.float().mean()", "error"),
+    ],
+)
+def test_what_a_name_calls_a_cipher_is_a_hint(cell, severity):
+    assert severities(cell) == {severity}

@@ -49,15 +49,20 @@ def fits_all(value: torch.Tensor, dtype: torch.dtype) -> bool:
     return bool(((exact > low - 1) & (exact < high + 1)).all())
 
 
-def share_outside(operation: str, values: list[Any], dtype: torch.dtype) -> float:
-    """Part of the elements whose result lies outside of what the kind can hold, worked out with 32 bits."""
+def outside_of(operation: str, values: list[Any], dtype: torch.dtype) -> torch.Tensor | None:
+    """Where a result lies outside of what the kind can hold, worked out with 32 bits; None where that cannot be."""
     low, high = SMALL[dtype]
     one, two = (value.to(torch.int32) if type(value) is torch.Tensor else value for value in values)
     if operation == "pow" and (type(two) is not int or not 1 < two <= _CUBE):
-        return 0.0
+        return None
     try:
         result = OPERATORS[operation](one, two)
-        outside = (result < low) | (result > high)
-        return float(as_torch.item(outside.sum())) / max(int(outside.numel()), 1)
+        return (result < low) | (result > high)  # type: ignore[no-any-return]
     except Exception:  # noqa: BLE001  (shapes that do not fit any more)
-        return 0.0
+        return None
+
+
+def share_outside(operation: str, values: list[Any], dtype: torch.dtype) -> float:
+    """Part of the elements whose result lies outside."""
+    outside = outside_of(operation, values, dtype)
+    return float(as_torch.item(outside.sum())) / max(int(outside.numel()), 1) if outside is not None else 0.0

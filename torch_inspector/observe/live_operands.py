@@ -50,7 +50,8 @@ def live_operand(look: Look, side: ast.expr) -> Any:
     """What an operand is now; a part of a plain tensor or array is looked at through a view of its own."""
     scope = look.scope
     value = scope.names.value(side)
-    if isinstance(side, (ast.Name, ast.Attribute)):
+    entry = isinstance(side, ast.Subscript) and (is_one_of(value, (int, float)) or _is_entry(scope, side, value))
+    if entry or isinstance(side, (ast.Name, ast.Attribute)):
         look.seen.append(Seen(scope, side, scope.names.spot.line if scope.names.spot is not None else 0))
     if is_tensor(value) or is_array(value) or look.depth > _DEPTH:
         return UNKNOWN if _is_given_anew(scope, side) else value
@@ -61,6 +62,11 @@ def live_operand(look: Look, side: ast.expr) -> Any:
         return taken_over(scope.names, side, live_operand(look.deeper(), array), value)
     part = _part(look, side, value)
     return part if is_tensor(part) or is_array(part) or is_one_of(part, (int, float)) else _anew(look, side, part)
+
+
+def _is_entry(scope: Scope, side: ast.Subscript, value: Any) -> bool:
+    """True for a tensor that a dictionary or a list has, which is no part of another tensor."""
+    return is_tensor(value) and not is_tensor(scope.names.value(side.value)) and isinstance(side.slice, ast.Constant)
 
 
 def _anew(look: Look, side: ast.expr, otherwise: Any) -> Any:

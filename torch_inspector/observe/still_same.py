@@ -9,6 +9,7 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.last_given import shares_line
 from torch_inspector.observe.statements import stores_in
+from torch_inspector.observe.stored_later import is_stored_later
 from torch_inspector.observe.written_later import is_written_later
 
 _CALLS_DEEP = 4
@@ -23,7 +24,10 @@ class Seen(NamedTuple):
 
     def may_be_another(self) -> bool:
         """True if a line after that one may have changed what it stands for, or what the caller gave."""
-        return is_written_later(self.scope, self.name, self.line) or self._is_beside() or self._is_rebound()
+        entry = isinstance(self.name, ast.Subscript)
+        # Another entry that is given a value leaves this one as it is.
+        written = not entry and is_written_later(self.scope, self.name, self.line)
+        return written or self._is_beside() or self._is_rebound() or is_stored_later(self.scope, self.name, self.line)
 
     def _is_beside(self) -> bool:
         """True for `c = c // 3; d = c * 100`: which of the values of one line was read is not known."""

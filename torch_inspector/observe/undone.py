@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from time import thread_time
@@ -19,6 +20,11 @@ _KINDS = frozenset([ast.Assign, ast.AugAssign, ast.Return, ast.Lambda, ast.Funct
 # Methods that leave all there is of a result.
 _KEEPS = frozenset(["to", "byte", "view", "reshape", "flatten", "clone", "contiguous"])
 _METHODS = _KEEPS | _NAMES.keys()
+# Names of a cipher and of what it adds; a key frame and a key point are pictures and places.
+_CIPHERS = re.compile(
+    r"(?<![a-z])(enc|dec|keys?(?!_?(frame|point|pixel))|otp|xor|nonce|secret)(?![a-z])|cipher|crypt|key_?stream|one_time_pad",
+    re.IGNORECASE,
+)
 _PLACES = (ast.Name, ast.Attribute)
 
 
@@ -44,6 +50,17 @@ def is_undone(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.
         for one in text.wholes
     )
     return None if read is None else found
+
+
+def is_by_a_key(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.expr]) -> bool:
+    """True for a sum or a difference that a name calls a cipher or its key: what takes it back may come later."""
+    own = _worked_out(node.value if isinstance(node, ast.Assign) else node)
+    if own is None or own.sign not in OPPOSITE:
+        return False
+    given = (scope.arguments[name] for side in sides if (name := dotted(side)) in scope.arguments)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    texts = [ast.unparse(one) for one in (*sides, *given, *targets)]
+    return any(_CIPHERS.search(text) for text in (*texts, scope.function.rpartition(".")[2]))
 
 
 def _is_of(text: Text, whole: _Whole, names: set[str], mine: set[str], scope: ast.AST) -> bool:

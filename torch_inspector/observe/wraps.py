@@ -13,15 +13,16 @@ from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.arrays import as_tensors
 from torch_inspector.observe.batch_rows import batch_rows
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.fitting import LARGEST, OPERATORS, fits, kind_of, share_outside
+from torch_inspector.observe.fitting import LARGEST, OPERATORS, fits, kind_of, outside_of, share_outside
 from torch_inspector.observe.live_operands import Look, live_operand
 from torch_inspector.observe.meant import becomes_tensor, is_meant
+from torch_inspector.observe.picked import Result, is_picked
 from torch_inspector.observe.ran import surely_ran
 from torch_inspector.observe.read_numbers import is_read_as_number, reads_of
 from torch_inspector.observe.shapes import is_tensor, shape_of
 from torch_inspector.observe.statements import target_of
 from torch_inspector.observe.still_same import Seen
-from torch_inspector.observe.undone import is_undone
+from torch_inspector.observe.undone import is_by_a_key, is_undone
 from torch_inspector.observe.written import alike, may_change
 
 # A checksum or a wheel of 256 steps says so.
@@ -87,7 +88,7 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
         return
     work = _work(scope, operation, sides, statement)
     share = work.share() if work is not None else 0.0
-    if work is None or not share or is_meant(scope, node, statement, sides):
+    if work is None or not share or is_meant(scope, node, statement, sides) or _is_picked(scope, node, statement, work):
         return
     if work.of_arrays and not becomes_tensor(scope, node, statement):
         return
@@ -102,7 +103,17 @@ def _fact(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work, share: 
     undone = is_undone(scope, node, statement, work.sides)
     if undone is not None and (is_read or not undone):
         more = {"names": names, "shapes": shapes, "detail": work.name(), "share": share}
-        yield scope.fact("wrapped", node, statement, **more, sure=is_read and not undone)
+        sure = is_read and not undone and not is_by_a_key(scope, node, statement, work.sides)
+        yield scope.fact("wrapped", node, statement, **more, sure=sure)
+
+
+def _is_picked(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work) -> bool:
+    """True if only those results are taken that fit."""
+    outside = outside_of(work.operation, work.values, work.kind)
+    if outside is None:
+        return False
+    numbers = OPERATORS[work.operation](*work.values).to(torch.int32)
+    return is_picked(Result(scope, node, statement, work.sides, work.values, numbers, outside))
 
 
 def _work(scope: Scope, operation: str, sides: list[ast.expr], statement: ast.stmt) -> _Work | None:
@@ -161,7 +172,9 @@ def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stm
     sides: list[ast.expr] = [ast.Name(name, ast.Load()), side]
     work = _before(back, now, other, sides) if other is not now else None
     share = work.share() if work is not None else 0.0
-    if work is not None and share and not is_meant(scope, node, statement, sides):
+    if work is None or not share or is_meant(scope, node, statement, sides):
+        return
+    if not _is_picked(scope, node, statement, work):
         yield from _fact(scope, statement, statement, work, share)
 
 
