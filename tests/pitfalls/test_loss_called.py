@@ -18,7 +18,7 @@ criterion, exists, again = nn.CrossEntropyLoss(), nn.BCEWithLogitsLoss(), nn.Cro
     [
         ("criterion(net(x).softmax(1), rows['class'])", "and `criterion` (CrossEntropyLoss) does it again, so"),
         ("exists(net(x).sigmoid(), rows['yes'])", "twice: `exists` (BCEWithLogitsLoss) does so itself"),
-        ("nn.functional.cross_entropy(net(x).softmax(1), rows['class'])", "been through a softmax already (`"),
+        ("nn.functional.cross_entropy(net(x).softmax(1), rows['class'])", "been through a softmax already"),
         ("sum(one(net(x).softmax(1), rows['class']) for one in (criterion, again))", "been through a softmax already"),
     ],
 )
