@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cells import findings_in
+from torch_inspector.facts import layer_texts, syntax
 
 SETUP = """\
 import torch
@@ -311,3 +312,56 @@ def test_the_score_of_a_layer_with_one_output(outputs, scores, axis, used, sever
     assert [one.severity for one in of_one] == ([severity] if severity else [])
     assert all("every result is 1 whatever the layer gives" in one.message for one in of_one)
     assert all(one.message.startswith("Softmax in `w` runs along the last axis of ") for one in of_one)
+
+
+POOL = """\
+class Pool(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(10, 1)
+    def forward(self, x):
+        return (F.softmax(self.gate(x), dim=1) * x).sum(1)
+class Mixture(nn.Module):
+    def __init__(self, k):
+        super().__init__()
+        self.gate = nn.Linear(10, {k})
+        self.experts = nn.ModuleList(nn.Linear(10, 3) for _ in range(k))
+    def forward(self, x):
+        w = F.softmax(self.gate(x), dim=-1)
+        return sum(w[:, i:i + 1] * e(x) for i, e in enumerate(self.experts))
+"""
+MEMORY = """\
+q, out, memory = nn.Linear(10, 10), nn.Linear(20, 3), torch.randn(1, 10)
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(10, 1)
+    def forward(self, x):
+        att = F.softmax({table}, dim=-1) @ memory
+        w = F.softmax(self.score(x), dim=0)
+        return out(torch.cat([att, w * x], 1))
+loss = Reader()(x).mean()
+loss.backward()"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        (f"{POOL.format(k='k')}loss = (Mixture(1)(x).sum() + Pool()(h).sum()).square()\nloss.backward()", False),
+        (f"{POOL.format(k='1')}loss = (Mixture(1)(x).sum() + Pool()(h).sum()).square()\nloss.backward()", True),
+        (MEMORY.format(table="q(x) @ memory.t()"), False),
+        (MEMORY.format(table="self.score(x)"), True),
+    ],
+)
+def test_layers_are_those_of_their_own_class(cell, told):
+    assert any("1 long" in one.message for one in found(cell)) == told
+
+
+def test_many_softmaxes_are_read_once(monkeypatch):
+    counts = [0]
+    walk = syntax.walk
+    monkeypatch.setattr(syntax, "walk", lambda node: counts.__setitem__(0, counts[0] + 1) or walk(node))
+    many = "def more(x):\n" + "".join(f"    x{i} = torch.softmax(x + {i}, -1)\n" for i in range(300))
+    layer_texts.read(many)
+    assert counts[0] < 1_500
+    assert len(layer_texts.read(many).softmaxes) == 300

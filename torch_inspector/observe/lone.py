@@ -52,7 +52,17 @@ def _is_of_one_score(softmax: Node, shape: Shape) -> bool:
     if type(scores).__name__ == "ConvolutionBackward0":
         return private.output_shape(scores) == shape and axis == 1
     made = private.output_shape(scores)
-    return type(scores).__name__ in _LINEAR and made is not None and made[-1] == 1 and axis == len(shape) - 1
+    return _is_of_a_layer(scores) and made is not None and made[-1] == 1 and axis == len(shape) - 1
+
+
+def _is_of_a_layer(scores: Node) -> bool:
+    """True for a product with a weight; of memories `x @ memory.T` there may be one for now."""
+    if type(scores).__name__ != "MmBackward0":
+        return type(scores).__name__ in _LINEAR
+    weight = (*parents_of(scores), None, None)[1]
+    if type(weight).__name__ == "TBackward0" and weight is not None:
+        weight = parents_of(weight)[0]
+    return type(weight).__name__ == "AccumulateGrad"
 
 
 def _scores_of(softmax: Node) -> Node | None:

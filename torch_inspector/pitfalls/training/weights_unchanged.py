@@ -103,7 +103,9 @@ def _is_explained(run: Run, steps: list[StepFact]) -> bool:
     if all(step.cleared_at is not None for step in steps):
         return True
     told = [
-        one for one, _, _ in run.losses_with("softmax-of-one") if "scores" not in one.nodes or softmaxes_of_one(run)
+        one
+        for one, _, _ in run.losses_with("softmax-of-one")
+        if "scores" not in one.nodes or (one.shapes and softmaxes_of_one(run, one.shapes[0]))
     ]
     return bool(run.losses_with("flat-function") or told) and not _one_class(run)
 
