@@ -1,8 +1,12 @@
 """Windows of backward calls: undivided, with leftovers, and right."""
 
+import ast
+from unittest import mock
+
 import pytest
 
 from tests.cells import a_notebook
+from torch_inspector.facts import hand_counters, syntax
 
 SETUP = """
 import torch
@@ -74,7 +78,7 @@ for i, (x, y) in enumerate(data):
 
 def findings(source):
     with a_notebook() as notebook:
-        for cell in (SETUP, source):
+        for cell in (f"{SETUP}n = 0", source):
             notebook.run(cell)
         assert all(error is None for error in notebook.errors)
         slugs = "accumulation-unscaled", "accumulation-remainder"
@@ -173,6 +177,14 @@ QUIET = {
     "a large weight, divided": loop(loss=f"4 * {MEAN} / 4 + net(x).square().mean() / 4"),
     "as many terms": loop(loss=" + ".join([f"{MEAN} / 4"] * 4)),
     "a counter by hand, divided": HAND.format(loss=f"{MEAN} / 4", rest=""),
+    "a counter of an earlier cell": HAND.format(loss=f"{MEAN} / 4", rest="[:10]").replace(
+        "n, every = 0, 4", "every = 4"
+    ),
+    "a counter that goes on": (
+        "n = 0\ndef epoch():\n    global n\n    for x, y in data[:10]:\n"
+        "        (F.cross_entropy(net(x), y) / 3).backward()\n"
+        "        n += 1\n        if n == 3: opt.step(); opt.zero_grad(); n = 0\nepoch()\nepoch()"
+    ),
     "divided": loop(before="loss = loss / 4; "),
     "divided at once": loop(loss=f"{MEAN} / 4"),
     "parts in a loop, divided": MICRO.format(loss=f"({MEAN} / accumulation_steps)"),
@@ -267,3 +279,21 @@ def test_divided_before_the_loss_scaler(loss, enabled):
     assert not scaled(loss, enabled=enabled)
     assert not scaled(loss, "scaler.scale(loss * 1.0).backward()", enabled=enabled)
     assert not scaled(loss, f"scaler.scale({MEAN}).backward(gradient=torch.tensor(0.25))", enabled=enabled)
+
+
+@pytest.mark.parametrize("clipped", ["", "nn.utils.clip_grad_norm_(net.parameters(), 1.0); "])
+def test_leftovers_of_a_counter_by_hand_are_stepped_for_after_the_loop(clipped):
+    source = HAND.format(loss=f"{MEAN} / 4", rest="[:10]").replace("opt.step()", f"{clipped}opt.step()")
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        (finding,) = [one for one in notebook.run(source).findings if one.slug == "accumulation-remainder"]
+    assert finding.fix == f"if n: {clipped}opt.step(); opt.zero_grad()  # after the loop, for what is left"
+    assert findings(source + finding.fix) == []
+
+
+def test_tests_of_a_counter_ask_for_what_counts_it_once(monkeypatch):
+    many = "n = 0\nn += 1\nif n == 3:\n    opt.step(); n = 0\n" + "if n == 0: w = 1\n" * 300
+    asked = mock.Mock(side_effect=syntax.own_expressions)
+    monkeypatch.setattr(syntax, "own_expressions", asked)
+    assert [one.name for one in hand_counters.hand_counters(ast.parse(many))] == ["n"]
+    assert asked.call_count < 5

@@ -19,7 +19,7 @@ def counted_by(run: Run, cell: int | None, number: int) -> str:
     Of a counter that is compared by hand, what it is compared with.
     """
     tree = syntax.parse(run.source_of(cell))
-    limits = {one.limit for one in hand_counters(tree) if one.steps} if tree is not None else set[str]()
+    limits = {one.limit for one in hand_counters(tree) if one.step} if tree is not None else set[str]()
     values = _values(run)
     if len(limits) == 1 and values.get(limit := limits.pop(), {number}) == {number} and not limit.isdecimal():
         return limit

@@ -20,20 +20,30 @@ def check(run: Run) -> Iterator[Finding]:
         # A loop over the parts of one batch is a function of its own, and leaves nothing.
         if (window.place.cell, window.place.function) != (window.backward_at.cell, window.backward_at.function):
             continue
-        # What a counter of an object has counted is still there when the loop begins again.
-        if any("." in one.name for one in _counters(run, window)):
+        counter = _counter(run, window)
+        # What such a counter has counted is still there when the loop begins again.
+        if counter is not None and ("." in counter.name or not counter.begins_anew):
             continue
         # More than half of all calls would be another way of counting, not a remainder.
         if window.step_count and window.size > 1 and 0 < left <= window.call_count / 2:
-            yield _finding(run, window, left)
+            yield _finding(run, window, left, counter)
 
 
-def _counters(run: Run, window: WindowFact) -> list[HandCounter]:
-    tree = syntax.parse(run.source_of(window.place.cell))
-    return hand_counters(tree) if tree is not None else []
+def _counter(run: Run, window: WindowFact) -> HandCounter | None:
+    """The counter that is counted up by hand under whose test the step stands; None of another test."""
+    tree, line = syntax.parse(run.source_of(window.place.cell)), window.place.line or 0
+    found = (one for one in (hand_counters(tree) if tree is not None else ()) if one.line <= line <= one.end_line)
+    return next(found, None)
 
 
-def _finding(run: Run, window: WindowFact, left: int) -> Finding:
+def _fix(optimizer: str, counter: HandCounter | None) -> str:
+    if counter is None:
+        return "if (i + 1) % window == 0 or i + 1 == len(loader):  # and divide the last losses by their own number"
+    step = counter.step or f"{optimizer}.step(); {optimizer}.zero_grad()"
+    return f"if {counter.name}: {step}  # after the loop, for what is left"
+
+
+def _finding(run: Run, window: WindowFact, left: int, counter: HandCounter | None) -> Finding:
     size = window.size
     optimizer = run.optimizer_path(window.optimizer) or "optimizer"
     largest = max(window.sizes, default=size)
@@ -50,7 +60,7 @@ def _finding(run: Run, window: WindowFact, left: int) -> Finding:
     return Finding(
         message=message + ".",
         subject=optimizer,
-        fix="if (i + 1) % window == 0 or i + 1 == len(loader):  # and divide the last losses by their own number",
+        fix=_fix(optimizer, counter),
         line=window.place.line,
         cell=window.place.cell,
         evidence=(
