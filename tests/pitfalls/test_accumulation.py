@@ -37,6 +37,16 @@ for x, y in data{rest}:
         opt.step(); opt.zero_grad(); n = 0
 """
 MEAN = "F.cross_entropy(net(x), y)"
+EACH = "F.cross_entropy(net(x), y, reduction='none')"
+AVERAGE = """
+n = 0
+def average(parameters, by):
+    for one in parameters:
+        one.grad.div_(by)
+def finish(by):
+    average(net.parameters(), by)
+    opt.step()
+"""
 
 
 def loop(*, loss=MEAN, before="", step="opt.step()", rest="", test="", end=""):
@@ -78,7 +88,7 @@ for i, (x, y) in enumerate(data):
 
 def findings(source):
     with a_notebook() as notebook:
-        for cell in (f"{SETUP}n = 0", source):
+        for cell in (SETUP + AVERAGE, source):
             notebook.run(cell)
         assert all(error is None for error in notebook.errors)
         slugs = "accumulation-unscaled", "accumulation-remainder"
@@ -159,6 +169,11 @@ FOUND = {
         ("accumulation-remainder", 7, "hint"),
     ),
     "two terms": (loop(loss=f"0.3 * {MEAN} + 0.7 * net(x).square().mean()"), ("accumulation-unscaled", 5, "warning")),
+    "masked": (loop(loss=f"((y >= 0) * {EACH}).mean()"), ("accumulation-unscaled", 5, "warning")),
+    "two halves, and a sum that is shown": (
+        loop(loss=f"0.5 * {MEAN} + {MEAN} / 2", before="shown = loss.item() / 4; "),
+        ("accumulation-unscaled", 5, "warning"),
+    ),
     "two halves": (loop(loss=f"0.5 * {MEAN} + {MEAN} / 2"), ("accumulation-unscaled", 5, "warning")),
     "a penalty": (loop(loss=f"{MEAN} + 1e-3 * net(x).square().mean()"), ("accumulation-unscaled", 5, "warning")),
     "leftovers": (loop(before="loss = loss / 4; ", rest="[:10]"), ("accumulation-remainder", 7, "hint")),
@@ -185,6 +200,17 @@ QUIET = {
         "        (F.cross_entropy(net(x), y) / 3).backward()\n"
         "        n += 1\n        if n == 3: opt.step(); opt.zero_grad(); n = 0\nepoch()\nepoch()"
     ),
+    "parts that make up 1 when divided": loop(loss=f"{MEAN} / 4 + 2 * {MEAN} / 4 + net(x).square().mean() / 4"),
+    "samples divided": loop(loss=f"({EACH} / 4).mean()"),
+    "samples of two terms divided": loop(loss=f"({EACH} / 4).mean() + (net(x).pow(2) * 0.01 / 4).mean()"),
+    "samples of two terms weighed": loop(loss=f"(w * {EACH}).mean() + (w * net(x).pow(2).sum(1)).mean()").replace(
+        "\nopt", "\nw = torch.full((8,), 1 / 4)\nopt", 1
+    ),
+    "two terms weighted": loop(loss=f"{MEAN} + 1e-3 * net(x).square().mean()").replace(
+        "loss.backward()", "loss.backward(torch.tensor(1 / 4))"
+    ),
+    "divided in a function": loop(step="average(net.parameters(), 4); opt.step()"),
+    "divided in a function of a function": loop(step="finish(4)"),
     "divided": loop(before="loss = loss / 4; "),
     "divided at once": loop(loss=f"{MEAN} / 4"),
     "parts in a loop, divided": MICRO.format(loss=f"({MEAN} / accumulation_steps)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from torch_inspector.facts.hand_counters import hand_counters
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
+
+# Values to be shown, and numbers of batches.
+_SHOWN = re.compile(r"\.item\(|\.detach\(|\bfloat\(|\blen\(")
 
 
 def counted_by(run: Run, cell: int | None, number: int) -> str:
@@ -32,6 +36,21 @@ def counts_in(run: Run, cell: int | None) -> set[str]:
     tree = syntax.parse(run.source_of(cell))
     found = (_counts(node) for node in (syntax.walk(tree) if tree is not None else ()))
     return {name for by in found if (name := getattr(by, "id", "") or getattr(by, "attr", ""))}
+
+
+def is_divided_by(run: Run, cell: int | None, number: int) -> bool:
+    """True if a cell divides something by a number, or by what it counts with, other than a value to be shown."""
+    tree, counts, values = syntax.parse(run.source_of(cell)), counts_in(run, cell), _values(run)
+    return any(_divides(node, number, counts, values) for node in (syntax.walk(tree) if tree is not None else ()))
+
+
+def _divides(node: ast.AST, number: int, counts: set[str], values: dict[str, set[object]]) -> bool:
+    whole = isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div)
+    by = getattr(node, "right", getattr(node, "value", None)) if whole else None
+    name = getattr(by, "id", "") or getattr(by, "attr", "")
+    fits = name in counts or number in values.get(name, ()) or (isinstance(by, ast.Constant) and by.value == number)
+    divided = getattr(node, "left", None)
+    return fits and (divided is None or _SHOWN.search(ast.unparse(divided)) is None)
 
 
 def is_of_value(run: Run, by: ast.expr, number: int) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.graph import Walk
     from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
-from torch_inspector.observe.terms import weights_of
+from torch_inspector.observe.terms import scaling_inside, weights_of
 
 # Nodes asked for the type of their result, about 1 µs each.
 _NODES = 300
@@ -47,6 +47,9 @@ def precision_of(root: Node, walk: Walk) -> Precision:
     if _is_mean_of_samples(root, len(top) - 1):
         # The division is part of the loss, as in `kl_div(…, reduction="batchmean")`.
         top, averages = (*top[:-2], top[-1]), True
+    if inside := scaling_inside(below, by_numbers=True):
+        # Of each sample, as good as of the mean.
+        top = (*top[:-1], inside, top[-1])
     shape = _input_shape(below) if averages else ()
     return Precision(halves, half_leaves, top, averages, shape, enlarged, weights_of(root))
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 import torch
 
 from torch_inspector.observe import as_torch, private
+from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 
 # Sums, products and terms that are looked at.
 _NODES = 24
+_SCALINGS, _MEANS = ("MulBackward0", "DivBackward0"), ("MeanBackward0", "MeanBackward1")
+# What a mean is looked through for products, and how far.
+_PASSED = frozenset(
+    f"{name}Backward0" for name in ("Add", "Sub", "Neg", "View", "UnsafeView", "ReshapeAlias", "Squeeze", "ToCopy")
+)
+_INSIDE = 8
 
 
 def weights_of(root: Node) -> tuple[float | None, ...]:
@@ -29,15 +36,34 @@ def weights_of(root: Node) -> tuple[float | None, ...]:
                 return ()
             own = 1.0 if weight is None else weight
             waiting.append((parents[0], own * factor if kind == "MulBackward0" else own / factor))
-        elif private.averages(node):
+        elif private.averages(node) and not scaling_inside(node):
             found.append(weight)
         else:
             return ()
     return tuple(found)
 
 
+def scaling_inside(node: Node, *, by_numbers: bool = False) -> str:
+    """What a mean is taken of, if that is a product with what has no history, or a quotient: `(losses / every).mean()`.
+
+    Args:
+        node: The mean.
+        by_numbers: Count products with one number only.
+    """
+    waiting = [node] if type(node).__name__ in _MEANS else []
+    for _ in range(_INSIDE):
+        parents = [one for one, _ in waiting.pop().next_functions if one is not None] if waiting else []
+        for one in parents:
+            scales = type(one).__name__ in _SCALINGS and len([p for p, _ in one.next_functions if p is not None]) == 1
+            if scales and (not by_numbers or _number(one)):
+                return type(one).__name__
+            if scales or type(one).__name__ in _PASSED:
+                waiting.append(one)
+    return ""
+
+
 def _number(node: Node) -> float:
     """The plain number that a node multiplies with or divides by; 0 where it cannot be read."""
     other = saved_value(node, "other")
-    known = type(other) is torch.Tensor and other.is_cpu and other.numel() == 1
+    known = type(other) is torch.Tensor and as_torch.numel(other) == 1 and is_in_memory(other)
     return float(as_torch.detach(other)) if known else 0.0

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run, WindowFact, reading
 from torch_inspector.facts.loss_scales import is_multiplied, scaled_loss
 from torch_inspector.facts.lowered_rates import divided_rate
-from torch_inspector.facts.own_numbers import counted_by
+from torch_inspector.facts.own_gradients import changes_gradients
+from torch_inspector.facts.own_numbers import counted_by, is_divided_by
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _SCALED = ("MulBackward0", "DivBackward0")
 # Weights are read in double precision, and may have been worked out in single.
 _ROUNDED = 1e-6
-# Gradients that the program changes itself.
-_OWN = re.compile(r"\.grad\s*(/=|\*=|=)|\.grad(\.data)?\.(div_|mul_|copy_)|_foreach_(div|mul)_")
 # Optimizers whose step does not follow the length of the gradient.
 _ADAPTIVE = ("Adam", "RMSprop", "Adagrad", "Adadelta", "Rprop", "Lion", "Muon", "Adafactor")
 
@@ -33,9 +31,9 @@ def check(run: Run) -> Iterator[Finding]:
             and not lost
             and (
                 _is_mean(calls, window.size, scaled=is_multiplied(run, window.backward_at))
-                or _is_sum_of_means(calls, window.size)
+                or _is_sum_of_means(run, calls, window.size)
             )
-            and not any(_OWN.search(run.source_of(at.cell)) for at in (window.backward_at, window.place))
+            and not any(changes_gradients(run, at.cell) for at in (window.backward_at, window.place))
         ):
             yield _finding(run, window, calls[0])
 
@@ -51,13 +49,18 @@ def _is_mean(calls: list[BackwardFact], size: int, *, scaled: bool) -> bool:
     return bool(graphs) and plain and not twice and not any(one.weighed for one in calls)
 
 
-def _is_sum_of_means(calls: list[BackwardFact], size: int) -> bool:
+def _is_sum_of_means(run: Run, calls: list[BackwardFact], size: int) -> bool:
     """True for terms whose weights have no room for a division by the size of the window.
 
-    Either they make up 1, and not as one part for each of so many terms, or one of the terms has no weight at all.
+    Either they make up 1, and not as one part for each of so many terms, nor where the text divides by that size, or
+    one of the terms has no weight at all.
     """
     graphs = [one.witness for one in calls if one.witness is not None]
-    return bool(graphs) and all(len(one.weights) > 1 and _is_undivided(one.weights, size) for one in graphs)
+    if not graphs or any(one.weighed for one in calls) or not all(len(one.weights) > 1 for one in graphs):
+        return False
+    whole = all(None not in one.weights for one in graphs)
+    divided = whole and any(is_divided_by(run, cell, size) for cell in {one.place.cell for one in calls})
+    return not divided and all(_is_undivided(one.weights, size) for one in graphs)
 
 
 def _is_undivided(weights: tuple[float | None, ...], size: int) -> bool:
