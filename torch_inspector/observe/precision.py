@@ -12,8 +12,7 @@ from torch_inspector.observe import as_torch, private
 if TYPE_CHECKING:
     from torch_inspector.observe.graph import Walk
     from torch_inspector.observe.private import Node
-from torch_inspector.observe.saved import saved_value
-from torch_inspector.observe.terms import scaling_inside, weights_of
+from torch_inspector.observe.terms import number_of, scaling_inside, weights_of
 
 # Nodes asked for the type of their result, about 1 µs each.
 _NODES = 300
@@ -62,9 +61,8 @@ def _is_mean_of_samples(root: Node, count: int) -> bool:
     below = next((parent for parent, _ in node.next_functions if parent is not None), None)
     if type(node).__name__ != "DivBackward0" or type(below).__name__ != "SumBackward0" or below is None:
         return False
-    shape, other = _input_shape(below), saved_value(node, "other")
-    known = type(other) is torch.Tensor and other.is_cpu and other.numel() == 1
-    return known and len(shape) > 1 and shape[0] > 1 and float(as_torch.detach(other)) == shape[0]
+    shape = _input_shape(below)
+    return len(shape) > 1 and shape[0] > 1 and number_of(node) == shape[0]
 
 
 def _is_enlarged(root: Node, count: int) -> bool:
@@ -72,9 +70,8 @@ def _is_enlarged(root: Node, count: int) -> bool:
     node = root
     for _ in range(count):
         if type(node).__name__ == "MulBackward0":
-            factor = saved_value(node, "other")
-            known = type(factor) is torch.Tensor and factor.is_cpu and factor.numel() == 1
-            if not known or float(as_torch.detach(factor)) > 1:
+            factor = number_of(node)
+            if factor is None or factor > 1:
                 return True
         node = next(parent for parent, _ in node.next_functions if parent is not None)
     return False

@@ -31,7 +31,7 @@ def weights_of(root: Node) -> tuple[float | None, ...]:
         if kind == "AddBackward0" and count <= _NODES and node._saved_alpha == 1:
             waiting += [(one, weight) for one in parents]
         elif kind in ("MulBackward0", "DivBackward0") and count <= _NODES and len(parents) == 1:
-            factor = _number(node)
+            factor = number_of(node)
             if not factor:
                 return ()
             own = 1.0 if weight is None else weight
@@ -55,15 +55,15 @@ def scaling_inside(node: Node, *, by_numbers: bool = False) -> str:
         parents = [one for one, _ in waiting.pop().next_functions if one is not None] if waiting else []
         for one in parents:
             scales = type(one).__name__ in _SCALINGS and len([p for p, _ in one.next_functions if p is not None]) == 1
-            if scales and (not by_numbers or _number(one)):
+            if scales and (not by_numbers or number_of(one)):
                 return type(one).__name__
             if scales or type(one).__name__ in _PASSED:
                 waiting.append(one)
     return ""
 
 
-def _number(node: Node) -> float:
-    """The plain number that a node multiplies with or divides by; 0 where it cannot be read."""
+def number_of(node: Node) -> float | None:
+    """The plain number that a node multiplies with or divides by; None where it cannot be read."""
     other = saved_value(node, "other")
     known = type(other) is torch.Tensor and as_torch.numel(other) == 1 and is_in_memory(other)
-    return float(as_torch.detach(other)) if known else 0.0
+    return float(as_torch.detach(other)) if known else None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from math import ceil
 
 from torch_inspector.facts import BackwardFact, ExpressionFact, Run, StepFact
+from torch_inspector.facts.own_gradients import changes_gradients
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 # Parts that differ less are nearly equal.
 _NEARLY = 0.9
-# Gradients that the program changes itself.
-_OWN = re.compile(r"\.grad\s*(/=|\*=|=)|\.grad(\.data)?\.(div_|mul_|copy_)|_foreach_(div|mul)_")
 
 
 @pitfall(severity="hint")
@@ -37,7 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _accumulates(run: Run, step: StepFact) -> bool:
     several = step.backward_count > 1 and not step.has_closure and not step.kept_gradients
-    return several and step.backward_at is not None and not _OWN.search(run.source_of(step.place.cell))
+    return several and step.backward_at is not None and not changes_gradients(run, step.place.cell)
 
 
 def _is_plain_mean(call: BackwardFact, step: StepFact) -> bool:
