@@ -206,6 +206,7 @@ QUIET = {
     "samples of two terms weighed": loop(loss=f"(w * {EACH}).mean() + (w * net(x).pow(2).sum(1)).mean()").replace(
         "\nopt", "\nw = torch.full((8,), 1 / 4)\nopt", 1
     ),
+    "samples weighed": loop(loss=f"(w * {EACH}).mean()").replace("\nopt", "\nw = torch.full((8,), 1 / 4)\nopt", 1),
     "two terms weighted": loop(loss=f"{MEAN} + 1e-3 * net(x).square().mean()").replace(
         "loss.backward()", "loss.backward(torch.tensor(1 / 4))"
     ),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
 # Values to be shown, and numbers of batches.
-_SHOWN = re.compile(r"\.item\(|\.detach\(|\bfloat\(|\blen\(")
+_SHOWN = frozenset(["item", "detach", "float", "len"])
+# Nodes of what is divided that are looked at.
+_NEAR = 200
 
 
 def counted_by(run: Run, cell: int | None, number: int) -> str:
@@ -44,13 +46,22 @@ def is_divided_by(run: Run, cell: int | None, number: int) -> bool:
     return any(_divides(node, number, counts, values) for node in (syntax.walk(tree) if tree is not None else ()))
 
 
+def is_parted(run: Run, cell: int | None, number: int) -> bool:
+    """True if a text has `1 / every`, of what a cell counts with: samples may be weighed with it."""
+    counts, values = counts_in(run, cell), _values(run)
+    trees = (syntax.parse(one.cell.source) for one in (run, *run.earlier))
+    nodes = (node for tree in trees for node in (syntax.walk(tree) if tree is not None else ()))
+    parts = (one for one in nodes if isinstance(one, ast.BinOp) and isinstance(one.left, ast.Constant))
+    return any(one.left.value == 1 and _divides(one, number, counts, values) for one in parts)  # type: ignore[attr-defined]
+
+
 def _divides(node: ast.AST, number: int, counts: set[str], values: dict[str, set[object]]) -> bool:
     whole = isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div)
     by = getattr(node, "right", getattr(node, "value", None)) if whole else None
     name = getattr(by, "id", "") or getattr(by, "attr", "")
     fits = name in counts or number in values.get(name, ()) or (isinstance(by, ast.Constant) and by.value == number)
-    divided = getattr(node, "left", None)
-    return fits and (divided is None or _SHOWN.search(ast.unparse(divided)) is None)
+    inside = islice(ast.walk(getattr(node, "left", node)), _NEAR) if fits else ()
+    return fits and not any(getattr(one, "attr", getattr(one, "id", "")) in _SHOWN for one in inside)
 
 
 def is_of_value(run: Run, by: ast.expr, number: int) -> bool:

@@ -8,7 +8,7 @@ from torch_inspector.facts import BackwardFact, Run, WindowFact, reading
 from torch_inspector.facts.loss_scales import is_multiplied, scaled_loss
 from torch_inspector.facts.lowered_rates import divided_rate
 from torch_inspector.facts.own_gradients import changes_gradients
-from torch_inspector.facts.own_numbers import counted_by, is_divided_by
+from torch_inspector.facts.own_numbers import counted_by, is_divided_by, is_parted
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -33,6 +33,7 @@ def check(run: Run) -> Iterator[Finding]:
                 _is_mean(calls, window.size, scaled=is_multiplied(run, window.backward_at))
                 or _is_sum_of_means(run, calls, window.size)
             )
+            and not is_parted(run, window.backward_at.cell, window.size)
             and not any(changes_gradients(run, at.cell) for at in (window.backward_at, window.place))
         ):
             yield _finding(run, window, calls[0])
