@@ -13,6 +13,7 @@ from torch_inspector.observe.circling import back_from, bare_of, opposite
 from torch_inspector.observe.comparing import How, Joined, compared, holds, joined_masks
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.giving import Line, called, given, last_of, named_in
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.source import dotted
 
 _SIZES = frozenset(["shape", "size", "ndim", "dim", "numel", "dtype", "device", "is_cuda", "nelement"])
@@ -216,7 +217,7 @@ class _Reading:
                 return None
             return one + two if isinstance(side.op, ast.Add) else one - two
         value = self.result.scope.names.value(side)
-        return value if type(value) in (int, float) else None
+        return value if is_one_of(value, (int, float)) else None
 
     def picks(self, statement: ast.AST) -> bool:
         """True if a statement takes of the result what a mask in it says is right, or the shorter way round."""

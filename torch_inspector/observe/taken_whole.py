@@ -9,7 +9,7 @@ from typing import Any
 from torch_inspector.facts import syntax
 from torch_inspector.facts.loss_names import says_loss
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.kinds import fields_of
+from torch_inspector.observe.kinds import fields_of, is_one_of
 from torch_inspector.observe.signs import is_turned, scales, turns
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.untested import parents_of
@@ -44,7 +44,7 @@ def is_taken_whole(scope: Scope, call: ast.Call) -> bool:
 def _is_negative(scope: Scope, factor: ast.expr) -> bool:
     """True for a variable that is a negative number by now: `sign` of `sign * loss`."""
     value: Any = scope.names.value(factor) if isinstance(factor, (ast.Name, ast.Attribute)) else None
-    return type(value) in (int, float) and value < 0
+    return is_one_of(value, (int, float)) and value < 0
 
 
 def _is_each(keyword: ast.keyword) -> bool:
