@@ -42,8 +42,9 @@ NLL = "aux = net(torch.rand(3, 4)).softmax(1)\nloss = F.nll_loss(aux, torch.tens
 
 
 def test_a_loss_and_the_sum_that_it_is_part_of_are_one_mistake():
-    train = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n{}whole = loss + net.weight.square().mean()\nwhole.backward()\nopt.step()"
-    (finding,) = of("probabilities-in-nll-loss", train.format(NLL))
+    setup = "opt = torch.optim.SGD(net.parameters(), lr=0.1)"
+    train = f"{setup}\n{NLL}whole = loss + net.weight.square().mean()\nwhole.backward()\nopt.step()"
+    (finding,) = of("probabilities-in-nll-loss", train)
     assert finding.line == 3
 
 
