@@ -41,7 +41,7 @@ def _finding(run: Run, backward: BackwardFact) -> Finding:
     graph, name = backward.witness, backward.root or "loss"
     owner = _owner(run, backward)
     halves = graph.float16_leaf_count if graph is not None else 0
-    what = f"the weights of {owner} are float16" if halves else f"{owner} computes in float16"
+    what = f"the weights of {owner} are in half precision (float16)" if halves else f"{owner} computes in float16"
     optimizer = run.lost_eps(backward) if halves else None
     lost = f" `eps={optimizer.eps:g}` of `{optimizer.path}` is 0 there, and 0 / 0 is nan." if optimizer else ""
     since = _spoiled_since(run, backward) if optimizer else 0
