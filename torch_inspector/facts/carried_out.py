@@ -47,7 +47,7 @@ class Carried:
         if isinstance(node, ast.For) and self._is_whole(node.iter):
             self._elements |= _names(node.target)
         elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            self._wholes |= {name for one in _targets(node) if self._takes(node, one) for name in _names(one)}
+            self._wholes |= {name for one in syntax.targets_of(node) if self._takes(node, one) for name in _names(one)}
         function = node.func if isinstance(node, ast.Call) and any(map(self._is_part, node.args)) else None
         if isinstance(function, ast.Attribute) and function.attr in _FILLS:
             self._wholes |= _names(function.value)
@@ -99,10 +99,6 @@ class Carried:
         if called(call) in _MEASURES or (text.startswith(_COMPUTES) and not text.startswith(_OPTIMIZERS)):
             return False
         return any(map(self._is_part, (*call.args, *(one.value for one in call.keywords))))
-
-
-def _targets(node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
-    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _parts(node: ast.AST | None) -> list[ast.expr]:

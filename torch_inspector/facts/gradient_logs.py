@@ -51,11 +51,6 @@ def is_logged(
     )
 
 
-def parents_in(tree: ast.AST) -> dict[int, ast.AST]:
-    """The node around each node, by the key of the inner one."""
-    return {id(child): node for node in syntax.walk(tree) for child in syntax.children(node)}
-
-
 def _above(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:
     """All that is around a node, up to its statement."""
     above = parents.get(id(node))
@@ -69,7 +64,7 @@ def _is_never_used(collection: ast.expr, trees: list[ast.Module]) -> bool:
     name = ast.unparse(collection).partition("[")[0].rpartition(".")[2]
     for tree in trees:
         reads = list(_reads(tree, name))
-        parents = parents_in(tree) if reads else {}
+        parents = syntax.parents(tree) if reads else {}
         if not all(_is_filled(one, parents) or is_shown(one, parents, _SHOWS | _DRAWS) for one in reads):
             return False
     return name.isidentifier()

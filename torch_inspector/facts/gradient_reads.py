@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
-from torch_inspector.facts.gradient_logs import is_logged, is_shown, parents_in
+from torch_inspector.facts.gradient_logs import is_logged, is_shown
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
@@ -81,7 +81,7 @@ class _Texts:
 
 def _used(tree: ast.Module, texts: _Texts) -> Iterator[bool]:
     """For each gradient of the variable that a text uses, whether that only keeps its norm, to be shown."""
-    parents = parents_in(tree)
+    parents = syntax.parents(tree)
     for one in syntax.walk(tree):
         if isinstance(one, ast.Attribute) and one.attr == "grad" and _is_used(one, parents.get(id(one))):
             idle = _is_idle(one, parents) or is_shown(one, parents)
@@ -92,8 +92,8 @@ def _used(tree: ast.Module, texts: _Texts) -> Iterator[bool]:
 def _asks(tree: ast.Module, own: str) -> bool:
     """True if a text asks for the gradient of the variable: `torch.autograd.grad(loss, gate)`."""
     for one in syntax.walk(tree):
-        if isinstance(one, ast.Call) and _last(one.func) in _ASKING:
-            asked = (one.func, *one.args) if _last(one.func) != "getattr" or _reads_by_name(one) else ()
+        if isinstance(one, ast.Call) and syntax.last_part(one.func) in _ASKING:
+            asked = (one.func, *one.args) if syntax.last_part(one.func) != "getattr" or _reads_by_name(one) else ()
             if any(_is_called(part, own) for each in asked for part in syntax.walk(each)):
                 return True
     return False
@@ -131,7 +131,7 @@ def _leads_to(owner: ast.expr, tree: ast.Module, texts: _Texts) -> bool:
 def _hands_on(value: ast.AST) -> bool:
     """True for a collection, or what goes over one: `{"gate": gate}`, `table.items()`; not for what is computed."""
     if isinstance(value, ast.Call):
-        return _last(value.func) in _GOES_OVER
+        return syntax.last_part(value.func) in _GOES_OVER
     return isinstance(value, (*syntax.COMPREHENSIONS, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Name, ast.Subscript))
 
 
@@ -144,7 +144,7 @@ def _meant_by(tree: ast.Module, every: list[ast.Module], name: str) -> Iterator[
             yield one.value
         elif isinstance(one, ast.FunctionDef) and name in _stored(one.args):
             calls = (call for other in every for call in syntax.walk(other) if isinstance(call, ast.Call))
-            given = (call for call in calls if _last(call.func) == one.name)
+            given = (call for call in calls if syntax.last_part(call.func) == one.name)
             yield from (part for call in given for part in (*call.args, *(each.value for each in call.keywords)))
 
 
@@ -163,7 +163,7 @@ def _functions(run: Run) -> Iterator[str]:
 
 def _owners(tree: ast.Module) -> Iterator[str | None]:
     """Whose gradients are read, as the text says it; None where that can be anybody."""
-    parents = {id(child): node for node in syntax.walk(tree) for child in syntax.children(node)}
+    parents = syntax.parents(tree)
     local = {name for one in syntax.walk(tree) if isinstance(one, _INNER) for name in _stored(one)}
     for one in syntax.walk(tree):
         if isinstance(one, ast.Attribute) and one.attr == "grad" and _is_used(one, parents.get(id(one))):
@@ -209,12 +209,12 @@ def _is_idle(read: ast.AST, parents: dict[int, ast.AST]) -> bool:
 def _reads_by_name(call: ast.Call) -> bool:
     """True for `getattr(p, "grad")` and `attrgetter("grad")`."""
     texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    return _last(call.func) not in _WRITES and any("grad" in one.split(".") for one in texts)
+    return syntax.last_part(call.func) not in _WRITES and any("grad" in one.split(".") for one in texts)
 
 
 def _is_norm(call: ast.Call, parents: dict[int, ast.AST]) -> bool:
     """True for a clip whose result is taken."""
-    return _last(call.func).startswith("clip_grad") and not isinstance(parents.get(id(call)), ast.Expr)
+    return syntax.last_part(call.func).startswith("clip_grad") and not isinstance(parents.get(id(call)), ast.Expr)
 
 
 def _is_another(past: Run, owner: str, keys: frozenset[int]) -> bool:
@@ -224,7 +224,3 @@ def _is_another(past: Run, owner: str, keys: frozenset[int]) -> bool:
     parts = (one.parameter_keys for one in past.after.modules if one.path == whole and whole)
     known = known.union(*parts)
     return bool(known) and not known & keys
-
-
-def _last(function: ast.expr) -> str:
-    return ast.unparse(function).rpartition(".")[2]

@@ -71,14 +71,9 @@ def _given(run: Run, spot: _Spot, name: str, steps: int) -> Blind | None:
         found = _followed(run, spot._replace(line=one.lineno), one.value, steps)
         if found is not None:
             return found
-    if last or name in _arguments(spot.scope):
+    if last or name in syntax.parameters_of(spot.scope):
         return None
     return _given_before(run, spot.run if isinstance(spot.scope, ast.Module) else None, name, steps)
-
-
-def _arguments(scope: ast.AST) -> set[str]:
-    given = getattr(scope, "args", None)
-    return {one.arg for one in syntax.walk(given) if isinstance(one, ast.arg)} if given is not None else set()
 
 
 def _given_before(run: Run, at: Run | None, name: str, steps: int) -> Blind | None:

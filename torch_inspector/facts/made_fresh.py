@@ -51,7 +51,9 @@ def _fields(own: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
     """What `__init__` gives to fields of `self`, each with its name."""
     first = next((one for one in own.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
     nodes = list(syntax.walk(first)) if first is not None else []
-    for call in (one for one in nodes if isinstance(one, ast.Call) and _last(one.func) in ("append", "extend")):
+    for call in (
+        one for one in nodes if isinstance(one, ast.Call) and syntax.last_part(one.func) in ("append", "extend")
+    ):
         owner = ast.unparse(call.func).split(".")
         yield from ((owner[-2], one) for one in call.args if owner[0] == "self")
     stores = (one for one in nodes if isinstance(one, ast.Assign))
@@ -69,7 +71,7 @@ def _is_new(run: Run, value: ast.expr) -> bool:
     if any(isinstance(one, ast.Name) and one.id in held for one in nodes):
         return False
     calls = [one for one in nodes if isinstance(one, ast.Call)]
-    given = (one for call in calls if _last(call.func) in _CONTAINERS for one in call.args)
+    given = (one for call in calls if syntax.last_part(call.func) in _CONTAINERS for one in call.args)
     elements = (part for one in given for part in (one.elts if isinstance(one, ast.List) else [one]))
     spread = (one.value if isinstance(one, ast.Starred) else one for one in elements)
     handed_in = any(not isinstance(one, (ast.Call, ast.ListComp, ast.GeneratorExp)) for one in spread)
@@ -102,7 +104,3 @@ def _is_given_weights(run: Run, name: str) -> bool:
     """True if a line of a cell gives the part other weights: `net.encoder.load_state_dict(…)`."""
     given = re.compile(rf"\b{re.escape(name)}\b.*(copy_\(|load_state_dict|\.data\s*=[^=])")
     return any(given.search(one.cell.source) for one in (run, *run.earlier))
-
-
-def _last(function: ast.expr) -> str:
-    return ast.unparse(function).rpartition(".")[2]

@@ -53,16 +53,12 @@ def _is_told_when_made(run: Run, one: UnsavedFact) -> bool:
     stored = sorted(filter(_is_assignment, syntax.own_statements(made)), key=lambda node: node.lineno)
     for node in stored:
         if not told.isdisjoint(_values(node.value)):  # type: ignore[attr-defined]
-            told |= {name for target in _targets(node) for name in _stored(target)}
+            told |= {name for target in syntax.targets_of(node) for name in _stored(target)}
     return f".{one.name}" in told
 
 
 def _is_assignment(node: ast.stmt) -> bool:
     return isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
-
-
-def _targets(node: ast.stmt) -> list[ast.expr]:
-    return node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
 
 
 def _stored(target: ast.expr) -> Iterator[str]:

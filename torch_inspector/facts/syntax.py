@@ -120,6 +120,22 @@ def statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.stmt | None:
     return node if isinstance(node, ast.stmt) else None
 
 
+def last_part(function: ast.expr) -> str:
+    """`softmax` of `torch.nn.functional.softmax`."""
+    return ast.unparse(function).rpartition(".")[2]
+
+
+def targets_of(node: ast.AST) -> list[ast.expr]:
+    """What an assignment of any kind gives a value."""
+    return node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
+
+
+def parameters_of(scope: ast.AST) -> set[str]:
+    """Names of what a function or lambda is given; none for other scopes."""
+    given = getattr(scope, "args", None)
+    return {one.arg for one in walk(given) if isinstance(one, ast.arg)} if given is not None else set()
+
+
 def axis_named(node: ast.AST) -> int | None:
     """The axis that a call names as a number: by `dim=` or `axis=`, or as the last of what it is given."""
     if not isinstance(node, ast.Call):

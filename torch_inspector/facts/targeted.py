@@ -62,7 +62,7 @@ def _read(run: Run) -> _Texts:
     stores = [node for tree in trees for node in syntax.walk(tree) if isinstance(node, ast.Assign)]
     made = {name: value for store in stores for name, value in _made(store)}
     live = {one.path.rpartition(".")[2]: one.kind for one in run.after.modules if one.path}
-    kinds = {name: _last(value.func) for name, value in made.items() if isinstance(value, ast.Call)} | live
+    kinds = {name: syntax.last_part(value.func) for name, value in made.items() if isinstance(value, ast.Call)} | live
     losses = {name for name, value in made.items() if _is_loss(value, frozenset())}
     functions = [one for tree in trees for one in tree.body if isinstance(one, ast.FunctionDef)]
     classes = [one for tree in trees for one in tree.body if isinstance(one, ast.ClassDef)]
@@ -84,7 +84,7 @@ def _made(store: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
             pairs = list(zip(target.elts, values, strict=False))
         for one, value in pairs:
             if isinstance(one, (ast.Name, ast.Attribute)):
-                yield _last(one), _unmoved(value)
+                yield syntax.last_part(one), _unmoved(value)
 
 
 def _unmoved(node: ast.expr) -> ast.expr:
@@ -99,8 +99,8 @@ def _unmoved(node: ast.expr) -> ast.expr:
 def _target(loop: ast.For) -> ast.expr:
     """What stands for the batch: `batch` of `for i, batch in enumerate(loader)`."""
     target, value = loop.target, loop.iter
-    while isinstance(value, ast.Call) and value.args and _last(value.func) in _COUNTED:
-        if _last(value.func) == "enumerate" and isinstance(target, ast.Tuple):
+    while isinstance(value, ast.Call) and value.args and syntax.last_part(value.func) in _COUNTED:
+        if syntax.last_part(value.func) == "enumerate" and isinstance(target, ast.Tuple):
             target = target.elts[-1]
         value = value.args[0]
     return target
@@ -186,9 +186,5 @@ def _given_inside(
 
 
 def _is_loss(function: ast.expr, losses: frozenset[str]) -> bool:
-    name = _last(function.func if isinstance(function, ast.Call) else function)
+    name = syntax.last_part(function.func if isinstance(function, ast.Call) else function)
     return _LOSS.fullmatch(name) is not None or name in losses
-
-
-def _last(function: ast.expr) -> str:
-    return ast.unparse(function).rpartition(".")[2]

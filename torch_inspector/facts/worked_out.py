@@ -21,7 +21,7 @@ def names_worked_out(scope: ast.AST, trees: Iterable[ast.AST] = ()) -> set[str]:
     found = set(_given(syntax.own_expressions(scope)))
     for tree in trees if not isinstance(scope, ast.Module) else ():
         own = {one for one in _given(syntax.own_expressions(tree)) if "." not in one}
-        found |= own - _parameters(scope)
+        found |= own - syntax.parameters_of(scope)
         found |= {one for one in _given(syntax.walk(tree)) if one.startswith("self.")}
         found |= set(_passed(scope, tree))
     return found
@@ -48,11 +48,6 @@ def _of(target: ast.expr, value: ast.expr) -> Iterator[str]:
             yield from _of(one, part)
     elif isinstance(target, (ast.Name, ast.Attribute)) and is_worked_out(value):
         yield ast.unparse(target)
-
-
-def _parameters(scope: ast.AST) -> set[str]:
-    given = getattr(scope, "args", None)
-    return {one.arg for one in syntax.walk(given) if isinstance(one, ast.arg)} if given is not None else set()
 
 
 def _passed(scope: ast.AST, tree: ast.AST) -> Iterator[str]:
