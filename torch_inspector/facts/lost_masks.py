@@ -56,8 +56,10 @@ def _spoiled(run: Run) -> str:
     losses = [one.path for one in run.after.results if isnan(one.loss.value)]
     if any(is_dealt_with(run, path, 0) for path in dict.fromkeys(halves + losses)):
         halves, losses = [], [path for path in losses if says_loss(path)]
-    latest = [b.root or "loss" for b in run.trace.backwards if bad is not None and b.place == bad.place]
-    return next(iter((*halves, *losses, *latest)), "")
+    spoiled = next(iter((*halves, *losses)), "")
+    if spoiled or bad is None:
+        return spoiled
+    return next((b.root or "loss" for b in run.trace.backwards_at(bad.place)), "")
 
 
 def _takes_softmax(run: Run) -> bool:

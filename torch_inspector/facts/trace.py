@@ -35,6 +35,7 @@ class _Told(NamedTuple):
     halves: tuple[BackwardFact, ...]
     leaf_sets: frozenset[frozenset[int]]
     stale: frozenset[int]
+    carried: tuple[BackwardFact, ...]
     from_leaf: BackwardFact | None
     retains: bool
 
@@ -121,7 +122,8 @@ class Trace:
     @cached_property
     def _told(self) -> _Told:
         """What graphs have to tell, found in one go."""
-        patterned, tabled, halves, leaf_sets, stale = [], [], [], set[frozenset[int]](), set[int]()
+        patterned, tabled, halves, carried = [], [], [], []
+        leaf_sets, stale = set[frozenset[int]](), set[int]()
         latest: frozenset[int] | None = None
         from_leaf, retains = None, False
         for one in self.backwards:
@@ -142,8 +144,10 @@ class Trace:
                 tabled.append(one)
             if seen.float16_count > 0:
                 halves.append(one)
+            if seen.carried_count:
+                carried.append(one)
         lists = tuple(patterned), tuple(tabled), tuple(halves)
-        return _Told(*lists, frozenset(leaf_sets), frozenset(stale), from_leaf, retains)
+        return _Told(*lists, frozenset(leaf_sets), frozenset(stale), tuple(carried), from_leaf, retains)
 
     @property
     def patterned(self) -> tuple[BackwardFact, ...]:
@@ -169,6 +173,11 @@ class Trace:
     def halves(self) -> tuple[BackwardFact, ...]:
         """Backward calls whose graph computes in float16."""
         return self._told.halves
+
+    @property
+    def carried(self) -> tuple[BackwardFact, ...]:
+        """Backward calls that found an old gradient at a leaf."""
+        return self._told.carried
 
     @property
     def leaf_sets(self) -> frozenset[frozenset[int]]:
@@ -230,7 +239,9 @@ class Trace:
     def count(self, kind: str, place: Place | None = None) -> int:
         """Calls of one kind in the whole cell, or from one line of it."""
         counts = self._counts_by_kind.get(kind, ())
-        return sum([fact.count for fact in counts if place is None or place == fact.place])
+        if place is None:
+            return sum([fact.count for fact in counts])
+        return sum([fact.count for fact in counts if place == fact.place])
 
     def scales(self) -> bool:
         """True if a loss scaler was used."""

@@ -102,7 +102,7 @@ def _of_a_part(run: Run, key: int, step: StepFact, left: frozenset[int]) -> Find
 
 def _by_hand(run: Run) -> Iterator[Finding]:
     """Loops that step without an optimizer, and leave the gradients where they are."""
-    calls = [one for one in run.trace.backwards if one.witness is not None and one.witness.carried_count]
+    calls = run.trace.carried
     for place in dict.fromkeys(one.place for one in calls):
         mine = [one for one in calls if one.place == place]
         found = _written_step(run)

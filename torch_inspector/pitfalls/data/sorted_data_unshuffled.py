@@ -24,7 +24,7 @@ def check(run: Run) -> Iterator[Finding]:
     told = set()
     for loader in run.trace.loaders:
         runs = _runs_of(run, loader)
-        if loader.place not in told and _is_sorted(loader, runs):
+        if _is_sorted(loader, runs) and loader.place not in told:
             told.add(loader.place)
             yield _finding(run, loader, runs)
     for cut in run.expressions("cut-batches"):

@@ -33,9 +33,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds schedules whose length was computed from the number of batches, and whose calls are epochs."""
     seen: set[tuple[int | None, int | None]] = set()
     for fact in run.trace.schedules if run.error is None else ():
-        at = (fact.place.cell, fact.place.line)
-        span = _span(fact)
-        if span and at not in seen and _counts_batches(run, fact, span) and _is_written_so(run, fact):
+        span = _span(fact) if fact.kind in _SPANS else 0
+        at = (fact.place.cell, fact.place.line) if span else None
+        if at is not None and at not in seen and _counts_batches(run, fact, span) and _is_written_so(run, fact):
             seen.add(at)
             yield _finding(fact, span)
 
