@@ -52,7 +52,7 @@ def _statement(run: Run, place: Place) -> str:
     """The innermost simple statement of a line; empty if there is none."""
     tree = syntax.parse(run.source_of(place.cell))
     nodes = syntax.walk(tree) if tree is not None and place.line is not None else ()
-    found = [node for node in nodes if isinstance(node, _SIMPLE) and _holds(node, place.line or 0)]
+    found = [node for node in nodes if isinstance(node, _SIMPLE) and syntax.spans(node, place.line or 0)]
     return ast.unparse(found[-1]) if found else ""
 
 
@@ -79,10 +79,6 @@ def copier(run: Run) -> tuple[str, str]:
     if any(map(_FUNCTION.search, sources)):
         return "deepcopy", ""
     return "copy.deepcopy", "import copy\n"
-
-
-def _holds(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def _state_in(node: ast.Call) -> ast.Call | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from torch_inspector.facts.graphs import CutFact
@@ -180,6 +181,10 @@ class RefusalFact(NamedTuple):
     frozen: tuple[str, ...] = ()
     """Names of plain tensors that an optimizer holds and that want no gradient, where the root has no history."""
     in_loop: bool = False
+
+    def states(self) -> list[NamedFact]:
+        """Carried variables that are a state: a single number that is carried is a sum of losses."""
+        return [one for one in self.carried if one.shape is not None and prod(one.shape) != 1 and one.path != self.root]
 
 
 class FrozenFact(NamedTuple):

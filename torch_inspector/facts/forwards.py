@@ -158,6 +158,11 @@ class ForwardFact(NamedTuple):
     awake_parts: tuple[str, ...] = ()
     """Where some layers sleep: dotted names of the largest parts in which none does and some layer is awake."""
 
+    @property
+    def way(self) -> tuple[Place, ...]:
+        """The line of the call and the user's lines around it, innermost first."""
+        return (self.place, *(caller.place for caller in self.callers))
+
 
 class ModeFact(NamedTuple):
     """One call of `train()` or `eval()` by the user on one module."""

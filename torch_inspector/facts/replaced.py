@@ -62,16 +62,12 @@ def in_scope(run: Run, place: Place, fix: str, *, once: bool = False) -> str:
     if tree is None or place.line is None or not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
         return fix
     fits = each_turn.is_given_each_time if once else each_turn.is_of_scope
-    reads = _reads(node.value, target.id)
+    reads = target.id in syntax.names_in(node.value)
     line = in_line(run, place, target.id, ast.unparse(node.value)) if reads else ""
     if not line or fits(tree, place.line, target.id):
         return fix
     remark = fix.partition("  # ")[2]
     return f"{line}{f'  # {remark}' if remark else ''}"
-
-
-def _reads(node: ast.AST, name: str) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == name for one in syntax.walk(node))
 
 
 def _may_be_assigned(run: Run, place: Place, name: str) -> bool:

@@ -120,6 +120,30 @@ def statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.stmt | None:
     return node if isinstance(node, ast.stmt) else None
 
 
+def spans(node: ast.stmt, line: int) -> bool:
+    """True if a line is one of a statement's."""
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def loop_around(code: str, line: int) -> ast.For | ast.While | None:
+    """The innermost loop that a line of a text stands in."""
+    tree = parse(code)
+    loops = [node for node in walk(tree) if isinstance(node, (ast.For, ast.While))] if tree is not None else []
+    return max((loop for loop in loops if spans(loop, line)), key=lambda loop: loop.lineno, default=None)
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """All plain names in an expression."""
+    return {one.id for one in walk(node) if isinstance(one, ast.Name)}
+
+
+def root_of(node: ast.AST) -> str:
+    """`net` for `net.head[0].weight`; empty if it does not begin with a name."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def last_part(function: ast.expr) -> str:
     """`softmax` of `torch.nn.functional.softmax`."""
     return ast.unparse(function).rpartition(".")[2]

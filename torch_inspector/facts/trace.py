@@ -243,6 +243,12 @@ class Trace:
             return sum([fact.count for fact in counts])
         return sum([fact.count for fact in counts if place == fact.place])
 
+    def calls_per_step(self) -> int:
+        """Backward calls whose gradients are added up before a step: each may be of other rows or parts."""
+        lines, steps = len({backward.place for backward in self.backwards}), self.count("step")
+        counted = -(-self.count("backward") // steps) if steps else 0
+        return max([lines, counted, *(step.backward_count for step in self.steps)])
+
     def scales(self) -> bool:
         """True if a loss scaler was used."""
         return any(kind.startswith("scaler.") for kind in self._counts_by_kind)

@@ -26,7 +26,7 @@ def carried_at(tree: ast.Module, line: int, others: tuple[ast.Module, ...] = ())
     """
     scope = syntax.scope_at(tree, line)
     loops: list[ast.AST] = [
-        n for n in syntax.own_statements(scope) if isinstance(n, (ast.For, ast.While)) and _spans(n, line)
+        n for n in syntax.own_statements(scope) if isinstance(n, (ast.For, ast.While)) and syntax.spans(n, line)
     ]
     found: set[str] = set()
     for loop in loops or ([tree] if scope is tree else []):
@@ -107,14 +107,10 @@ def line_of(tree: ast.Module, name: str, line: int) -> int | None:
     """The line of the loop around another one, or of the cell, that gives a carried name its next value."""
     scope = syntax.scope_at(tree, line)
     loops: list[ast.AST] = [
-        n for n in syntax.own_statements(scope) if isinstance(n, (ast.For, ast.While)) and _spans(n, line)
+        n for n in syntax.own_statements(scope) if isinstance(n, (ast.For, ast.While)) and syntax.spans(n, line)
     ]
     statements = [s for loop in loops or [scope] for s in syntax.own_statements(loop) if name in _stored(s)]
     return max((s.lineno for s in statements), default=None)
-
-
-def _spans(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def _carried_in(loop: ast.AST) -> set[str]:

@@ -29,16 +29,12 @@ def read_copied(file: CodeFile, path: str, line: int) -> str:
         line: Where it writes.
     """
     nodes = syntax.walk(file.tree) if file.tree is not None else ()
-    functions = [node for node in nodes if isinstance(node, syntax.FUNCTIONS) and not _has(node, line)]
+    functions = [node for node in nodes if isinstance(node, syntax.FUNCTIONS) and not syntax.spans(node, line)]
     found = [one for node in functions for one in syntax.own_statements(node) if _computes(one, path)]
     if len(found) != 1:
         return ""
     text = ast.unparse(_Copied(path).visit(ast.parse(ast.unparse(found[0]))))
     return f"{text}  # line {found[0].lineno + file.offset}" if len(text) <= _LONGEST and "\n" not in text else ""
-
-
-def _has(node: ast.FunctionDef | ast.AsyncFunctionDef, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def _computes(statement: ast.stmt, path: str) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import KEEPS
-from torch_inspector.observe.turns import Comprehension, Function, Turn, last_name, names_in, root_of
+from torch_inspector.observe.turns import Comprehension, Function, Turn, last_name
 
 # Calls that use the function during the call and keep nothing.
 _USES_AT_ONCE = frozenset(
@@ -161,7 +161,7 @@ class Keeping:
         """What holds the function now: kept with it, or made in this turn and perhaps kept itself."""
         if ast.unparse(holder) in self._turn.emptied or self._leaves(holder):
             return None
-        root = root_of(holder)
+        root = syntax.root_of(holder)
         if self._turn.makes(root):
             return self._by_name(root, way._replace(sure=False))
         made = isinstance(holder, ast.Call) and last_name(holder.func).rpartition(".")[2][:1].isupper()
@@ -180,7 +180,7 @@ class Keeping:
 
     def _stored(self, holder: ast.expr, place: ast.AST, target: ast.AST, way: _Way) -> Kept | None:
         """Kept in an attribute or element that is another one in each turn; else the next turn overwrites it."""
-        root = root_of(holder)
+        root = syntax.root_of(holder)
         text, line = ast.unparse(place), getattr(place, "lineno", 0)
         put_back = any(text == one and at > line for one, at in self._turn.written)
         if put_back or text in self._turn.emptied or not (self._turn.makes(root) or self._turn.varies(target)):
@@ -193,7 +193,7 @@ class Keeping:
         other_uses = len(self._turn.uses.get(target.id, ())) > len(own)
         if not own or (way.lazy and other_uses) or target.id in self._turn.targets or self._leaves(target):
             return None
-        anew = [g for g in self._turn.given if g.name == target.id and target.id not in names_in(g.value)]
+        anew = [g for g in self._turn.given if g.name == target.id and target.id not in syntax.names_in(g.value)]
         return None if anew else Kept("assignment", way.sure)
 
     def _by_name(self, name: str, way: _Way) -> Kept | None:
@@ -215,7 +215,8 @@ class Keeping:
             if not any(word in name.lower() for word in _REGISTRIES) or self._leaves(function):
                 continue
             given = [*decorator.args, *(k.value for k in decorator.keywords)] if isinstance(decorator, ast.Call) else []
-            if not self._turn.makes(root_of(call)) and (not given or any(self._turn.varies(one) for one in given)):
+            varies = not given or any(self._turn.varies(one) for one in given)
+            if varies and not self._turn.makes(syntax.root_of(call)):
                 return Kept(name, sure=bool(given))
         return None
 

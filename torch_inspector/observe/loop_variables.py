@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.turns import last_name
+from torch_inspector.observe.untested import end_of
 
 _PARAMETERS = frozenset(["parameters", "named_parameters"])
 # As many updates as are looked at.
@@ -58,7 +60,7 @@ def _loops(tree: ast.Module) -> list[_Loop]:
         within = bound
         if isinstance(node, (ast.For, ast.While)):
             if isinstance(node, ast.For):
-                found.append(_Loop(node, reads, start or _end(node)))
+                found.append(_Loop(node, reads, start or end_of(node)))
                 within = bound | {one.id for one in syntax.walk(node.target) if isinstance(one, ast.Name)}
             start = start or (node.lineno, node.col_offset)
         elif isinstance(node, syntax.COMPREHENSIONS):
@@ -85,19 +87,15 @@ def _read(node: ast.AST) -> ast.Name | None:
     return node if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else None
 
 
-def _end(node: ast.stmt) -> _Place:
-    return (node.end_lineno or node.lineno, node.end_col_offset or 0)
-
-
 def _own_in(loop: _Loop) -> Iterator[tuple[ast.Assign, str]]:
     names = {node.id for node in syntax.walk(loop.node.target) if isinstance(node, ast.Name)}
-    called = {_last(node.func) for node in syntax.walk(loop.node.iter) if isinstance(node, ast.Call)}
+    called = {last_name(node.func) for node in syntax.walk(loop.node.iter) if isinstance(node, ast.Call)}
     of_parameters, source = not called.isdisjoint(_PARAMETERS), ast.unparse(loop.node.iter)
     last, repeated = _reads_in(loop.node)
     for node in syntax.walk(loop.node):
         name = dotted(node.targets[0]) if isinstance(node, ast.Assign) and len(node.targets) == 1 else ""
         if isinstance(node, ast.Assign) and name in names:
-            read = last.get(name, (0, 0)) >= _end(node)
+            read = last.get(name, (0, 0)) >= end_of(node)
             # An inner loop reads it again in its next turn.
             read = read or id(node) in repeated or loop.reads.get(name, (0, 0)) >= loop.start
             reads = not read and any(dotted(one) == f"{name}.grad" for one in syntax.walk(node.value))
@@ -129,16 +127,12 @@ def _reads_in(loop: ast.For) -> tuple[dict[str, _Place], set[int]]:
 def _is_update(value: ast.expr, name: str) -> bool:
     """True for what is computed from the variable, and does not change it in place on the way."""
     calls = [node for node in syntax.walk(value) if isinstance(node, ast.Call)]
-    if any(_last(call.func).endswith("_") or any(one.arg == "out" for one in call.keywords) for call in calls):
+    if any(last_name(call.func).endswith("_") or any(one.arg == "out" for one in call.keywords) for call in calls):
         return False
     if isinstance(value, ast.IfExp):
         return _is_update(value.body, name) or _is_update(value.orelse, name)
     used = any(isinstance(node, ast.Name) and node.id == name for node in syntax.walk(value))
     first = calls[0] if isinstance(value, ast.Call) else None
     # `p.sub(step)` and `torch.sub(p, step)`; of what another function makes of it nothing is known.
-    computes = first is not None and _last(first.func) in {"sub", "add", "subtract", "detach", "Parameter"}
+    computes = first is not None and last_name(first.func) in {"sub", "add", "subtract", "detach", "Parameter"}
     return used and (isinstance(value, ast.BinOp) or computes)
-
-
-def _last(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else dotted(function)

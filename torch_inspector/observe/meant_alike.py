@@ -30,12 +30,8 @@ def is_trained_with(name: str, trees: list[ast.Module]) -> bool:
     """True if an optimizer, or what clips gradients, is given a variable: it is there to train, not to be kept."""
     calls = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.Call))
     given = (one for one in calls if _TRAINS.search(dotted(one.func).rpartition(".")[2]))
-    return any(_is_part(name, one) for call in given for one in (*call.args, *(k.value for k in call.keywords)))
-
-
-def _is_part(name: str, node: ast.expr) -> bool:
-    """True for a variable, also as a part of a list or dictionary that is written there."""
-    return any(isinstance(one, ast.Name) and one.id == name for one in syntax.walk(node))
+    values = (one for call in given for one in (*call.args, *(k.value for k in call.keywords)))
+    return any(name in syntax.names_in(one) for one in values)
 
 
 def _given(tree: ast.Module) -> dict[str, ast.expr]:

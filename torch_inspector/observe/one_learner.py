@@ -86,13 +86,9 @@ def _values(name: str, loop: ast.For) -> Iterator[ast.expr | None]:
     """What a loop gives a name; None for what is added to it, or is not known."""
     for node in syntax.walk(loop):
         if isinstance(node, ast.Assign) and any(dotted(one) == name for one in node.targets):
-            yield node.value if not _reads(node.value, name) else None
+            yield node.value if name not in syntax.names_in(node.value) else None
         elif isinstance(node, ast.AugAssign) and dotted(node.target) == name:
             if not isinstance(node.op, (ast.Mult, ast.Div)):
                 yield None
-        elif isinstance(node, ast.Assign) and any(_reads(one, name) for one in node.targets):
+        elif isinstance(node, ast.Assign) and any(name in syntax.names_in(one) for one in node.targets):
             yield None
-
-
-def _reads(node: ast.expr, name: str) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == name for one in syntax.walk(node))

@@ -166,7 +166,7 @@ def _repeated(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             if isinstance(side, (ast.List, ast.Tuple)):
                 yield from ((node, thing) for thing in side.elts)
     elif isinstance(node, (ast.ListComp, ast.GeneratorExp)) and not isinstance(node.elt, ast.Call):
-        if not _names(node.elt) & {n for g in node.generators for n in _names(g.target)}:
+        if not syntax.names_in(node.elt) & {n for g in node.generators for n in syntax.names_in(g.target)}:
             yield node, node.elt
     elif isinstance(node, ast.Call) and dotted(node.func).endswith((".fromkeys", "repeat")) and len(node.args) > 1:
         yield node, node.args[1] if dotted(node.func).endswith("fromkeys") else node.args[0]
@@ -181,12 +181,8 @@ def _added_in(loop: ast.For | ast.While) -> Iterator[tuple[ast.expr, ast.expr]]:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
             continue
         thing = node.args[-1]
-        if node.func.attr in _ADDS and not _names(thing) & bound and dotted(thing) not in written:
+        if node.func.attr in _ADDS and not syntax.names_in(thing) & bound and dotted(thing) not in written:
             yield node, thing
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in syntax.walk(node) if isinstance(n, ast.Name)}
 
 
 def _is_meant(thing: ast.expr) -> bool:

@@ -31,17 +31,13 @@ def standing(tree: ast.Module, line: int) -> Standing:
 
 
 def _holds(block: list[ast.stmt], line: int) -> bool:
-    return any(_is_at(one, line) for one in block)
-
-
-def _is_at(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
+    return any(syntax.spans(one, line) for one in block)
 
 
 def _is_saved(tree: ast.Module, line: int) -> bool:
     for block in _blocks(tree):
         for index, one in enumerate(block):
-            if isinstance(one, ast.Assign) and _is_at(one, line):
+            if isinstance(one, ast.Assign) and syntax.spans(one, line):
                 names = {_owner(target) for target in one.targets} - {""}
                 return any(_writes(call, names) for later in block[index + 1 :] for call in syntax.walk(later))
     return False

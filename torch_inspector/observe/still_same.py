@@ -10,7 +10,6 @@ from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.last_given import shares_line
 from torch_inspector.observe.statements import stores_in
 from torch_inspector.observe.stored_later import is_stored_later
-from torch_inspector.observe.turns import names_in
 from torch_inspector.observe.written_later import is_written_later
 
 _CALLS_DEEP = 4
@@ -44,8 +43,8 @@ class Seen(NamedTuple):
             if caller is None or call is None:
                 return False
             outer = names - scope.arguments.keys() - stores_in(scope.node).keys()
-            given = (names_in(scope.arguments[name]) for name in names & scope.arguments.keys())
-            names = (names_in(call.func) | outer).union(*given)
+            given = (syntax.names_in(scope.arguments[name]) for name in names & scope.arguments.keys())
+            names = (syntax.names_in(call.func) | outer).union(*given)
             if names & _given_late(caller, call):
                 return True
             scope = caller
@@ -60,4 +59,4 @@ def _given_late(caller: Scope, call: ast.Call) -> set[str]:
     last = statement.lineno if hasattr(statement, "body") else statement.end_lineno or statement.lineno
     late = {name for name, lines in stores_in(caller.node).items() if max(lines) > last}
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return late.union(*(names_in(one) for one in targets))
+    return late.union(*(syntax.names_in(one) for one in targets))

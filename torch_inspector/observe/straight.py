@@ -19,6 +19,7 @@ from torch_inspector.observe.own_lengths import have_own_lengths
 from torch_inspector.observe.pairs import TreeOf, definition
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.turns import last_name
 
 _DEPTH = 2
 # Tensors of more numbers that each call needs whole keep torch busy.
@@ -59,7 +60,7 @@ def is_straight(function: Any, tree_of: TreeOf, has_effect: Callable[[str], bool
     large = any(_is_large(dict.get(known, one.id)) for one in nodes if isinstance(one, ast.Name))
     if large or any(isinstance(one, ast.Subscript) and _may_mask(one.slice, known) for one in nodes):
         return False
-    if any(has_effect(_last(one)) or _last(one).endswith("_") for one in calls):
+    if any(has_effect(last_name(one)) or last_name(one).endswith("_") for one in calls):
         return False
     return all(
         _computes(one, known) or is_straight(dict.get(known, dotted(one)), tree_of, has_effect, depth + 1)
@@ -77,7 +78,7 @@ def reads_changed(function: Any, parts: list[ast.AST], value_of: Callable[[ast.e
     """
     if type(function) is not FunctionType:
         return False
-    names = {_root(one) for part in parts for one in _changed(part)}
+    names = {syntax.root_of(one) for part in parts for one in _changed(part)}
     values = [value for name in names if name and _holds(value := value_of(ast.Name(name, ast.Load())))]
     read = (pair for one in with_called([function]) for pair in globals_read(one))
     return any(name in names or any(value is one for one in values) for name, value in read)
@@ -91,12 +92,6 @@ def _changed(part: ast.AST) -> Iterator[ast.expr]:
         yield from (one.value for one in part.keywords if one.arg == "out")
         if isinstance(part.func, ast.Attribute) and part.func.attr == "append":
             yield part.func.value
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _holds(value: Any) -> bool:
@@ -138,7 +133,7 @@ def _is_lambda(one: ast.AST) -> bool:
 
 def _computes(callee: ast.expr, known: dict[str, Any]) -> bool:
     """True for operations of torch and its tensors, and for functions of Python that only compute."""
-    name = _last(callee)
+    name = last_name(callee)
     if name in _DECIDES:
         return False
     if not isinstance(callee, ast.Attribute):
@@ -151,7 +146,3 @@ def _computes(callee: ast.expr, known: dict[str, Any]) -> bool:
 
 def _is_large(value: Any) -> bool:
     return tensor_or_shape(value) and prod(shape_of(value) or ()) > _WHOLE
-
-
-def _last(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else dotted(function)

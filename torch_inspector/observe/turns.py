@@ -44,18 +44,6 @@ def parts_of_turn(loop: ast.AST) -> list[ast.AST]:
     return [loop.elt] if isinstance(loop, (ast.ListComp, ast.SetComp, ast.GeneratorExp)) else []
 
 
-def names_in(node: ast.AST) -> set[str]:
-    """All plain names in an expression."""
-    return {n.id for n in syntax.walk(node) if isinstance(n, ast.Name)}
-
-
-def root_of(node: ast.AST) -> str:
-    """`net` for `net.head[0].weight`; empty if it does not begin with a name."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 def last_name(function: ast.expr) -> str:
     """`append` for `fs.append`; empty for what has no name."""
     return function.attr if isinstance(function, ast.Attribute) else dotted(function)
@@ -66,7 +54,7 @@ class Turn:
 
     def __init__(self, loop: ast.AST) -> None:
         self.loop = loop
-        self.targets = set().union(*(names_in(target) for target in _targets(loop)))
+        self.targets = set().union(*(syntax.names_in(target) for target in _targets(loop)))
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -99,7 +87,7 @@ class Turn:
         """Names with another value in each turn; False for those that may have an equal one."""
         found = dict.fromkeys(self.targets, True)
         if isinstance(self.loop, ast.While):
-            found.update(dict.fromkeys(names_in(self.loop.test) & {g.name for g in self.given}, True))
+            found.update(dict.fromkeys(syntax.names_in(self.loop.test) & {g.name for g in self.given}, True))
         for _ in self.given:
             before = dict(found)
             for given in self.given:
@@ -116,7 +104,7 @@ class Turn:
         if given.how == "added":
             return isinstance(self.loop, ast.While)
         calls = [n for n in syntax.walk(given.value) if isinstance(n, ast.Call)]
-        sure = [known[name] for name in names_in(given.value) - {given.name} if name in known]
+        sure = [known[name] for name in syntax.names_in(given.value) - {given.name} if name in known]
         if any(sure) or any(last_name(call.func) in _ADVANCING for call in calls):
             return True
         return False if sure or calls or isinstance(given.value, _DISPLAYS) else None
@@ -132,7 +120,7 @@ class Turn:
         """True if an expression can stand for something else in each turn."""
         elements = {given.name for given in self.given if given.how == "element"}
         calls = any(isinstance(n, ast.Call) for n in syntax.walk(node))
-        return calls or bool(names_in(node) & (self.changing.keys() | elements))
+        return calls or bool(syntax.names_in(node) & (self.changing.keys() | elements))
 
     def makes(self, name: str, seen: frozenset[str] = frozenset()) -> bool:
         """True if the turn itself makes what a name stands for."""
@@ -145,9 +133,9 @@ class Turn:
         value = given.value
         gets = isinstance(value, ast.Call) and last_name(value.func) in _GETTERS
         if gets or isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
-            return any(self.makes(name, seen) for name in names_in(value))
+            return any(self.makes(name, seen) for name in syntax.names_in(value))
         if given.how == "element" and not isinstance(value, _DISPLAYS):
-            return any(self.makes(name, seen) for name in names_in(value))
+            return any(self.makes(name, seen) for name in syntax.names_in(value))
         return True
 
     @cached_property
@@ -194,7 +182,7 @@ def _given(node: ast.AST) -> Iterator[Given]:
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         yield Given(node.target.id, node.value, node.lineno, "added")
     elif isinstance(node, (ast.For, ast.AsyncFor)):
-        yield from (Given(name, node.iter, node.lineno, "element") for name in names_in(node.target))
+        yield from (Given(name, node.iter, node.lineno, "element") for name in syntax.names_in(node.target))
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:
         yield from _pairs(node.optional_vars, node.context_expr, node.context_expr.lineno)
 

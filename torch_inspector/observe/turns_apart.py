@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.turns import names_in
 
 _ADDS = (ast.Add, ast.Mult)
 
@@ -34,12 +33,12 @@ def _carries(statement: ast.AST) -> bool:
     if not isinstance(statement, ast.Assign):
         return False
     own, value = _named(statement), statement.value
-    if not own & names_in(value):
+    if not own & syntax.names_in(value):
         return False
     if isinstance(value, ast.BinOp):
         sides = (value.left, value.right)
         rest = [one for one in sides if not (isinstance(one, ast.Name) and one.id in own)]
-        return not isinstance(value.op, _ADDS) or len(rest) != 1 or bool(own & names_in(rest[0]))
+        return not isinstance(value.op, _ADDS) or len(rest) != 1 or bool(own & syntax.names_in(rest[0]))
     return not (isinstance(value, ast.Call) and dotted(value.func) in ("max", "min"))
 
 
@@ -63,7 +62,7 @@ def _reads_total(parts: list[ast.AST]) -> bool:
     totals = {one.target.id for one in parts if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name)}
     own: set[int] = set()
     for one in parts:
-        if isinstance(one, ast.Assign) and _named(one) & names_in(one.value):
+        if isinstance(one, ast.Assign) and _named(one) & syntax.names_in(one.value):
             totals |= _named(one)
             own.update(map(id, syntax.walk(one.value)))
     read = [one for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and id(one) not in own]
@@ -75,7 +74,8 @@ def _reads_total(parts: list[ast.AST]) -> bool:
 
 def _given(parts: list[ast.AST]) -> Iterator[tuple[str, tuple[int, int]]]:
     """Names with where the loop first gives them a value; `if v > best: best = v` is an extreme."""
-    tested = {id(inner): names_in(one.test) for one in parts if isinstance(one, ast.If) for inner in syntax.walk(one)}
+    tests = (one for one in parts if isinstance(one, ast.If))
+    tested = {id(inner): syntax.names_in(one.test) for one in tests for inner in syntax.walk(one)}
     found: dict[str, tuple[int, int]] = {}
     for one in parts:
         if isinstance(one, ast.Assign):
@@ -102,7 +102,7 @@ def _reads_place(parts: list[ast.AST]) -> bool:
 
 
 def _places(part: ast.Subscript) -> set[str]:
-    return {name for index in indexed(part)[1] for name in names_in(index)}
+    return {name for index in indexed(part)[1] for name in syntax.names_in(index)}
 
 
 def _counters(parts: list[ast.AST]) -> set[str]:
@@ -112,7 +112,7 @@ def _counters(parts: list[ast.AST]) -> set[str]:
         if isinstance(one, (ast.For, ast.comprehension)) and isinstance(one.iter, ast.Call):
             target = one.target.elts[0] if isinstance(one.target, ast.Tuple) and one.target.elts else one.target
             counts = dotted(one.iter.func).rpartition(".")[2] in ("range", "trange", "enumerate")
-            found |= names_in(target) if counts else set()
+            found |= syntax.names_in(target) if counts else set()
     return found
 
 

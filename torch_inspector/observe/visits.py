@@ -24,6 +24,7 @@ from torch_inspector.observe.shapes import UNKNOWN, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import loops_in
 from torch_inspector.observe.straight import is_straight, reads_changed
+from torch_inspector.observe.turns import last_name
 from torch_inspector.observe.turns_apart import depends, indexed
 
 Loop = ast.For | ast.ListComp | ast.GeneratorExp
@@ -149,7 +150,7 @@ def _is_simple(scope: Scope, parts: list[ast.AST]) -> bool:
 
 def _is_for_all(scope: Scope, function: ast.expr, parts: list[ast.AST]) -> bool:
     """True for functions of Python and torch that have no effect but their result."""
-    name = _last_name(function)
+    name = last_name(function)
     if _NOT_FOR_ALL.search(name) or name.endswith("_"):
         return False
     if not isinstance(function, ast.Attribute):
@@ -162,10 +163,6 @@ def _is_for_all(scope: Scope, function: ast.expr, parts: list[ast.AST]) -> bool:
     if dotted(function).partition(".")[0] in _TORCHS or dotted(function.value).endswith("functional"):
         return True
     return name in _METHODS and not is_a(scope.names.value(function.value), nn.Module)
-
-
-def _last_name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else dotted(function)
 
 
 def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, int], dict[str, Shape]]:
@@ -183,7 +180,7 @@ def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, i
     shapes = {ast.unparse(_viewed(one)): shape for one in given if (shape := _shape(scope, one))}
     names = [one.id for one in syntax.walk(target) if isinstance(one, ast.Name)]
     # Numbers of Python are quick to go through; what they are places of may be a tensor.
-    listed = (one.func.value for one in given if isinstance(one, ast.Call) and _last_name(one.func) == "tolist")  # type: ignore[attr-defined]
+    listed = (one.func.value for one in given if isinstance(one, ast.Call) and last_name(one.func) == "tolist")  # type: ignore[attr-defined]
     rows = (*(one for one in given if isinstance(one, ast.Subscript)), *listed)
     known = (shape_of(value) for one in rows if tensor_or_shape(value := scope.names.value(one)))
     counts = [shape[0] for shape in (*shapes.values(), *known) if shape]
@@ -279,7 +276,7 @@ def _at_once(loop: Loop, visit: _Visit) -> str:
     if isinstance(loop, ast.For) and one is None:
         return ""
     value = getattr(one, "value", None) if isinstance(loop, ast.For) else loop.elt
-    if isinstance(value, ast.Call) and _last_name(value.func) == "append" and len(value.args) == 1:
+    if isinstance(value, ast.Call) and last_name(value.func) == "append" and len(value.args) == 1:
         return f"{visit.name}.tolist()" if _is_one(value.args[0], visit, loop) else ""
     if isinstance(value, ast.Call) and dotted(value.func) in _ROWS and len(value.args) == 1:
         row = value.args[0]

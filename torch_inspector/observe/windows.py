@@ -62,12 +62,12 @@ def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bo
     if step.line is None or backward.line is None or file is None or file.tree is None:
         return False
     there, here = backward.line - file.offset, step.line - file.offset if step.cell == backward.cell else 0
-    if any(_holds(loop, there) and not _holds(loop, here) for loop in _micro_loops(file.tree)):
+    if any(syntax.spans(loop, there) and not syntax.spans(loop, here) for loop in _micro_loops(file.tree)):
         return True
     if (step.cell, step.function) != (backward.cell, backward.function):
         return False
-    tests = [node for node in syntax.walk(file.tree) if isinstance(node, ast.If) and _holds(node, here)]
-    tests = [test for test in tests if not _holds(test, there)]
+    tests = [node for node in syntax.walk(file.tree) if isinstance(node, ast.If) and syntax.spans(node, here)]
+    tests = [test for test in tests if not syntax.spans(test, there)]
     scope = syntax.scope_at(file.tree, here)
     return any(_counts(test, scope) for test in tests)
 
@@ -81,7 +81,3 @@ def _micro_loops(tree: ast.Module) -> list[ast.For]:
     """Loops such as `for micro_step in range(accumulation_steps):`."""
     loops = (node for node in syntax.walk(tree) if isinstance(node, ast.For))
     return [loop for loop in loops if _MICRO.search(f"{ast.unparse(loop.target)} {ast.unparse(loop.iter)}")]
-
-
-def _holds(node: ast.If | ast.For, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from torch_inspector.account import MemoryReport
-from torch_inspector.observe import as_torch, kinds, private
+from torch_inspector.observe import kinds, private
 from torch_inspector.observe.heap import allocators, storages, walls
 from torch_inspector.observe.heap.account import TENSOR, Account
 from torch_inspector.observe.heap.census import tensors_of_heap
@@ -24,6 +24,7 @@ from torch_inspector.observe.heap.rows import Rows
 from torch_inspector.observe.heap.search import Found, Search
 from torch_inspector.observe.heap.trail import Trails
 from torch_inspector.observe.heap.unreached import cycles
+from torch_inspector.observe.history import node_of
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.paths import path_of_name
@@ -232,17 +233,9 @@ def _count(account: Account, thing: Any, phase: str = "") -> None:
 
 
 def _graph_roots(found: Found) -> list[tuple[Any, Any]]:
-    pairs = ((_node_of(tensor), tensor) for tensor in found.tensors)
+    pairs = ((node_of(tensor), tensor) for tensor in found.tensors)
     # The tensor comes before the node itself: its name is the better one.
     return [pair for pair in pairs if pair[0] is not None] + [(node, node) for node in found.nodes]
-
-
-def _node_of(tensor: Any) -> Any:
-    """The node that made a tensor; None for leaves, and where torch refuses to say."""
-    try:
-        return as_torch.grad_fn(tensor)
-    except RuntimeError:
-        return None
 
 
 def _last_exceptions() -> Iterator[tuple[str, Any]]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from math import prod
 
-from torch_inspector.facts import BackwardFact, ErrorFact, NamedFact, Place, RefusalFact, Run, syntax
+from torch_inspector.facts import BackwardFact, ErrorFact, Place, RefusalFact, Run, syntax
 from torch_inspector.facts.baselines import left_out
 from torch_inspector.facts.given import differentiated_at, handed_detached, loop_over_things
 from torch_inspector.facts.on_one_line import made_in_turn, row_at
@@ -27,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
     if error is None or error.kind != "RuntimeError" or _REFUSED not in error.message:
         return
     refusal = error.refusal or RefusalFact()
-    if any(_is_state(one, refusal) for one in refusal.carried):
+    if refusal.states():
         return  # told by `hidden_state_not_detached`
     before = turn_before(run, error, refusal) or run.backward_before()
     shared = before_step(run, error, refusal, before)
@@ -86,11 +85,6 @@ def _sum_of(loop: ast.For) -> str:
     ):
         return f"{name}.values()"
     return ""
-
-
-def _is_state(one: NamedFact, refusal: RefusalFact) -> bool:
-    """True for a carried state; a single number that is carried is a sum of losses."""
-    return one.shape is not None and prod(one.shape) != 1 and one.path != refusal.root
 
 
 def _told(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
-from torch_inspector.facts import ErrorFact, NamedFact, RefusalFact, Run
+from torch_inspector.facts import ErrorFact, NamedFact, Run
 from torch_inspector.facts.given import thrown_away
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -22,17 +21,12 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if _TWICE not in error.message and _CHANGED not in error.message:
         return
-    states = [one for one in error.refusal.carried if _is_state(one, error.refusal)]
+    states = error.refusal.states()
     cached = next((one for one in states if one.cached), None)
     if cached is not None:
         yield _of_cache(error, cached)
     elif states:
         yield _finding(run, error, states)
-
-
-def _is_state(one: NamedFact, refusal: RefusalFact) -> bool:
-    """A single number that is carried is a sum of losses."""
-    return one.shape is not None and prod(one.shape) != 1 and one.path != refusal.root
 
 
 def _finding(run: Run, error: ErrorFact, states: list[NamedFact]) -> Finding:

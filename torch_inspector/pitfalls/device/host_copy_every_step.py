@@ -36,7 +36,7 @@ def _copies(run: Run, place: Place) -> Iterator[tuple[int, str, str]]:
     past = next((one for one in (run, *reversed(run.earlier)) if one.cell.number == place.cell), None)
     if past is None or place.line is None or not any(f".{name}(" in past.cell.code for name in _MOVES):
         return
-    loop = _loop_around(past.cell.code, place.line - past.cell.line_offset)
+    loop = syntax.loop_around(past.cell.code, place.line - past.cell.line_offset)
     if loop is None:
         return
     bound = {n.id for n in syntax.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -46,15 +46,6 @@ def _copies(run: Run, place: Place) -> Iterator[tuple[int, str, str]]:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             name = target.id if isinstance(target, ast.Name) else ""
             yield value.lineno + past.cell.line_offset, name, ast.unparse(value)
-
-
-def _loop_around(code: str, line: int) -> ast.For | ast.While | None:
-    tree = syntax.parse(code)
-    if tree is None:
-        return None
-    loops = [node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.While))]
-    around = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
-    return max(around, key=lambda loop: loop.lineno, default=None)
 
 
 def _is_copy(call: ast.Call) -> bool:

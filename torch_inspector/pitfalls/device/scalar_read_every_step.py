@@ -40,18 +40,9 @@ def _reads(run: Run, place: Place) -> list[tuple[int, str]]:
     past = next((one for one in (run, *reversed(run.earlier)) if one.cell.number == place.cell), None)
     if past is None or place.line is None or not any(f".{name}(" in past.cell.code for name in _READERS):
         return []
-    loop = _loop_around(past.cell.code, place.line - past.cell.line_offset)
+    loop = syntax.loop_around(past.cell.code, place.line - past.cell.line_offset)
     found = _read_under(loop) if loop is not None else []
     return sorted((call.lineno + past.cell.line_offset, ast.unparse(call)) for call in found)
-
-
-def _loop_around(code: str, line: int) -> ast.For | ast.While | None:
-    tree = syntax.parse(code)
-    if tree is None:
-        return None
-    loops = [node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.While))]
-    around = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
-    return max(around, key=lambda loop: loop.lineno, default=None)
 
 
 def _read_under(loop: ast.For | ast.While) -> list[ast.Call]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from math import isfinite
 
-from torch_inspector.facts import BackwardFact, LossFact, PatternFact, Place, Run
+from torch_inspector.facts import BackwardFact, LossFact, PatternFact, Place, Run, reading
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -24,7 +24,8 @@ def check(run: Run) -> Iterator[Finding]:
     for backward in run.trace.patterned:
         if backward.made_at not in seen and _is_signed(backward) and _is_stepped(run, backward):
             seen.add(backward.made_at)
-            if not _ON_PURPOSE.search(f"{backward.root} {_text(run, backward.made_at)} {_text(run, backward.place)}"):
+            lines = (reading.line_at(run, place) for place in (backward.made_at, backward.place))
+            if not _ON_PURPOSE.search(" ".join((backward.root, *lines))):
                 yield _finding(run, backward)
 
 
@@ -40,11 +41,6 @@ def _patterns(backward: BackwardFact) -> list[PatternFact]:
 def _is_stepped(run: Run, backward: BackwardFact) -> bool:
     reached = backward.witness.leaf_keys if backward.witness is not None else frozenset[int]()
     return any(step.parameter_keys & reached and not step.idle for step in run.trace.steps)
-
-
-def _text(run: Run, place: Place) -> str:
-    lines = run.source_of(place.cell).splitlines()
-    return lines[place.line - 1] if place.line is not None and 0 < place.line <= len(lines) else ""
 
 
 def _finding(run: Run, backward: BackwardFact) -> Finding:

@@ -26,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
             tables.setdefault(table.key, []).append((backward.place, table))
     for key, seen in tables.items():
         place, table = seen[0]
-        used = max(each.used_count for _, each in seen) * _calls_per_step(run)
+        used = max(each.used_count for _, each in seen) * run.trace.calls_per_step()
         large = table.nbytes >= max(_HINT_TIMES * run.min_nbytes, 1)
         if large and used * _TIMES <= table.element_count and _only_lookups(run, key, seen):
             yield _finding(run, place, table, used)
@@ -36,14 +36,6 @@ def _only_lookups(run: Run, key: int, seen: list[tuple[Place, TableFact]]) -> bo
     """True if no backward call reached the table in another way: as the output layer, in a penalty."""
     reached = sum(key in backward.witness.leaf_keys for backward in run.trace.backwards if backward.witness)
     return reached <= len(seen) and all(table.nodes and set(table.nodes) <= _LOOKUPS for _, table in seen)
-
-
-def _calls_per_step(run: Run) -> int:
-    """Backward calls whose gradients are added up before a step: each may use other rows."""
-    lines = len({backward.place for backward in run.trace.backwards})
-    steps = run.trace.count("step")
-    counted = -(-run.trace.count("backward") // steps) if steps else 0
-    return max([lines, counted, *(step.backward_count for step in run.trace.steps)])
 
 
 def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:

@@ -24,7 +24,7 @@ def check(run: Run) -> Iterator[Finding]:
         for table in backward.witness.tables if backward.witness else ():
             if table.key not in done and table.nbytes >= max(_HINT_TIMES * run.min_nbytes, 1):
                 done.add(table.key)
-                used = _most_used(run, table.key) * _calls_per_step(run)
+                used = _most_used(run, table.key) * run.trace.calls_per_step()
                 if 0 < used * _TIMES <= table.element_count:
                     yield _finding(run, backward, table, used)
 
@@ -36,14 +36,6 @@ def _most_used(run: Run, key: int) -> int:
     tables = [table for witness in reached for table in witness.tables if table.key == key]
     picked = len(tables) >= len(calls) and all(set(table.nodes) - _LOOKUPS for table in tables)
     return max((table.used_count for table in tables), default=0) if picked else 0
-
-
-def _calls_per_step(run: Run) -> int:
-    """Backward calls whose gradients are added up before a step: each may pick another part."""
-    lines = len({backward.place for backward in run.trace.backwards})
-    steps = run.trace.count("step")
-    counted = -(-run.trace.count("backward") // steps) if steps else 0
-    return max([lines, counted, *(step.backward_count for step in run.trace.steps)])
 
 
 def _finding(run: Run, backward: BackwardFact, table: TableFact, used: int) -> Finding:

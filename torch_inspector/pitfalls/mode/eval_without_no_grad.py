@@ -119,12 +119,8 @@ def _under_no_grad(call: ForwardFact, run: Run) -> str:
 def _place_of_evaluation(call: ForwardFact, run: Run) -> Place | None:
     """The innermost line that led to the call and is not in a function that training goes through as well."""
     trained = [one for past in (run, *run.earlier) for one in past.trace.forwards if one.training or one.reached]
-    shared = {(at.cell, at.function) for one in trained for at in _way(one) if at.function}
-    return next((at for at in _way(call) if (at.cell, at.function) not in shared), None)
-
-
-def _way(call: ForwardFact) -> tuple[Place, ...]:
-    return (call.place, *(caller.place for caller in call.callers))
+    shared = {(at.cell, at.function) for one in trained for at in one.way if at.function}
+    return next((at for at in call.way if (at.cell, at.function) not in shared), None)
 
 
 def _alone(run: Run, call: ForwardFact) -> str:

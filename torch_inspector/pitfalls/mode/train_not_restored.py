@@ -223,17 +223,13 @@ def _evaluating(run: Run, call: ForwardFact, inference: ForwardFact) -> tuple[Pl
     """
     switch = _last_switch(run, call)
     passes = [inference, *(f for one in (run, *run.earlier) for f in one.trace.forwards if not f.training)]
-    evaluates = {_function(place) for one in passes for place in _way(one) if one is not call}
-    trains = {_function(place) for place in _way(call)}
+    evaluates = {_function(place) for one in passes for place in one.way if one is not call}
+    trains = {_function(place) for place in call.way}
     way = (switch.place, *switch.callers) if switch is not None else ()
     for index, place in enumerate(way):
         if place.function[:1] not in ("", "<") and _function(place) in evaluates:
             return () if _function(place) in trains else way[index::-1]
     return ()
-
-
-def _way(call: ForwardFact) -> tuple[Place, ...]:
-    return (call.place, *(caller.place for caller in call.callers))
 
 
 def _function(place: Place) -> tuple[int | None, str]:
