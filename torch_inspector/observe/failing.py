@@ -42,7 +42,7 @@ class Named(NamedTuple):
 
 
 def failing_expressions(tree: ast.Module, traceback: TracebackType) -> list[ast.expr]:
-    """The expression that a traceback entry was at; up to Python 3.10 all of the statement."""
+    """The expression that a traceback entry was at; all of the statement where that is not known."""
     line = traceback.tb_lineno
     around = [n for n in syntax.walk(tree) if isinstance(n, ast.expr) and _spans(n, _range(traceback))]
     found = min(around, key=_length, default=None)
@@ -72,11 +72,23 @@ def _text(node: ast.AST | None) -> str:
 def _range(traceback: TracebackType) -> tuple[int, int, int, int] | None:
     positions = getattr(traceback.tb_frame.f_code, "co_positions", None)
     if positions is None:
-        return None
+        return _matched(traceback)
     for index, (first, last, start, end) in enumerate(positions()):
         if index == traceback.tb_lasti // 2:
             return None if None in (first, last, start, end) else (first, start, last, end)
     return None
+
+
+def _matched(traceback: TracebackType) -> tuple[int, int, int, int] | None:
+    """The same before Python 3.11, whose code knows lines only: `executing`, which IPython brings along, matches it."""
+    try:
+        from executing import Source
+    except ImportError:
+        return None
+    node = Source.executing(traceback).node
+    if not isinstance(node, ast.expr) or node.end_lineno is None or node.end_col_offset is None:
+        return None
+    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
 
 
 def _spans(node: ast.expr | ast.stmt, its: tuple[int, int, int, int] | None) -> bool:
