@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "outcome.py": {"facts", "findings"},
     "pitfall.py": {"facts", "findings", "page"},
     "pitfalls": {"account", "facts", "findings", "pitfall"},
-    "observe": {"account", "facts", "observe", "torch", "psutil"},
+    "observe": {"account", "facts", "observe", "torch", "psutil", "executing"},
     "session.py": {"account", "facts", "findings", "pitfall"},
     "recent.py": {"types:facts"},
     "views": DRAWING,
