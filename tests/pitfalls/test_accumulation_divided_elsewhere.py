@@ -82,6 +82,7 @@ OTHER = [
     ("", f"total = 0\n        {ALL}total += p.grad.pow(2).sum().item()\n        total /= n"),
     ("def log(by):\n    for p in net.parameters():\n        g = p.grad.norm()\n        g /= by", "log(n)"),
     (f"{ALL}p.register_hook(lambda g: norms.append(g.norm() / 4))", "pass"),
+    (f"{ALL}p.register_hook(norms.append)", "pass"),
     (f"def log(g):\n    norms.append(g.norm() / 4)\n{ALL}p.register_hook(log)", "pass"),
 ]
 

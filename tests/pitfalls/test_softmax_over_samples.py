@@ -299,8 +299,7 @@ loss.backward()"""
         ("1", "one(x)", 1, "w * x", "warning"),
         ("1", "one(x).tanh() / 3", -1, "w * x", "warning"),
         ("1", "one(h.clone())", 2, "torch.bmm(w.mT, h)", "warning"),
-        ("1", "one(score.weight * h)", 2, "torch.bmm(w.mT, h)", "warning"),
-        ("1", "one((score.weight * h)[:, ::2].mT.contiguous().mT)", 2, "torch.bmm(w.mT, h[:, ::2])", "warning"),
+        ("1", "one((score.weight * h).tanh())", 2, "torch.bmm(w.mT, h)", "warning"),
         ("len(experts[:1])", "one(x)", 1, "w * x", ""),
         ("1", "one(x)", 0, "w * x", ""),
         ("1", "one(h).squeeze(-1)", 1, "w[:, :, None] * h", ""),
@@ -368,7 +367,7 @@ class Reader(nn.Module):
         w = F.softmax({scores}, dim=-1)
         return self.out(w.view(len(mem), 1, -1).bmm(mem).squeeze(1))
 reader = Reader()
-mems = [h[:, :t].tanh(){learned} for t in ({lengths})]
+mems = [(h[:, :t]{learned}).tanh() for t in ({lengths})]
 """
 LEARN = "loss = sum(F.mse_loss(reader(mem), h[:, 0]) for mem in mems)\nloss.backward()"
 GROWING = [

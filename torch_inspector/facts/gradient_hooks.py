@@ -11,6 +11,8 @@ from torch_inspector.facts.gradient_names import scales_gradients
 
 _REGISTER = frozenset(["register_hook", "register_post_accumulate_grad_hook"])
 _SCALES = frozenset(["div", "mul", "divide", "multiply", "true_divide"])
+# Hooks that keep or show a gradient: `norms.append`.
+_KEEPS = frozenset(["append", "appendleft", "add", "extend", "put", "print"])
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -47,7 +49,7 @@ def _scales(hook: ast.expr, defined: dict[str, list[_Function | ast.Lambda]]) ->
         return _gives_scaled(hook) or any(map(_gives_scaled, _called(hook.body, defined)))
     name = syntax.last_part(hook) if isinstance(hook, (ast.Name, ast.Attribute)) else ""
     known = defined.get(name, []) if name else _called(hook, defined)
-    return not known or any(map(_gives_scaled, known))
+    return (not known and name not in _KEEPS) or any(map(_gives_scaled, known))
 
 
 def _called(node: ast.expr, defined: dict[str, list[_Function | ast.Lambda]]) -> list[_Function | ast.Lambda]:

@@ -88,15 +88,15 @@ def _scores_of(softmax: Node) -> Node | None:
         if here is None or type(here).__name__ not in _SCALES:
             break
         here = next((one for one in parents_of(here) if one is not None), None)
-    return parents_of(here)[0] if here is not None and _is_own_view(here) else here
+    own = here is not None and _is_own_view(here, private.output_shape(here) or private.output_shape(softmax) or ())
+    return parents_of(here)[0] if own and here is not None else here
 
 
-def _is_own_view(view: Node) -> bool:
+def _is_own_view(view: Node, shape: Shape) -> bool:
     """True for the view by which a layer gives its result the axes of what it was given, each longer than 1.
 
     Of one step, a view to (samples, 1, steps) would look the same.
     """
-    shape = private.output_shape(view) or ()
     if type(view).__name__ not in _OWN_VIEWS or len(shape) < _STEPS or min(shape[:-1]) <= 1:
         return False
     given = _given_shape(parents_of(view)[0])
