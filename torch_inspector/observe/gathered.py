@@ -73,10 +73,13 @@ def _of_all(node: Node, consumers: Consumers, roots: Sequence[torch.Tensor], way
     readers = {id(one): one for one in consumers.of(node)}
     if not readers:
         return _at_end(node, roots, way)
-    if way.turned and (way.left == 0 or len(readers) > 1):
+    # Ways part and meet again: each reader more than one is a step, but for those of the loss itself.
+    left = way.left - (len(readers) - 1 if way.left < _FAR else 0)
+    if way.turned and (left <= 0 or len(readers) > 1):
         return PICKED
-    if way.left == 0:
+    if left <= 0:
         return LIFTED if way.lifted else ""
+    way = way._replace(left=left)
     found = {_after(node, reader, consumers, roots, way) for reader in readers.values()}
     return found.pop() if len(found) == 1 else LIFTED if found == {PICKED, LIFTED} else ""
 
