@@ -330,6 +330,22 @@ NLL.update(
         ),
     }
 )
+PICKS = (
+    "p = net(x).softmax(1)\ne = F.nll_loss(p, y, reduction='none')\n{}\nopt.zero_grad()\nloss.backward()\nopt.step()"
+)
+NLL.update(
+    {
+        f"as it is: {loss}": (PICKS.format(f"loss = {loss}"), 3, "the loss falls below zero")
+        for loss in (
+            "F.nll_loss(p, y) + 1e-8",
+            "(e + 1e-12).mean()",
+            "torch.zeros(()) + F.nll_loss(p, y)",
+            "F.nll_loss(p, y) * torch.tensor(2.0)",
+            "torch.stack([F.nll_loss(p, y), F.mse_loss(net(x), x[:, :5])]).mean()",
+        )
+    }
+)
+NLL["without its sign"] = (PICKS.format("loss = F.nll_loss(p, y).abs()"), 3, "training makes that number small")
 PY = "p = net(x).softmax(1)\npy = -F.nll_loss(p, y, reduction='none')\n"
 NLL_SILENT.update(
     {
@@ -346,6 +362,23 @@ NLL_SILENT.update(
         "turned, of a variable": "nll = F.nll_loss(net(x).softmax(1), y)\nloss = -torch.log(-nll)\nloss.backward()",
         "by a factor": "py = F.nll_loss(net(x).softmax(1), y, reduction='none') * -1\nloss = -py.log().mean()\n"
         "loss.backward()",
+        **{
+            f"computed of it: {loss}": PICKS.format(f"loss = {loss}")
+            for loss in (
+                "F.nll_loss(p, y)\nloss += 1",
+                "torch.add(F.nll_loss(p, y), 1.0)",
+                "(torch.ones_like(e) + e).mean() * 4",
+                "(e - (-1)).abs().mean()",
+                "F.relu(e.add(0.9)).mean()",
+                "F.mse_loss(e, -torch.ones(60))",
+                "F.l1_loss(e, -torch.ones(60))",
+                "-torch.log1p(e).mean()",
+                "1 - F.nll_loss(p, y).abs()",
+                "sum((1 + e) * (1 + e)) + sum(1 + e)",
+                "torch.tensor(1.0) + F.nll_loss(p, y)",
+                "(-e).sum()\nloss = -loss",
+            )
+        },
         "experts, then the log": EXPERTS + "p = (w.unsqueeze(-1) * ps).sum(1).log()\nF.nll_loss(p, y).backward()",
         "experts, then a safe log": EXPERTS
         + "p = torch.bmm(w[:, None], ps)[:, 0]\nF.nll_loss((p + 1e-9).log(), y).backward()",
@@ -378,6 +411,44 @@ def test_found_where_the_loss_is_made(slug, case):
     assert (finding.cell, finding.line, finding.severity) == (2, line, "error")
     assert said in finding.message
     assert finding.fix
+
+
+@pytest.mark.parametrize(
+    ("code", "fix"),
+    [
+        (PICKS.format("loss = -F.nll_loss(p, y)"), "loss = F.nll_loss(p.clamp_min(1e-9).log(), y)  # "),
+        (PICKS.format("loss = (-e).mean()"), "# F.nll_loss of F.log_softmax("),
+        ("(-nn.NLLLoss()(net(x).softmax(1), y)).backward()\nopt.step()", "(nn.NLLLoss()(net(x).softmax(1).clamp_min("),
+    ],
+)
+def test_probabilities_that_training_makes_small_may_be_meant(code, fix):
+    (finding,) = found("probabilities-in-nll-loss", code)
+    assert finding.severity == "hint"
+    assert finding.fix.startswith(fix)
+    assert "training makes that number small" in finding.message
+    mended = code.replace("loss = -F.nll_loss(p, y)", finding.fix) if "loss = -" in code else finding.fix
+    assert found("probabilities-in-nll-loss", mended) == []
+
+
+TURNED = """
+maker, x = nn.Linear(4, 10), x.requires_grad_({data})
+other = torch.optim.SGD([x] if {data} else maker.parameters(), 0.1)
+loss = -F.nll_loss(net({given}).softmax(1), y)
+loss.backward()
+other.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "conf = -F.nll_loss(net(x).softmax(1), y)\nval_loss = F.nll_loss(net(x).softmax(1), y).abs()",
+        TURNED.format(data=True, given="x"),
+        TURNED.format(data=False, given="maker(x[:, :4])"),
+    ],
+)
+def test_what_is_turned_and_trains_no_whole_model(code):
+    assert found("probabilities-in-nll-loss", code) == []
 
 
 @pytest.mark.parametrize("name", NLL_SILENT)

@@ -513,3 +513,27 @@ def test_the_variable_that_has_no_history_is_named():
     )
     (finding,) = findings_in(setup, cell, slug="graph-cut")
     assert finding.message.endswith("makes a new tensor from the values (`chosen`, line 1).")
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "t = teacher(x).data; loss = F.mse_loss(net(x), t); loss = Variable(loss.data, requires_grad=True)",
+        "loss = F.mse_loss(net(x), teacher.requires_grad_(False)(x)).detach()",
+        "with torch.no_grad(): t = teacher(x)\nloss = F.mse_loss(net(x), t).detach()",
+    ],
+)
+def test_the_model_that_was_to_learn_is_named(code, held):
+    start = "from torch.autograd import Variable\nteacher = nn.Linear(4, 2)\n"
+    lines = f"{code}\nloss.backward()\nnet_opt.step()" if held else f"{code}\nloss.backward()"
+    findings = found(start if held else f"{start}del net_opt", lines)
+    assert all("reaches no parameter of `net`" in one.message for one in findings)
+    assert findings or "Variable" in code
+
+
+def test_of_two_models_with_optimizers_the_one_that_nothing_else_trains():
+    judge = "d = nn.Linear(2, 1)\nd_opt = torch.optim.SGD(d.parameters(), lr=0.1)\n"
+    first = "real = d(y.expand(-1, 2)).mean() + d(net(x).detach()).mean()\nreal.backward()\nd_opt.step()\n"
+    (finding,) = found(f"{judge}{first}loss = -d(net(x)).mean().detach()\nloss.backward()")
+    assert "reaches no parameter of `net`" in finding.message

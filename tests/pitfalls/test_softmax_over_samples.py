@@ -298,7 +298,8 @@ loss.backward()"""
     [
         ("1", "one(x)", 1, "w * x", "warning"),
         ("1", "one(x).tanh() / 3", -1, "w * x", "warning"),
-        ("1", "one(h)", 2, "torch.bmm(w.mT, h)", "warning"),
+        ("1", "one(h.clone())", 2, "torch.bmm(w.mT, h)", "warning"),
+        ("1", "one((score.weight * h).tanh())", 2, "torch.bmm(w.mT, h)", "warning"),
         ("len(experts[:1])", "one(x)", 1, "w * x", ""),
         ("1", "one(x)", 0, "w * x", ""),
         ("1", "one(h).squeeze(-1)", 1, "w[:, :, None] * h", ""),
@@ -355,6 +356,70 @@ loss.backward()"""
 )
 def test_layers_are_those_of_their_own_class(cell, told):
     assert any("1 long" in one.message for one in found(cell)) == told
+
+
+MEMORIES = """\
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score, self.out = nn.Linear(10, 1), nn.Linear(10, 10)
+    def forward(self, mem):
+        w = F.softmax({scores}, dim=-1)
+        return self.out(w.view(len(mem), 1, -1).bmm(mem).squeeze(1))
+reader = Reader()
+mems = [(h[:, :t]{learned}).tanh() for t in ({lengths})]
+"""
+LEARN = "loss = sum(F.mse_loss(reader(mem), h[:, 0]) for mem in mems)\nloss.backward()"
+GROWING = [
+    "self.score(mem.flatten(0, 1)).view(len(mem), 1, -1)",
+    "self.score(mem.reshape(-1, 10)).reshape(len(mem), 1, mem.shape[1])",
+    "self.score(mem).view(len(mem), 1, -1)",
+    "self.score(mem).mT",
+    "self.score(mem).squeeze(2)",
+]
+
+
+@pytest.mark.parametrize("learned", ["", " * score.weight"])
+@pytest.mark.parametrize("scores", GROWING)
+def test_steps_of_which_there_is_one_now(scores, learned):
+    assert not found(f"{MEMORIES.format(scores=scores, learned=learned, lengths='1, 3, 2')}{LEARN}")
+
+
+@pytest.mark.parametrize("scores", ["self.score(mem)", "self.score(mem.flatten(0, 1)).view(len(mem), -1, 1)"])
+def test_each_step_alone(scores):
+    cell = MEMORIES.format(scores=scores, learned=" * score.weight", lengths="3, 1, 2")
+    (finding,) = found(f"{cell}{LEARN}")
+    assert "`w` runs along the last axis of (6, " in finding.message
+
+
+POOLED = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(10, 1)
+        self.heads = {heads}
+    def forward(self, x):
+        w = torch.softmax(self.score(x), dim=1)
+        h = (w * x).sum(1)
+        return torch.cat([{each}], 1)
+{net}loss = F.mse_loss({call}(h), torch.rand(6, 8))
+loss.backward()"""
+LISTED = "nn.ModuleList([nn.Linear(10, n) for n in (1, 3, 4)])"
+NAMED = "nn.ModuleDict({str(n): nn.Linear(10, n) for n in (1, 3, 4)})"
+
+
+@pytest.mark.parametrize(("net", "call"), [("net = Net()\n", "net"), ("", "Net()")])
+@pytest.mark.parametrize(
+    ("heads", "each"),
+    [
+        (LISTED, "torch.softmax(head(h), dim=1) for head in self.heads"),
+        (NAMED, "torch.softmax(self.heads[n](h), dim=1) for n in self.heads"),
+        ("[nn.Sequential(nn.Linear(10, n), nn.Softmax(dim=1)) for n in (1, 3, 4)]", "head(h) for head in self.heads"),
+    ],
+)
+def test_the_softmax_of_another_layer_is_not_named(heads, each, net, call):
+    findings = found(POOLED.format(heads=heads, each=each, net=net, call=call))
+    assert not [one for one in findings if "`w`" in one.message]
 
 
 def test_many_softmaxes_are_read_once(monkeypatch):

@@ -40,28 +40,54 @@ def counts_in(run: Run, cell: int | None) -> set[str]:
     return {name for by in found if (name := getattr(by, "id", "") or getattr(by, "attr", ""))}
 
 
-def is_divided_by(run: Run, cell: int | None, number: int) -> bool:
-    """True if a cell divides something by a number, or by what it counts with, other than a value to be shown."""
-    tree, counts, values = syntax.parse(run.source_of(cell)), counts_in(run, cell), _values(run)
-    return any(_divides(node, number, counts, values) for node in (syntax.walk(tree) if tree is not None else ()))
+def is_divided_by(run: Run, cell: int | None, number: int, *, perhaps: bool = False) -> bool:
+    """True if a text divides something by a number, or by what a cell counts with, other than a value to be shown.
+
+    Args:
+        run: The run.
+        cell: The cell that counts.
+        number: The number.
+        perhaps: True if it is enough that the text does not tell the value of what it divides by: `/ self.every`.
+    """
+    counts, values = counts_in(run, cell), _values(run)
+    nodes = list(_nodes(run))
+    unknown = {_divisor(node) for node in nodes if perhaps} - {name for name in values if None not in values[name]}
+    return any(_divides(node, number, counts | unknown, values) for node in nodes)
 
 
 def is_parted(run: Run, cell: int | None, number: int) -> bool:
     """True if a text has `1 / every`, of what a cell counts with: samples may be weighed with it."""
     counts, values = counts_in(run, cell), _values(run)
-    trees = (syntax.parse(one.cell.source) for one in (run, *run.earlier))
-    nodes = (node for tree in trees for node in (syntax.walk(tree) if tree is not None else ()))
-    parts = (one for one in nodes if isinstance(one, ast.BinOp) and isinstance(one.left, ast.Constant))
+    parts = (one for one in _nodes(run) if isinstance(one, ast.BinOp) and isinstance(one.left, ast.Constant))
     return any(one.left.value == 1 and _divides(one, number, counts, values) for one in parts)  # type: ignore[attr-defined]
 
 
+def _nodes(run: Run) -> Iterator[ast.AST]:
+    """The nodes of all texts so far."""
+    trees = (syntax.parse(source) for source in dict.fromkeys(one.cell.source for one in (run, *run.earlier)))
+    return (node for tree in trees if tree is not None for node in syntax.walk(tree))
+
+
 def _divides(node: ast.AST, number: int, counts: set[str], values: dict[str, set[object]]) -> bool:
-    whole = isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div)
-    by = getattr(node, "right", getattr(node, "value", None)) if whole else None
-    name = getattr(by, "id", "") or getattr(by, "attr", "")
-    fits = name in counts or number in values.get(name, ()) or (isinstance(by, ast.Constant) and by.value == number)
+    by, name = _by(node), _divisor(node)
+    fits = (
+        (name in counts and bool(name))
+        or number in values.get(name, ())
+        or (isinstance(by, ast.Constant) and by.value == number)
+    )
     inside = islice(ast.walk(getattr(node, "left", node)), _NEAR) if fits else ()
     return fits and not any(getattr(one, "attr", getattr(one, "id", "")) in _SHOWN for one in inside)
+
+
+def _by(node: ast.AST) -> ast.expr | None:
+    whole = isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div)
+    return getattr(node, "right", getattr(node, "value", None)) if whole else None
+
+
+def _divisor(node: ast.AST) -> str:
+    """The variable or attribute that something is divided by; empty for anything else."""
+    by = _by(node)
+    return getattr(by, "id", "") or getattr(by, "attr", "")
 
 
 def is_of_value(run: Run, by: ast.expr, number: int) -> bool:

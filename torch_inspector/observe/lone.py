@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import prod
 
+import torch
+
 from torch_inspector.facts import PatternFact, Shape
-from torch_inspector.observe import private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.attended import SCORED, down
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_value
 from torch_inspector.observe.softmax import axis_of, parents_of
 
 LONE = "softmax-of-one"
@@ -23,6 +26,8 @@ _FAR = 3
 _SCALES = frozenset(["MulBackward0", "DivBackward0", "AddBackward0", "MaskedFillBackward0", "TanhBackward0"])
 _OWN_VIEWS = frozenset(["ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0"])
 _LINEAR = frozenset(["AddmmBackward0", "MmBackward0", "LinearBackward0", "MkldnnLinearBackward0"])
+# The operand of a product that is what the layer was given, and the name under which it is kept.
+_GIVEN = {"AddmmBackward0": (1, "mat1"), "MmBackward0": (0, "self")}
 # Axes of (samples, steps, 1).
 _STEPS = 3
 
@@ -41,7 +46,8 @@ def lone_softmaxes(walk: Walk, name_of: Callable[[list[Node]], str]) -> Iterator
         shape = private.output_shape(softmax)
         if shape and id(softmax) not in told and _is_of_one_score(softmax, shape):
             name = name_of([softmax])
-            yield PatternFact(LONE, ("scores", "SoftmaxBackward0"), (shape,), (name,) if name else ())
+            names, keys = ("scores", "SoftmaxBackward0"), _keys_of(_scores_of(softmax))
+            yield PatternFact(LONE, names, (shape,), (name,) if name else (), keys=keys)
 
 
 def _is_of_one_score(softmax: Node, shape: Shape) -> bool:
@@ -65,6 +71,12 @@ def _is_of_a_layer(scores: Node) -> bool:
     return type(weight).__name__ == "AccumulateGrad"
 
 
+def _keys_of(scores: Node) -> frozenset[int]:
+    """The parameters of the layer that gave the scores."""
+    below = [parents_of(one)[0] if type(one).__name__ == "TBackward0" else one for one in parents_of(scores)]
+    return frozenset(id(one.variable) for one in below if one is not None and private.is_leaf_node(one))
+
+
 def _scores_of(softmax: Node) -> Node | None:
     """The layer that gave the scores, past scales and masks.
 
@@ -76,8 +88,31 @@ def _scores_of(softmax: Node) -> Node | None:
         if here is None or type(here).__name__ not in _SCALES:
             break
         here = next((one for one in parents_of(here) if one is not None), None)
-    own = here is not None and len(private.output_shape(here) or ()) >= _STEPS and type(here).__name__ in _OWN_VIEWS
+    own = here is not None and _is_own_view(here, private.output_shape(here) or private.output_shape(softmax) or ())
     return parents_of(here)[0] if own and here is not None else here
+
+
+def _is_own_view(view: Node, shape: Shape) -> bool:
+    """True for the view by which a layer gives its result the axes of what it was given, each longer than 1.
+
+    Of one step, a view to (samples, 1, steps) would look the same.
+    """
+    if type(view).__name__ not in _OWN_VIEWS or len(shape) < _STEPS or min(shape[:-1]) <= 1:
+        return False
+    given = _given_shape(parents_of(view)[0])
+    return given is not None and len(given) == len(shape) and given[1:-1] == shape[1:-1]
+
+
+def _given_shape(layer: Node) -> Shape | None:
+    """The shape of what a layer laid flat; of plain data, that of the tensor of which it is a part."""
+    place, name = _GIVEN.get(type(layer).__name__, (0, ""))
+    flat = parents_of(layer)[place] if name else None
+    if flat is not None:
+        above = parents_of(flat)[0] if type(flat).__name__ in _OWN_VIEWS else None
+        return private.output_shape(above) if above is not None else None
+    kept = saved_value(layer, name) if name else None
+    base = as_torch.base(kept) if kinds.is_one_of(kept, (torch.Tensor,)) else None
+    return tuple(as_torch.shape(base)) if base is not None else None
 
 
 def _pooled_steps(walk: Walk) -> Iterator[Node]:

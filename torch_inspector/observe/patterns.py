@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import torch
 
 from torch_inspector.facts import PatternFact
 from torch_inspector.observe.blown import blown_up
@@ -30,7 +32,11 @@ __all__ = ["SOFTMAX", "STRETCHED", "OtherSide", "find_patterns"]
 
 
 def find_patterns(
-    walk: Walk, other_side: OtherSide, name_of: Namer = nameless, factor: FactorName = unnamed
+    walk: Walk,
+    other_side: OtherSide,
+    name_of: Namer = nameless,
+    factor: FactorName = unnamed,
+    roots: Sequence[torch.Tensor] = (),
 ) -> tuple[PatternFact, ...]:
     """All patterns in a graph, each once."""
     found = list(_softmaxes(walk))
@@ -42,7 +48,9 @@ def find_patterns(
             terms = tuple(stretched_terms(node, other_side))
             found.extend((*(terms or stretched_products(node, factor)), *spread_predictions(node, other_side)))
     found.extend((*signed_differences(walk), *targets_outside(walk), *flat_ways(walk)))
-    found.extend((*scores(walk, name_of), *shuffled(walk), *large_patterns(walk), *expanded(walk, Consumers(walk))))
+    found.extend(
+        (*scores(walk, name_of, roots), *shuffled(walk), *large_patterns(walk), *expanded(walk, Consumers(walk)))
+    )
     return tuple(dict.fromkeys(found))
 
 
@@ -60,9 +68,9 @@ def _softmaxes(walk: Walk) -> Iterator[PatternFact]:
             yield from log_softmax_below(node)
 
 
-def kept_patterns(walk: Walk) -> tuple[PatternFact, ...]:
+def kept_patterns(walk: Walk, roots: Sequence[torch.Tensor] = ()) -> tuple[PatternFact, ...]:
     """Patterns in a graph that a variable keeps, where nothing is known of the code around."""
-    return tuple(dict.fromkeys((*_softmaxes(walk), *large_patterns(walk), *scores(walk), *shuffled(walk))))
+    return tuple(dict.fromkeys((*_softmaxes(walk), *large_patterns(walk), *scores(walk, roots=roots), *shuffled(walk))))
 
 
 def large_patterns(walk: Walk) -> tuple[PatternFact, ...]:

@@ -158,7 +158,7 @@ class RetainedGraphs:
             sort=kept.sort,
             rows=kept.nested and kept.rows,
             as_number=all(shape_of(t) == () for t in kept.tensors),
-            patterns=kept_patterns(walk) if max(own) >= since else (),
+            patterns=kept_patterns(walk, kept.tensors) if max(own) >= since else (),
             leaf_count=len(walk.leaf_keys) + _constant_count(walk) if chain else 0,
         )
 

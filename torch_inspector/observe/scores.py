@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
@@ -10,7 +12,7 @@ from torch_inspector.observe.attended import across_heads, across_samples
 from torch_inspector.observe.class_axis import misread
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.distributions import BY_VALUE, holds_probabilities
-from torch_inspector.observe.gathered import use_of
+from torch_inspector.observe.gathered import with_use
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.lone import lone_softmaxes
 from torch_inspector.observe.mixed import is_mixture
@@ -66,13 +68,13 @@ def nameless(_: list[Node]) -> str:
     return ""
 
 
-def scores(walk: Walk, name_of: Namer = nameless) -> Iterator[PatternFact]:
+def scores(walk: Walk, name_of: Namer = nameless, roots: Sequence[torch.Tensor] = ()) -> Iterator[PatternFact]:
     """All such losses of a graph; the names of the nodes begin with the loss and end with what it was given."""
     kinds, consumers = walk.by_kind, Consumers(walk)
     for kind in kinds.keys() & _NLL.keys():
         for node in kinds[kind]:
             facts = _nll(node, _NLL[kind], kinds, name_of)
-            yield from facts if _NLL[kind] != "nll_loss" else _of_losses(facts, node, consumers)
+            yield from facts if _NLL[kind] != "nll_loss" else with_use(facts, node, consumers, roots)
     for kind in kinds.keys() & _LOGITS.keys():
         for node in kinds[kind]:
             yield from _logits(node, _LOGITS[kind], consumers, kinds, name_of)
@@ -139,13 +141,6 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
     elif path and loss == "nll_loss" and end not in _LOGS and holds_probabilities(node):
         shapes = (private.output_shape(path[0]) or (),)
         yield PatternFact(PROBABILITIES, (loss, BY_VALUE, MIXED), shapes, _named(name_of, path), rivals=2)
-
-
-def _of_losses(facts: Iterator[PatternFact], node: Node, consumers: Consumers) -> Iterator[PatternFact]:
-    """The same with a last word where an `nll_loss` may only pick the number of the right class."""
-    for fact in facts:
-        use = use_of(node, consumers)
-        yield fact._replace(nodes=(*fact.nodes, use)) if use else fact
 
 
 def _is_logarithm(node: Node | None) -> bool:

@@ -103,7 +103,7 @@ def _found_in(
     if recorder.plain_graphs.get(line) == like:
         return (), ()
     code = Reader(recorder.places, user)
-    patterns = find_patterns(walk, code.other_side, code.name_of, code.factor)
+    patterns = find_patterns(walk, code.other_side, code.name_of, code.factor, roots=[root])
     tables = find_tables(walk, Consumers(walk))
     if not patterns and not tables:
         recorder.plain_graphs[line] = like

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from torch_inspector.facts import BackwardFact, CheckpointFact, CutFact, ErrorFact, ForwardFact, Place, Run, StepFact
 from torch_inspector.facts.chains import chain
 from torch_inspector.facts.old_checkpoints import cut_whole, in_new_variant, said
-from torch_inspector.facts.part_names import called_path
 from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, is_cut_off, part_path
 from torch_inspector.facts.straight import straightened
+from torch_inspector.facts.taught import taught_path
 from torch_inspector.facts.uncut import DETACHED_LEAF, also_off, given_to, handed_on, how, telling, term_kept, uncut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -77,10 +77,10 @@ def _failed(run: Run, root: str, cuts: tuple[CutFact, ...], place: Place) -> Ite
 
 
 def _of_blocks(run: Run, root: str, blocks: list[CheckpointFact], place: Place) -> Finding:
-    at = blocks[0].place
+    at, model = blocks[0].place, taught_path(run, _called(run), ())
     return Finding(
         message=(
-            f"`{root}` has no history, so `backward()` reaches no parameter of `{called_path(run, _called(run))}`: the "
+            f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: the "
             f"old variant of checkpoint() ({at.said_in(place.cell)}) was given no tensor that wants a gradient, and "
             f"then what {said(run, blocks)} gave has no history."
         ),
@@ -95,7 +95,7 @@ def _of_blocks(run: Run, root: str, blocks: list[CheckpointFact], place: Place) 
 def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], place: Place) -> Finding:
     both = chain(cuts)
     cut = both.number if both is not None else telling(cuts)
-    model = called_path(run, calls)
+    model = taught_path(run, calls, cuts)
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
     source = run.source_of(cuts[0].place.cell) if cuts else ""
     cause = both.said(source, place.cell) if both is not None else _how(run, cut, calls, place.cell, root)

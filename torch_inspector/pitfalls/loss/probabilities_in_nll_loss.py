@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Written, called, instead, operand, sole
 from torch_inspector.facts.loss_names import says_loss
 from torch_inspector.facts.measured import called_loss, measured, where_made, with_logarithms
-from torch_inspector.facts.picking import picks_only
+from torch_inspector.facts.picking import is_turned, picks_only, unturned
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.findings import Evidence, Finding
@@ -94,16 +94,26 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
             f"log-probabilities: {_WHY.get(loss, _picks(pattern))}."
         ),
         subject=layer or name or root,
-        fix=_logged(run, first) or _fix(run, layer, name, pattern),
+        fix=_of_turned(run, place) if is_turned(pattern) else _logged(run, first) or _fix(run, layer, name, pattern),
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
+        # Who wants a model to forget, or knows only which class is wrong, writes it alike.
+        severity="hint" if is_turned(pattern) else "error",
     )
 
 
 def _picks(pattern: PatternFact) -> str:
     per = "position" if pattern.shapes and len(pattern.shapes[0]) > len(("samples", "classes")) else "sample"
+    if {"turned", "unsigned"} & set(pattern.nodes):
+        return f"it only picks one number per {per}, and as its sign is changed, training makes that number small"
     return f"it only picks one number per {per}, so the loss falls below zero"
+
+
+def _of_turned(run: Run, place: Place) -> str:
+    said = "log-probabilities, and no minus sign"
+    line = unturned(run, place)
+    return f"{line}  # {said}" if line else f"# F.nll_loss of F.log_softmax(…) of the scores: {said}"
 
 
 def _called(run: Run, root: str, loss: str) -> str:

@@ -41,7 +41,8 @@ def check(run: Run) -> Iterator[Finding]:
         if len(pattern.nodes) > 1 and pattern.shapes and len(pattern.shapes[0]) > 1:
             yield _finding(run, pattern, root, place)
     for pattern, root, place in run.losses_with("softmax-of-one"):
-        known = softmaxes_of_one(run, pattern.shapes[0]) if pattern.nodes[:1] == (_SCORES,) and pattern.shapes else []
+        scored = pattern.nodes[:1] == (_SCORES,) and bool(pattern.shapes)
+        known = softmaxes_of_one(run, pattern.shapes[0], pattern.keys) if scored else []
         # A number of experts that is a setting may be 1 for once.
         if pattern.nodes and pattern.nodes[0] in _ALONE and (known or pattern.nodes[0] != _SCORES):
             yield _of_one(run, pattern, root, place, known)

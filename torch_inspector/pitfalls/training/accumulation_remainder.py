@@ -55,7 +55,7 @@ def _finding(run: Run, window: WindowFact, left: int, counter: HandCounter | Non
     else:
         message = (
             f"{window.call_count} backward calls in windows of {size} leave {left} over: "
-            f"no step of `{optimizer}` has used their gradients"
+            f"no step of `{optimizer}` in this cell has used their gradients"
         )
     return Finding(
         message=message + ".",

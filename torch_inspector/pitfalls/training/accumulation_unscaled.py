@@ -53,14 +53,16 @@ def _is_mean(calls: list[BackwardFact], size: int, *, scaled: bool) -> bool:
 def _is_sum_of_means(run: Run, calls: list[BackwardFact], size: int) -> bool:
     """True for terms whose weights have no room for a division by the size of the window.
 
-    Either they make up 1, and not as one part for each of so many terms, nor where the text divides by that size, or
+    Either they make up 1, and not as one part for each of so many terms, nor where a text divides by that size, or
     one of the terms has no weight at all.
     """
     graphs = [one.witness for one in calls if one.witness is not None]
     if not graphs or any(one.weighed for one in calls) or not all(len(one.weights) > 1 for one in graphs):
         return False
     whole = all(None not in one.weights for one in graphs)
-    divided = whole and any(is_divided_by(run, cell, size) for cell in {one.place.cell for one in calls})
+    part = any(abs((weight or 0) * size - 1) < _ROUNDED for one in graphs for weight in one.weights)
+    cells = {one.place.cell for one in calls}
+    divided = whole and any(is_divided_by(run, cell, size, perhaps=part) for cell in cells)
     return not divided and all(_is_undivided(one.weights, size) for one in graphs)
 
 
