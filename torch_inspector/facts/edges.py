@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from torch_inspector.facts import divisors
+from torch_inspector.facts import divisors, syntax
 from torch_inspector.facts.by_name import probabilities_kept, softmax_kept
 from torch_inspector.facts.replaced import instead
 from torch_inspector.facts.sole import Written, called, operand, written
@@ -25,6 +25,10 @@ _KEPT = {
     "log1p": "{}.clamp_min(-0.999).{}()",
     **dict.fromkeys(("acos", "asin", "atanh"), _INSIDE),
 }
+# What keeps a number away from an edge.
+_FLOORS = frozenset(["clamp", "clamp_min", "clamp_", "clip", "maximum", "where"])
+# Methods that give plain numbers.
+_SIZES = frozenset(["size", "dim", "numel", "item", "ndimension"])
 # What gives an operand, and how it is written.
 _SIGNS: dict[type[ast.operator], str] = {
     ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**"
@@ -33,13 +37,55 @@ _SIGNS: dict[type[ast.operator], str] = {
 
 def _written_as(run: Run, operation: OperationFact) -> Written | None:
     """The only call of an operation in the texts that can be meant: of several the one that is not made otherwise."""
-    found = written(run, lambda node: called(node) == operation.name)
+    found = written(run, lambda node: _is_written(node, operation.name))
     signs = [_sign_of(one) for one in found]
     alike = [one for one, sign in zip(found, signs, strict=True) if sign == operation.given_by != ""]
     able = [one for one, sign in zip(found, signs, strict=True) if not operation.given_by or not sign]
     # A name or a call among them may stand for a result that is made alike.
     left = [*alike, *able]
     return left[0] if len(left) == 1 else None
+
+
+def unkept(run: Run, name: str) -> list[Written]:
+    """Operations of such a name in the texts, of what nothing is added to and no bound is set for."""
+    found = written(run, lambda node: _is_written(node, name))
+    return [one for one in found if not _is_kept(ast.parse(one.text, mode="eval").body)]
+
+
+def _is_written(node: ast.AST, name: str) -> bool:
+    """True for such an operation; what is made of gradients that are there already is no part of a loss."""
+    found = _is_power(node) if name == "**" else called(node) == name
+    return found and not any(isinstance(one, ast.Attribute) and one.attr == "grad" for one in syntax.walk(node))
+
+
+def _is_power(node: ast.AST) -> bool:
+    """True for `d.sum(1) ** 0.5` and `d.pow(0.5)`; a plain name under `** 0.5` is as often a number of channels."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        methods = (one.func for one in syntax.walk(node.left) if isinstance(one, ast.Call))
+        of_tensors = any(isinstance(one, ast.Attribute) and one.attr not in _SIZES for one in methods)
+        return of_tensors and _is_low(node.right)
+    return isinstance(node, ast.Call) and called(node) == "pow" and bool(node.args) and _is_low(node.args[-1])
+
+
+def _is_low(node: ast.expr) -> bool:
+    value = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(value, float) and 0 < value < 1
+
+
+def _is_kept(node: ast.expr) -> bool:
+    parts = list(syntax.walk(node))
+    added = (one for one in parts if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add))
+    return any(called(one) in _FLOORS for one in parts) or any(True for _ in added)
+
+
+def _power_of_more(text: str) -> str:
+    """`(d.sum(1) + 1e-12) ** 0.5` for `d.sum(1) ** 0.5`."""
+    node = ast.parse(text, mode="eval").body
+    if isinstance(node, ast.BinOp):
+        base = ast.unparse(node.left)
+        plain = isinstance(node.left, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+        return f"({base if plain else f'({base})'} + 1e-12) ** {ast.unparse(node.right)}"
+    return f"({operand(text)} + 1e-12).pow({ast.unparse(node.args[-1])})"  # type: ignore[attr-defined]
 
 
 def _sign_of(call: Written) -> str:
@@ -53,7 +99,7 @@ def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, st
     """The line of an operation and what it should be there, if the texts have one such operation only."""
     if operation is not None and operation.name == "/" and operation.cause.startswith("zero"):
         return _of_division(run, operation)
-    if operation is None or operation.name not in _KEPT:
+    if operation is None or operation.name not in (*_KEPT, "**"):
         return None
     by_name = probabilities_kept(run) if operation.name == "log" else None
     by_name = by_name or (softmax_kept(run) if operation.name in ("exp", "log") else None)
@@ -61,6 +107,8 @@ def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, st
         return by_name
     one = _written_as(run, operation)
     given = operand(one.text) if one is not None else ""
+    if one is not None and operation.name == "**" and operation.cause == "zeros":
+        return one.place, instead(run, one.place, one.text, _power_of_more(one.text))
     if one is None or not given:
         return None
     form = _ADDED if operation.name.endswith("sqrt") and operation.cause == "zeros" else _KEPT[operation.name]

@@ -151,6 +151,8 @@ class WitnessFact(NamedTuple):
     gradient when this one began."""
     edges: tuple[OperationFact, ...] = ()
     """Operations that were given numbers at which their slope is not finite, the oldest first; on the CPU only."""
+    steep: tuple[str, ...] = ()
+    """Operations that have no finite slope at some numbers, from which nothing in the graph keeps their operand."""
 
 
 class BackwardFact(NamedTuple):

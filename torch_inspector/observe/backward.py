@@ -179,7 +179,8 @@ class BackwardWatch:
             self._attention.graphs_wanted -= 1
             return True
         first = _FIRST_GRAPHS if self._attention.step_count < _FIRST_STEPPED else _FIRST_STEPPED
-        return site.count <= first or self._forwards.waiting() or _is_due(site)
+        steep = site.steep and self._attention.looking and self.values.reads_gradients(site.place, site.count)
+        return site.count <= first or steep or self._forwards.waiting() or _is_due(site)
 
     def _end(self, site: Site, trail: int) -> None:
         recorder, attention = self._recorder, self._attention
@@ -242,7 +243,7 @@ class BackwardWatch:
             weighed=site.kind == "backward" and _is_weighed(*given),
         )
         self.facts.append(fact)
-        site.growing = _grown(site, fact)
+        site.growing, site.steep = _grown(site, fact), bool(seen.fact.steep)
         self._forwards.note_reached(seen.numbers, complete=seen.fact.complete)
         if not fact.is_grad_call:
             self._unheld.note(seen.unheld, seen.bare)

@@ -7,7 +7,7 @@ first loss that is not finite.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -20,50 +20,15 @@ from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 from torch_inspector.observe.softmax import IN_PLACE, MOVES
+from torch_inspector.observe.traps import NEGATIVE, TRAPPED, trap_of
 
 # Elements read in one graph, and nodes.
 _ELEMENTS, _NODES = 300_000, 400
 # Operations that are told; operations that only hand values on, in a row.
 _TOLD, _HANDED_ON = 3, 12
 
-_Mask = Callable[[torch.Tensor], torch.Tensor]
-
-
-class _Cause(NamedTuple):
-    """Numbers that an operation cannot take, or only without a slope."""
-
-    what: str
-    mask: _Mask
-    """Where they are, in what the node has saved."""
-    slope_only: bool = False
-    """True if the value is finite there and only the slope is not."""
-
-
-_NEGATIVE = _Cause("negative numbers", lambda t: t < 0)
-_ZEROS = _Cause("zeros", lambda t: t == 0)
-_FLAT_ZEROS = _ZEROS._replace(slope_only=True)
-_BEYOND = _Cause("numbers beyond 1", lambda t: t.abs() > 1)
-_AT_ONE = _Cause("numbers at 1 or -1", lambda t: t.abs() == 1)
-_SAME = _Cause("equal eigenvalues", lambda t: t.diff(dim=-1) == 0, slope_only=True)
-_TRAPS: dict[str, tuple[str, str, tuple[_Cause, ...]]] = {
-    "LogBackward0": ("log", "self", (_NEGATIVE, _ZEROS)),
-    "Log2Backward0": ("log2", "self", (_NEGATIVE, _ZEROS)),
-    "Log10Backward0": ("log10", "self", (_NEGATIVE, _ZEROS)),
-    "Log1PBackward0": ("log1p", "self", (_Cause("numbers up to -1", lambda t: t <= -1),)),
-    "DivBackward0": ("/", "other", (_Cause("zeros to divide by", lambda t: t == 0),)),
-    "ReciprocalBackward0": ("1 /", "result", (_Cause("zeros", lambda t: t.isinf()),)),
-    "RsqrtBackward0": ("rsqrt", "result", (_Cause("zeros", lambda t: t.isinf()),)),
-    "SqrtBackward0": ("sqrt", "result", (_Cause("negative numbers", lambda t: t.isnan()), _FLAT_ZEROS)),
-    "AcosBackward0": ("acos", "self", (_BEYOND, _AT_ONE._replace(slope_only=True))),
-    "AsinBackward0": ("asin", "self", (_BEYOND, _AT_ONE._replace(slope_only=True))),
-    "LinalgEighBackward0": ("eigh", "eigenvalues", (_SAME,)),
-    "LinalgSvdBackward0": ("svd", "S", (_SAME,)),
-    "AtanhBackward0": ("atanh", "self", (_BEYOND, _AT_ONE)),
-}
-"""By kind of node: the operation, what it has saved, and what of that it cannot take."""
 # Operations for which a negative number is as good as a positive one.
 _OF_BOTH_SIGNS = frozenset(["/", "1 /", "**"])
-_POWER = "PowBackward0"
 # Means over the targets that count, and the reduction that is a mean.
 _MEAN_LOSSES = frozenset(f"{one}Backward0" for one in ("MseLoss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy"))
 _MEANS, _MEAN = frozenset(["NllLossBackward0", "NllLoss2DBackward0"]), 1
@@ -83,11 +48,8 @@ _WORDS = {
 
 def edges(walk: Walk) -> tuple[OperationFact, ...]:
     """Operations that were given numbers at which their value or their slope is not finite, the oldest first."""
-    kinds = _TRAPS.keys() | {_POWER}
-    if kinds.isdisjoint(walk.by_kind):
-        return ()
-    nodes = [node for kind in sorted(kinds & walk.by_kind.keys()) for node in walk.by_kind[kind]]
-    return tuple(_trapped(nodes))[:_TOLD]
+    nodes = [node for kind in sorted(TRAPPED & walk.by_kind.keys()) for node in walk.by_kind[kind]]
+    return tuple(_trapped(nodes))[:_TOLD] if nodes else ()
 
 
 class Origin(NamedTuple):
@@ -145,8 +107,7 @@ def _trapped(nodes: list[Node]) -> Iterator[OperationFact]:
 
 def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact | None:
     """What an operation was given that it cannot take."""
-    kind = type(node).__name__
-    name, field, causes = ("**", "self", _causes_of_power(node)) if kind == _POWER else _TRAPS.get(kind, ("", "", ()))
+    name, field, causes = trap_of(node)
     # Divided is by counts as well.
     values = left.read(saved_value(node, field), whole=field == "other") if causes else None
     if values is None:
@@ -157,7 +118,7 @@ def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact |
             if count:
                 fact = OperationFact(f"{name} norm" if _by_norm(node) else name, cause.what, count, values.numel())
                 return fact._replace(
-                    signed=cause is not _NEGATIVE and name in _OF_BOTH_SIGNS and bool((values < 0).any()),
+                    signed=cause is not NEGATIVE and name in _OF_BOTH_SIGNS and bool((values < 0).any()),
                     whole=not as_torch.is_floating_point(values),
                 )
     return None
@@ -200,18 +161,6 @@ def _by_norm(node: Node) -> bool:
     parents = [parent for parent, _ in node.next_functions]
     made = _maker(parents[1]) if type(node).__name__ == "DivBackward0" and len(parents) > 1 and parents[1] else None
     return type(made).__name__ in _NORMS
-
-
-def _causes_of_power(node: Node) -> tuple[_Cause, ...]:
-    """What a power cannot take: negative numbers if the exponent is not whole, zeros if it is below 1."""
-    try:
-        exponent = node._saved_exponent
-    except RuntimeError:
-        return ()
-    if not is_one_of(exponent, (int, float)) or not exponent:
-        return ()
-    zeros = (_ZEROS._replace(slope_only=exponent > 0),) if exponent < 1 else ()
-    return (_NEGATIVE, *zeros) if exponent % 1 else zeros
 
 
 def _judged(node: Node, left: _Left, *, worst: bool) -> Origin | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Site(CallSite):
     """One line (more exactly, one call in it) from which one kind of call is made."""
 
-    __slots__ = ("code", "growing", "kind", "known_as", "known_outside", "lasti", "name", "owner", "place")
+    __slots__ = ("code", "growing", "kind", "known_as", "known_outside", "lasti", "name", "owner", "place", "steep")
 
     def __init__(self, kind: str, place: Place, name: str = "", owner: int = 0) -> None:
         super().__init__()
@@ -33,6 +33,8 @@ class Site(CallSite):
         """What the notebook calls it where that is another name."""
         self.growing = 0
         """Nodes of the last graph of a backward call there, while each is kept and larger than the one before."""
+        self.steep = False
+        """True if a graph of a backward call there holds operations that have no finite slope at some numbers."""
         self.owner = owner
         # Held so that its address, which is part of the site's key, is not used again.
         self.code: CodeType | None = None

@@ -104,9 +104,7 @@ class ValueWatch:
         last = self.losses[-1] if self.losses else None
         if last is None or (last.place, last.index) != (place, index) or not math.isfinite(last.value):
             return
-        if index > _GRADIENTS and self._is_next(last):
-            return
-        if any(one.spoiled_gradients for one in self.losses) or not gradients_readable():
+        if not self.reads_gradients(place, index) or not gradients_readable():
             return
         own = ((id(p), as_torch.grad(p)) for _, p in self._parameters() if is_leaf(p))
         pairs = [(key, gradient) for key, gradient in own if gradient is not None]
@@ -115,9 +113,10 @@ class ValueWatch:
         zeros = len(readable) if all(_is_zero(gradient) for _, gradient in readable) else 0
         self.losses[-1] = last._replace(spoiled_gradients=bad, zero_gradients=zeros, gradient_count=len(pairs))
 
-    def _is_next(self, last: LossFact) -> bool:
-        """True if the call before from the same line was looked at too."""
-        return any((one.place, one.index) == (last.place, last.index - 1) for one in self.losses[-3:-1])
+    def reads_gradients(self, place: Place, index: int) -> bool:
+        """True for the first calls of a line, and the first in a row of others, until some gradient is not finite."""
+        follows = any((one.place, one.index) == (place, index - 1) for one in self.losses[-3:])
+        return (index <= _GRADIENTS or not follows) and not any(one.spoiled_gradients for one in self.losses)
 
     def _parameters(self) -> list[tuple[int, Any]]:
         optimizers = [record.ref() for record in self._ledger.live()]

@@ -18,6 +18,7 @@ from torch_inspector.observe.other_side import Reader
 from torch_inspector.observe.patterns import find_patterns
 from torch_inspector.observe.precision import precision_of
 from torch_inspector.observe.tables import find_tables
+from torch_inspector.observe.traps import steep
 from torch_inspector.observe.unheld import Mark, bare_marks, marks_of
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def look(
             tables=tables,
             leaf_nbytes=walk.leaf_nbytes,
             edges=edges(walk),
+            steep=steep(walk),
             carried_count=carried(walk, held, recorder.leaf_values),
             half_nbytes=walk.half_nbytes(),
             **precision._asdict(),

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import LossFact, OperationFact, Place, Run, kept_from_edge
-from torch_inspector.facts.steep import steep_roots, with_more
+from torch_inspector.facts import LossFact, OperationFact, Run, kept_from_edge
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
-# Operations whose slope is infinite, or undefined, at the edge of what they take.
-_STEEP = re.compile(
-    r"\b(sqrt|rsqrt|log|log2|log10|norm|acos|asin|arccos|arcsin|atan2|cdist|std)\(|\bpow\([^()]*(0?\.\d|-\d)|\*\*\s*\(?(0?\.\d|-)"
-)
 _NAMES_SHOWN = 3
 _FIX = "keep the operand away from the edge before the operation: (… + 1e-12).sqrt(), ….clamp_min(1e-12).log()"
 _INSIDE = "keep the operand inside of -1 to 1 before the operation: ….clamp(-1 + 1e-6, 1 - 1e-6)"
@@ -42,25 +36,17 @@ def _finding(run: Run, loss: LossFact) -> Finding:
     name = (backward.root if backward is not None else "") or "loss"
     paths = [run.parameter_path(one.key) for one in loss.spoiled_gradients]
     shown = ", ".join(f"`{path}.grad`" for path in paths[:_NAMES_SHOWN] if path) or "gradients"
-    steep, edge = _steep_lines(run, loss), _edge(run, loss)
-    line, text = steep[0] if len(steep) == 1 else (loss.place.line, "")
-    roots = steep_roots(run) if edge is None else []
-    roots = roots if len({one.place for one in roots}) == 1 else []
-    place, fix = kept_from_edge(run, edge) or (Place(loss.place.cell, line), "")
-    if roots and not steep:
-        place, text = roots[0].place, roots[0].text
-    fix = fix or (with_more(run, roots) if roots and roots[0].place.line == place.line else "")
+    edges = _edges(run, loss)
+    edge = edges[0] if edges else None
+    place, fix = kept_from_edge(run, edge) or (loss.place, "")
     return Finding(
-        message=(
-            f"`{name}` was {loss.value:.3g}, but `backward()` left nan or inf in {shown}"
-            f"{f': {edge.text()}, where it has no finite slope' if edge is not None else _at_limit(text)}."
-        ),
+        message=(f"`{name}` was {loss.value:.3g}, but `backward()` left nan or inf in {shown}{_because(edges)}."),
         subject=name,
         fix=fix or _general_fix(edge),
         line=place.line,
         cell=place.cell,
         evidence=(
-            *((Evidence("operation", edge.name),) if edge is not None else ()),
+            *(Evidence("operation", one.name) for one in edges),
             Evidence("parameters with such gradients", len(loss.spoiled_gradients), "count"),
             Evidence("gradients looked at", loss.gradient_count, "count"),
             Evidence("nan in the first", loss.spoiled_gradients[0].nan_count, "count"),
@@ -76,18 +62,15 @@ def _general_fix(edge: OperationFact | None) -> str:
     return _FIXES.get(edge.name if edge is not None else "", _FIX)
 
 
-def _at_limit(text: str) -> str:
-    return f": the slope in `{text}` is infinite at its limit" if text else ""
+def _because(edges: list[OperationFact]) -> str:
+    if not edges:
+        return ""
+    which = "they have" if edges[1:] else "it has"
+    return f": {', and '.join(one.text() for one in edges)}, where {which} no finite slope"
 
 
-def _edge(run: Run, loss: LossFact) -> OperationFact | None:
-    """The operation of its graph that has no slope there, if it is the only one."""
+def _edges(run: Run, loss: LossFact) -> list[OperationFact]:
+    """The operations of its graph that have no slope there, the first of each name."""
     calls = [one for one in run.trace.backwards if (one.place, one.index) == (loss.place, loss.index)]
     found = [edge for one in calls if one.witness is not None for edge in one.witness.edges]
-    return found[0] if len({edge.name for edge in found}) == 1 else None
-
-
-def _steep_lines(run: Run, loss: LossFact) -> list[tuple[int, str]]:
-    """Lines of the cell that calls `backward` which hold such an operation."""
-    lines = enumerate(run.source_of(loss.place.cell).splitlines(), 1)
-    return [(number, line.split("#")[0].strip()) for number, line in lines if _STEEP.search(line.split("#")[0])]
+    return list({one.name: one for one in reversed(found)}.values())[::-1]
