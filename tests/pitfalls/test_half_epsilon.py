@@ -173,3 +173,24 @@ def test_nan_that_is_replaced_later_is_no_mistake():
     for one in (code, rest):
         findings = findings_in(PLAIN, one, fails=False)
         assert not [found for found in findings if found.slug in ("half-underflow", "half-overflow")]
+
+
+UNITS = """\
+def unit(v):
+    return v / (v.norm(dim=-1, keepdim=True) + 1e-8)
+hits, seen, few = (torch.tensor(one).half() for one in ([0.0, 1.0], [0.0, 2.0], [1.0, 0.0]))
+few.requires_grad_()"""
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("rate = head[0](unit(x[:2])).sum(1) * hits / seen", 0),
+        ("rate = unit(head[0](x[:2])).sum(1) * hits / seen", 0),
+        ("both = few + seen - 1\nrate = unit(head[0](x[:2])).sum(1) * hits / both", 0),
+        ("both = few + (seen - 1)\nrate = unit(head[0](x[:2])).sum(1) * hits / both", 0),
+        ("rate = unit(head[0](x)).sum(1) / few.new_ones(1)", 1),
+    ],
+)
+def test_the_division_that_is_named_is_the_one_by_zeros(code, told):
+    assert len(findings_in(f"{PLAIN}\n{UNITS}", code, slug="half-underflow", fails=False)) == told

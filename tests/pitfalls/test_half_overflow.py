@@ -1,5 +1,7 @@
 """Numbers beyond float16: a mask of -1e9 that becomes minus infinity, and masks that are meant to be."""
 
+from time import process_time
+
 import pytest
 
 from tests.cells import findings_in
@@ -140,20 +142,83 @@ def test_a_mask_of_an_earlier_cell_that_leaves_nothing_of_a_row(mask, told):
     assert all(" became minus infinity" in one.message and one.message.endswith(" is nan.") for one in lost)
 
 
+ROWS = MASK + "mask = (pad.float() * -1e15).half()"
+WEIGHTS = "raw = torch.softmax(torch.ones(2, 3).half().requires_grad_() + mask, -1)\n"
+
+
 @pytest.mark.parametrize(
     ("after", "told"),
     [
-        ("a = torch.where(raw.isnan(), torch.zeros_like(raw), raw)", 0),
-        ("a = raw[lengths > 0]", 0),
-        ("a = raw[(lengths > 0).nonzero()[:, 0], :]", 0),
-        ("def safe(v):\n    return torch.nan_to_num(v)\na = safe(raw)", 0),
-        ("def clear(v):\n    v[torch.isnan(v)] = 0\nb = raw.clone()\nclear(b)", 0),
-        ("def twice(v):\n    return v * 2\na = twice(raw)", 1),
-        ("a = raw[-1]", 1),
-        ("a = torch.where(raw.isnan(), torch.zeros_like(raw), raw)\nloss = raw.sum()", 1),
+        ("a = torch.where(raw.isnan(), torch.zeros_like(raw), raw)", []),
+        ("a = raw[lengths > 0]", []),
+        ("a = raw[:1]", []),
+        ("a = [raw[i, :n] for i, n in enumerate(lengths) if n]", []),
+        ("def safe(v):\n    return torch.nan_to_num(v)\na = safe(raw)", []),
+        ("def clear(v):\n    v[torch.isnan(v)] = 0\nb = raw.detach().clone()\nclear(b)", []),
+        ("def twice(v):\n    return v * 2\na = twice(raw)", ["hint"]),
+        ("a = raw[-1]\nb = raw[0]", ["hint"]),
+        ("[raw[i, :n].mean() for i, n in enumerate(lengths) if n]", ["hint"]),
+        ("a = torch.where(raw.isnan(), torch.zeros_like(raw), raw)\nloss = raw.sum()", ["error"]),
+        ("loss = raw.detach().mean()", ["error"]),
+        ("y = torch.full((2, 3), torch.nan).half()\nloss = (raw[:1] - y).mean()", []),
     ],
 )
 def test_rows_without_a_softmax_that_are_left_out(after, told):
-    mask = MASK + "mask = (pad.float() * -1e15).half()"
-    cell = "raw = torch.softmax(torch.ones(2, 3).half().requires_grad_() + mask, -1)\n" + after
-    assert len(findings_in(mask, cell, slug="half-overflow", fails=False)) == told
+    found = findings_in(ROWS, WEIGHTS + after, slug="half-overflow", fails=False)
+    assert [one.severity for one in found] == told
+
+
+@pytest.mark.parametrize(
+    ("mask", "cell"),
+    [
+        ("triu(1)", "targets = torch.tensor([1.0, torch.nan]).half()\nw = torch.softmax(q + mask, -1)\nout = w @ q"),
+        ("triu(1)", "spread = q[:1].std(0)\nw = torch.softmax(q + mask, -1)"),
+        ("triu(1)", "q[2] = torch.nan\ngood = (q @ q)[[0, 1, 3]]\nprint(mask, torch.softmax(q, -1))"),
+        ("triu(0)", "spread = q[:1].std(0)\nw = torch.softmax(q, -1)\nprint(mask)"),
+        ("triu(0)", "print(torch.softmax(q, -1))\nspread = (q + mask).std(0)"),
+        ("triu(0)", "q[2] = torch.nan\nloss = torch.softmax(q, -1).mean()\nprint(mask)"),
+    ],
+)
+def test_nan_that_is_not_by_the_mask(mask, cell):
+    start = f"import torch\nq = torch.randn(4, 4).half()\nmask = (torch.ones(4, 4).{mask} * -1e9).half()"
+    assert not findings_in(start, cell, slug="half-overflow", fails=False)
+
+
+ATTENTION = """\
+class Attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = torch.nn.Linear(3, 3)
+    def forward(self, x, mask):
+        return torch.softmax(self.query(x) + mask, -1)
+net = Attention().half()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def attend(q, m):
+    return torch.softmax(q + m, -1)
+x = torch.ones(2, 3).half()"""
+STEPS = (
+    "for _ in range(3):\n    loss = {}.float().pow(2).mean()\n    opt.zero_grad()\n    loss.backward()\n    opt.step()"
+)
+
+
+@pytest.mark.parametrize(
+    ("cell", "severity"),
+    [
+        (STEPS.format("net(x, mask)"), "error"),
+        (STEPS.format("net(x, mask)[lengths > 0]"), None),
+        ("with torch.no_grad():\n    out = net(x, mask)", "hint"),
+        ("loss = attend(x, mask).mean()", "error"),
+        ("rows = []\nfor row in x:\n    rows.append(attend(row, mask))", "hint"),
+    ],
+)
+def test_masks_that_models_and_functions_are_given(cell, severity):
+    found = findings_in(f"{ROWS}\n{ATTENTION}", cell, slug="half-overflow", fails=False)
+    assert [one.severity for one in found] == ([severity] if severity else [])
+
+
+def test_many_results_of_a_mask_cost_little():
+    lines = "\n".join(f"a{i} = torch.softmax(x + mask, -1)\nb{i} = a{i}.mean()" for i in range(300))
+    start = f"{ROWS}\nx = torch.zeros(2, 3).half()"
+    begun = process_time()
+    assert findings_in(start, lines, slug="half-overflow", fails=False)
+    assert process_time() - begun < 4

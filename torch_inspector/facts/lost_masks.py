@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
-from math import isfinite, isnan
+from collections.abc import Iterator
+from math import isfinite, isnan, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
-from torch_inspector.facts.dealt_with import is_dealt_with
 from torch_inspector.facts.loss_names import says_loss
+from torch_inspector.facts.made_of import half_and_finite, made_by, variable_of
 from torch_inspector.facts.place import Place
 from torch_inspector.facts.sole import called
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
-    from torch_inspector.facts.values import ExtremeFact
+    from torch_inspector.facts.values import ExtremeFact, LossFact
 
 _LARGEST = 65_504
 _SOFTMAXES = frozenset(["softmax", "log_softmax"])
@@ -32,52 +33,68 @@ class LostMask(NamedTuple):
     """As written: `-1e15`."""
     spoiled: str
     """A variable with NaN."""
+    in_loss: bool
+    """True if that is a loss: rows of other variables may be left out later."""
 
 
 def lost_mask(run: Run) -> LostMask | None:
-    """The mask that this cell uses, if something in it is NaN and a softmax may have made it so."""
-    spoiled = _spoiled(run)
-    weights = run.before.spoiled_weights or run.after.spoiled_weights
-    if not spoiled or weights or not _takes_softmax(run):
+    """The mask that this cell uses, if what it makes of it by a softmax has NaN."""
+    bad = run.first_nonfinite_loss()
+    weights = bad.spoiled_weights if bad is not None else run.after.spoiled_weights
+    if run.before.spoiled_weights or weights or not _is_spoiled(run):
         return None
     words = set(re.findall(r"[^\W\d]\w*", run.cell.code))
     for at, past in reversed(list(enumerate(run.earlier))):
         for one in past.after.extremes:
-            found = _made(past, one) if one.path in words and _is_lost(past, one) else None
+            found = _made(past, one) if one.path in words and _is_lost(one) else None
             if found is not None and not _made_again(one.path, (*run.earlier[at + 1 :], run)):
-                return LostMask(one, *found, spoiled)
+                spoiled = _spoiled(run, one.path)
+                return LostMask(one, *found, *spoiled) if spoiled is not None else None
     return None
 
 
-def _spoiled(run: Run) -> str:
-    """A variable of the cell that is NaN; empty if there is none, or if the text does something about it."""
+def _is_spoiled(run: Run) -> bool:
+    """True if something is NaN, and nothing is known to have made it so but a softmax."""
+    operations = [loss.operation for _, loss in _losses(run) if loss.operation is not None]
+    known = all(one.name in _SOFTMAXES and not one.cause for one in operations)
+    return known and (bool(_halves(run)) or any(True for _ in _losses(run)))
+
+
+def _losses(run: Run) -> Iterator[tuple[str, LossFact]]:
+    """Losses and other single numbers that are NaN, with their names."""
     bad = run.first_nonfinite_loss()
-    halves = [one.path for one in run.after.extremes if one.nan_count and not one.inf_count]
-    losses = [one.path for one in run.after.results if isnan(one.loss.value)]
-    if any(is_dealt_with(run, path, 0) for path in dict.fromkeys(halves + losses)):
-        halves, losses = [], [path for path in losses if says_loss(path)]
-    spoiled = next(iter((*halves, *losses)), "")
-    if spoiled or bad is None:
-        return spoiled
-    return next((b.root or "loss" for b in run.trace.backwards_at(bad.place)), "")
+    if bad is not None:
+        yield next((call.root for call in run.trace.backwards_at(bad.place)), ""), bad
+    single = {one.path for one in run.after.tensors if prod(one.shape) == 1}
+    for result in run.after.results:
+        if isnan(result.loss.value) and result.path in single:
+            yield result.path, result.loss
 
 
-def _takes_softmax(run: Run) -> bool:
-    """True if a softmax gave NaN first, or, where that is not known, if a text has one."""
-    bad = run.first_nonfinite_loss()
-    known = [one for one in (bad, *(result.loss for result in run.after.results)) if one is not None]
-    operations = [one.operation for one in known if one.operation is not None]
-    if operations:
-        return all(one.name in _SOFTMAXES and not one.cause for one in operations)
-    return any("softmax" in one.cell.source for one in (run, *run.earlier))
+def _halves(run: Run) -> list[ExtremeFact]:
+    return [one for one in run.after.extremes if one.nan_count and not one.inf_count]
 
 
-def _is_lost(past: Run, one: ExtremeFact) -> bool:
-    """True if minus infinity is all that is not finite, and there is enough of it for a whole row."""
+def _spoiled(run: Run, mask: str) -> tuple[str, bool] | None:
+    """What is NaN by a mask, and whether it is a loss; None if there is none, or if the cell goes on without NaN."""
+    made = made_by(run, mask, _SOFTMAXES)
+    known = (*run.after.extremes, *(one for _, loss in _losses(run) for one in loss.origins))
+    if any(one.nan_count and not one.computed and variable_of(one.path) not in made for one in known):
+        return None  # which may be what others have it from
+    halves = [one for one in _halves(run) if variable_of(one.path) in made]
+    goes_on = bool(halves) and bool(half_and_finite(run, {one.path for one in halves}))
+    for name, loss in _losses(run):
+        if loss.operation is not None or (variable_of(name) in made and not goes_on):
+            return name or "loss", True
+    if not halves or goes_on:
+        return None
+    return halves[0].path, halves[0].count == 1 and says_loss(halves[0].path)
+
+
+def _is_lost(one: ExtremeFact) -> bool:
+    """True if minus infinity is all that is not finite, and there is a whole row of it."""
     only_low = one.negative_inf_count and not one.inf_count and not one.nan_count
-    row = next((tensor.shape[-1:] for tensor in past.after.tensors if tensor.path == one.path), ())
-    whole = one.negative_inf_count >= (row[0] if row else 1)
-    return bool(only_low) and whole and one.dtype == "float16" and not one.computed
+    return bool(only_low and one.low_rows) and one.dtype == "float16" and not one.computed
 
 
 def _made(past: Run, one: ExtremeFact) -> tuple[Place, str] | None:

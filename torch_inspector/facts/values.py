@@ -42,6 +42,8 @@ class ExtremeFact(NamedTuple):
     nan_count: int = 0
     computed: bool = False
     """True if it needs a gradient: it was computed from weights, or is one."""
+    low_rows: int = 0
+    """How many rows along the last axis are minus infinity throughout; 0 if these have one number each."""
 
 
 class OperationFact(NamedTuple):

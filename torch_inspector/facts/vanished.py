@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
-from torch_inspector.facts.dealt_with import is_dealt_with
+from torch_inspector.facts.made_of import half_and_finite
 from torch_inspector.facts.real_roots import Given, are_real, given_once
 from torch_inspector.facts.small_numbers import Known, known_numbers, number_in
 from torch_inspector.facts.sole import written
@@ -78,26 +78,49 @@ def vanished(run: Run) -> Iterator[Vanished]:
         names = {one.id for one in syntax.walk(node.value) if isinstance(one, ast.Name)}
         if names & bad or _is_given_later(tree, {result.path, *names}, node.lineno):
             continue
-        if is_dealt_with(run, result.path, node.lineno):
-            continue
         inner = _guard_in(node.value, result, known, given_once(tree) if tree is not None else {})
         guard = _Guard(inner, run.cell.source, known) if inner is not None else _called_guard(run, node, result, known)
-        if guard is not None:
+        if guard is not None and not half_and_finite(run, {result.path}):
             yield _fact(result, guard)
             return
     yield from _of_known_division(run)
 
 
 def _of_known_division(run: Run) -> Iterator[Vanished]:
-    """A variable with NaN, where the graph of a loss says that it was divided by zeros, and one divisor has a guard."""
+    """A variable with NaN, where its graph says that a guarded divisor was zero, and the texts have one that can be."""
     operations = [one.loss.operation for one in run.after.results if one.loss.operation is not None]
     spoiled = [one for one in run.after.extremes if one.dtype == "float16" and one.nan_count]
-    divided = [one for one in operations if one.name in _DIVISIONS and one.cause.startswith("zero")]
-    kept = any(is_dealt_with(run, one.path, 0) for one in spoiled)
-    found = list(guards(run)) if divided and spoiled and len(divided) == len(operations) and not kept else []
-    if len(found) == 1:
+    divided = [one for one in operations if one.name in _DIVISIONS and one.cause.startswith("zero") and one.given_by]
+    if not divided or not spoiled or len(divided) < len(operations):
+        return
+    kept = divided[0].given_by
+    found = [one for one in guards(run) if _kept_by(syntax.expression(one.guarded)) == kept]
+    names = _named_guards(run, kept)
+    alone = len(found) == len(written(run, lambda node: _is_by(node, kept, names))) == 1
+    if alone and not half_and_finite(run, {one.path for one in spoiled}):
         one = found[0]
         yield Vanished(spoiled[0], one.number, one.guarded, one.place.line or 0, one.place.cell, one.value)
+
+
+def _is_by(node: ast.AST, kept: str, names: set[str]) -> bool:
+    """True for a division by what is kept from zero in such a way, or by a variable that is."""
+    by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
+    return by is not None and (_kept_by(by) == kept or (isinstance(by, ast.Name) and by.id in names))
+
+
+def _named_guards(run: Run, kept: str) -> set[str]:
+    """Variables that the texts give what is kept from zero in such a way."""
+    trees = [syntax.parse(source) for source in {past.cell.source for past in (run, *run.earlier)}]
+    nodes = (node for tree in trees if tree is not None for node in syntax.walk(tree))
+    given = (node for node in nodes if isinstance(node, ast.Assign) and _kept_by(node.value) == kept)
+    return {one.id for node in given for one in node.targets if isinstance(one, ast.Name)}
+
+
+def _kept_by(node: ast.expr | None) -> str:
+    """`+` for `norm + 1e-8`, `clamp` for `norm.clamp(min=1e-8)`."""
+    if isinstance(node, ast.BinOp):
+        return "+" if isinstance(node.op, ast.Add) else ""
+    return "clamp" if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _FLOORS else ""
 
 
 def guards(run: Run) -> Iterator[Guarded]:

@@ -20,7 +20,7 @@ from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 from torch_inspector.observe.softmax import IN_PLACE, MOVES
-from torch_inspector.observe.traps import NEGATIVE, TRAPPED, trap_of
+from torch_inspector.observe.traps import NEGATIVE, TRAPPED, kept_by, trap_of
 
 # Elements read in one graph, and nodes.
 _ELEMENTS, _NODES = 300_000, 400
@@ -120,6 +120,7 @@ def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact |
                 return fact._replace(
                     signed=cause is not NEGATIVE and name in _OF_BOTH_SIGNS and bool((values < 0).any()),
                     whole=not as_torch.is_floating_point(values),
+                    given_by=kept_by(node) if name == "/" else "",
                 )
     return None
 

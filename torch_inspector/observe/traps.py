@@ -51,8 +51,11 @@ _TRAPS: dict[str, tuple[str, str, tuple[Cause, ...]]] = {
 _POWER = "PowBackward0"
 TRAPPED = _TRAPS.keys() | {_POWER}
 """Kinds of nodes that have such numbers."""
-# What keeps a number away from an edge, and nodes of one kind that are looked at.
-_FLOORS, _NODES = frozenset(["Clamp", "ClampMin", "Maximum", "Where"]), 64
+# Nodes of one kind that are looked at; views in a row.
+_NODES, _VIEWS = 64, 4
+# What keeps a number away from an edge, and what only writes it in another shape.
+_KEEP = {"Add": "+", "Clamp": "clamp", "ClampMin": "clamp", "Maximum": "clamp", "Where": "where"}
+_SHAPES = frozenset(["Expand", "View", "Unsqueeze", "ToCopy"])
 
 
 def trap_of(node: Node) -> tuple[str, str, tuple[Cause, ...]]:
@@ -70,16 +73,29 @@ def steep(walk: Walk) -> tuple[str, ...]:
 def _steep(node: Node) -> str:
     """The name of such an operation; empty for others, and for a division by what has no history."""
     name, _, causes = trap_of(node)
+    kept = _operand(node) is None or kept_by(node)
+    return "" if kept or all(cause is NEGATIVE for cause in causes) else name
+
+
+def kept_by(node: Node) -> str:
+    """`+` or `clamp`, where a number was added to the operand last, or a bound was set: `d + 1e-8`."""
+    made = _operand(node)
+    for _ in range(_VIEWS):
+        if made is not None and _kind(made) in _SHAPES:
+            made = made.next_functions[0][0]
+    if made is None or (_kind(made) == "Add" and all(parent is not None for parent, _ in made.next_functions)):
+        return ""
+    return _KEEP.get(_kind(made), "")
+
+
+def _operand(node: Node) -> Node | None:
+    """What made the operand that matters: of a division the divisor."""
     parents = [parent for parent, _ in node.next_functions]
-    made = parents[1 if name == "/" else 0] if len(parents) > (name == "/") else None
-    steep = made is not None and not _is_kept(made)
-    return name if steep and any(cause is not NEGATIVE for cause in causes) else ""
+    return next(iter(parents[1 if _kind(node) == "Div" else 0 :]), None)
 
 
-def _is_kept(node: Node) -> bool:
-    """True for what a number was added to, or a bound was set for: `d + 1e-8`, `d.clamp(min=0)`."""
-    kind = type(node).__name__.partition("Backward")[0]
-    return kind in _FLOORS or (kind == "Add" and any(parent is None for parent, _ in node.next_functions))
+def _kind(node: Node) -> str:
+    return type(node).__name__.partition("Backward")[0]
 
 
 def _causes_of_power(node: Node) -> tuple[Cause, ...]:

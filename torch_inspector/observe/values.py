@@ -228,14 +228,16 @@ def _extreme_facts(tensors: list[tuple[str, Any]]) -> list[ExtremeFact]:
 
 def _extreme_fact(path: str, computed: bool, tensor: torch.Tensor) -> ExtremeFact:
     finite = math.isfinite(as_torch.item(tensor.sum()))
+    low = None if finite else tensor == -math.inf
     return ExtremeFact(
         path=path,
         dtype=str(tensor.dtype).removeprefix("torch."),
         count=tensor.numel(),
         inf_count=0 if finite else int((tensor == math.inf).sum()),
-        negative_inf_count=0 if finite else int((tensor == -math.inf).sum()),
+        negative_inf_count=0 if low is None else int(low.sum()),
         nan_count=0 if finite else int(tensor.isnan().sum()),
         computed=computed,
+        low_rows=0 if low is None or tensor.shape[-1:] < (2,) else int(low.all(-1).sum()),
     )
 
 

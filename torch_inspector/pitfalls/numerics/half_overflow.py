@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Place, Run, syntax
 from torch_inspector.facts.lost_masks import LostMask, lost_mask
@@ -33,7 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield _of_error(run, run.error)
         return
     lost = lost_mask(run)
-    if lost is not None:
+    if lost is not None and lost.in_loss:
         yield _of_mask(lost)
         return
     found = None
@@ -41,6 +42,9 @@ def check(run: Run) -> Iterator[Finding]:
         found = _first_variable(run)
     if found is not None:
         yield _of_variable(run, *found)
+        return
+    if lost is not None:
+        yield replace(_of_mask(lost), severity="hint")
         return
     if any(vanished(run)):
         return  # the other end of float16, of which half-underflow tells

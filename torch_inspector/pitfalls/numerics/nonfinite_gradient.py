@@ -57,9 +57,11 @@ def _finding(run: Run, loss: LossFact) -> Finding:
 
 
 def _general_fix(edge: OperationFact | None) -> str:
-    if edge is not None and edge.name == "sqrt" and edge.cause.startswith("negative"):
+    if edge is None:
+        return "torch.autograd.set_detect_anomaly(True)  # before the loss, for one run: it names the operation"
+    if edge.name == "sqrt" and edge.cause.startswith("negative"):
         return "keep the operand above zero before the operation: ….clamp_min(1e-12).sqrt()"
-    return _FIXES.get(edge.name if edge is not None else "", _FIX)
+    return _FIXES.get(edge.name, _FIX)
 
 
 def _because(edges: list[OperationFact]) -> str:

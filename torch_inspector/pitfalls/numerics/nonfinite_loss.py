@@ -37,7 +37,8 @@ _ASKS = re.compile(
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds the first loss that is not finite, and what around it is not either."""
-    if lost_mask(run) is not None:
+    lost = lost_mask(run)
+    if lost is not None and lost.in_loss:
         return  # of which half-overflow tells
     if run.nonfinite_cause() != "loss" or run.overflowed():
         yield from _results(run)
