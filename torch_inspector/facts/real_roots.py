@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from torch_inspector.facts import syntax
@@ -29,7 +30,8 @@ def given_once(tree: ast.AST) -> dict[str, ast.expr]:
     changed = {one.id for one in owners if isinstance(one, ast.Name)}
     assigned = [one for one in nodes if isinstance(one, ast.Assign) and len(one.targets) == 1]
     found = {one.targets[0].id: one.value for one in assigned if isinstance(one.targets[0], ast.Name)}
-    return {name: value for name, value in found.items() if stored.count(name) == 1 and name not in changed}
+    times = Counter(stored)
+    return {name: value for name, value in found.items() if times[name] == 1 and name not in changed}
 
 
 def are_real(nodes: Iterable[ast.AST], given: Given) -> bool:

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 def taught_path(run: Run, calls: list[ForwardFact], cuts: tuple[CutFact, ...]) -> str:
-    """What was called, by its name there: of several models one that was to learn, as far as that is known.
+    """What was called, by its name there: of several models one that was to learn."""
+    return called_path(run, taught(run, calls, cuts))
+
+
+def taught(run: Run, calls: list[ForwardFact], cuts: tuple[CutFact, ...]) -> list[ForwardFact]:
+    """Of calls of several models those of one that was to learn, as far as that is known.
 
     One that an optimizer holds, that gradients are on for, that no cut of fewer models stands behind, and that nothing
     else trains.
@@ -31,7 +36,7 @@ def taught_path(run: Run, calls: list[ForwardFact], cuts: tuple[CutFact, ...]) -
     )
     for fits in wanted:
         calls = list(filter(fits, calls)) or calls
-    return called_path(run, calls)
+    return calls
 
 
 def _held(run: Run) -> frozenset[int]:

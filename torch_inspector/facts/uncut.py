@@ -11,7 +11,7 @@ from torch_inspector.facts.from_scores import from_chances, from_scores
 from torch_inspector.facts.in_torch import in_torch
 from torch_inspector.facts.remade import made_again, made_around
 from torch_inspector.facts.replaced import in_statement
-from torch_inspector.facts.wrapped import unwrapped
+from torch_inspector.facts.wrapped import out_of_block, unwrapped
 
 if TYPE_CHECKING:
     from torch_inspector.facts.graphs import CutFact
@@ -24,6 +24,8 @@ _VALUES = re.compile(
     r"(?P<method>[^….][^…]*?)(?P<cut>\.item\(\)|\.detach\(\)|\.data)"
     r"|float\((?P<given>[^…,]+)\)"
 )
+# Kinds of cuts whose fix is lines of code.
+_LINES = ("leaf", "data", "detach")
 DETACHED_LEAF = re.compile(r"\.detach\(\)(\.clone\(\))?\.requires_grad_\(")
 # What each kind of cut does, with its text.
 _HOW = {
@@ -125,13 +127,16 @@ def telling(cuts: tuple[CutFact, ...]) -> CutFact | None:
     return drawn or (after if wrapped else next(iter(cuts), None))
 
 
-def also_off(run: Run, cut: CutFact | None, cuts: tuple[CutFact, ...], cell: int | None) -> tuple[str, str]:
-    """Words and fix for gradients that were off behind a value that was wrapped; both empty where they were not."""
+def also_off(run: Run, cut: CutFact | None, cuts: tuple[CutFact, ...], cell: int | None, fix: str) -> tuple[str, str]:
+    """Words and the whole fix for gradients that were off as well behind a cut; no words where they were not."""
     off = next((one for one in cuts if one.kind == "no_grad"), None)
-    if off is None or cut is None or cut.kind != "leaf":
-        return "", ""
+    if off is None or cut is None or cut.kind == "no_grad":
+        return "", fix
     words = f", and `{off.text}` ({off.place.said_in(cell)}) is around what these come from"
-    return words, f"\n# {uncut(run, off, cell)}"
+    if off.text.startswith("@"):
+        return words, f"{fix}\n# {uncut(run, off, cell)}"
+    block = out_of_block(run, off.place, cut.place) if cut.kind in _LINES else ""
+    return words, f"{block}\n{fix}" if block else f"{fix}\n# outside of {off.text} ({off.place.said_in(cell)})"
 
 
 def attached(cut: CutFact) -> str:

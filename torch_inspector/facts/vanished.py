@@ -70,15 +70,17 @@ def vanished(run: Run) -> Iterator[Vanished]:
     spoiled = {one.path: one for one in run.after.extremes}
     bad = {path.partition(".")[0].partition("[")[0] for path in spoiled}
     known = known_numbers(run) if tree is not None else {}
+    own, last = (given_once(tree), _last_stored(tree)) if tree is not None else ({}, {})
     for node in tree.body if tree is not None else ():
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         result = spoiled.get(target.id) if isinstance(target, ast.Name) else None
         if result is None or result.dtype != "float16" or not isinstance(node, ast.Assign):
             continue
         names = {one.id for one in syntax.walk(node.value) if isinstance(one, ast.Name)}
-        if names & bad or _is_given_later(tree, {result.path, *names}, node.lineno):
+        # What stands for something else when the cell has ended, or may, has other values now.
+        if names & bad or any(last.get(name, 0) > node.lineno for name in (result.path, *names)):
             continue
-        inner = _guard_in(node.value, result, known, given_once(tree) if tree is not None else {})
+        inner = _guard_in(node.value, result, known, own)
         guard = _Guard(inner, run.cell.source, known) if inner is not None else _called_guard(run, node, result, known)
         if guard is not None and not half_and_finite(run, {result.path}):
             yield _fact(result, guard)
@@ -151,11 +153,10 @@ def _fact(result: ExtremeFact, guard: _Guard) -> Vanished:
     return Vanished(result, text, whole, guard.node.lineno, guard.cell, value)
 
 
-def _is_given_later(tree: ast.AST | None, names: set[str], line: int) -> bool:
-    """True if one of the names stands for something else when the cell has ended, or may."""
-    nodes = [one for one in syntax.walk(tree) if isinstance(one, ast.Name)] if tree is not None else []
-    stored = (one for one in nodes if isinstance(one.ctx, ast.Store) and one.lineno > line)
-    return any(one.id in names for one in stored)
+def _last_stored(tree: ast.AST) -> dict[str, int]:
+    """The last line that gives each name a value."""
+    stored = (one for one in syntax.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    return {one.id: one.lineno for one in sorted(stored, key=lambda one: one.lineno)}
 
 
 def _called_guard(run: Run, node: ast.Assign, result: ExtremeFact, known: Known) -> _Guard | None:

@@ -10,9 +10,12 @@ from torch_inspector.facts import syntax
 
 if TYPE_CHECKING:
     from torch_inspector.facts.graphs import CutFact
+    from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
 _VALUES = re.compile(r"(?P<whole>.+?)(?P<cut>\.detach\(\)|\.data)")
+# Lines of a block that are written out.
+_SHORT = 3
 _STATEMENTS = (ast.Assign, ast.Return, ast.Expr)
 
 
@@ -26,6 +29,16 @@ def unwrapped(run: Run, cut: CutFact, cuts: tuple[CutFact, ...]) -> str:
         return ""
     removed = dict.fromkeys(part for by in changed for part in by.removed)
     return "\n".join(by.text for by in changed) + f"  # without {' and '.join(removed)}"
+
+
+def out_of_block(run: Run, block: Place, cut: Place) -> str:
+    """The lines of a short `with torch.no_grad():` without it; empty where there is more to it, or the cut inside."""
+    tree = syntax.parse(run.source_of(block.cell)) if block.cell == cut.cell else None
+    blocks = (one for one in syntax.walk(tree) if isinstance(one, ast.With)) if tree is not None else ()
+    node = next((one for one in blocks if one.lineno == block.line and len(one.items) == 1), None)
+    if node is None or len(node.body) > _SHORT or not all(isinstance(one, _STATEMENTS) for one in node.body):
+        return ""
+    return "" if syntax.spans(node, cut.line or 0) else "\n".join(map(ast.unparse, node.body))
 
 
 def _wrapping(run: Run, cut: CutFact, lines: set[int]) -> set[int]:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from torch_inspector.facts import BackwardFact, CheckpointFact, CutFact, ErrorFact, ForwardFact, Place, Run, StepFact
 from torch_inspector.facts.chains import chain
 from torch_inspector.facts.old_checkpoints import cut_whole, in_new_variant, said
+from torch_inspector.facts.part_names import called_path
 from torch_inspector.facts.severed import added, constants, cut_models, cut_parts, ends_at_fresh, is_cut_off, part_path
 from torch_inspector.facts.straight import straightened
-from torch_inspector.facts.taught import taught_path
+from torch_inspector.facts.taught import taught, taught_path
 from torch_inspector.facts.uncut import DETACHED_LEAF, also_off, given_to, handed_on, how, telling, term_kept, uncut
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -95,15 +96,18 @@ def _of_blocks(run: Run, root: str, blocks: list[CheckpointFact], place: Place) 
 def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[ForwardFact], place: Place) -> Finding:
     both = chain(cuts)
     cut = both.number if both is not None else telling(cuts)
-    model = taught_path(run, calls, cuts)
+    learners = taught(run, calls, cuts)
+    model = called_path(run, learners)
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
     source = run.source_of(cuts[0].place.cell) if cuts else ""
     cause = both.said(source, place.cell) if both is not None else _how(run, cut, calls, place.cell, root)
-    off, switched = also_off(run, cut, cuts, place.cell)
+    fix = both.mended(source) if both is not None else uncut(run, cut, place.cell, root, cuts)
+    own = [] if both or any(call.grad_enabled for call in learners) else [call.name for call in learners]
+    off, fix = also_off(run, cut, tuple(one for one in cuts if {*own} & {*one.sources}), place.cell, fix)
     return Finding(
         message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {cause}{off}.",
         subject=root,
-        fix=both.mended(source) if both is not None else f"{uncut(run, cut, place.cell, root, cuts)}{switched}",
+        fix=fix,
         line=where.line,
         cell=where.cell,
         evidence=(
