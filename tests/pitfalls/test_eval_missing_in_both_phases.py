@@ -36,3 +36,55 @@ CELLS = ["for _ in range(4):\n    run('train', torch.randn(16, 6))", "print(run(
 def test_validation_in_train_mode(mode, cells, told):
     found = findings_in(SETUP.format(mode=mode), *cells, slug="eval-missing", fails=False)
     assert [one.line for one in found] == told
+
+
+BOTH = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+x, y = torch.randn(64, 6), torch.randint(2, (64,))
+net = nn.Sequential(nn.Linear(6, 8), nn.LAYER, nn.Linear(8, 2))
+class Trainer:
+    def __init__(self, model):
+        self.model, self.opt, self.seen = model, torch.optim.SGD(model.parameters(), lr=0.1), []
+    def go(self, learn=True, n=1):
+        self.model.train()
+        outs = []
+        for _ in range(n):
+            with torch.set_grad_enabled(learn):
+                out = self.model(x)
+            outs.append(out.detach())
+            if learn:
+                self.opt.zero_grad()
+                nn.functional.cross_entropy(out, y).backward()
+                self.opt.step()
+        KEEP
+        return torch.stack(outs)
+t = Trainer(net)"""
+TRAIN = "for _ in range(4): t.go()"
+NORM, DROPOUT = BOTH.replace("LAYER", "BatchNorm1d(8)"), BOTH.replace("LAYER", "Dropout(0.3)")
+
+
+@pytest.mark.parametrize(
+    ("setup", "cell", "severity"),
+    [
+        (NORM, "for _ in range(3): t.go(learn=False)\nt.model.eval();", ""),  # the statistics settle
+        (NORM, "_ = t.go(learn=False)", ""),
+        (NORM, "t.go(learn=False)", "hint"),
+        (NORM, "scores = t.go(learn=False)[0]", "warning"),
+        (NORM, "print(t.go(learn=False)[0])", "warning"),
+        (NORM.replace("KEEP", "self.seen.append(out)"), "t.go(learn=False);", "warning"),
+        (NORM.replace("KEEP", "print(len(outs))"), "t.go(learn=False);", "warning"),
+        (DROPOUT, "s = t.go(learn=False, n=20)\nmean, std = s.mean(0), s.std(0)", ""),
+        (DROPOUT, "s = t.go(learn=False)", "warning"),
+        (DROPOUT, "t.go(learn=False)", "warning"),
+    ],
+)
+def test_a_function_for_both_is_asked_on_purpose_where_nobody_gets_its_result(setup, cell, severity):
+    found = findings_in(setup.replace("KEEP", ""), TRAIN, cell, slug="eval-missing", fails=False)
+    assert [one.severity for one in found] == ([severity] if severity else [])
+
+
+def test_statistics_may_settle_in_the_cell_that_trained():
+    cell = f"{TRAIN}\nfor _ in range(3): t.go(learn=False)\nt.model.eval();"
+    assert findings_in(NORM.replace("KEEP", ""), cell, slug="eval-missing", fails=False) == []

@@ -48,10 +48,15 @@ class Callers(NamedTuple):
         """Their lines, with the loops around them if these are asked for: that reads the text of the cells."""
         return tuple(CallerFact(frame.place, _loops_around(frame) if loops else ()) for frame in self.frames)
 
-    def same_input(self) -> bool:
-        """True if a loop around the call gives it the same input each time; batches of one input are looked through."""
+    def same_input(self, *, trained: bool) -> bool:
+        """True if a loop around the call gives it the same input each time; batches of one input are looked through.
+
+        Args:
+            trained: False if nothing went backward since the first call: then a loop that can train did not.
+        """
         files = (*(frame.file for frame in self.frames), *(self.places.latest() if self.places else ()))
-        training = trainers(dict.fromkeys(tree for file in files if (tree := file.tree) is not None))
+        trees = dict.fromkeys(tree for file in files if (tree := file.tree) is not None)
+        training = trainers(trees) if trained else None
         for frame in self.frames:
             tree = frame.file.tree
             if tree is not None and lines.repeats_input(tree, frame.line, _columns(frame), self.optimizers, training):

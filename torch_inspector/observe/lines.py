@@ -73,7 +73,7 @@ def repeats_input(
     line: int,
     columns: tuple[int, int] | None = None,
     optimizers: frozenset[str] | None = None,
-    training: frozenset[str] = frozenset(),
+    training: frozenset[str] | None = frozenset(),
 ) -> bool:
     """True if a loop around a call on this line gives it the same input in each turn.
 
@@ -86,12 +86,12 @@ def repeats_input(
         line: Of the call.
         columns: Where in its lines the call begins and ends, if that is known.
         optimizers: Names that hold an optimizer; without them names tell.
-        training: Names of functions that are known to train.
+        training: Names of functions that are known to train; None if no loop has trained, whatever its text can do.
     """
     loops = _loops_of(tree)
     calls = _calls_of(tree).get(line, [])
     exact = [call for call in calls if (call.col_offset, call.end_col_offset) == columns]
-    trains = partial(_trains, optimizers=optimizers, training=training)
+    trains = partial(_trains, optimizers=optimizers, training=training) if training is not None else _never
     return any(_is_sampled(call, loops, trains) for call in exact or calls)
 
 
@@ -242,6 +242,10 @@ def _repeats_call(call: ast.Call, loop: ast.AST) -> bool:
 @lru_cache(maxsize=256)
 def _trains(loop: ast.AST, *, optimizers: frozenset[str] | None, training: frozenset[str]) -> bool:
     return any(_is_training(one, optimizers, training) for one in syntax.walk(loop) if isinstance(one, ast.Call))
+
+
+def _never(_: ast.AST) -> bool:
+    return False
 
 
 def _is_training(call: ast.Call, optimizers: frozenset[str] | None, training: frozenset[str]) -> bool:
