@@ -277,3 +277,40 @@ def test_the_mean_of_two_axes():
     (one,) = findings_in(SETUP, MAPS, cell, slug="broadcast-blowup", min_bytes=0)
     assert one.fix.startswith("go through")
     assert not findings_in(SETUP, MAPS, "out = (m[:, None] * k[None]).sum((0, 1))[0]", slug="broadcast-blowup")
+
+
+TWO_WAYS = """\
+def far(x, y, exact=False, n=1):
+    TEST
+        return torch.cdist(x, y)
+    return ((x[:, None] - y) ** 2).sum(-1)
+class Far:
+    def __init__(self, exact):
+        self.exact = exact
+    def __call__(self, x, y):
+        return far(x, y) if not self.exact else ((x[:, None] - y) ** 2).sum(-1)
+limit = 100
+x, y = a.detach(), b.detach()"""
+
+
+@pytest.mark.parametrize(
+    ("test", "call", "told"),
+    [
+        ("if not exact:", "far(x, y)", False),
+        ("if not exact:", "far(x, y, exact=True)", True),
+        ("if len(x) * len(y) > 50_000:", "far(x, y)", False),
+        ("if len(x) * len(y) > 500_000:", "far(x, y)", True),
+        ("if x.size(0) > 100 or y.ndim == 1:", "far(x, y)", False),
+        ("if x.dim() == 3 or x.shape[0] > limit * 5:", "far(x, y)", True),
+        ("if n == 1:", "far(x, y)", False),
+        ("if n == 1:", "far(x, y, n=2)", True),
+        ("if bool(x.max() > 0):", "far(x, y)", False),  # nobody knows
+        ("if limit < 100:", "far(x, y)\nlimit = 0", False),  # it was given another value since
+        ("if n == 1:", "Far(False)(x, y)", False),  # an object that is gone
+        ("if n == 1:", "f = Far(True)\nd = f(x, y)", True),
+        ("if n == 1:", "f = Far(False)\nd = f(x, y)", False),
+    ],
+)
+def test_a_branch_that_may_not_have_run_is_not_told(test, call, told):
+    found = findings_in(SETUP, TWO_WAYS.replace("TEST", test), f"d = {call}", slug="broadcast-blowup", min_bytes=0)
+    assert bool(found) is told
