@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -27,18 +27,34 @@ def storages(module: Any) -> set[int]:
     return {found[0] for one in module_tensors(module) if (found := private.storage_of(one))}
 
 
-def belonging(values: Iterable[Any], owned: set[int], *, deep: bool = True) -> Verdict:
-    """True if any of some values has memory among the owned, False if all that tell anything have none.
+class Belonging:
+    """Tells of names whether what they stand for has memory of a model; each is looked at once.
 
     Args:
-        values: What names of the user stand for.
-        owned: Addresses of storages.
-        deep: False for entries of a container, which are not looked into any further.
+        variables: The user's variables.
+        owned: Addresses of the memory of the model.
     """
-    found = [_one(value, owned, deep=deep) for value in islice(values, _ENTRIES) if not _says_nothing(value)]
-    if True in found:
+
+    def __init__(self, variables: Mapping[str, Any], owned: set[int]) -> None:
+        self._variables, self._owned = variables, owned
+        self._known: dict[str, tuple[Verdict, ...]] = {}
+
+    def verdict(self, names: Iterable[str]) -> Verdict:
+        """True if any of some names is the model's, False if all that tell anything are another's."""
+        return _joined(one for name in names for one in self._of(name))
+
+    def _of(self, name: str) -> tuple[Verdict, ...]:
+        if name not in self._known:
+            known = name in self._variables and not _says_nothing(self._variables[name])
+            self._known[name] = (_one(self._variables[name], self._owned, deep=True),) if known else ()
+        return self._known[name]
+
+
+def _joined(found: Iterable[Verdict]) -> Verdict:
+    verdicts = set(found)
+    if True in verdicts:
         return True
-    return None if not found or None in found else False
+    return False if verdicts == {False} else None
 
 
 def _says_nothing(value: Any) -> bool:
@@ -52,11 +68,13 @@ def _one(value: Any, owned: set[int], *, deep: bool) -> Verdict:
     if kinds.is_a(value, torch.nn.Module):
         return not owned.isdisjoint(storages(value))
     entries = _entries_of(value) if deep else None
-    return belonging(list(entries()), owned, deep=False) if entries is not None else None
+    if entries is None:
+        return None
+    return _joined(_one(one, owned, deep=False) for one in list(entries()) if not _says_nothing(one))
 
 
 def _entries_of(value: Any) -> Callable[[], Iterable[Any]] | None:
     if kinds.is_one_of(value, _LISTS):
         return lambda: islice(value, _ENTRIES)
     fields = value if type(value) is dict else kinds.fields_of(value)
-    return fields.values if fields else None
+    return (lambda: islice(fields.values(), _ENTRIES)) if fields else None

@@ -17,10 +17,11 @@ import torch
 from torch_inspector.facts import AliasFact, LoadFact, Place
 from torch_inspector.observe import as_torch, kinds, loaded, private
 from torch_inspector.observe.belonging import storages
-from torch_inspector.observe.hand_steps import Spot, stepped_by_hand, way_to
+from torch_inspector.observe.hand_steps import stepped_by_hand
 from torch_inspector.observe.moments import Moment, is_changed, moment_of, moved_by_optimizer
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.optimizer_states import OptimizerStates
+from torch_inspector.observe.ran_since import Spot, way_to
 from torch_inspector.observe.standing import Standing, standing
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -32,10 +33,8 @@ if TYPE_CHECKING:
 _is_compiling = torch.compiler.is_dynamo_compiling
 # Parameters of a module that stand for all.
 _PROBES = 8
-# Calls remembered, groups of tensors compared with them, loads noted in one cell.
-_TAKEN, _GROUPS, _LOADS = 256, 200, 32
-# Entries of one state dict that are looked at.
-_ENTRIES = 2_000
+# Calls remembered, groups of tensors compared with them, loads noted in one cell, entries of a state that are read.
+_TAKEN, _GROUPS, _LOADS, _ENTRIES = 256, 200, 32, 2_000
 _INDEX = re.compile(r"\[[^\[\]]*\]$")
 
 
