@@ -76,6 +76,7 @@ NORM, DROPOUT = BOTH.replace("LAYER", "BatchNorm1d(8)"), BOTH.replace("LAYER", "
         (NORM.replace("KEEP", "self.seen.append(out)"), "t.go(learn=False);", "warning"),
         (NORM.replace("KEEP", "print(len(outs))"), "t.go(learn=False);", "warning"),
         (DROPOUT, "s = t.go(learn=False, n=20)\nmean, std = s.mean(0), s.std(0)", ""),
+        (DROPOUT, "s = torch.stack([t.go(learn=False) for _ in range(20)]).std(0)", ""),
         (DROPOUT, "s = t.go(learn=False)", "warning"),
         (DROPOUT, "t.go(learn=False)", "warning"),
     ],
@@ -83,6 +84,39 @@ NORM, DROPOUT = BOTH.replace("LAYER", "BatchNorm1d(8)"), BOTH.replace("LAYER", "
 def test_a_function_for_both_is_asked_on_purpose_where_nobody_gets_its_result(setup, cell, severity):
     found = findings_in(setup.replace("KEEP", ""), TRAIN, cell, slug="eval-missing", fails=False)
     assert [one.severity for one in found] == ([severity] if severity else [])
+
+
+ASKED = """\
+def ask(x=x):
+    net.train()
+    {made}
+    with torch.set_grad_enabled(not net.done):
+        out = net({given})
+    if not net.done:
+        out.square().mean().backward()
+        opt.step()
+    return out.detach()
+net.done = False
+for _ in range(3): ask()
+net.done = True"""
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "cell", "told"),
+    [
+        ("pass", "x", "s = [ask() for _ in range(9)]", False),
+        ("pass", "x", "s = [ask(x) for _ in range(9)]", False),
+        ("pass", "x", "s = [ask(b) for b in torch.randn(9, 4, 6)]", True),
+        ("pass", "x", "s = []\nfor b in torch.randn(9, 4, 6): s.append(ask(x=b))", True),
+        ("pass", "net.rows", "s = []\nfor net.rows in torch.randn(9, 4, 6): s.append(ask())", True),
+        ("x = torch.randn(4, 6)", "x", "s = [ask() for _ in range(9)]", True),
+        ("pass", "torch.randn(4, 6)", "s = [ask() for _ in range(9)]", True),
+    ],
+)
+def test_a_function_that_makes_no_input_samples_in_a_loop(made, given, cell, told):
+    setup = SETUP.partition("def run")[0] + "x = net.rows = torch.randn(16, 6)"
+    found = findings_in(setup, ASKED.format(made=made, given=given), cell, slug="eval-missing", fails=False)
+    assert bool(found) is told
 
 
 def test_statistics_may_settle_in_the_cell_that_trained():

@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from torch_inspector.facts import CallerFact, Place
 from torch_inspector.observe import kinds, lines
+from torch_inspector.observe.handed_in import handed_in
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.trainers import trainers
 
@@ -57,12 +58,14 @@ class Callers(NamedTuple):
         files = (*(frame.file for frame in self.frames), *(self.places.latest() if self.places else ()))
         trees = dict.fromkeys(tree for file in files if (tree := file.tree) is not None)
         training = trainers(trees) if trained else None
+        settled: frozenset[str] | None = None
         for frame in self.frames:
-            tree = frame.file.tree
-            if tree is not None and lines.repeats_input(tree, frame.line, _columns(frame), self.optimizers, training):
+            tree, spot = frame.file.tree, lines.Spot(frame.line, _columns(frame))
+            if tree is not None and lines.repeats_input(tree, spot, self.optimizers, training, settled):
                 return True
             if tree is None or not lines.is_looked_through(tree, frame.line):
                 return False
+            settled = handed_in(tree, spot, settled if frame is not self.frames[0] else frozenset())
         return False
 
 
