@@ -106,7 +106,7 @@ def test_where_a_variable_got_its_value_and_another_line_is_given(code, before, 
     ],
 )
 def test_the_same_input_again(code, line, repeats):
-    assert lines.repeats_input(tree(code), line) is repeats
+    assert lines.repeats_input(tree(code), lines.Spot(line)) is repeats
 
 
 ASKED = "for _ in range(9):\n    once(net, {})\n    ys.append(score(net, x))"
@@ -117,12 +117,12 @@ ASKED = "for _ in range(9):\n    once(net, {})\n    ys.append(score(net, x))"
     [("opt", {"opt"}, False), ("opt", set(), True), ("self.opt", {"opt"}, False), ("opt_level", {"opt"}, True)],
 )
 def test_only_what_is_an_optimizer_trains(given, optimizers, repeats):
-    assert lines.repeats_input(tree(ASKED.format(given)), 3, None, frozenset(optimizers)) is repeats
+    assert lines.repeats_input(tree(ASKED.format(given)), lines.Spot(3), frozenset(optimizers)) is repeats
 
 
 def test_names_of_a_long_loop_are_followed_in_no_time():
     line = "    a, b, c, d = a + b + c + d, b * a + c, c - d + b, d + a\n    e = a + b + c + d + e\n"
     code = tree("for k in range(3):\n    a = b = c = d = e = k\n" + 600 * line + "    net(e, v)")
     began = thread_time()
-    assert not lines.repeats_input(code, 1203)
+    assert not lines.repeats_input(code, lines.Spot(1203))
     assert thread_time() - began < 1

@@ -1,9 +1,13 @@
 """Changes through `.data` and when they are made."""
 # ruff: noqa: E501 - programs of several lines, each as one string, so that the table can be read
 
+import ast
+from unittest import mock
+
 import pytest
 
 from tests.cells import findings_in
+from torch_inspector.observe import data_edits
 
 START = """
 import io
@@ -55,3 +59,10 @@ def test_found_with_names(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_silent(name):
     assert found([SILENT[name]])[0] == []
+
+
+def test_each_change_is_looked_at_once_however_many_backward_calls_follow():
+    steps = ["y = (x * w).sum()\nw.data.mul_(5)\ny.backward()"] * 20
+    with mock.patch.object(data_edits, "_owners", wraps=data_edits._owners) as owners:
+        assert len(data_edits.data_edits(ast.parse("\n".join(steps)), 0)) == 20
+    assert owners.call_count == 20

@@ -451,3 +451,18 @@ def test_what_a_lambda_was_given(call, known, fix):
 def test_a_variable_that_a_lambda_reads():
     (finding,) = findings_in(LAMBDA, "less = lambda one: one - ones\nless(guess)", slug="device-mismatch", fails=True)
     assert finding.fix.startswith("ones = ones.to(device)")
+
+
+@pytest.mark.parametrize(
+    ("call", "fix"),
+    [
+        ("less = lambda one: error(guess, one)\nless(ones)", "error(guess, one.to(device))"),
+        ("[error(guess, one) for one in [ones]]", "error(guess, one.to(device))"),
+        ("list(map(lambda one: error(wanted=one, guess=guess), [ones]))", "error(wanted=one.to(device), guess=guess)"),
+    ],
+)
+def test_no_statement_stands_before_a_call_in_a_lambda(call, fix):
+    (finding,) = findings_in(LAMBDA, call, slug="device-mismatch", fails=True)
+    new, _, old = finding.fix.partition("  # in place of ")
+    assert new == fix
+    assert findings_in(LAMBDA, call.replace(old, new), slug="device-mismatch", fails=False) == []

@@ -260,6 +260,35 @@ def test_a_function_that_leaves_them_off_is_named(cells, told):
     assert (finding.severity, f"in {told}, called here," in finding.message) == ("hint", True)
 
 
+OUTSIDE = """
+import types
+helpers = types.ModuleType("helpers")
+exec("import torch\\ndef off(fail):\\n    torch.set_grad_enabled(False)\\n    assert not fail", helpers.__dict__)
+def measure(model):
+    torch.set_grad_enabled(False)
+    score = model(x).mean().item()
+    torch.set_grad_enabled(True)
+    return score
+"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("train()\nhelpers.off(True)", "in this cell"),  # it was not called
+        ("train()\nmeasure(net)\nhelpers.off(False)", "in this cell"),  # it came to its end
+        ("train()\nmeasure(lambda x: net(x[:, 1:]))", "in `measure()` (line 6 of cell 2), called here,"),
+    ],
+)
+def test_a_function_that_was_not_called_or_came_to_its_end_is_not_blamed(cell, said):
+    with a_notebook() as notebook:
+        for source in (SETUP, OUTSIDE, cell):
+            run = notebook.run(source)
+        notebook.run(ON)
+    (finding,) = (one for one in run.findings if one.slug == "grad-disabled-globally")
+    assert said in finding.message
+
+
 @pytest.mark.parametrize(
     ("on", "off", "last"),
     [

@@ -96,10 +96,50 @@ def test_silent(name):
 
 
 @pytest.mark.parametrize(
-    ("step", "owner"),
-    [("for q in ps: q -= 0.01 * q.grad", "q"), ("if True: ps[0].data.sub_(0.01 * ps[0].grad)", "ps[0]")],
+    ("step", "owner", "fix"),
+    [
+        (
+            "for q in ps: q -= 0.01 * q.grad",
+            "q",
+            "for q in ps: q -= 0.01 * q.grad; q.grad = None  # in place of the line",
+        ),
+        ("if True: ps[0].data.sub_(0.01 * ps[0].grad)", "ps[0]", "ps[0].grad = None  # after each step"),
+    ],
 )
-def test_what_a_statement_of_one_line_steps_is_named(step, owner):
+def test_what_a_statement_of_one_line_steps_is_named(step, owner, fix):
     loop = LOOP.format(turns=5, step="pass").replace("for p in", "ps = list(net.parameters())\n        for p in")
     (finding,) = findings_in(SETUP, loop.replace("            pass", f"            pass\n        {step}"), fails=False)
-    assert (finding.subject, finding.fix) == (owner, f"{owner}.grad = None  # after each step")
+    assert (finding.subject, finding.fix) == (owner, fix)
+
+
+ONE_LINE = """
+for turn in range(5):
+    F.mse_loss(net(x), y).backward()
+    BODY
+"""
+IN_LINE = {
+    "a loop in one line": "for p in net.parameters(): p.data -= 0.1 * p.grad  # along it",
+    "places in one line": "for i, p in enumerate(net.parameters()): p.data.sub_(0.1 * p.grad);",
+    "a comprehension": "[p.data.sub_(0.1 * p.grad) for p in net.parameters()]",
+    "branches": (
+        "for p in net.parameters():\n"
+        "        if p.dim() == 1: p.data -= 0.1 * p.grad\n"
+        "        else: p.data -= 0.2 * p.grad"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_LINE)
+def test_the_fix_clears_all_that_a_line_steps(name):
+    cell = ONE_LINE.replace("BODY", IN_LINE[name])
+    (finding,) = findings_in(SETUP, cell, slug="missing-zero-grad")
+    fix, _, remark = finding.fix.partition("  # ")
+    line, lines = finding.line or 0, cell.splitlines()
+    if remark == "in place of the line":
+        lines[line - 1] = f"    {fix}"
+    elif remark.startswith("at the end of each turn"):
+        lines.append(f"        {fix}")
+    else:
+        lines.insert(line, f"    {fix}")
+    check = "assert all(p.grad is None for p in net.parameters())"
+    assert findings_in(SETUP, "\n".join([*lines, f"    {check}"]), slug="missing-zero-grad", fails=False) == []

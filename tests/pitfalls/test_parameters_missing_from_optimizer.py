@@ -1,8 +1,14 @@
 """Parameters that a loss reaches and no optimizer holds: forgotten, added later, and left alone on purpose."""
 
+import ast
+from unittest import mock
+
 import pytest
 
 from tests.cells import a_notebook
+from tests.fakes import a_run
+from torch_inspector.facts import syntax
+from torch_inspector.facts.gradient_reads import collects_gradients, logs_gradients
 
 SLUG = "parameters-missing-from-optimizer"
 START = """\
@@ -566,3 +572,27 @@ def test_the_fix_names_what_can_be_typed_where_it_goes(cells, name):
     (finding,) = found(*cells)
     assert finding.fix.startswith(f"{optimizer}.add_param_group")
     assert f"*{module}.neck.parameters()" in finding.fix if module else ".neck.parameters()" in finding.fix
+
+
+LOGS = {
+    "one variable": ["    n = gate.grad.norm()", *["    n = n * n\n    log.append(n)"]],
+    "a variable each": ["    a{i} = gate.grad.norm()\n    log.append(a{i})"],
+    "one for all": ["    n = gate.grad.norm()", "    a{i} = n\n    log.append(a{i}); print(n)"],
+    "a loop": ["    for p{i} in [gate]: log.append(p{i}.grad.norm())"],
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_text_is_gone_through_once_however_many_norms_it_logs(name):
+    def rounds(count):
+        *first, line = LOGS[name]
+        text = "\n".join(["log = []", "for _ in range(5):", *first, *(line.format(i=i) for i in range(count))])
+        run = a_run(source=f"{text}\nprint(log[-1])")
+        with mock.patch.object(syntax, "walk", wraps=syntax.walk) as walk:
+            told = collects_gradients(run, "gate", of_module=False), logs_gradients(run, "gate", of_module=False)
+        return told, sum(isinstance(call.args[0], ast.Module) for call in walk.call_args_list)
+
+    told, few = rounds(5)
+    # A variable that is handed on to itself without end is more than a log.
+    assert told == ((True, False) if name == "one variable" else (False, True))
+    assert rounds(50) == (told, few)

@@ -168,7 +168,48 @@ for _ in range(3):
     weights = net.state_dict()
     kept.append(weights)
 """
+BEST_BY_HAND = """
+lowest, best = 1e9, None
+for _ in range(3):
+    net.zero_grad()
+    loss = nn.functional.mse_loss(net(x), y)
+    loss.backward()
+    if loss < lowest:
+        lowest, best = loss.item(), net.state_dict()
+    STEP
+"""
+LOOP = "for p in net.parameters(): p.data -= 0.001 * p.grad"
+HELPER = """
+other, w = nn.Linear(5, 1), torch.zeros(5, 1, requires_grad=True)
+def sgd(params):
+    for p in params:
+        p.data -= 0.001 * p.grad
+def fit(model):
+    model.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    sgd(model.parameters())
+class Fitter:
+    def __init__(self, model):
+        self.model = model
+    def go(self):
+        fit(self.model)
+"""
+# One step of another tensor by hand, in an earlier cell.
+OTHERS = f"{HELPER}\n(x @ w).sum().backward()\nwith torch.no_grad():\n    w -= 0.1 * w.grad"
+SALIENCY = (
+    "before = net.state_dict()\nnet(x.clone().requires_grad_()).sum().backward()\nDO\nnet[0].weight.data.mul_(0.5);"
+)
+SPOILED = """
+net[0].weight.data[0, 0] = float("nan")
+before = net[0].state_dict()
+net[0](x).sum().backward()
+net[0].load_state_dict(before)
+"""
 FOUND = {
+    "steps by hand after the best": ([BEST_BY_HAND.replace("STEP", LOOP)], (8, "warning")),
+    "steps of a helper": ([HELPER, BEST_BY_HAND.replace("STEP", "sgd(net.parameters())")], (8, "warning")),
+    "steps of an object": ([HELPER, "before = net.state_dict()\nFitter(net).go()"], (1, "warning")),
+    "steps of a later cell": ([HELPER, "before = net.state_dict()", "fit(net)"], (1, "warning")),
     "steps by hand": ([BY_HAND], (2, "warning")),
     "steps by hand, loaded back": ([BY_HAND + "net.load_state_dict(before)"], (2, "error")),
     "steps of a list of gradients": ([BY_LIST], (2, "warning")),
@@ -208,6 +249,14 @@ FOUND = {
     "loaded back": (["sd = net.state_dict()\nstep()\nnet.load_state_dict(sd);"], (3, "error")),
 }
 QUIET = {
+    "a number that is none": [
+        OTHERS,
+        SPOILED,
+    ],
+    "steps of earlier": [OTHERS, SALIENCY.replace("DO", "pass")],
+    "steps of another tensor": [OTHERS, SALIENCY.replace("DO", "w.data -= 0.1 * w.grad")],
+    "steps of another model": [OTHERS, SALIENCY.replace("DO", "fit(other)\nFitter(other).go()")],
+    "steps before it": [HELPER, "fit(net)\nbefore = net.state_dict()\nnn.init.zeros_(net[0].weight);"],
     "steps by hand, a copy": [BY_HAND.replace("net.state_dict()", "copy.deepcopy(net.state_dict())")],
     "steps by hand, new memory": [BY_HAND.replace("p.data -= 0.01", "p.data = p.data - 0.01")],
     "gradients looked at": [BY_HAND.replace("p.data -= 0.01 * p.grad.data", "print(p.grad.norm())")],

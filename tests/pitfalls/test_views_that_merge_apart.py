@@ -195,3 +195,35 @@ def test_width_merged_with_channels_across_the_height(size, cut):
 )
 def test_neighbours_may_be_merged(size, cut):
     assert not found(MAPS.format(size=size, cut=cut))
+
+
+READ = """
+class Lines(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.rnn = nn.Conv2d(1, 16, 3, padding=1), nn.GRU(128, 5)
+    def forward(self, x):
+        f = self.conv(x).relu()
+        b, c, h, w = f.shape
+        s = f{cut}
+        return {read}
+loss = Lines()(torch.rand(2, 1, 4, 8)).mean()
+loss.backward()
+"""
+RNN = "self.rnn(s.squeeze(3).permute(2, 0, 1))[0]"
+
+
+@pytest.mark.parametrize(
+    ("cut", "read", "severities"),
+    [
+        (".view(b, c * w, h, 1)", "s.mean(2)", ["warning"]),
+        (".reshape(2, -1, f.size(2), 1)", "s.mean(2)", ["warning"]),
+        (".view(2, 128, 4, 1)", RNN, ["hint"]),
+        (".view(2, 128, 4, 1)", "F.avg_pool2d(s, (4, 1))", []),  # groups of four numbers of a row
+        (".view(2, 128, 4, 1)", "s ** 2", []),
+        (".transpose(2, 3).reshape(b, c * w, h, 1)", RNN, []),
+    ],
+)
+def test_groups_of_a_row_may_be_as_long_as_there_are_rows(cut, read, severities):
+    cell = READ.replace("{cut}", cut).replace("{read}", read)
+    assert [one.severity for one in found(cell)] == severities

@@ -222,6 +222,8 @@ class ErrorFact:
     """The expression in it that failed, where that is known."""
     caller: str = ""
     """The expression that called the function which holds `place`; empty at the top level."""
+    way: tuple[Place, ...] = ()
+    """The user's lines that led to `place`, the innermost first."""
     refusal: RefusalFact | None = None
     """What is behind it, if autograd raised it in `backward()` or `grad()`."""
     layer: LayerFact | None = None

@@ -163,6 +163,11 @@ class ForwardFact(NamedTuple):
         """The line of the call and the user's lines around it, innermost first."""
         return (self.place, *(caller.place for caller in self.callers))
 
+    @property
+    def only_norms(self) -> bool:
+        """True if no other layers than those that normalise are awake."""
+        return all("Norm" in kind for kind, _ in self.awake)
+
 
 class ModeFact(NamedTuple):
     """One call of `train()` or `eval()` by the user on one module."""

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.before_call import made_before
 
 if TYPE_CHECKING:
     from torch_inspector.facts.errors import ErrorFact, OperandFact
@@ -20,7 +21,7 @@ def given_moved(run: Run, error: ErrorFact, operand: OperandFact, target: str) -
         return ""
     before = f"  # before {error.caller}"
     if operand.known_as and operand.known_as != operand.path:
-        return f"{operand.known_as} = {operand.known_as}.to({target}){before}"
+        return made_before(run, error, operand.known_as, f"{operand.known_as}.to({target})")
     keyed = [one.value for one in call.keywords if one.arg is None]
     if len(keyed) == 1 and isinstance(keyed[0], ast.Name) and not _is_said(call, operand.path):
         name = keyed[0].id
@@ -42,7 +43,7 @@ def moved_for_lambda(run: Run, error: ErrorFact, operand: OperandFact, target: s
     if not any(one.arg == operand.path for node in around for one in node.args.args):
         return ""
     if operand.known_as.isidentifier() and error.caller:
-        return f"{operand.known_as} = {operand.known_as}.to({target})  # before {error.caller}"
+        return made_before(run, error, operand.known_as, f"{operand.known_as}.to({target})")
     return f"{operand.path}.to({target})  # in place of {operand.path} in the lambda"
 
 

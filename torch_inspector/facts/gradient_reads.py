@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
-from torch_inspector.facts.gradient_logs import is_logged, is_shown
+from torch_inspector.facts.gradient_logs import Logs, is_shown
+from torch_inspector.facts.mentions import calls_in, meanings_in, stored_in, takers_in
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
@@ -77,6 +78,16 @@ class _Texts:
         texts = dict.fromkeys(one.cell.source for one in (run, *run.earlier) if self.own)
         self.reading = [tree for text in texts if _READS.search(text) and (tree := syntax.parse(text)) is not None]
         self.every = [tree for text in texts if self.reading and (tree := syntax.parse(text)) is not None]
+        self.logs = Logs(self.every)
+        self._leading: dict[tuple[int, str], bool] = {}
+
+    def lead_from(self, owner: ast.expr, tree: ast.Module) -> bool:
+        """True for what a loop, an assignment, or a function that is given the variable calls otherwise."""
+        first = next((one.id for one in syntax.walk(owner) if isinstance(one, ast.Name)), "")
+        key = (id(tree), first)
+        if key not in self._leading:
+            self._leading[key] = _leads_to(first, tree, self)
+        return self._leading[key]
 
 
 def _used(tree: ast.Module, texts: _Texts) -> Iterator[bool]:
@@ -85,8 +96,8 @@ def _used(tree: ast.Module, texts: _Texts) -> Iterator[bool]:
     for one in syntax.walk(tree):
         if isinstance(one, ast.Attribute) and one.attr == "grad" and _is_used(one, parents.get(id(one))):
             idle = _is_idle(one, parents) or is_shown(one, parents)
-            if not idle and (_is_of(one.value, texts.own, texts.name) or _leads_to(one.value, tree, texts)):
-                yield is_logged(one, tree, texts.every, parents)
+            if not idle and (_is_of(one.value, texts.own, texts.name) or texts.lead_from(one.value, tree)):
+                yield texts.logs.is_logged(one, tree)
 
 
 def _asks(tree: ast.Module, own: str) -> bool:
@@ -113,9 +124,8 @@ def _is_of(owner: ast.expr, own: str, name: str) -> bool:
     return _is_called(owner, own) and (not bare or ast.unparse(owner) == name)
 
 
-def _leads_to(owner: ast.expr, tree: ast.Module, texts: _Texts) -> bool:
-    """True for what a loop, an assignment, or a function that is given the variable calls otherwise."""
-    names = {next((one.id for one in syntax.walk(owner) if isinstance(one, ast.Name)), "")}
+def _leads_to(first: str, tree: ast.Module, texts: _Texts) -> bool:
+    names = {first}
     trees = [tree]
     for _ in range(_HOPS):
         given = [part for each in trees for name in names for part in _meant_by(each, texts.every, name)]
@@ -137,15 +147,12 @@ def _hands_on(value: ast.AST) -> bool:
 
 def _meant_by(tree: ast.Module, every: list[ast.Module], name: str) -> Iterator[ast.AST]:
     """What a variable of a loop, a comprehension or a function stands for, and what is assigned to it."""
-    for one in syntax.walk(tree):
-        if isinstance(one, (ast.For, ast.comprehension)) and name in _stored(one.target):
-            yield one.iter
-        elif isinstance(one, ast.Assign) and any(name in _stored(target) for target in one.targets):
-            yield one.value
-        elif isinstance(one, ast.FunctionDef) and name in _stored(one.args):
-            calls = (call for other in every for call in syntax.walk(other) if isinstance(call, ast.Call))
-            given = (call for call in calls if syntax.last_part(call.func) == one.name)
-            yield from (part for call in given for part in (*call.args, *(each.value for each in call.keywords)))
+    yield from meanings_in(tree).get(name, ())
+    functions = [one.name for one in takers_in(tree).get(name, ()) if isinstance(one, ast.FunctionDef)]
+    for function in functions:
+        for call in (one for other in every for one in calls_in(other).get(function, ())):
+            if isinstance(call, ast.Call):
+                yield from (*call.args, *(each.value for each in call.keywords))
 
 
 def clears_gradients(run: Run) -> bool:
@@ -164,7 +171,7 @@ def _functions(run: Run) -> Iterator[str]:
 def _owners(tree: ast.Module) -> Iterator[str | None]:
     """Whose gradients are read, as the text says it; None where that can be anybody."""
     parents = syntax.parents(tree)
-    local = {name for one in syntax.walk(tree) if isinstance(one, _INNER) for name in _stored(one)}
+    local = {name for one in syntax.walk(tree) if isinstance(one, _INNER) for name in stored_in(one)}
     for one in syntax.walk(tree):
         if isinstance(one, ast.Attribute) and one.attr == "grad" and _is_used(one, parents.get(id(one))):
             owner = ast.unparse(one.value)
@@ -180,15 +187,6 @@ def _is_used(gradient: ast.Attribute, parent: ast.AST | None) -> bool:
         by = parent.value.value if isinstance(parent.value, ast.Constant) else None
         return not (isinstance(parent.op, ast.Mult) and by == 0)
     return isinstance(gradient.ctx, ast.Load)
-
-
-def _stored(inner: ast.AST) -> Iterator[str]:
-    """Names that a function, a comprehension or a loop gives a meaning of its own."""
-    for one in syntax.walk(inner):
-        if isinstance(one, ast.arg):
-            yield one.arg
-        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-            yield one.id
 
 
 def _is_idle(read: ast.AST, parents: dict[int, ast.AST]) -> bool:

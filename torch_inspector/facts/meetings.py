@@ -42,7 +42,7 @@ def meeting(run: Run, node: str) -> Meeting | None:
         run: The run whose cell and earlier functions are searched.
         node: Name of the autograd node: `AddBackward0`.
     """
-    sign = next((one for name, one in _SIGNS.items() if node.startswith(name)), None)
+    sign = _sign_of(node)
     written = sole(run, _meets) if sign is not None else None
     both = syntax.expression(written.text) if written is not None else None
     sides = _sides(both, sign) if both is not None and sign is not None else []
@@ -54,6 +54,40 @@ def meeting(run: Run, node: str) -> Meeting | None:
     line = lines[written.place.line - 1].partition("#")[0] if written.place.line else ""
     whole = f"{result} = {written.text}".replace(" ", "") == line.replace(" ", "")
     return Meeting(written.place, written.inside, ast.unparse(sides[0]), first, second, result, function, whole)
+
+
+def meeting_in(run: Run, place: Place, text: str, node: str) -> Meeting | None:
+    """The same in an expression that is known to be it, or in a line that calls no function of the user.
+
+    Args:
+        run: The run whose texts are read.
+        place: The line.
+        text: The expression, `((a[:, None] - b[None]) ** 2).sum(-1)`; empty where it is not known.
+        node: `SubBackward0`, or `Sub` with or without dots before it.
+    """
+    sign, whole = _sign_of(node.removeprefix("…")), syntax.expression(text)
+    parts = list(syntax.walk(whole)) if whole is not None else _parts_of(run, place)
+    found = [sides for one in parts if sign is not None and _is_pair(one) and (sides := _sides(one, sign))]
+    if len(found) != 1:
+        return None
+    first, second = map(_whole, found[0])
+    return Meeting(place, inside=False, left=ast.unparse(found[0][0]), first=first, second=second)
+
+
+def _parts_of(run: Run, place: Place) -> list[ast.AST]:
+    """All parts of a line; none if it calls what may make tables itself."""
+    tree = syntax.parse(run.source_of(place.cell))
+    parts = [one for one in syntax.walk(tree) if getattr(one, "lineno", 0) == place.line] if tree is not None else []
+    own = any(isinstance(one, ast.Call) and isinstance(one.func, ast.Name) for one in parts)
+    return [] if own else parts
+
+
+def _sign_of(node: str) -> type[ast.operator] | None:
+    return next((one for name, one in _SIGNS.items() if node.startswith(name)), None)
+
+
+def _is_pair(node: ast.AST) -> bool:
+    return isinstance(node, (ast.BinOp, ast.Call)) and _meets(node)
 
 
 def _sides(node: ast.AST, sign: type[ast.operator]) -> list[ast.expr]:

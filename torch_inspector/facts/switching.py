@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _SWITCHES = ("set_grad_enabled", "__enter__", "enter_context")
 _WITHS = (ast.With, ast.AsyncWith)
+# Functions that are called without their names.
+_BY_PYTHON = ("__init__", "__call__", "__enter__", "__exit__", "__iter__", "__next__", "forward")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Switching(NamedTuple):
@@ -28,14 +31,46 @@ class Switching(NamedTuple):
 
 
 def switching(run: Run, one: Run) -> Switching | None:
-    """The only function of the cells before one, called in it, in whose text gradients are switched; else None."""
-    called = {call.name.rpartition(".")[2] for call in one.trace.calls} | {name for name, _ in _asking(one)}
+    """The only function of the cells before one, called in it, in whose text gradients are left off; else None."""
+    called = _called_in(run, one)
     made = [made for past in run.earlier if past is not one for made in _in_cell(past)]
     found = [each for each in made if each.function in called]
-    # What an exception ended before it switched them on again may have called no model.
-    found = found or [each for each in made if one.error is not None and each.on is False]
+    # One that switches them on again did so, unless an exception ended it before.
+    found = [each for each in found if not _ends_on(each, made) or _was_ended(one, each)]
     found = [each for each in found if each.on is not True] or found
     return found[-1] if len({made.function for made in found}) == 1 else None
+
+
+def _called_in(run: Run, one: Run) -> set[str]:
+    """Names of what a cell calls, and of what the functions call that it calls so, and so on."""
+    functions = [each for past in (*run.earlier, one) for each in _functions_of(past)]
+    called = {call.name.rpartition(".")[2] for call in one.trace.calls} | {name for name, _ in _asking(one)}
+    while new := [each for each in functions if each.name in called or each.name in _BY_PYTHON]:
+        functions = [each for each in functions if each not in new]
+        called |= {name for each in new for name in _names_called(each)}
+    return called
+
+
+def _functions_of(past: Run) -> list[_Function]:
+    tree = syntax.parse(past.cell.source)
+    return syntax.functions_of(tree) if tree is not None else []
+
+
+def _names_called(function: _Function) -> set[str]:
+    calls = (node.func for node in syntax.own_expressions(function) if isinstance(node, ast.Call))
+    return {syntax.last_part(called) for called in calls}
+
+
+def _ends_on(one: Switching, made: list[Switching]) -> bool:
+    """True if the last call of the same function sets them on."""
+    own = [each for each in made if (each.function, each.place.cell) == (one.function, one.place.cell)]
+    return max(own, key=lambda each: each.place.line or 0).on is True
+
+
+def _was_ended(one: Run, made: Switching) -> bool:
+    """True if an exception ended a cell in that function, or in what it called."""
+    ways = (one.error.place, *one.error.way) if one.error is not None else ()
+    return any((place.function.rpartition(".")[2], place.cell) == (made.function, made.place.cell) for place in ways)
 
 
 def switches(run: Run) -> list[Switching]:
@@ -69,9 +104,7 @@ def _asking(one: Run) -> set[tuple[str, int | None]]:
 
 
 def _in_cell(past: Run) -> Iterator[Switching]:
-    tree = syntax.parse(past.cell.source)
-    nodes = (node for node in syntax.walk(tree) if isinstance(node, syntax.FUNCTIONS)) if tree is not None else ()
-    for function in nodes:
+    for function in _functions_of(past):
         own = list(syntax.own_expressions(function))
         around = {id(item.context_expr) for node in own if isinstance(node, _WITHS) for item in node.items}
         for call in (node for node in own if isinstance(node, ast.Call) and id(node) not in around):

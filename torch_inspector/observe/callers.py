@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from torch_inspector.facts import CallerFact, Place
 from torch_inspector.observe import kinds, lines
+from torch_inspector.observe.handed_in import handed_in
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.trainers import trainers
 
@@ -48,16 +49,23 @@ class Callers(NamedTuple):
         """Their lines, with the loops around them if these are asked for: that reads the text of the cells."""
         return tuple(CallerFact(frame.place, _loops_around(frame) if loops else ()) for frame in self.frames)
 
-    def same_input(self) -> bool:
-        """True if a loop around the call gives it the same input each time; batches of one input are looked through."""
+    def same_input(self, *, trained: bool) -> bool:
+        """True if a loop around the call gives it the same input each time; batches of one input are looked through.
+
+        Args:
+            trained: False if nothing went backward since the first call: then a loop that can train did not.
+        """
         files = (*(frame.file for frame in self.frames), *(self.places.latest() if self.places else ()))
-        training = trainers(dict.fromkeys(tree for file in files if (tree := file.tree) is not None))
+        trees = dict.fromkeys(tree for file in files if (tree := file.tree) is not None)
+        training = trainers(trees) if trained else None
+        settled: frozenset[str] | None = None
         for frame in self.frames:
-            tree = frame.file.tree
-            if tree is not None and lines.repeats_input(tree, frame.line, _columns(frame), self.optimizers, training):
+            tree, spot = frame.file.tree, lines.Spot(frame.line, _columns(frame))
+            if tree is not None and lines.repeats_input(tree, spot, self.optimizers, training, settled):
                 return True
             if tree is None or not lines.is_looked_through(tree, frame.line):
                 return False
+            settled = handed_in(tree, spot, settled if frame is not self.frames[0] else frozenset())
         return False
 
 

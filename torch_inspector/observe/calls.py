@@ -102,8 +102,8 @@ class Calls(CallSite):
         self.output_shape: Shape | None = None
         self.graph_nbytes = 0
         self.reached: bool | None = None
-        self.differentiated = 0
-        """Backward calls of the cell before the latest call that was looked at."""
+        self.differentiated: tuple[int, ...] = ()
+        """Backward calls of the cell before the first and the latest call that was looked at."""
         self.parameter_keys: frozenset[int] = frozenset()
         self.trainable_count = 0
         self.dropouts: tuple[DropoutFact, ...] = ()
@@ -160,6 +160,10 @@ class Calls(CallSite):
             self.teachers = looked_again(self.teachers, module)
         self._looked = None
 
+    def note_differentiated(self, count: int) -> None:
+        """Notes how many backward calls came before a call that was looked at."""
+        self.differentiated = (*self.differentiated[:1], count)
+
     def look_again(self, module: Any) -> None:
         """Notes at a later call whether frozen layers, and teachers, have changed since the first."""
         self.teachers = looked_again(self.teachers, module)
@@ -192,12 +196,14 @@ class Calls(CallSite):
         # way only if it might be in the wrong one.
         judged = bool(inside.awake or self.dropouts)
         told = self.callers if judged or inside.asleep else Callers(self.callers.module)
+        followed = differentiated > max(self.differentiated, default=0)
+        repeated = judged and told.same_input(trained=differentiated > min(self.differentiated, default=0))
         return ForwardFact(
             self.fact_order, self.place, self.module, self.kind, self.training, self.grad_enabled, self.count,
             inside.awake, inside.asleep, inside.frozen_asleep, self.input_shapes, self.input_devices,
             self.input_requires_grad, self.output_requires_grad, self.output_shape, self.graph_nbytes, self.reached,
-            judged and told.same_input(), told.module, self.trained, self.last_order, self.parameter_keys, self.name,
-            told.facts(loops=judged), differentiated > self.differentiated, self.hooked, self.trainable_count,
+            repeated, told.module, self.trained, self.last_order, self.parameter_keys, self.name,
+            told.facts(loops=judged), followed, self.hooked, self.trainable_count,
             self.dropouts, self.drew, self.norms, self.layer is not None, self.recut, self.teachers, self.zeroed,
             inside.awake_parts,
         )  # fmt: skip

@@ -64,7 +64,7 @@ def _loaded(node: ast.AST) -> set[str]:
     return {dotted(n) for n in syntax.walk(node) if isinstance(getattr(n, "ctx", None), ast.Load)} - {""}
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2_048)
 def _stored(node: ast.AST) -> frozenset[str]:
     return frozenset(dotted(n) for n in syntax.walk(node) if isinstance(getattr(n, "ctx", None), ast.Store)) - {""}
 

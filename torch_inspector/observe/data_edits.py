@@ -21,12 +21,11 @@ def data_edits(tree: ast.Module, offset: int) -> tuple[DataEditFact, ...]:
 
 def _in_scope(scope: ast.AST, offset: int) -> Iterator[DataEditFact]:
     statements = sorted(syntax.own_statements(scope), key=lambda s: s.lineno)
-    edits = [(path, s) for s in statements if (path := _edited(s))]
+    paths = [(path, s) for s in statements if (path := _edited(s))]
+    edits = [(path, s, _owners(path, s, statements), _last_store(path, s, statements)) for path, s in paths]
     for end, root in _differentiated(statements) if edits else ():
         read = [(s.lineno, _loaded(s)) for s in _behind(statements, root, end) if s is not end]
-        for path, edit in edits:
-            owners = _owners(path, edit, statements)
-            stored = _last_store(path, edit, statements)
+        for path, edit, owners, stored in edits:
             # What was read before the name was given again is another tensor.
             lines = [(line, owner) for line, names in read for owner in owners if owner in names and line > stored]
             # The pass that uses it begins with the first line that reads it.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.place import Places
 
 _MESSAGE_LIMIT = 2_000
-_OPERANDS = 12
+_OPERANDS, _WAY = 12, 20
 # In messages of layers that refuse their input.
 _OF_LAYERS = (
     "was expecting embedding dimension of", "value per channel", "mat1 and mat2 shapes", "Given groups=",
@@ -47,10 +47,10 @@ _DEVICE_NAMES = ("device", "dev", "DEVICE", "self.device")
 
 def error_fact(error: BaseException, places: Places) -> ErrorFact:
     """What is known of an exception without running code of its class."""
-    entry = _innermost(error, places)
+    entries = _of_user(error, places)
+    entry, caller = (*entries[:2], None, None)[:2]
     operands, devices = _named(error, entry, places) if entry is not None else ((), ())
     statement, expression = _texts(entry, places) if entry is not None else ("", "")
-    caller = _caller(error, entry, places)
     return ErrorFact(
         kind=kinds.class_name(error),
         message=_message(error),
@@ -62,6 +62,7 @@ def error_fact(error: BaseException, places: Places) -> ErrorFact:
         statement=statement,
         expression=expression,
         caller=_texts(caller, places)[1] if caller is not None else "",
+        way=tuple(places.place(one.tb_frame, one.tb_lineno) for one in entries[1:_WAY]),
         layer=_layer(error, places),
         leafless=_leafless(error, places),
         outside=_outside(error),
@@ -169,26 +170,15 @@ def _message(error: BaseException) -> str:
     return ""
 
 
-def _innermost(error: BaseException, places: Places) -> TracebackType | None:
-    """The last entry of the traceback that is in a cell."""
-    found = None
+def _of_user(error: BaseException, places: Places) -> list[TracebackType]:
+    """The entries of the traceback that are in cells, the innermost first."""
+    found: list[TracebackType] = []
     entry: TracebackType | None = _TRACEBACK.__get__(error)
     while entry is not None:
         if places.file_of(entry.tb_frame) is not None:
-            found = entry
+            found.append(entry)
         entry = entry.tb_next
-    return found
-
-
-def _caller(error: BaseException, inner: TracebackType | None, places: Places) -> TracebackType | None:
-    """The entry of the user's code that led to the innermost one."""
-    found = None
-    entry: TracebackType | None = _TRACEBACK.__get__(error)
-    while entry is not None and entry is not inner:
-        if places.file_of(entry.tb_frame) is not None:
-            found = entry
-        entry = entry.tb_next
-    return found
+    return found[::-1]
 
 
 _Named = tuple[tuple[OperandFact, ...], tuple[tuple[str, str], ...]]

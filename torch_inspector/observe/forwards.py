@@ -232,7 +232,7 @@ class ForwardWatch:
         with recorder.failures.guard("forward"), private.unseen():
             calls.end()
             calls.last_order = recorder.next_order()
-            calls.differentiated = self._differentiated()
+            calls.note_differentiated(self._differentiated())
             output = main_tensor(result)
             if output is None:
                 return

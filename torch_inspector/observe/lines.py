@@ -6,9 +6,11 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.statements import stored_last
 
 # Functions that train, and what they are given.
 _TRAINS = re.compile(
@@ -30,6 +32,14 @@ _FAR = 4
 _FORS = (ast.For, ast.AsyncFor)
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 Loop = ast.For | ast.AsyncFor | _Comprehension
+
+
+class Spot(NamedTuple):
+    """Where a call is."""
+
+    line: int
+    columns: tuple[int, int] | None = None
+    """Where in its lines it begins and ends, if that is known."""
 
 
 @lru_cache(maxsize=64)
@@ -70,10 +80,10 @@ def _loops_in(scope: ast.AST) -> tuple[tuple[int, int], ...]:
 @lru_cache(maxsize=64)
 def repeats_input(
     tree: ast.AST,
-    line: int,
-    columns: tuple[int, int] | None = None,
+    spot: Spot,
     optimizers: frozenset[str] | None = None,
-    training: frozenset[str] = frozenset(),
+    training: frozenset[str] | None = frozenset(),
+    settled: frozenset[str] | None = None,
 ) -> bool:
     """True if a loop around a call on this line gives it the same input in each turn.
 
@@ -83,16 +93,21 @@ def repeats_input(
 
     Args:
         tree: The cell.
-        line: Of the call.
-        columns: Where in its lines the call begins and ends, if that is known.
+        spot: Of the call.
         optimizers: Names that hold an optimizer; without them names tell.
-        training: Names of functions that are known to train.
+        training: Names of functions that are known to train; None if no loop has trained, whatever its text can do.
+        settled: Names that all input of the calls comes from which this one led to; None if these make some themselves.
     """
-    loops = _loops_of(tree)
-    calls = _calls_of(tree).get(line, [])
-    exact = [call for call in calls if (call.col_offset, call.end_col_offset) == columns]
-    trains = partial(_trains, optimizers=optimizers, training=training)
-    return any(_is_sampled(call, loops, trains) for call in exact or calls)
+    loops, calls = _loops_of(tree), calls_at(tree, spot)
+    trains = partial(_trains, optimizers=optimizers, training=training) if training is not None else _never
+    return any(_is_sampled(call, loops, trains, settled) for call in calls)
+
+
+def calls_at(tree: ast.AST, spot: Spot) -> list[ast.Call]:
+    """The call, or all that begin in its line."""
+    calls = _calls_of(tree).get(spot.line, [])
+    exact = [call for call in calls if (call.col_offset, call.end_col_offset) == spot.columns]
+    return exact or calls
 
 
 @lru_cache(maxsize=64)
@@ -111,11 +126,16 @@ def _calls_of(tree: ast.AST) -> dict[int, list[ast.Call]]:
     return found
 
 
-def _is_sampled(call: ast.Call, loops: dict[ast.AST, ast.AST | None], trains: Callable[[ast.AST], bool]) -> bool:
+def _is_sampled(
+    call: ast.Call,
+    loops: dict[ast.AST, ast.AST | None],
+    trains: Callable[[ast.AST], bool],
+    settled: frozenset[str] | None,
+) -> bool:
     """True if the innermost loop around a call repeats it, or one further out repeats all loops inside."""
     loop, used, bound = loops[call], _read_by(call), frozenset[str]()
     given = used
-    if loop is not None and _repeats_call(call, loop):
+    if loop is not None and (_repeats_call(call, loop) or (settled is not None and _repeats_all(call, loop, settled))):
         return not trains(loop)
     while isinstance(loop, Loop) and (outer := loops[loop]) is not None and not (_draws(loop) or _drawn(loop) & given):
         used, bound, loop = used | _read_by(loop), bound | bound_in(loop), outer
@@ -239,9 +259,24 @@ def _repeats_call(call: ast.Call, loop: ast.AST) -> bool:
     return bool(given) and not read & bound and not any(_is_new(one, bound) for one in call.args)
 
 
+def _repeats_all(call: ast.Call, loop: ast.AST, settled: frozenset[str]) -> bool:
+    """True for a call of a function that needs nothing new for its input: `t.go(learn=False)`, `once()`."""
+    drawn = _DRAWS.search(dotted(call.func).rpartition(".")[2]) is not None
+    stored = set[str]().union(*map(stored_last, syntax.walk(loop)))
+    return not drawn and not (_names(call) | settled) & stored and not any(map(_is_call, call.args))
+
+
+def _is_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call)
+
+
 @lru_cache(maxsize=256)
 def _trains(loop: ast.AST, *, optimizers: frozenset[str] | None, training: frozenset[str]) -> bool:
     return any(_is_training(one, optimizers, training) for one in syntax.walk(loop) if isinstance(one, ast.Call))
+
+
+def _never(_: ast.AST) -> bool:
+    return False
 
 
 def _is_training(call: ast.Call, optimizers: frozenset[str] | None, training: frozenset[str]) -> bool:

@@ -82,7 +82,7 @@ class ModeWatch:
             own_count = 0
             if recorder is not None and self.states.notes_loads():
                 with recorder.failures.guard("load_state_dict"), private.unseen():
-                    itself = self.states.gives_back_itself(recorder, module, state)
+                    itself = self.states.gives_back_itself(recorder, module, state, _getframe(1))
                     own_count = self.states.own_count(recorder, module, state)
             try:
                 result = original(module, *args, **kwargs)

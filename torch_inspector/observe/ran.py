@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe.conditions import outcome
 from torch_inspector.observe.reached import is_reached
 from torch_inspector.observe.shapes import UNKNOWN
 from torch_inspector.observe.source import dotted
@@ -24,19 +25,30 @@ _MAIN = "__name__ == '__main__'"
 _YIELDS = (ast.Yield, ast.YieldFrom, ast.Await)
 
 
-def surely_ran(scope: Scope, node: ast.AST, statement: ast.stmt) -> bool:
+def surely_ran(scope: Scope, node: ast.AST, statement: ast.stmt, *, compared: bool = False) -> bool:
     """True if no branch that is not known, and nobody who takes an error for an answer, stands around an expression.
 
     The same is asked of the calls that led to its function.
+
+    Args:
+        scope: Where it stands.
+        node: The expression.
+        statement: The statement around it.
+        compared: True if sizes and plain values are compared to know a branch.
     """
-    if not is_reached(scope.node, statement, node, lambda test: _value(scope, test, statement)):
+
+    def value(test: ast.expr) -> Any:
+        known = outcome(scope, test) if compared else UNKNOWN
+        return _value(scope, test, statement) if known is UNKNOWN else known
+
+    if not is_reached(scope.node, statement, node, value):
         return False
     if _may_end_early(scope.node, statement) or not _is_plain(scope):
         return False
     call, caller = scope.call, scope.caller
     around = syntax.statement_of(call, syntax.parents(caller.node)) if caller is not None and call is not None else None
     # What a loader asks stands in no text.
-    return caller is None or call is None or around is None or surely_ran(caller, call, around)
+    return caller is None or call is None or around is None or surely_ran(caller, call, around, compared=compared)
 
 
 def _may_end_early(tree: ast.AST, statement: ast.stmt) -> bool:

@@ -12,7 +12,7 @@ from torch_inspector.facts.worked_out import names_worked_out
 from torch_inspector.observe import private
 from torch_inspector.observe.apart import is_classes, is_convolution, is_frames, is_stacked, is_state, maker_of
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.features import read_as_features
+from torch_inspector.observe.features import read_as_features, reader_of_channels
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.merged_past import merged_past
 from torch_inspector.observe.private import Node
@@ -206,7 +206,10 @@ def shuffled(walk: Walk) -> Iterator[PatternFact]:
             if before is None or after is None:
                 continue
             if _is_mixed(before, after) or _is_apart(walk, node, before, after):
-                yield PatternFact(SHUFFLED, (kind, _maker(node)), (before, after))
+                # Of maps that are cut across their rows, what takes the result for features tells more than the sizes.
+                reader = reader_of_channels(walk, node, after) if is_crossed(before, after) else ""
+                nodes = (kind, _maker(node), reader) if reader else (kind, _maker(node))
+                yield PatternFact(SHUFFLED, nodes, (before, after))
             # Attention cuts (time, batch, features) into (time, batch * heads, size), which may be the same sizes.
             elif not is_shuffled(before, after) or _may_be_split(before, after):
                 continue

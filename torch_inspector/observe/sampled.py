@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 import torch
 
 from torch_inspector.observe import as_torch, kinds
@@ -39,7 +41,10 @@ def sums_of_bits(tensors: list[torch.Tensor]) -> Values:
 
 
 def some_values(tensor: torch.Tensor) -> Values:
-    """A few values of a tensor on the CPU, the same ones each time; None for other tensors. About 8 µs."""
+    """A few values of a tensor on the CPU, the same ones each time; None for other tensors. About 8 µs.
+
+    Each nan is one and the same object: then two tuples of them are equal, as the values are that nobody has changed.
+    """
     # Wrapped by `torch.func` it has no storage of its own.
     if not has_values(tensor) or not is_in_memory(tensor):
         return None
@@ -47,4 +52,5 @@ def some_values(tensor: torch.Tensor) -> Values:
         return None
     with torch.no_grad():
         flat = as_torch.detach(tensor).view(-1)
-        return tuple(as_torch.tolist(flat[:: flat.numel() // _SAMPLE + 1]))
+        values = as_torch.tolist(flat[:: flat.numel() // _SAMPLE + 1])
+    return tuple(one if one == one else nan for one in values)  # noqa: PLR0124  (false for nan alone)

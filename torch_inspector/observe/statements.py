@@ -196,3 +196,13 @@ def target_of(statement: ast.stmt) -> str:
     """The one variable that a statement gives its value."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     return dotted(targets[0]) if len(targets) == 1 and targets[0] is not None else ""
+
+
+def stored_last(node: ast.AST) -> set[str]:
+    """The last name of what a node gives a value."""
+    return {last_name(node)} if isinstance(getattr(node, "ctx", None), ast.Store) else set()
+
+
+def last_name(node: ast.AST) -> str:
+    """`x` of `x` and `self.x`."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

@@ -16,10 +16,12 @@ import torch
 
 from torch_inspector.facts import AliasFact, LoadFact, Place
 from torch_inspector.observe import as_torch, kinds, loaded, private
-from torch_inspector.observe.history import module_tensors
-from torch_inspector.observe.moments import Moment, moment_of, moved_by_hand, moved_by_optimizer
+from torch_inspector.observe.belonging import storages
+from torch_inspector.observe.hand_steps import stepped_by_hand
+from torch_inspector.observe.moments import Moment, is_changed, moment_of, moved_by_optimizer
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.optimizer_states import OptimizerStates
+from torch_inspector.observe.ran_since import Spot, way_to
 from torch_inspector.observe.standing import Standing, standing
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -31,10 +33,8 @@ if TYPE_CHECKING:
 _is_compiling = torch.compiler.is_dynamo_compiling
 # Parameters of a module that stand for all.
 _PROBES = 8
-# Calls remembered, groups of tensors compared with them, loads noted in one cell.
-_TAKEN, _GROUPS, _LOADS = 256, 200, 32
-# Entries of one state dict that are looked at.
-_ENTRIES = 2_000
+# Calls remembered, groups of tensors compared with them, loads noted in one cell, entries of a state that are read.
+_TAKEN, _GROUPS, _LOADS, _ENTRIES = 256, 200, 32, 2_000
 _INDEX = re.compile(r"\[[^\[\]]*\]$")
 
 
@@ -47,6 +47,13 @@ class _Taken:
     place: Place
     standing: Standing | None
     moment: Moment
+    way: tuple[Spot, ...]
+    """The user's lines that led there."""
+
+    def moved_by_hand(self, now: Moment, files: list[CodeFile], variables: Mapping[str, Any]) -> bool:
+        """True if the parameters are not what they were, and a text since then steps them by hand."""
+        changed = is_changed(self.moment, now)
+        return changed and stepped_by_hand(self.way, files, variables, storages(self.module()))
 
 
 class Given(NamedTuple):
@@ -118,7 +125,7 @@ class StateWatch:
         user = recorder.places.user_frame(frame)
         stands = _standing(recorder, user) if user is not None else None
         key = recorder.keys.of(module)
-        taken = _Taken(weakref.ref(module), key, site.place, stands, self._now(module))
+        taken = _Taken(weakref.ref(module), key, site.place, stands, self._now(module), way_to(recorder.places, user))
         self._latest[key] = taken
         if len(self._by_dict) < _TAKEN and kinds.is_a(result, dict):
             address = id(result)
@@ -139,7 +146,7 @@ class StateWatch:
         moved = {key: taken for key, taken in self._latest.items() if taken.module() is not None}
         if not moved:
             return ()
-        owners = {address: key for key, taken in moved.items() for address in _storages(taken.module())}
+        owners = {address: key for key, taken in moved.items() for address in storages(taken.module())}
         found: dict[tuple[str, int], list[tuple[str, _Taken]]] = {}
         states: dict[int, set[int]] = {}
         for group in islice(names.groups.values(), _GROUPS):
@@ -149,18 +156,23 @@ class StateWatch:
                 found.setdefault((_INDEX.sub("", group.path), key), []).append((group.path, taken))
                 states.setdefault(key, set()).add(id(group.container))
         paths = {id(module): path for path, module in names.modules}
-        facts = ((self._alias(path, paths, several, files), key) for (path, key), several in found.items())
+        facts = ((self._alias(path, paths, several, files, variables), key) for (path, key), several in found.items())
         return tuple(_with_all(one, variables, states[key]) for one, key in facts)
 
     def _alias(
-        self, path: str, paths: dict[int, str], several: list[tuple[str, _Taken]], files: list[CodeFile]
+        self,
+        path: str,
+        paths: dict[int, str],
+        several: list[tuple[str, _Taken]],
+        files: list[CodeFile],
+        variables: Mapping[str, Any],
     ) -> AliasFact:
         own, taken = several[0]
         takens = [one for _, one in several]
         module = taken.module()
         now = self._now(module)
         stepped = any(moved_by_optimizer(one.moment, now) for one in takens)
-        by_hand = not stepped and any(moved_by_hand(one.moment, now, files) for one in takens)
+        by_hand = not stepped and any(one.moved_by_hand(now, files, variables) for one in takens)
         return AliasFact(
             path=path if len(several) > 1 else own,
             module=paths.get(id(module), ""),
@@ -185,25 +197,27 @@ class StateWatch:
         """True until so many loads of the cell are noted that more say nothing new, as in a soft update per step."""
         return len(self.loads) < _LOADS
 
-    def gives_back_itself(self, recorder: Recorder, module: Any, state: Any) -> bool:
+    def gives_back_itself(self, recorder: Recorder, module: Any, state: Any, frame: FrameType) -> bool:
         """True, before a load, if the state is the module's own and the module was stepped after it was taken."""
         taken = self._latest.get(recorder.keys.of(module)) if self._latest else None
         if taken is None or not kinds.is_a(state, dict):
             return False
         known = self._by_dict.get(id(state))
         taken = known[1] if known is not None and known[0]() is state else taken
-        own = _storages(module)
+        own = storages(module)
         given = [found[0] for one in _tensors(state) if (found := private.storage_of(one))]
         shared = bool(given) and all(address in own for address in given)
         now = self._now(module) if shared else taken.moment
-        return moved_by_optimizer(taken.moment, now) or moved_by_hand(taken.moment, now, recorder.places.latest())
+        user = recorder.places.user_frame(frame)
+        variables = user.f_globals if user is not None else {}
+        return moved_by_optimizer(taken.moment, now) or taken.moved_by_hand(now, recorder.places.latest(), variables)
 
     def own_count(self, recorder: Recorder, module: Any, state: Any) -> int:
         """Entries, before a load, that are the module's own tensors, as they were when its state was asked for."""
         taken = self._latest.get(recorder.keys.of(module)) if self._latest else None
         if taken is None or not kinds.is_a(state, dict) or taken.moment.version != self._now(module).version:
             return 0
-        own = _storages(module)
+        own = storages(module)
         given = (one for one in islice(dict.values(state), _ENTRIES) if kinds.is_a(one, torch.Tensor))
         return sum((found := private.storage_of(one)) is not None and found[0] in own for one in given)
 
@@ -248,11 +262,6 @@ def _with_all(fact: AliasFact, variables: Mapping[str, Any], states: set[int]) -
     elements = dict.values(container) if type(container) is dict else plain
     count = len(states & set(map(id, islice(elements, _GROUPS))))
     return fact._replace(path=path, count=count) if count > fact.count else fact
-
-
-def _storages(module: Any) -> set[int]:
-    """Addresses of parameters and buffers."""
-    return {found[0] for one in module_tensors(module) if (found := private.storage_of(one))}
 
 
 def _tensors(state: Any) -> list[Any]:

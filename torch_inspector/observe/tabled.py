@@ -8,6 +8,7 @@ from math import prod
 
 from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
+from torch_inspector.observe.ran import surely_ran
 from torch_inspector.observe.shapes import Sized, before_expand, is_tensor, together
 from torch_inspector.observe.source import dotted
 
@@ -23,12 +24,13 @@ _WAY = 12
 
 
 def tabled(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
-    """`((a[:, None] - b[None]) ** 2).sum(-1)`, if the shapes of its operands are known."""
+    """`((a[:, None] - b[None]) ** 2).sum(-1)`, if it surely ran, and the shapes of its operands are known."""
     how, operand, axes = _reduction(node)
     meetings = _meetings(scope, operand, node) if operand is not None and axes else ()
     facts = ((meeting, plain, _table(where, meeting, axes)) for meeting, where, plain in meetings)
     found = next(((meeting, plain, table) for meeting, plain, table in facts if table is not None), None)
-    if found is not None:
+    # No graph tells that it was made: a way for small inputs may stand beside one for large ones.
+    if found is not None and surely_ran(scope, node, statement, compared=True):
         meeting, plain, (shapes, nbytes) = found
         # Between the meeting of two factors and their sum nothing may stand that is to be called a product.
         names = (how, ("" if plain else "…") + _MEETS[type(meeting.op)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -126,12 +127,13 @@ def _names(frame: FrameType, tensor: torch.Tensor) -> str:
     with locals_of(frame) as values:
         known = [(name, values[name]) for name in names if name in values]
         found = (name for name, value in known if value is tensor)
-        inside = (f"{owner}.{name}" for owner, value in known for name in code.co_names if _holds(value, name, tensor))
+        owners = ((owner, fields_of(value)) for owner, value in known if not is_a(value, torch.Tensor))
+        inside = (f"{owner}.{name}" for owner, fields in owners if fields for name in _held(code, fields, tensor))
         return next(found, None) or next(inside, "")
 
 
-def _holds(owner: Any, name: str, tensor: torch.Tensor) -> bool:
-    return not is_a(owner, torch.Tensor) and fields_of(owner).get(name) is tensor
+def _held(code: CodeType, fields: dict[str, Any], tensor: torch.Tensor) -> Iterator[str]:
+    return (name for name in code.co_names if fields.get(name) is tensor)
 
 
 def _made_at(recorder: Recorder, frame: FrameType | None, name: str) -> Place | None:

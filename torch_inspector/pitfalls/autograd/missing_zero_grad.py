@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torch_inspector.facts import BackwardFact, Run, StepFact, reading
+from torch_inspector.facts import BackwardFact, Place, Run, StepFact, reading
+from torch_inspector.facts.cleared_after import cleared_after
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -143,7 +144,7 @@ def _of_a_loop(run: Run, calls: list[BackwardFact], step: _Step) -> Finding:
             "gradients of all before."
         ),
         subject=owner,
-        fix=f"{owner}.grad = None  # after each step",
+        fix=cleared_after(run, Place(cell, line), owner),
         line=line,
         cell=cell,
         evidence=(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ErrorFact, ForeignFact, Run, restated, syntax
+from torch_inspector.facts.before_call import made_before
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -101,7 +102,7 @@ def _fix(run: Run, error: ErrorFact, call: ast.Call, first: ForeignFact) -> str:
     """The variable that the caller gave made a tensor there; else the statement with tensors made in it."""
     if first.known_as.isidentifier() and first.text.isidentifier() and error.caller and len(error.foreign) == 1:
         made = _tensor(run, error, first._replace(text=first.known_as))
-        return f"{first.known_as} = {made}  # before {error.caller}" if made else ""
+        return made_before(run, error, first.known_as, made) if made else ""
     made_of = {one.text: _tensor(run, error, one) for one in error.foreign}
     if not all(made_of.values()):
         return ""

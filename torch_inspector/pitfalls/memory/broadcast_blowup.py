@@ -7,7 +7,7 @@ from math import prod
 
 from torch_inspector.facts import PatternFact, Place, Run, Shape
 from torch_inspector.facts.contractions import contraction, is_of_batches, is_of_rows
-from torch_inspector.facts.meetings import Meeting, meeting
+from torch_inspector.facts.meetings import Meeting, meeting, meeting_in
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -19,32 +19,41 @@ _LARGE_NBYTES = 64 << 20
 _SHAPES = 4
 # Of a table of all pairs of rows.
 _AXES = 3
+# Of operands as they are to be given.
+_WITHOUT = "without the axes put in for it"
+
+
+_Found = tuple[str, Place | None, PatternFact, str]
 
 
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds tables that were broadcast, many times larger than what they came from, and added up right after."""
     seen: set[tuple[Shape, ...]] = set()
-    for name, place, pattern in _named_first(run):
+    for name, place, pattern, text in _named_first(run):
         large = pattern.nbytes >= max(_LEAST_TIMES * run.min_nbytes, 1)
         if large and len(pattern.shapes) == _SHAPES and pattern.shapes not in seen:
             seen.add(pattern.shapes)
-            met = meeting(run, pattern.nodes[-1] if pattern.nodes else "")
+            sign = pattern.nodes[-1] if pattern.nodes else ""
+            met = meeting(run, sign) or (meeting_in(run, place, text, sign) if place is not None else None)
             yield _finding(name, met.place if met is not None and met.inside else place, pattern, met)
 
 
-def _named_first(run: Run) -> list[tuple[str, Place | None, PatternFact]]:
+def _named_first(run: Run) -> list[_Found]:
     return sorted(_patterns(run), key=lambda each: each[0] == "")
 
 
-def _patterns(run: Run) -> Iterator[tuple[str, Place | None, PatternFact]]:
-    """What was found behind kept variables, the one that was made first in front, behind losses, and in the text."""
+def _patterns(run: Run) -> Iterator[_Found]:
+    """What was found behind kept variables, the one that was made first in front, behind losses, and in the text.
+
+    Each with a variable and a place, and the expression where it was found in the text.
+    """
     for graph in sorted(run.after.graphs, key=lambda graph: graph.key):
-        yield from ((graph.path, graph.made_at, p) for p in graph.patterns if p.name == "blown-up")
+        yield from ((graph.path, graph.made_at, p, "") for p in graph.patterns if p.name == "blown-up")
     for backward in run.trace.patterned:
         patterns = backward.witness.patterns if backward.witness else ()
         new = (p for p in patterns if p.name == "blown-up" and not _is_told(run, p))
-        yield from ((backward.root, backward.made_at, p) for p in new)
+        yield from ((backward.root, backward.made_at, p, "") for p in new)
     facts = list(run.expressions("blown-up"))
     earlier = run.earlier if facts else ()
     told = {fact.place for past in earlier for fact in past.after.expressions if fact.kind == "blown-up"}
@@ -52,7 +61,7 @@ def _patterns(run: Run) -> Iterator[tuple[str, Place | None, PatternFact]]:
         if fact.place not in told:
             how, meeting = fact.names
             pattern = PatternFact("blown-up", (how, meeting), fact.shapes, (how,), nbytes=fact.nbytes)
-            yield fact.target or fact.text, fact.place, pattern
+            yield fact.target or fact.text, fact.place, pattern, fact.text
 
 
 def _is_told(run: Run, pattern: PatternFact) -> bool:
@@ -101,18 +110,14 @@ def _is_weighted(pattern: PatternFact) -> bool:
 
 
 def _fix(pattern: PatternFact, met: Meeting | None) -> str:
-    """What gives the same result without the table."""
+    """What gives the same result without the table; in words where the text does not name both operands."""
     how = pattern.operands[0] if pattern.operands else ""
     sign = pattern.nodes[-1] if pattern.nodes else ""
-    a, b = (met.first, met.second) if met is not None and met.first and met.second else ("a", "b")
+    named = (met.first, met.second) if met is not None and met.first and met.second else None
     if sign.startswith("Mul") and how == "sum" and len(pattern.nodes) == 2:  # noqa: PLR2004  (product, then sum)
-        return _product(pattern, a, b)
+        return _product(pattern, *named) if named is not None else _product_in_words(pattern)
     if sign.startswith("Sub") and how in ("sum", "norm") and _is_of_pairs(pattern):
-        long = len(pattern.shapes[0]) > _AXES and is_of_rows(pattern.shapes)
-        a, b = (f"{one}.flatten(1)" if long else one for one in (a, b))
-        return (
-            f"torch.cdist({a}, {b}) gives distances of all pairs without it (its square, p=1 for absolute differences)"
-        )
+        return _distances(pattern, named)
     part = met.left if met is not None else "one operand"
     parts = f" (for part in {part}.split(64))" if met is not None else ""
     return (
@@ -121,15 +126,37 @@ def _fix(pattern: PatternFact, met: Meeting | None) -> str:
     )
 
 
+def _distances(pattern: PatternFact, named: tuple[str, str] | None) -> str:
+    long = len(pattern.shapes[0]) > _AXES and is_of_rows(pattern.shapes)
+    more = "(its square, p=1 for absolute differences)"
+    if named is None:
+        each = ", each with .flatten(1)" if long else ""
+        return f"torch.cdist gives distances of all pairs without it {more}: of both tensors {_WITHOUT}{each}"
+    a, b = (f"{one}.flatten(1)" if long else one for one in named)
+    return f"torch.cdist({a}, {b}) gives distances of all pairs without it {more}"
+
+
 def _product(pattern: PatternFact, a: str, b: str) -> str:
     """What multiplies and adds up at once."""
-    written, axes = contraction(pattern.shapes), len(pattern.shapes[0])
-    if axes == _AXES and (is_of_rows(pattern.shapes) or not written):
+    written = contraction(pattern.shapes)
+    if _is_of_matrices(pattern):
         cosine = f"F.normalize({a}, dim=-1) @ F.normalize({b}, dim=-1).T"
         return f"a product that is summed is a matrix product: {a} @ {b}.T, or torch.einsum; for cosines {cosine}"
     if not written:
-        return f"a product that is summed is one call of torch.einsum, of {a} and {b} without the axes put in for it"
+        return f"a product that is summed is one call of torch.einsum, of {a} and {b} {_WITHOUT}"
     return f'torch.einsum("{written}", {a}, {b})  # a product that is summed, without the table'
+
+
+def _product_in_words(pattern: PatternFact) -> str:
+    if _is_of_matrices(pattern):
+        return "a product that is summed is a matrix product, of one with the other transposed, or torch.einsum"
+    written = contraction(pattern.shapes)
+    how = f', with "{written}"' if written else ""
+    return f"a product that is summed is one call of torch.einsum{how}: of both tensors {_WITHOUT}"
+
+
+def _is_of_matrices(pattern: PatternFact) -> bool:
+    return len(pattern.shapes[0]) == _AXES and (is_of_rows(pattern.shapes) or not contraction(pattern.shapes))
 
 
 def _is_of_pairs(pattern: PatternFact) -> bool:

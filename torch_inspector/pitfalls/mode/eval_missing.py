@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, LayerCounts, ModeFact, Place, Run, only_reads_outputs
 from torch_inspector.facts.asked import asked_together
+from torch_inspector.facts.dropped import is_dropped, is_last_shown
 from torch_inspector.facts.part_left import PartLeft, part_left
 from torch_inspector.facts.teachers import awake_teachers, counted, stays
 from torch_inspector.findings import Evidence, Finding
@@ -101,7 +102,7 @@ def _is_asked_in_train_mode(call: ForwardFact, run: Run) -> bool:
 
 def _is_repeated(call: ForwardFact, run: Run) -> bool:
     """True if the same input was asked about again and again, without steps in between."""
-    return call.same_input and not _steps_between(call, run)
+    return call.same_input and call.count > 1 and not _steps_between(call, run)
 
 
 def _steps_between(call: ForwardFact, run: Run) -> int:
@@ -154,7 +155,7 @@ def _set_since_training(call: ForwardFact, run: Run) -> bool:
     trained = _last_training(run, call.order)
     if here:
         measuring = _MEASURES.match(here[-1].place.function) is not None
-        begins = _begins_training(here[-1], run) or _trained_there(call, here[-1], run)
+        begins = (_begins_training(here[-1], run) or _trained_there(call, here[-1], run)) and not is_dropped(run, call)
         return here[-1].training and here[-1].order > trained and not measuring and not begins
     for past in reversed(run.earlier if not trained else ()):
         modes = [m for m in past.trace.modes if m.module == call.module]
@@ -237,7 +238,7 @@ def _is_generator(call: ForwardFact, run: Run) -> bool:
 
     Pictures of the progress are then often made as in training, from a batch of noise.
     """
-    if not all("Norm" in kind for kind, _ in call.awake):
+    if not call.only_norms:
         return False
     for one in (run, *run.earlier):
         others = [step.parameter_keys for step in one.trace.steps if not step.parameter_keys & call.parameter_keys]
@@ -288,7 +289,7 @@ def _finding(run: Run, calls: list[ForwardFact]) -> Finding:
 
 
 def _is_perhaps_meant(run: Run, call: ForwardFact, left: PartLeft | None) -> bool:
-    chosen = left is not None and _is_apart(call)
+    chosen = (left is not None and _is_apart(call)) or (call.only_norms and is_last_shown(run, call))
     return chosen or call.grad_enabled or _is_repeated(call, run) or _is_generator(call, run)
 
 

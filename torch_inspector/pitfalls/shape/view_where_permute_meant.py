@@ -21,6 +21,7 @@ from torch_inspector.facts import (
 )
 from torch_inspector.facts.receiver import receiver
 from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.rows_cut import Cause, rows_cut
 from torch_inspector.facts.viewed import Cut, cut_to, sizes_written
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -60,8 +61,9 @@ def _in_graphs(run: Run) -> list[tuple[PatternFact, str, Place]]:
 
 
 def _may_be_recut(run: Run, pattern: PatternFact) -> bool:
-    """True if a view in the text computes such sizes: `h.reshape(-1, segment, width)`, `x.view(batch * 2, …)`."""
-    return is_recut(*pattern.shapes[:2]) and computes_sizes(run, pattern.shapes[1])
+    """True if a view in the text computes such sizes: `h.reshape(-1, segment, width)`; of maps, if only they tell."""
+    before, after = pattern.shapes[:2]
+    return (is_recut(before, after) and computes_sizes(run, after)) or rows_cut(run, pattern) is Cause.CHANCE
 
 
 def _grouped(facts: tuple[ExpressionFact, ...]) -> list[list[ExpressionFact]]:
@@ -213,15 +215,16 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
         line=where.line,
         cell=where.cell,
         evidence=(Evidence("before", str(before)), Evidence("after", str(after))),
-        severity="hint" if is_recut(before, after) or _may_be_groups(pattern) or _is_stacked(run, pattern) else "",
+        severity="hint" if is_recut(before, after) or _may_be_groups(run, pattern) or _is_stacked(run, pattern) else "",
     )
 
 
-def _may_be_groups(pattern: PatternFact) -> bool:
-    """True for maps of which groups of channels, as many as rows, come to the same sizes."""
+def _may_be_groups(run: Run, pattern: PatternFact) -> bool:
+    """True for maps of which groups of channels, or of the numbers of a row, come to the same sizes."""
     before, after = pattern.shapes[:2]
     of_heads = any("Bmm" in name or "DotProduct" in name for name in pattern.nodes)
-    return is_merged(before, after) and before[1] % before[2] == 0 and not of_heads
+    merged = is_merged(before, after) and before[1] % before[2] == 0 and not of_heads
+    return merged or rows_cut(run, pattern) is Cause.READER
 
 
 def _is_stacked(run: Run, pattern: PatternFact) -> bool:
