@@ -229,3 +229,48 @@ def test_what_is_one_on_purpose_and_errors_of_rounding(cells):
 def test_what_shows_the_same_numbers(shown):
     (finding,) = found(f"device = torch.device('cpu')\n{WEIGHT}print(({shown} - net[0].weight).abs().max())")
     assert finding.subject == "w"
+
+
+INITIAL = "initial = {n: p.data for n, p in net.named_parameters()}"
+
+
+@pytest.mark.parametrize(
+    ("kept", "cells"),
+    [
+        # Nothing reads it yet.
+        (INITIAL, [f"{INITIAL}\n{TRAIN}"]),
+        (INITIAL, [INITIAL, "fit()", "for n, p in net.named_parameters():\n    p.data = initial[n] * 0.5"]),
+        ("w_init = net[0].weight.detach()", ["w_init = net[0].weight.detach()", TRAIN]),
+        # It is written back.
+        (INITIAL, [f"{INITIAL}\n{TRAIN}\nfor n, p in net.named_parameters():\n    p.data.copy_(initial[n])"]),
+        ("first = [p.data for p in net.parameters()]",
+         ["first = [p.data for p in net.parameters()]", TRAIN,
+          "with torch.no_grad():\n    for p, q in zip(net.parameters(), first):\n        p.copy_(q)"]),
+    ],
+)  # fmt: skip
+def test_weights_to_go_back_to(kept, cells):
+    (finding,) = found(*cells)
+    assert ("writes them into themselves" in finding.message) is (".copy_(" in cells[-1])
+    copied = kept.replace(".data", ".data.clone()").replace(".detach()", ".detach().clone()")
+    assert finding.fix.startswith(f"{copied}  #")
+    assert found(*[cell.replace(kept, copied) for cell in cells]) == []
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        # Read while it is right; the parameters themselves; taken after the last step; bound again.
+        [f"{INITIAL}\nprint(initial['0.bias'])\n{TRAIN}"],
+        ["start_params = list(net.parameters())", TRAIN],
+        [TRAIN, INITIAL],
+        [INITIAL, f"{TRAIN}\ninitial = None"],
+        # Swapped for the averages and back, and trained on.
+        [("ema = [p.data.clone() for p in net.parameters()]\nbackup = [p.data for p in net.parameters()]\n"
+         "for p, e in zip(net.parameters(), ema):\n    p.data = e\nnet(x)\n"
+         "for p, b in zip(net.parameters(), backup):\n    p.data = b"), TRAIN],
+        # Written back before any step.
+        ["first = [p.data for p in net.parameters()]\nfor p, q in zip(net.parameters(), first):\n    p.data.copy_(q)", TRAIN],
+    ],
+)  # fmt: skip
+def test_weights_that_are_read_or_no_alias(cells):
+    assert found(*cells) == []

@@ -1,7 +1,8 @@
 """Weights that a variable keeps without a copy, and that are compared with the weights after steps: with themselves.
 
 Live values say that the variable shows the very memory of weights which were stepped. The text says where it was taken,
-and that the cell compares it with what it was taken from.
+and that the cell compares it with what it was taken from, or writes it back there. Where the name says that the weights
+are to stay as they were, and no line has read them yet, the steps alone are enough.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Place, StepFact, syntax
-from torch_inspector.observe import private
+from torch_inspector.observe import as_torch, private
 from torch_inspector.observe.kinds import is_a, is_one_of
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.meant_alike import is_meant, is_trained_with
@@ -33,7 +34,15 @@ _VARIABLES, _TENSORS, _CELLS = 2_000, 64, 64
 # Processor time for the comparisons of one cell.
 _TIME_S = 0.010
 _dtype_of: Any = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
-_COMPARES = frozenset(["equal", "allclose", "isclose", "eq", "ne", "dist", "sub", "array_equal", "array_equiv"])
+# What compares, and `copy_`, which writes one side into the other.
+_COMPARES = frozenset(
+    ["equal", "allclose", "isclose", "eq", "ne", "dist", "sub", "array_equal", "array_equiv", "copy_"]
+)
+# Names for what is read much later, to go back to it. What was there `before` may be looked at at once.
+_STAYS = re.compile(
+    r"(?:^|_)(?:init(?:ial)?|start|orig(?:inal)?|best|snap(?:shot)?|saved|backup|restore|rollback|rewind|untrained)(?:_|$)",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"\w+")
 _ON_PURPOSE = re.compile(
     r"data_ptr|shar(e|es|ed|ing)(?![a-z])|alias|storage|referenc|same memory|\bid\(|\bno(t a)? cop(y|ies)\b"
@@ -56,9 +65,10 @@ class KeptWeights:
 
     def __init__(self) -> None:
         self._stepped: list[tuple[CodeFile, dict[Place, frozenset[int]]]] = []
+        self._told: set[tuple[int | None, int]] = set()
 
     def found(self, names: Mapping[str, Any], files: list[CodeFile], steps: list[StepFact]) -> Iterator[ExpressionFact]:
-        """One fact for each variable that is compared with the weights that it shows.
+        """One fact for each variable that shows weights and is compared with them, or is to keep them as they were.
 
         Args:
             names: The user's variables.
@@ -72,25 +82,38 @@ class KeptWeights:
         deadline = thread_time() + _TIME_S
         if not files or not self._stepped or _is_known(files[0]):
             return
+        yield from self._unread(names, files, deadline) if steps else ()
         tree = files[0].tree
         shown = _shown(names, files[0].code, deadline) if tree is not None else frozenset()
         for pair in takewhile(lambda _: thread_time() < deadline, _pairs(tree) if tree is not None and shown else ()):
             for kept, other in _kept(pair, tree, files, deadline):  # type: ignore[arg-type]
-                if kept.name in shown and self._is_itself(kept, other, pair, names, files):
+                new = kept.name in shown and (kept.file.cell, kept.node.lineno) not in self._told
+                if new and self._is_itself(kept, other, pair.node, names, files):
                     shown -= {kept.name}
-                    place = Place(kept.file.cell, kept.node.lineno + kept.file.offset, "")
-                    told = (kept.name, kept.model, ast.unparse(pair.node))
-                    yield ExpressionFact("kept-weights", place, ast.unparse(kept.node), names=told, detail=kept.fix)
+                    yield _fact(kept, pair.node)
+
+    def _unread(self, names: Mapping[str, Any], files: list[CodeFile], deadline: float) -> Iterator[ExpressionFact]:
+        """One fact for each variable whose name says that weights stay in it, which no line has read since."""
+        own = (
+            name for name, value in islice(list(names.items()), _VARIABLES) if _STAYS.search(name) and _tensors(value)
+        )
+        for name in takewhile(lambda _: thread_time() < deadline, own):
+            kept = taken_in(name, 1 << 30, files, deadline)
+            if kept is None or (kept.file.cell, kept.node.lineno) in self._told or _is_read(kept, files):
+                continue
+            if not _holds_parameters(names[name]) and self._is_itself(kept, None, None, names, files):
+                self._told.add((kept.file.cell, kept.node.lineno))
+                yield _fact(kept, None)
 
     def _is_itself(
-        self, kept: Taken, other: Taken | None, pair: _Pair, names: Mapping[str, Any], files: list[CodeFile]
+        self, kept: Taken, other: Taken | None, pair: ast.expr | None, names: Mapping[str, Any], files: list[CodeFile]
     ) -> bool:
         """True if the variable shows weights that were stepped after it took them, and before they are compared."""
         between = frozenset[int]()
         for file, stepped in self._stepped:
             if (file.cell or 0) >= (kept.file.cell or 0):
                 first = kept.node.lineno if file.cell == kept.file.cell else 0
-                last = pair.node.lineno if file.cell == files[0].cell else 1 << 30
+                last = pair.lineno if pair is not None and file.cell == files[0].cell else 1 << 30
                 keys = (one for place, one in stepped.items() if _is_between(place, file, files, (first, last)))
                 between = between.union(*keys)
         sides = [one for one in (kept, other) if one is not None]
@@ -108,9 +131,34 @@ def _is_double(value: Any) -> bool:
     return any(is_a(one, torch.Tensor) and _dtype_of(one) is torch.float64 for one in _tensors(value))
 
 
-def _rounds(pair: _Pair, sides: list[Taken]) -> bool:
+def _rounds(pair: ast.expr | None, sides: list[Taken]) -> bool:
     """True if the text asks for 32 bits: of 64 these leave something out."""
-    return any(_TO_SINGLE.search(ast.unparse(one)) for one in (pair.node, *(side.node for side in sides)))
+    nodes = [one for one in (pair, *(side.node for side in sides)) if one is not None]
+    return any(_TO_SINGLE.search(ast.unparse(one)) for one in nodes)
+
+
+def _fact(kept: Taken, pair: ast.expr | None) -> ExpressionFact:
+    place = Place(kept.file.cell, kept.node.lineno + kept.file.offset, "")
+    writes = isinstance(pair, ast.Call) and isinstance(pair.func, ast.Attribute) and pair.func.attr == "copy_"
+    told = (kept.name, kept.model, ast.unparse(pair) if pair is not None else "")
+    target = "written" * writes
+    return ExpressionFact("kept-weights", place, ast.unparse(kept.node), names=told, detail=kept.fix, target=target)
+
+
+def _is_read(kept: Taken, files: list[CodeFile]) -> bool:
+    """True if any line but those that fill it names a variable."""
+    for file in files if kept.name in kept.file.code else ():
+        filled = set(map(id, syntax.walk(kept.node))) if file is kept.file else set()
+        nodes = syntax.walk(file.tree) if file.tree is not None and kept.name in file.code else ()
+        named = (one for one in nodes if isinstance(one, ast.Name) and one.id == kept.name)
+        if any(isinstance(one.ctx, ast.Load) and id(one) not in filled for one in named):
+            return True
+    return False
+
+
+def _holds_parameters(value: Any) -> bool:
+    """True for the parameters themselves: who wants to clip them, or to train them, keeps these."""
+    return any(is_a(one, torch.Tensor) and as_torch.requires_grad(one) for one in _tensors(value))
 
 
 def _shown(names: Mapping[str, Any], code: str, deadline: float) -> frozenset[str]:

@@ -157,11 +157,17 @@ def _is_piled(fact: ExpressionFact) -> Finding:
 
 
 def _shows_the_same(fact: ExpressionFact) -> Finding:
-    kept, model, compared = fact.names
+    kept, model, used = fact.names
+    # What became of it: written back, compared, or nothing so far.
+    does = (
+        "writes them into themselves and changes nothing"
+        if fact.target
+        else ("compares them with themselves and never finds a difference")
+    )
     return Finding(
         message=(
-            f"`{kept}` is no copy: it shows the weights of `{model}` themselves, which steps have changed since. "
-            f"`{compared}` compares them with themselves and never finds a difference."
+            f"`{kept}` is no copy: it shows the weights of `{model}` themselves, which steps have changed since."
+            f"{f' `{used}` {does}.' if used else ''}"
         ),
         subject=kept,
         fix=f"{fact.detail}  # what is kept then stays as it is",
