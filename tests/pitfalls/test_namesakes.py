@@ -101,6 +101,9 @@ FOUND = {
     ),
     "an agent": ([AGENT, LEARN], 5),
     "an agent that is a module": ([MODULE, LEARN], 6),
+    "a shallow copy": ([START.replace("copy.deepcopy", "copy.copy"), PLAIN], 3),
+    "a shallow copy by its name": (["from copy import copy", START.replace("copy.deepcopy", "copy"), PLAIN], 3),
+    "an agent's shallow copy": ([AGENT.replace("= self.q\n", "= copy.copy(self.q)\n"), LEARN], 5),
     "a function": ([START, FUNCTION, LOOP.replace("target_net = policy_net", "sync()")], 4),
 }
 QUIET = {
@@ -108,6 +111,12 @@ QUIET = {
     "copied weights": [
         START,
         LOOP.replace("target_net = policy_net", "target_net.load_state_dict(policy_net.state_dict())"),
+    ],
+    "a copy by another name": ["from copy import deepcopy as copy", START.replace("copy.deepcopy", "copy"), PLAIN],
+    "shallow, with layers of its own": [
+        START.replace("copy.deepcopy(policy_net)", "copy.copy(policy_net)")
+        + "target_net._modules = copy.deepcopy(policy_net)._modules",
+        PLAIN,
     ],
     "copied in the loop": [START, LOOP.replace("target_net = policy_net", "target_net = copy.deepcopy(policy_net)")],
     "an agent's copy": [AGENT.replace("= self.q\n", "= copy.deepcopy(self.q)\n"), LEARN],
@@ -154,3 +163,5 @@ def test_quiet(name):
 def test_fix():
     assert found(START, LOOP)[0].fix.startswith("target_net = copy.deepcopy(policy_net)  # later: target_net.load_")
     assert found(AGENT, LEARN)[0].fix.startswith("self.q_target = copy.deepcopy(self.q)  #")
+    by_name = found("from copy import copy", START.replace("copy.deepcopy", "copy"), PLAIN)[0]
+    assert by_name.fix.startswith("from copy import deepcopy\ntarget_net = deepcopy(policy_net)  #")

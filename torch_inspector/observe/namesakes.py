@@ -1,7 +1,8 @@
 """A network that is to stay behind, as a target or a teacher, and is the very module that is trained.
 
-Live values say that both names, of variables or of the fields of one object, lead to one module which was stepped. The
-text says where one was given the other, and that a loop, a function or a class which trains calls both.
+Live values say that both names, of variables or of the fields of one object, lead to one module which was stepped, or
+to it and a shallow copy, which has the same parameters. The text says where one was given the other, and that a loop, a
+function or a class which trains calls both.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.second_names import pairs
+from torch_inspector.observe.shallow import copied_shallowly, is_one_module
 from torch_inspector.observe.source import dotted
 
 # Names for a network that follows another one, or stays as it was.
@@ -51,9 +53,14 @@ def _same(names: Mapping[str, Any], stepped: frozenset[int]) -> Iterator[tuple[s
     for fields in _namespaces(names):
         modules = [(name, value) for name, value in fields.items() if is_a(value, nn.Module)]
         for behind, module in modules:
-            others = frozenset(name for name, one in modules if one is module and not _BEHIND.search(name))
+            others = _others(modules, module)
             if _BEHIND.search(behind) and others and any(id(one) in stepped for _, one in walk_parameters(module)):
                 yield behind, others
+
+
+def _others(modules: list[tuple[str, Any]], module: Any) -> frozenset[str]:
+    """The names of a module, and of those that it was copied from or to without its parts."""
+    return frozenset(name for name, one in modules if not _BEHIND.search(name) and is_one_module(one, module))
 
 
 def _namespaces(names: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -101,7 +108,7 @@ def _both(node: ast.Assign, others: frozenset[str]) -> Iterator[tuple[str, str]]
         yield from ((one, ahead) for one in written if ahead)
         return
     for target, value in pairs(node.targets[0], node.value):
-        kept, model = dotted(target), dotted(value)
+        kept, model = dotted(target), dotted(copied_shallowly(value, bare=True) or value)
         if model and (_end(model) in others or "." in kept):
             yield kept, model
 

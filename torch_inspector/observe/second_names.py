@@ -12,6 +12,7 @@ from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe import swapped
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.kinds import is_a, is_one_of
+from torch_inspector.observe.shallow import copied_shallowly, copies_itself, is_one_module
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.taken import copied, shown_in
 
@@ -47,8 +48,9 @@ def _kept(node: ast.AST, statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.ex
         yield node.targets[0], shown, copied(node.value)
     elif isinstance(node, ast.Assign) and len(node.targets) == 1:
         for target, value in pairs(node.targets[0], node.value):
-            if dotted(value):
-                yield target, value, f"copy.deepcopy({ast.unparse(value)})"
+            model = copied_shallowly(value) or value
+            if dotted(model):
+                yield target, model, f"copy.deepcopy({ast.unparse(model)})"
     elif isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Call):
         asked = node.args[0].func
         wanted = _PARAMETERS.get(dotted(node.func))
@@ -82,9 +84,10 @@ def _owner(statement: ast.stmt) -> ast.expr | None:
 def _is_model(scope: Scope, kept: ast.expr, model: ast.expr) -> bool:
     """True for a model that is known, and that the other name still leads to where both are the notebook's."""
     if scope.function or not isinstance(kept, ast.Name) or not isinstance(model, ast.Name):
-        return is_a(scope.names.value(model), nn.Module)
+        found = scope.names.value(model)
+        return is_a(found, nn.Module) and not copies_itself(found)
     now = scope.reading.names.get(model.id)
-    return is_a(now, nn.Module) and scope.reading.names.get(kept.id) is now
+    return is_a(now, nn.Module) and is_one_module(scope.reading.names.get(kept.id), now)
 
 
 def _is_trained_on(scope: Scope, statement: ast.stmt, model: ast.expr) -> bool:
@@ -185,6 +188,6 @@ def _is_given_by_methods(scope: Scope, model: ast.expr) -> bool:
 def _ends_or_keeps(node: ast.AST) -> bool:
     if isinstance(node, (ast.Break, ast.Return, ast.Raise)):
         return True
-    called = node.func if isinstance(node, ast.Call) else None
+    called = node.func if isinstance(node, ast.Call) and copied_shallowly(node) is None else None
     name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
     return bool(_KEEPS.search(name))

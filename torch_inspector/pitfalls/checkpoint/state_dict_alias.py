@@ -34,7 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from (one for one in given_back if one.fix not in {other.fix for other in follow})
     for fact in run.expressions("second-name"):
         if run.trace.count("step") >= _SEVERAL:
-            yield _is_second_name(fact)
+            yield _is_second_name(run, fact)
     yield from (_shows_the_same(fact) for fact in run.expressions("kept-weights"))
     told = {one.path for one in kept if _is_kept(run, one)}
     for fact in run.expressions("piled-weights"):
@@ -42,7 +42,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield _is_piled(fact)
     for fact in run.expressions("namesake"):
         if run.trace.count("step") >= _SEVERAL:
-            yield _is_namesake(fact)
+            yield _is_namesake(run, fact)
 
 
 def _loads(run: Run) -> list[LoadFact]:
@@ -121,22 +121,33 @@ def _with_moments(run: Run, one: AliasFact) -> set[str]:
     return {each.path for each in known}
 
 
-def _is_second_name(fact: ExpressionFact) -> Finding:
+def _is_second_name(run: Run, fact: ExpressionFact) -> Finding:
     kept, model = fact.names
-    what = (
-        f"the parameters of `{model}` themselves"
-        if fact.text.startswith(("dict(", "list(", "[", "{"))
-        else f"`{model}` itself"
-    )
+    parameters = fact.text.startswith(("dict(", "list(", "[", "{"))
+    what = f"the parameters of `{model}` themselves, no copy" if parameters else f"`{model}` itself, no copy"
+    if _is_shallow(fact):
+        what = f"a shallow copy of `{model}`, with the same parameters"
     return Finding(
-        message=f"`{kept}` is given {what}, no copy: the steps of later turns of the loop change it as well.",
+        message=f"`{kept}` is given {what}: the steps of later turns of the loop change it as well.",
         subject=kept,
-        fix=f"{kept} = {fact.detail}  # what is kept then stays as it is",
+        fix=f"{_imported(run, fact)}  # what is kept then stays as it is",
         line=fact.place.line,
         cell=fact.place.cell,
         severity="" if fact.sure else "hint",
         evidence=(Evidence("kept", fact.text),),
     )
+
+
+def _imported(run: Run, fact: ExpressionFact) -> str:
+    """The assignment of a copy, by the name that the cells have for the function, or after its import."""
+    function, first = copier(run) if fact.detail.startswith("copy.deepcopy(") else ("", "")
+    if _is_shallow(fact) and "copy.copy(" not in fact.text:
+        function, first = "deepcopy", "from copy import deepcopy\n"  # `copy` is a function there
+    return f"{first}{fact.names[0]} = {function}{fact.detail.removeprefix('copy.deepcopy')}"
+
+
+def _is_shallow(fact: ExpressionFact) -> bool:
+    return fact.detail.removeprefix("copy.deep") in fact.text
 
 
 def _is_piled(fact: ExpressionFact) -> Finding:
@@ -177,12 +188,15 @@ def _shows_the_same(fact: ExpressionFact) -> Finding:
     )
 
 
-def _is_namesake(fact: ExpressionFact) -> Finding:
+def _is_namesake(run: Run, fact: ExpressionFact) -> Finding:
     behind, model = fact.names
+    shallow = (
+        f"a shallow copy of `{model}`, with the same parameters" if _is_shallow(fact) else f"`{model}` itself, no copy"
+    )
     return Finding(
-        message=f"`{behind}` is `{model}` itself, no copy: each step of the optimizer moves both at once.",
+        message=f"`{behind}` is {shallow}: each step of the optimizer moves both at once.",
         subject=behind,
-        fix=f"{behind} = {fact.detail}  # later: {behind}.load_state_dict({model}.state_dict())",
+        fix=f"{_imported(run, fact)}  # later: {behind}.load_state_dict({model}.state_dict())",
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(Evidence("given", fact.text),),
