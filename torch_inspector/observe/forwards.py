@@ -14,6 +14,7 @@ from torch_inspector.facts import CountFact, ForwardFact, ModeFact, RepeatedFact
 from torch_inspector.observe import as_torch, kinds, layers, private
 from torch_inspector.observe.calls import Calls, counts_of
 from torch_inspector.observe.direct import called_by_name
+from torch_inspector.observe.model_copies import CopyWatch
 from torch_inspector.observe.modes import ModeWatch
 from torch_inspector.observe.module_call import CallState, is_plain, wrap_call
 from torch_inspector.observe.outputs import main_tensor
@@ -52,6 +53,7 @@ class ForwardWatch:
         self._insides: dict[int, tuple[int, layers.Inside]] = {}
         """Layers of each module, with the number of mode calls before that look."""
         self._modes = ModeWatch(ledger, self._state.latest.clear)
+        self._copies = CopyWatch(ledger)
         self.repeated: list[RepeatedFact] = []
         """Lists of one and the same layer in modules that are called for the first time."""
         self.states = self._modes.states
@@ -69,6 +71,7 @@ class ForwardWatch:
                 torch.nn.Module, "__call__", lambda original: wrap_call(original, self._state, self), replaces=is_plain
             ),
             *self._modes.patches,
+            *self._copies.patches,
         )
 
     def open(self, recorder: Recorder) -> None:
@@ -76,6 +79,7 @@ class ForwardWatch:
         self._waiting, self._insides, self._models, self.repeated = [], {}, set(), []
         self._spots, self._made_anew = {}, {}
         self._modes.open(recorder)
+        self._copies.open(recorder)
         self._recorder, self._sites = recorder, recorder.sites
         state = self._state
         state.calls = {}
@@ -88,6 +92,7 @@ class ForwardWatch:
         self._state.latest.clear()
         self._recorder = None
         self._modes.close()
+        self._copies.close()
 
     @property
     def modes(self) -> tuple[ModeFact, ...]:
@@ -155,6 +160,7 @@ class ForwardWatch:
                 self._note_where(calls, module)
                 state.latest[id(module)] = calls
             if looked is not None:
+                self._note_copy(calls, module, recorder)
                 self._note_again(calls)
                 calls.begin(module)
         return looked
@@ -214,6 +220,11 @@ class ForwardWatch:
         if known is None or known[0] != modes:
             known = self._insides[key] = (modes, layers.look_inside(module))
         return known[1]
+
+    def _note_copy(self, calls: Calls, module: Any, recorder: Recorder) -> None:
+        """Notes a copy with trained weights, which is asked for predictions, as trained."""
+        if calls.training and calls.module not in self._ledger.trained and self._copies.holds_trained(recorder, module):
+            self._ledger.trained.add(calls.module)
 
     def _note_again(self, calls: Calls) -> None:
         """Notes what may have changed since the call before."""

@@ -21,7 +21,7 @@ class Ledger:
     def __init__(self) -> None:
         self._records: dict[int, OptimizerRecord] = {}
         self.trained: set[int] = set()
-        """Keys of modules whose parameters an optimizer has stepped, or which were loaded."""
+        """Keys of modules whose parameters an optimizer has stepped, or which were loaded, or copied from such."""
         self._looked: set[int] = set()
         self.settled: set[int] = set()
         """Addresses of parameters that an optimizer has had, or that were loaded; may be in use again, so no proof."""
