@@ -98,3 +98,55 @@ def test_an_evaluation_in_train_mode_that_leaves_gradients_off_is_told():
     code = MLP + LEFT_OFF.format(mode="pass")
     (one,) = findings_in(code, "fit()", "torch.set_grad_enabled(True)", slug="eval-missing", fails=True)
     assert one.line == 10
+
+
+BOTH_PHASES = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(6, 16), nn.Dropout(0.4), nn.Linear(16, 2))
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(40, 6), torch.randint(0, 2, (40,))
+batches = [(torch.randn(40, 6), torch.randint(0, 2, (40,))) for _ in range(3)]
+"""
+EPOCHS = """\
+for epoch in range(2):
+    net.train()
+    for x, y in batches:
+        sgd.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        sgd.step()
+    net.eval()
+    with torch.no_grad():
+        hits = 0
+        for x, y in batches:
+            net.train()
+            hits += (net(x).argmax(1) == y).sum().item()"""
+
+
+@pytest.mark.parametrize("again", ["            net.train()\n", ""])
+def test_train_in_the_lines_that_measure(again):
+    cell = (
+        EPOCHS
+        if again
+        else EPOCHS.replace("            net.train()\n", "").replace("hits = 0", "hits = 0; net.train()")
+    )
+    (one,) = findings_in(BOTH_PHASES, cell, slug="eval-missing", fails=False)
+    assert f"after `train()` in line {11 if again else 9} had undone `eval()`" in one.message
+    mended = cell.replace("            net.train()\n", "").replace("; net.train()", "")
+    assert not findings_in(BOTH_PHASES, mended, slug="eval-missing", fails=False)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        EPOCHS.replace("            net.train()", "            net.train()  # Monte Carlo"),
+        # Asked in eval mode, then in train mode; many answers to one question; no training phase of its own.
+        EPOCHS.replace("hits = 0", "hits = 0; net(x)"),
+        EPOCHS.replace("net(x).argmax", "sum(net(x) for _ in range(8)).argmax"),
+        EPOCHS[EPOCHS.index("    net.eval()") :].replace("    net.eval()", "if True:\n    net.eval()", 1),
+    ],
+)
+def test_train_that_is_meant(cell):
+    train = EPOCHS[: EPOCHS.index("    net.eval()")]
+    assert not findings_in(BOTH_PHASES, train, cell, slug="eval-missing", fails=False)

@@ -10,6 +10,9 @@ from torch_inspector.facts.asked import asked_together
 from torch_inspector.facts.dropped import is_dropped, is_last_shown
 from torch_inspector.facts.part_left import PartLeft, part_left
 from torch_inspector.facts.teachers import awake_teachers, counted, stays
+from torch_inspector.facts.undone import begins_training as _begins_training
+from torch_inspector.facts.undone import last_training as _last_training
+from torch_inspector.facts.undone import undoing as _undoing
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -130,19 +133,6 @@ def _is_apart(call: ForwardFact) -> bool:
     return not {kind for kind, _ in call.awake} & {kind for kind, _ in call.asleep}
 
 
-def _undoing(call: ForwardFact, run: Run) -> ModeFact | None:
-    """The `train()` of one function that came behind the `eval()` of another, before the module was asked anything."""
-    here = [m for m in run.trace.modes if m.module == call.module and m.order < call.order]
-    if len(here) < 2 or not here[-1].training or here[-2].training:  # noqa: PLR2004
-        return None
-    if here[-1].place.function in (here[-2].place.function, ""):
-        return None
-    asleep, awake = here[-2].order, here[-1].order
-    asked = any(f.module == call.module and f.order < awake and f.last_order > asleep for f in run.trace.forwards)
-    trained = any(asleep < step.order < awake for step in run.trace.steps)
-    return None if asked or trained else here[-1]
-
-
 def _makes_statistics(call: ForwardFact, run: Run) -> bool:
     cells = {caller.place.cell for caller in call.callers} | {call.place.cell}
     texts = [run.cell.code, *(past.cell.code for past in run.earlier if past.cell.number in cells)]
@@ -167,27 +157,11 @@ def _set_since_training(call: ForwardFact, run: Run) -> bool:
     return False
 
 
-def _last_training(run: Run, before: int | None = None) -> int:
-    """Position of the last step or backward call that was looked at; 0 if there is none."""
-    orders = [*(step.order for step in run.trace.steps), *(backward.order for backward in run.trace.backwards)]
-    return max((order for order in orders if before is None or order < before), default=0)
-
-
 def _trained_there(call: ForwardFact, mode: ModeFact, run: Run) -> bool:
     """True if the function that sets the mode and makes the calls has trained in an earlier cell: it is for both."""
     where = (mode.place.cell, mode.place.function)
     own = bool(mode.place.function) and where == (call.place.cell, call.place.function)
     return own and any(_begins_training(mode, past) for past in run.earlier)
-
-
-def _begins_training(mode: ModeFact, run: Run) -> bool:
-    """True if the same line sets the mode for training too, as in a function for both kinds of epochs."""
-    for other in run.trace.modes:
-        if other.place == mode.place and other.module == mode.module:
-            following = min((m.order for m in run.trace.modes if m.order > other.order), default=None)
-            if _last_training(run, following) > other.order:
-                return True
-    return False
 
 
 # part of training -----------------------------------------------------------

@@ -1,0 +1,56 @@
+"""Modes that are set for training, and an `eval()` that a `train()` undoes before the module is asked anything."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch_inspector.facts.forwards import ForwardFact, ModeFact
+    from torch_inspector.facts.run import Run
+
+# Who writes one of these words wants the noise of train mode in what is asked.
+_WANTED = re.compile(
+    r"monte|\bmc\b|\bmc_|_mc\b|mc.?dropout|dropout.{0,12}\bon\b|uncertain|bayes|\bsampl(e|es|ing)\b|statistic|calibrat",
+    re.IGNORECASE,
+)
+
+
+def last_training(run: Run, before: int | None = None) -> int:
+    """Position of the last step or backward call that was looked at; 0 if there is none."""
+    orders = [*(step.order for step in run.trace.steps), *(backward.order for backward in run.trace.backwards)]
+    return max((order for order in orders if before is None or order < before), default=0)
+
+
+def begins_training(mode: ModeFact, run: Run) -> bool:
+    """True if the same line sets the mode for training too, as in a function for both kinds of epochs."""
+    for other in run.trace.modes:
+        if other.place == mode.place and other.module == mode.module:
+            following = min((m.order for m in run.trace.modes if m.order > other.order), default=None)
+            if last_training(run, following) > other.order:
+                return True
+    return False
+
+
+def undoing(call: ForwardFact, run: Run) -> ModeFact | None:
+    """The `train()` that came behind an `eval()`, before the module was asked anything, and was not meant to."""
+    here = [m for m in run.trace.modes if m.module == call.module and m.order < call.order]
+    if len(here) < 2 or not here[-1].training or here[-2].training:  # noqa: PLR2004
+        return None
+    asleep, awake = here[-2].order, here[-1].order
+    asleep_calls = (f for f in run.trace.forwards if f.module == call.module and not f.training)
+    asked = any(f.order < awake and f.last_order > asleep for f in asleep_calls)
+    trained = any(asleep < step.order < awake for step in run.trace.steps)
+    if asked or trained or not _is_a_slip(here[-2], here[-1], run):
+        return None
+    return here[-1]
+
+
+def _is_a_slip(asleep: ModeFact, awake: ModeFact, run: Run) -> bool:
+    """True for modes of two functions, and for a `train()` with no training behind it, which has one of its own."""
+    if awake.place.function not in (asleep.place.function, ""):
+        return True
+    if awake.place.function != asleep.place.function or _WANTED.search(run.source_of(awake.place.cell)):
+        return False
+    others = (m for m in run.trace.modes if m.training and m.module == awake.module and m.place != awake.place)
+    return not begins_training(awake, run) and any(begins_training(one, run) for one in others)
