@@ -103,12 +103,17 @@ FOUND = {
         [attention("F.scaled_dot_product_attention(q, k, v, dropout_p=self.thin.p)"), TRAIN, ASK],
         [(8, "error")],
     ),
+    "told to": ([net("return F.dropout(self.out(x), .5, training=True)"), ASK], [(7, "hint")]),
+    "told to by place": ([net("return F.dropout(self.out(x), .5, True)"), ASK], [(7, "hint")]),
     "same cell": ([net("return F.dropout(self.out(x), .5)") + "y = net.eval()(rows)"], [(7, "error")]),
 }
 QUIET = {
     "told": [net("return F.dropout(self.out(x), .5, training=self.training)"), ASK],
     "told by place": [net("return F.dropout(self.out(x), .5, self.training)"), ASK],
-    "told to": [net("return F.dropout(self.out(x), .5, training=True)"), ASK],
+    "told to, with a remark": [net("return F.dropout(self.out(x), .5, training=True)  # in eval mode, too"), ASK],
+    "told to, for a spread": [net("return F.dropout(self.out(x), .5, True)"), ASK + "print(answer.std(0))"],
+    "told to, sampled": [net("return F.dropout(self.out(x), .5, training=True)"), SAMPLE],
+    "told to, trained": [net("return F.dropout(self.out(x), .5, training=True)"), TRAIN],
     "told not to": [net("return F.dropout(self.out(x), training=False)"), ASK],
     "under a test": [net("if self.training:\n            x = F.dropout(x, .5)\n        return self.out(x)"), ASK],
     "in an expression": [net("return self.out(F.dropout(x, .5) if self.training else x)"), ASK],
@@ -222,8 +227,9 @@ def test_random_numbers_of_a_device_count(monkeypatch):
 
 @pytest.mark.parametrize(
     "body",
-    ["return x.sum(1) + F.dropout(self.out(x), .5).sum(1)", "x = F.dropout(self.out(x), .5)\n        return x * 2"],
-)
+    ["return x.sum(1) + F.dropout(self.out(x), .5).sum(1)", "x = F.dropout(self.out(x), .5)\n        return x * 2",
+     "x = F.dropout(self.out(x), training=True, p=.5)\n        return x * 2"],
+)  # fmt: skip
 def test_the_fix_is_the_statement(body):
     def found(code):
         return findings_in(SETUP, code, ASK, slug="functional-dropout-always-on", fails=False)

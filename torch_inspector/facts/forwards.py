@@ -48,6 +48,8 @@ class DropoutFact(NamedTuple):
     """True for a layer `nn.Dropout(…)` that is made in the pass; the text makes it."""
     rate: str = ""
     """Of attention, which cannot be told the mode: the probability as written, `self.p`."""
+    told: str = ""
+    """Of a call that is told `training=True`: how it reads when it is told the mode."""
 
 
 class NormsFact(NamedTuple):

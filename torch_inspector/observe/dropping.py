@@ -1,4 +1,4 @@
-"""Calls of `F.dropout` that are not told the mode, in the code of a module: they drop in eval mode too.
+"""Calls of `F.dropout` in the code of a module that are not told the mode, or told to drop: they do in eval mode, too.
 
 So do layers `nn.Dropout` that the code makes while it runs, and `F.scaled_dot_product_attention`, which has no argument
 for the mode: it drops with the probability that it is given.
@@ -113,8 +113,9 @@ def _calls_in(function: FunctionType, kind: str, places: Places) -> Iterator[Dro
         if any("training" in ast.unparse(t) for t in tests):
             continue
         place = places.place_in(file, function.__code__, call.lineno)
-        if _is_drop(call, function) and not _is_told(call):
-            yield DropoutFact(place, kind, ast.unparse(call.func), ast.unparse(call))
+        if _is_drop(call, function) and (not _is_told(call) or _is_told_to(call)):
+            told = _with_the_mode(call) if _is_told(call) else ""
+            yield DropoutFact(place, kind, ast.unparse(call.func), ast.unparse(call), told=told)
         made = local.get(dotted(call.func)) if local else None
         made = call.func if made is None and _makes_layer(call.func, function) else made
         if isinstance(made, ast.Call) and not _MODES & set(names_of(function.__code__)):
@@ -226,3 +227,23 @@ def _is_told(call: ast.Call) -> bool:
     named = {keyword.arg for keyword in call.keywords}
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
     return bool(named & {"training", "train", None}) or starred or len(call.args) > _TRAINING_AT
+
+
+def _is_told_to(call: ast.Call) -> bool:
+    """True for `training=True`, by name or place."""
+    return any(isinstance(one, ast.Constant) and one.value is True for one in _given_mode(call))
+
+
+def _given_mode(call: ast.Call) -> list[ast.expr]:
+    if any(isinstance(one, ast.Starred) for one in call.args):
+        return []
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "training"]
+    return [*call.args[_TRAINING_AT : _TRAINING_AT + 1], *named]
+
+
+def _with_the_mode(call: ast.Call) -> str:
+    """The call with `self.training` in place of the constant."""
+    given, fresh = _given_mode(call)[0], ast.Attribute(ast.Name("self"), "training")
+    arguments = [fresh if one is given else one for one in call.args]
+    keywords = [ast.keyword(one.arg, fresh if one.value is given else one.value) for one in call.keywords]
+    return ast.unparse(ast.Call(call.func, arguments, keywords))

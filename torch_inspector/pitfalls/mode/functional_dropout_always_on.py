@@ -14,6 +14,8 @@ from torch_inspector.pitfall import pitfall
 _SAMPLES = 5
 # Who writes one of these words wants dropout to go on.
 _WANTED = re.compile(r"\bmonte|\bmc[_ -]?(drop|sampl|pass|infer)|uncertain|bayes|ensemble", re.IGNORECASE)
+# Who says `training=True` may want several answers of which these speak.
+_SPREAD = re.compile(r"samples|passes|\.(std|var)\(|stochastic|noise|noisy|augment", re.IGNORECASE)
 _WANTED_CLASS = re.compile(r"^MC|Monte|Bayes|Always|Stochastic|Concrete|Variational|Locked")
 
 
@@ -41,12 +43,22 @@ def _expects_answers(call: ForwardFact, run: Run) -> bool:
 def _is_wanted(call: ForwardFact, drop: DropoutFact, run: Run) -> bool:
     cells = {caller.place.cell for caller in call.callers} | {call.place.cell, drop.place.cell}
     texts = [run.cell.source, *(past.cell.source for past in run.earlier if past.cell.number in cells)]
+    if drop.told and (not call.drew or call.training or _is_remarked(run, drop) or any(map(_SPREAD.search, texts))):
+        return True
     return _WANTED_CLASS.search(drop.kind) is not None or any(_WANTED.search(text) for text in texts)
+
+
+def _is_remarked(run: Run, drop: DropoutFact) -> bool:
+    """True if a comment stands on the line or above it: somebody has thought of it."""
+    lines = ["", *run.source_of(drop.place.cell).splitlines()]
+    line = drop.place.line or 0
+    return "#" in lines[line] or lines[line - 1].lstrip().startswith("#") if 0 < line < len(lines) else False
 
 
 def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
     name = run.module_path(call.module) or call.name or call.kind
     mode = "was in train mode without gradients" if call.training else "was in eval mode"
+    sure = call.drew and not call.training
     seen = "and the call drew random numbers" if call.drew else "and nothing tells the function so"
     return Finding(
         message=f"{_what(drop)} drops in every mode: `{name}` {mode}, {seen}.",
@@ -54,7 +66,8 @@ def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
         fix=_fixed(run, drop),
         line=drop.place.line,
         cell=drop.place.cell,
-        severity="" if call.drew and not call.training else "warning",
+        # Told to, it may be meant: then each answer is one of many.
+        severity="hint" if drop.told else "" if sure else "warning",
         evidence=(
             Evidence("module", f"{name} ({call.kind})"),
             Evidence("layer", drop.kind),
@@ -68,7 +81,7 @@ def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
 
 def _what(drop: DropoutFact) -> str:
     made = ", made anew in each pass and so always in train mode," if drop.is_layer else ""
-    return f"`{drop.text if drop.is_layer else drop.name}` in `{drop.kind}`{made}"
+    return f"`{drop.text if drop.is_layer or drop.told else drop.name}` in `{drop.kind}`{made}"
 
 
 def _fixed(run: Run, drop: DropoutFact) -> str:
@@ -77,6 +90,8 @@ def _fixed(run: Run, drop: DropoutFact) -> str:
         return f"self.dropout = {drop.text}  # in __init__, where eval() finds it; then call self.dropout"
     if drop.rate:
         return f"dropout_p={drop.rate} if self.training else 0.0"
+    if drop.told and drop.place.function == "forward":
+        return in_statement(run, drop.place, drop.text, drop.told)
     if not drop.text.endswith(")") or drop.place.function != "forward":
         return f"hand self.training on to {drop.name}(..., training=...)"
     return in_statement(run, drop.place, drop.text, f"{drop.text[:-1]}, training=self.training)")
