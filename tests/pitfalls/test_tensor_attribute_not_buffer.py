@@ -53,7 +53,18 @@ def net(const="torch.ones(4)", use="self.const"):
     return NET.format(const=const, use=use)
 
 
+def made_in(method, call="self.build()", more=""):
+    """The same with the tensor made in a method that `__init__` calls."""
+    start, end = (
+        "        self.const = torch.ones(4)\n",
+        f"    def {method}:\n        self.const = torch.ones(4)\n{more}",
+    )
+    return net().replace(start, f"        {call}\n{end}")
+
+
 FOUND = {
+    "a method of __init__": ([made_in("build(self)"), "net.to('meta');"], (8, "warning")),
+    "a private one": ([made_in("__build(self)", "self.__build()"), "net.to('meta');"], (8, "warning")),
     "moved away": ([net(), "net.to('meta');"], (6, "warning")),
     "as a part": ([net(), "whole = nn.Sequential(net)\ndel net\nwhole = whole.to('meta')"], (6, "warning")),
     "to be learned": ([net(LEARNED), FIT], (6, "warning")),
@@ -63,6 +74,15 @@ FOUND = {
     "an index": ([net("torch.arange(4)"), "net.to('meta');"], (6, "hint")),
 }
 QUIET = {
+    "a method that knows the device": [
+        made_in("build(self)", more="        if self.out.weight.device.type == 'meta': self.const = None\n"),
+        "net.to('meta');",
+    ],
+    "a method that is given something": [made_in("build(self, x=None)"), "net.to('meta');"],
+    "a method that others call": [
+        made_in("build(self)", more="    def again(self):\n        self.build()\n"),
+        "net.to('meta');",
+    ],
     "a list of others": [net("[torch.ones(4), 2]", "self.const[1]"), "net.to('meta');"],
     "a record": [
         net("[torch.ones(4)]", "self.const[0]").replace(

@@ -27,6 +27,8 @@ _ENTRIES = 32
 _MOVES = frozenset(["to", "cuda", "type_as", "new_tensor", "_apply"])
 _FILLS = frozenset(["append", "extend", "insert", "update", "clear", "pop", "setdefault"])
 _MOVING_METHODS = ("to", "_apply", "cuda")
+# What knows where its tensors belong can make them anew there, whenever it is called.
+_KNOWS = frozenset(["device", *_MOVES])
 
 
 class Attributes:
@@ -39,7 +41,7 @@ class Attributes:
         self._optimizers: frozenset[int] = frozenset()
 
     def facts(self, names: Names, code: str) -> tuple[AttributeFact, ...]:
-        """One fact per tensor that `forward` reads from an attribute which `__init__` has set."""
+        """One fact per tensor that `forward` reads from an attribute which `__init__`, or a part of it, has set."""
         seen, self._seen = self._seen, {id(module): _device_of(module) for _, module in names.modules}
         optimizers, self._optimizers = self._optimizers, frozenset(id(one) for _, one in names.optimizers)
         everything = optimizers != self._optimizers or ".to(" in code or ".cuda(" in code
@@ -63,10 +65,11 @@ class Attributes:
         if not tensors:
             return
         methods = kinds.methods_of(type(layer))
-        made = next((m for m in methods if m.co_name == "__init__"), None)
+        makers = _makers(methods)
         parameters = [p for _, p in layers.walk_parameters(module)]
         for key, where, tensor in tensors:
-            if made is None or key not in made.co_names or not _is_read(methods, key):
+            made = next((one for one in makers if key in one.co_names), None)
+            if made is None or not _is_read([m for m in methods if not any(m is one for one in makers)], key):
                 continue
             if where and (kinds.is_a(tensor, torch.nn.Parameter) or _is_filled(methods, key)):
                 continue
@@ -87,6 +90,21 @@ class Attributes:
                 place=place_of(self._places, made, key),
                 container=type(fields[key]).__name__ if where else "",
             )
+
+
+def _makers(methods: list[CodeType]) -> list[CodeType]:
+    """`__init__`, and methods without arguments that only it calls, in which a tensor cannot know its device."""
+    made = next((one for one in methods if one.co_name == "__init__"), None)
+    others = [one for one in methods if one.co_name != "__init__"]
+    parts = (one for one in others if made is not None and _names(made, one) and one.co_argcount == 1)
+    alone = (one for one in parts if not any(_names(other, one) for other in others) and not _KNOWS & names_of(one))
+    return [made, *alone] if made is not None else []
+
+
+def _names(code: CodeType, method: CodeType) -> bool:
+    """True if a code names a method, also by the longer name that a private one has in it."""
+    private = method.co_name.startswith("__")
+    return any(one == method.co_name or (private and one.endswith(method.co_name)) for one in code.co_names)
 
 
 def place_of(places: Places | None, made: CodeType, key: str) -> Place:
