@@ -71,6 +71,8 @@ class AttributeFact(NamedTuple):
     """`[0]` or `['a']` where the attribute is a plain container of tensors, and this is the first of them."""
     container: str = ""
     """What that container is: `list`, `tuple`, `dict`."""
+    owner_dtypes: tuple[str, ...] = ()
+    """Floating point types of the parameters of the whole module."""
 
 
 class UnsavedFact(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from torch_inspector.facts.errors import ErrorFact
     from torch_inspector.facts.modules import AttributeFact, UnsavedFact
     from torch_inspector.facts.run import Run
 
@@ -24,6 +25,21 @@ def plain_attribute(run: Run, text: str, dtypes: Iterable[str]) -> AttributeFact
     latest = {(one.kind, one.name, one.element): one for one in facts}
     wanted = tuple(dtypes)
     found = [one for one in latest.values() if one.dtype in wanted and not one.moved and _is_in(one, text)]
+    return found[0] if len(found) == 1 else None
+
+
+def unconverted(run: Run, error: ErrorFact) -> AttributeFact | None:
+    """The plain attribute that a failing expression names, where the weights and the other operands have one type."""
+    facts = [one for past in (*run.earlier, run) for one in past.after.attributes]
+    latest = {(one.kind, one.name): one for one in facts if not one.element}
+    tensors = {one.path: one.dtype for one in error.operands if one.kind == "tensor"}
+    found = [
+        one
+        for one in latest.values()
+        if tensors.get(f"self.{one.name}") == one.dtype and not one.moved and _is_in(one, error.expression)
+        if len(one.owner_dtypes) == 1 and one.dtype not in one.owner_dtypes
+        if {type_ for path, type_ in tensors.items() if path != f"self.{one.name}"} == {*one.owner_dtypes}
+    ]
     return found[0] if len(found) == 1 else None
 
 

@@ -37,12 +37,12 @@ class Attributes:
     def __init__(self, places: Places | None) -> None:
         self._places = places
         self._seen: dict[int, str] = {}
-        """Addresses of the named modules, with the device of one parameter: a wrong guess only costs a look."""
+        """Addresses of the named modules, with device and type of one parameter: a wrong guess only costs a look."""
         self._optimizers: frozenset[int] = frozenset()
 
     def facts(self, names: Names, code: str) -> tuple[AttributeFact, ...]:
         """One fact per tensor that `forward` reads from an attribute which `__init__`, or a part of it, has set."""
-        seen, self._seen = self._seen, {id(module): _device_of(module) for _, module in names.modules}
+        seen, self._seen = self._seen, {id(module): _kept_as(module) for _, module in names.modules}
         optimizers, self._optimizers = self._optimizers, frozenset(id(one) for _, one in names.optimizers)
         everything = optimizers != self._optimizers or ".to(" in code or ".cuda(" in code
         modules = [one for one in names.modules if everything or seen.get(id(one[1])) != self._seen[id(one[1])]]
@@ -80,7 +80,7 @@ class Attributes:
                 name=key,
                 element=where,
                 shape=tuple(as_torch.shape(tensor)),
-                dtype=str(as_torch.dtype(tensor)).removeprefix("torch."),
+                dtype=_dtype_of(tensor),
                 device=str(as_torch.device(tensor)),
                 owner_devices=tuple(sorted({str(as_torch.device(p)) for p in parameters})),
                 wants_gradient=as_torch.requires_grad(tensor) and as_torch.is_leaf(tensor),
@@ -89,6 +89,7 @@ class Attributes:
                 moved=_is_moved(methods, key),
                 place=place_of(self._places, made, key),
                 container=type(fields[key]).__name__ if where else "",
+                owner_dtypes=tuple(sorted({_dtype_of(p) for p in parameters if as_torch.dtype(p).is_floating_point})),
             )
 
 
@@ -123,10 +124,14 @@ def place_of(places: Places | None, made: CodeType, key: str) -> Place:
     return places.place_in(file, made, min(lines)) if lines else Place()
 
 
-def _device_of(module: Any) -> str:
-    """The device of the first parameter; empty if there is none."""
+def _kept_as(module: Any) -> str:
+    """Device and type of the first parameter; empty if there is none."""
     first = next((p for _, p in layers.walk_parameters(module)), None)
-    return str(as_torch.device(first)) if first is not None else ""
+    return f"{as_torch.device(first)} {_dtype_of(first)}" if first is not None else ""
+
+
+def _dtype_of(tensor: Any) -> str:
+    return str(as_torch.dtype(tensor)).removeprefix("torch.")
 
 
 def _tensors_in(value: Any) -> list[tuple[str, Any]]:

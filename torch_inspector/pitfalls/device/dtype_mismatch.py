@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import AttributeFact, ErrorFact, OperandFact, Run, StaleStateFact, assigned, in_scope, syntax
 from torch_inspector.facts.loaded_anew import loaded_anew
 from torch_inspector.facts.lost_casts import lost_cast
-from torch_inspector.facts.plain import plain_attribute, registered
+from torch_inspector.facts.plain import plain_attribute, registered, unconverted
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -63,6 +63,10 @@ def check(run: Run) -> Iterator[Finding]:
         yield _of_state(error, state)
         return
     if error is None or error.kind not in _KINDS or not _is_meant(error.message):
+        return
+    kept = unconverted(run, error) if not _INDEX.search(error.message) else None
+    if kept is not None and kept.dtype in _FLOATS:
+        yield _left_behind(run, error, kept.owner_dtypes[0], kept)
         return
     home = _home(error)
     odd = _odd_one(error, home)
