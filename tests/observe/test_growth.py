@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from torch_inspector.observe.growth import growth, numbers_in
-from torch_inspector.observe.remedy import remedy
+from torch_inspector.observe.remedy import past_numbers, remedy
 
 
 def found(code, path, **options):
@@ -88,3 +88,28 @@ def test_of_an_earlier_cell_only_functions_can_have_run():
 )
 def test_the_line_without_history(code, path, text):
     assert remedy(found(code, path), "item") == text
+
+
+LOG = "class Log:\n    def log(self, key, value):\n        self.rows[key].append(value)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (f"{LOG}log.log('a', loss)", "self.rows[key].append(value.item())"),
+        (
+            f"{LOG}log.log('a', loss)\nlog.log('b', 3)",
+            "self.rows[key].append(value.item() if torch.is_tensor(value) else value)",
+        ),
+        (
+            "for k, v in row.items():\n    log.rows[k].append(v)",
+            "log.rows[k].append(v.item() if torch.is_tensor(v) else v)",
+        ),
+        ("for v in losses:\n    log.rows['a'].append(v)", "log.rows['a'].append(v.item())"),
+    ],
+)
+def test_the_line_leaves_numbers_as_they_are(code, text):
+    tree = ast.parse(code)
+    one = growth(tree, "log.rows['a']")
+    assert one is not None
+    assert past_numbers(one, remedy(one, "item"), [tree]) == text

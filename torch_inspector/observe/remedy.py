@@ -9,6 +9,8 @@ from torch_inspector.observe.growth import DISPLAYS, FUNCTIONS, Growth, mentions
 
 # A longer line is no help as a correction.
 _REMEDY_LENGTH = 100
+# What goes through the entries of a dictionary, of which some may be numbers.
+_ENTRIES = frozenset(["items", "values"])
 
 
 def remedy(found: Growth, read: str) -> str:
@@ -20,6 +22,40 @@ def remedy(found: Growth, read: str) -> str:
     """
     text = _rewritten(found, read)
     return text if len(text) <= _REMEDY_LENGTH else ""
+
+
+def past_numbers(found: Growth, text: str, trees: list[ast.Module]) -> str:
+    """The line as `remedy` gives it, with plain numbers left as they are where the text may give it some."""
+    node = found.node
+    name = node.args[0].id if isinstance(node, ast.Call) and text and isinstance(node.args[0], ast.Name) else ""
+    if not name or not (_is_given_by_several(name, found.function, trees) or _is_an_entry(name, node, trees)):
+        return text
+    before, _, read = text.removesuffix(")").rpartition(f"({name}.")
+    guarded = f"{before}({name}.{read} if torch.is_tensor({name}) else {name})"
+    return guarded if len(guarded) <= _REMEDY_LENGTH else ""
+
+
+def _is_given_by_several(name: str, function: ast.AST | None, trees: list[ast.Module]) -> bool:
+    """True for an argument of a function that is called at several places."""
+    if not isinstance(function, FUNCTIONS) or name not in {one.arg for one in function.args.args}:
+        return False
+    calls = (one.func for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.Call))
+    named = (one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in calls)
+    return [*named].count(getattr(function, "name", None)) > 1
+
+
+def _is_an_entry(name: str, node: ast.AST, trees: list[ast.Module]) -> bool:
+    """True for a variable that goes through the entries of a dictionary."""
+    loops = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.For))
+    around = (one for one in loops if any(part is node for part in syntax.walk(one)))
+    return any(
+        name in syntax.names_in(one.target) and isinstance(one.iter, ast.Call) and _ENTRIES & _words(one.iter.func)
+        for one in around
+    )
+
+
+def _words(node: ast.expr) -> set[str]:
+    return {node.attr} if isinstance(node, ast.Attribute) else set()
 
 
 def rows_detached(found: Growth) -> str:

@@ -16,7 +16,7 @@ from torch_inspector.observe.graph import GraphReader, Walk, chain_of, pass_coun
 from torch_inspector.observe.growth import Growth, growth, numbers_in
 from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.patterns import kept_patterns
-from torch_inspector.observe.remedy import remedy, rows_detached
+from torch_inspector.observe.remedy import past_numbers, remedy, rows_detached
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.softmax import parents_of
 from torch_inspector.observe.tensors_needed import needs_tensors
@@ -219,7 +219,7 @@ def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
     fed = fact.container and feeds_loss(trees, best)
     read = any(needs_tensors(tree, best) for tree in trees)
     number = fact.scalar and fact.as_number and not (read or _is_read_elsewhere(fact))
-    text = "" if fact.nested else remedy(best, "item" if number else "detach")
+    text = "" if fact.nested else past_numbers(best, remedy(best, "item" if number else "detach"), trees)
     text = rows_detached(best) if fact.rows else text
     return fact._replace(
         as_number=number,
