@@ -27,6 +27,17 @@ def found(*cells, min_bytes=None):
         return [f for run in notebook.runs if run for f in run.findings if f.slug == SLUG]
 
 
+PREDICTS = "@torch.inference_mode()\ndef predict(x):\n    net.eval()\n    return net(x)"
+ASKED = "y = predict(torch.randn(4, 2048))"
+
+
+@pytest.mark.parametrize("name", ["predict", "generate", "evaluate"])
+def test_a_function_under_inference_mode(name):
+    cells = [one.replace("predict", name) for one in (PREDICTS, TRAIN, ASKED)]
+    assert len(found(START, *cells, min_bytes=1 << 18)) == (name != "evaluate")
+    assert found(START, *[one.replace("inference_mode", "no_grad") for one in cells], min_bytes=1 << 18) == []
+
+
 @pytest.mark.parametrize(
     ("cells", "size"),
     [

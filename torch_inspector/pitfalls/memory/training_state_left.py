@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, OptimizerFact, Run
+from torch_inspector.facts import ForwardFact, OptimizerFact, Place, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -15,6 +16,8 @@ _TIMES = 64
 # Outputs made under it can never be trained on. Without it, a second cell of inference must follow.
 _INFERENCE_MODE = re.compile(r"\binference_mode\b")
 _INFERENCE_CELLS = 2
+# Functions that measure between two parts of training; those that use what was learned have other names.
+_MEASURES = re.compile(r"eval|valid|test|score|acc|metric|measure|check|loss", re.IGNORECASE)
 
 
 @pitfall(severity="hint")
@@ -70,7 +73,24 @@ def _comes_back(run: Run) -> bool:
 
 def _has_moved_on(run: Run, since: list[Run]) -> bool:
     cells = [*(past for past in since if _infers(past)), run]
-    return len(cells) >= _INFERENCE_CELLS or _INFERENCE_MODE.search(run.cell.code) is not None
+    if len(cells) >= _INFERENCE_CELLS or _INFERENCE_MODE.search(run.cell.code) is not None:
+        return True
+    return all(_is_under_inference_mode(run, call) for call in run.trace.forwards)
+
+
+def _is_under_inference_mode(run: Run, call: ForwardFact) -> bool:
+    """True for a call in a function that sets the mode, or is called by such a one, and none that measures."""
+    places = [call.place, *(caller.place for caller in call.callers)]
+    if any(_MEASURES.search(one.function) for one in places):
+        return False
+    return any(_INFERENCE_MODE.search(_function_at(run, one)) for one in places if one.function)
+
+
+def _function_at(run: Run, place: Place) -> str:
+    """The text of the function around a line, with its decorators; empty if it is not known."""
+    tree = syntax.parse(run.source_of(place.cell))
+    scope = syntax.scope_at(tree, place.line) if tree is not None and place.line is not None else None
+    return ast.unparse(scope) if isinstance(scope, ast.FunctionDef) else ""
 
 
 def _finding(run: Run, optimizer: OptimizerFact, nbytes: int) -> Finding:
