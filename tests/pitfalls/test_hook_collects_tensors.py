@@ -256,3 +256,46 @@ spy(net)"""
     ((_, finding),) = found(code, EVALUATE)
     registered = "model[1].register_forward_hook(lambda m, i, o: store.append(o))"
     assert finding.fix == f"handle = {registered}  # line 3 of cell 2; when it is done: handle.remove()"
+
+
+LAST = """\
+class Tap:
+    def __init__(self):
+        self.kept = {{}}
+    def look(self, module, args, output):
+        self.kept["in"], self.kept["out"] = args[0], {0}
+{1}
+"""
+TAKE = "{}net[0].register_forward_hook(Tap().look)\n"
+RUN_ONCE = "with torch.no_grad():\n    total = net(torch.randn(1024, 64)).sum()"
+CLOSURE = """\
+def tap(layer):
+    kept = {}
+    def look(module, args, output):
+        kept["out"] = output.detach()
+    layer.register_forward_hook(look)
+tap(net[0])"""
+
+
+@pytest.mark.parametrize("code", [LAST.format("output", "") + TAKE.format(""), CLOSURE])
+def test_what_nobody_can_read_is_told_once(code):
+    ((index, finding),) = found(code, RUN_ONCE, RUN_ONCE)
+    assert (index, finding.severity, finding.subject) == (2, "hint", "net[0]")
+    assert "no code reads them, and no variable leads there" in finding.message
+    assert "remove()" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        LAST.format("output", "") + "tap = Tap()\nnet[0].register_forward_hook(tap.look)",
+        LAST.format("output", "    def last(self):\n        return self.kept") + TAKE.format(""),
+        LAST.format("output", "    def last(self):\n        return (lambda: self.kept)()") + TAKE.format(""),
+        LAST.format("output - self.kept.get('out', 0)", "") + TAKE.format(""),
+        LAST.format("output.mean()", "").replace("args[0]", "None") + TAKE.format(""),
+        CLOSURE.replace("(look)", "(look)\n    return lambda: kept").replace("tap(net", "read = tap(net"),
+        CLOSURE.replace("    kept =", "    global kept\n    kept ="),
+    ],
+)
+def test_what_can_be_read_is_silent(code):
+    assert found(code, RUN_ONCE, RUN_ONCE) == []

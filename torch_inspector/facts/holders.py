@@ -121,6 +121,8 @@ class HookFact(NamedTuple):
     """What the user can type to get the handle of the hook: `handle`, `tap.handle`."""
     mapping: bool = False
     """True for a dictionary."""
+    unread: bool = False
+    """True if it does not grow: it has what is left of the last call, and no code reads it."""
 
 
 class DeletionFact(NamedTuple):

@@ -17,6 +17,7 @@ from torch_inspector.facts import HookFact
 from torch_inspector.observe import kinds, layers, sorts
 from torch_inspector.observe.hooked import Root, function_name, lengthens, roots_of
 from torch_inspector.observe.keys import Keys
+from torch_inspector.observe.last_kept import is_unread
 from torch_inspector.observe.namespace import Names, hidden
 from torch_inspector.observe.paths import attributes_of
 from torch_inspector.observe.piles import Pile, pile_of
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _LOOK_S, _PROOF_S = 0.004, 0.020
 # A pile of less, or of fewer, is not worth a search for other holders.
 _SMALL_NBYTES, _FEW = 64 << 10, 4
+# Less than this, kept of one call, is not worth a search.
+_LEAST_NBYTES = 1 << 20
 _CLOCK_EVERY = 32
 _KINDS = (
     ("_forward_hooks", "forward"),
@@ -80,8 +83,10 @@ class Hooks:
         """
         if not self._mentions() or not called:
             return ()
-        found = [(held, pile) for held in self._held(user, called) if (pile := _pile(held)).entries]
+        every = self._held(user, called)
+        found = [(held, pile) for held in every if (pile := _pile(held)).entries]
         facts = tuple(self._fact(held, pile, user, variables, history) for held, pile in found)
+        facts += self._last_kept(every, variables, history)
         self._known = {id(held.root.value): frozenset(pile.storages) for held, pile in found}
         self._alone = {key: alone for key, alone in self._alone.items() if key in self._known}
         return facts
@@ -130,6 +135,24 @@ class Hooks:
             mapping=kinds.is_a(held.root.value, dict),
         )
 
+    def _last_kept(
+        self, every: list[_Held], variables: Mapping[str, Any], history: Mapping[Any, Any]
+    ) -> tuple[HookFact, ...]:
+        """One fact per container that hooks only store into, and per tensor in it that nothing but them leads to."""
+        places = self._places
+        if places is None:
+            return ()
+        unread = [one for one in every if all(is_unread(hook.function, one.root, places) for hook in one.hooks)]
+        piles = [(one, pile_of(one.root.value, lists=False)) for one in unread[:_CLOCK_EVERY]]
+        wanted = {key: nbytes for _, pile in piles for key, nbytes in pile.storages.items()}
+        if sum(wanted.values()) < _LEAST_NBYTES:
+            return ()
+        registries = [hook.registry for held in every for hook in held.hooks]
+        reach = Reach(set(wanted), (history, variables, *registries), _PROOF_S)
+        reach.search(value for name, value in list(variables.items()) if not hidden(name))
+        alone = reach.wanted if reach.complete else set[int]()
+        return tuple(_last_fact(held, pile, alone) for held, pile in piles if alone & pile.storages.keys())
+
     def _is_alone(self, held: _Held, pile: Pile, variables: Mapping[str, Any], history: Mapping[Any, Any]) -> bool:
         """True if it is proven that no variable leads to a pile but through the hooks; asked once for each."""
         key = id(held.root.value)
@@ -141,6 +164,30 @@ class Hooks:
             reach.search(value for name, value in list(variables.items()) if not hidden(name))
             self._alone[key] = reach.complete and len(reach.wanted) == len(pile.storages)
         return self._alone[key]
+
+
+def _last_fact(held: _Held, pile: Pile, alone: set[int]) -> HookFact:
+    first, own = held.hooks[0], alone & pile.storages.keys()
+    nbytes = sum(pile.storages[key] for key in own)
+    owner = f"{kinds.class_name(held.root.owner)}." if held.root.owner is not None else ""
+    return HookFact(
+        path=held.root.label,
+        named=False,
+        alone=True,
+        function=f"{owner}{function_name(first.function)}",
+        kind=first.kind,
+        layer=first.layer,
+        module=first.module,
+        hook_count=len(held.hooks),
+        entry_count=len(own),
+        nbytes=nbytes,
+        new_nbytes=nbytes,
+        new_count=len(own),
+        old_kept=False,
+        has_history=pile.has_history,
+        mapping=True,
+        unread=True,
+    )
 
 
 def _pile(held: _Held) -> Pile:

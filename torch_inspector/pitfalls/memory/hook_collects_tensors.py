@@ -20,9 +20,11 @@ _PASSES = 4
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds containers that grew with every pass of this cell, through hooks, and that nobody is using."""
-    grown = [hook for hook in run.after.hooks if run.error is None and _grew(run, hook)]
+    grown = [hook for hook in run.after.hooks if run.error is None and not hook.unread and _grew(run, hook)]
     for hook in _together(grown):
         yield from _judge(run, hook, _passes(run, hook))
+    unread = [hook for hook in run.after.hooks if run.error is None and hook.unread]
+    yield from _left_unread(run, [one for one in unread if one.layer not in {hook.layer for hook in grown}])
 
 
 def _grew(run: Run, hook: HookFact) -> bool:
@@ -61,6 +63,37 @@ def _judge(run: Run, hook: HookFact, passes: int) -> Iterator[Finding]:
         yield _finding(run, hook, "the hook is still registered", hint=False)
     elif hook.old_kept and hook.new_nbytes >= run.min_nbytes and not _is_told(run, hook):
         yield _finding(run, hook, "the hook of an earlier cell is still registered", hint=True)
+
+
+def _left_unread(run: Run, hooks: list[HookFact]) -> Iterator[Finding]:
+    """One finding for all hooks of one function that keep what nobody can read."""
+    for first in {hook.function: hook for hook in reversed(hooks)}.values():
+        same = [hook for hook in hooks if hook.function == first.function]
+        nbytes = sum(hook.nbytes for hook in same)
+        told = any(f.slug == _SLUG and f.subject == first.layer for past in run.earlier for f in past.findings)
+        if nbytes >= max(run.min_nbytes, 1) and not told:
+            yield _unread(run, first, same, nbytes)
+
+
+def _unread(run: Run, hook: HookFact, same: list[HookFact], nbytes: int) -> Finding:
+    call = next(iter(_calls(run, hook)), None)
+    others = f" and of {len(same) - 1} more" if len(same) > 1 else ""
+    return Finding(
+        message=(
+            f"`{hook.function}`, a {hook.kind} hook of `{hook.layer}`{others}, keeps tensors of the last pass in its "
+            f"`{hook.path}`, {size_text(nbytes)}: no code reads them, and no variable leads there."
+        ),
+        subject=hook.layer,
+        fix=_fix(run, hook),
+        line=call.place.line if call else None,
+        cell=call.place.cell if call else None,
+        severity="hint",
+        evidence=(
+            Evidence("held now", nbytes, "bytes"),
+            Evidence("hook", hook.function),
+            Evidence("layer", hook.layer),
+        ),
+    )
 
 
 def _calls(run: Run, hook: HookFact) -> list[ForwardFact]:
