@@ -61,6 +61,8 @@ COPY = "fit()\nbest = copy.deepcopy(model)"
         ["best = copy.deepcopy(model)", ASK],
         ["best = copy.deepcopy(model)\nfit()", ASK],
         ["model = nn.Linear(4, 3)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)", COPY, ASK],
+        # There to be trained itself.
+        [COPY, "print(best(x).shape)", "opt = torch.optim.SGD(best.parameters(), lr=0.1)\nmodel = best\nfit()"],
         # Fresh batch statistics.
         [COPY, ("for m in best.modules():\n    if isinstance(m, nn.BatchNorm1d):\n        m.reset_running_stats()\n"
                 "with torch.no_grad():\n    for _ in range(3):\n        best(torch.randn(32, 4))")],

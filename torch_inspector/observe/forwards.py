@@ -222,8 +222,9 @@ class ForwardWatch:
         return known[1]
 
     def _note_copy(self, calls: Calls, module: Any, recorder: Recorder) -> None:
-        """Notes a copy with trained weights, which is asked for predictions, as trained."""
-        if calls.training and calls.module not in self._ledger.trained and self._copies.holds_trained(recorder, module):
+        """Notes a copy with trained weights as trained where no gradients are wanted: else it may be there to train."""
+        asked = calls.training and not calls.grad_enabled and calls.module not in self._ledger.trained
+        if asked and self._copies.holds_trained(recorder, module):
             self._ledger.trained.add(calls.module)
 
     def _note_again(self, calls: Calls) -> None:
