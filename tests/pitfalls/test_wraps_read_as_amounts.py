@@ -133,12 +133,15 @@ def blend(frames):
     [
         "for b, t in loader:\n    b = (b - 128) / 128",
         "def fit(data):\n    for i, (b, t) in enumerate(data):\n        b = (b - 128) / 128\nfit(loader)",
-        "m = blend(frames)",
         "total = frames[0]\nfor frame in frames[1:]:\n    total = total + frame\nm = total / 12",
     ],
 )
 def test_turns_of_a_loop(cell):
     assert severities(LOADERS, cell) == {"error"}
+
+
+def test_an_entry_of_a_list_may_have_been_another():
+    assert severities(LOADERS, "m = blend(frames)") == {"hint"}
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,14 @@ import torch
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe import as_torch
 from torch_inspector.observe.expressions import Scope
+from torch_inspector.observe.grounds import Grounds, Read
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.kinds import is_one_of
+from torch_inspector.observe.later import may_have_changed
+from torch_inspector.observe.proven_run import is_proven_to_run
 from torch_inspector.observe.ran import surely_ran
 from torch_inspector.observe.read_numbers import is_read_as_number, reads_of
-from torch_inspector.observe.shapes import shape_of
+from torch_inspector.observe.shapes import is_tensor, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import plain_stores, stores_in
 from torch_inspector.observe.undone import is_undone
@@ -57,8 +60,9 @@ def added_up(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionFac
     for one in _sums(scope, node):
         pieces = _pieces(scope, node.iter)
         share = _share(pieces)
-        if share and _is_of_bytes(scope, one.begins, node.iter) and _is_as_it_was(scope, node, one, pieces):
-            yield from _fact(scope, one, share)
+        proof = _proof(scope, node, one, pieces) if share and _is_of_bytes(scope, one.begins, node.iter) else None
+        if proof is not None:
+            yield from _fact(scope, one, share, is_proven=proof)
 
 
 def _sums(scope: Scope, loop: ast.For) -> Iterator[_Sum]:
@@ -76,23 +80,31 @@ def _sums(scope: Scope, loop: ast.For) -> Iterator[_Sum]:
             yield _Sum(one, total, begins, piece)
 
 
-def _is_as_it_was(scope: Scope, loop: ast.For, one: _Sum, pieces: list[torch.Tensor]) -> bool:
-    """True if the sum was worked out, of pieces that are now what they were."""
-    if not _stays(scope, loop, one.statement, one.total):
-        return False
-    return _is_their_sum(scope, loop, one.total, one.begins, pieces) and surely_ran(scope, one.statement, one.statement)
+def _proof(scope: Scope, loop: ast.For, one: _Sum, pieces: list[torch.Tensor]) -> bool | None:
+    """True if the sum is there, or was worked out of what is proven to be as it was; None if it may not have been."""
+    if not _stays(scope, loop, one.statement, one.total) or not surely_ran(scope, one.statement, one.statement):
+        return None
+    is_there = _is_their_sum(scope, loop, one, pieces)
+    if is_there is not None:
+        return is_there or None
+    grounds = Grounds(scope).add(Read(scope, loop.iter, loop.lineno))
+    if not is_tensor(whole := scope.names.value(_whole(loop.iter))):
+        grounds.open(whole)
+    ran = is_proven_to_run(scope, one.statement, one.statement, grounds)
+    if grounds.is_another or (not grounds.is_sure and may_have_changed(grounds, scope, one.statement)):
+        return None
+    return ran and grounds.is_sure
 
 
-def _fact(scope: Scope, one: _Sum, share: float) -> Iterator[ExpressionFact]:
+def _fact(scope: Scope, one: _Sum, share: float, *, is_proven: bool) -> Iterator[ExpressionFact]:
     """The fact; sure only if the text reads an amount: check sums and parities go round on purpose."""
     what, sides = one.operation(), one.sides()
     is_read = is_read_as_number(scope, what, one.statement, reads_of("add"))
     undone = is_undone(scope, what, one.statement, sides)
     if is_read or not undone:
         names = tuple(ast.unparse(side) for side in sides)
-        yield scope.fact(
-            "wrapped", what, one.statement, names=names, detail="uint8", share=share, sure=is_read and not undone
-        )
+        sure = is_proven and is_read and not undone
+        yield scope.fact("wrapped", what, one.statement, names=names, detail="uint8", share=share, sure=sure)
 
 
 def _is_inner(scope: ast.AST, loop: ast.For) -> bool:
@@ -107,17 +119,29 @@ def _stays(scope: Scope, loop: ast.For, one: ast.stmt, total: str) -> bool:
     return not touched and not is_written_later(scope, loop.iter, loop.lineno)
 
 
-def _is_their_sum(scope: Scope, loop: ast.For, total: str, begins: ast.expr, pieces: list[torch.Tensor]) -> bool:
-    """False if the sum is still there and is another, with nothing below the loop that would have changed it."""
-    value, end = scope.reading.names.get(total), (loop.end_lineno or loop.lineno) + 1
+def _is_their_sum(scope: Scope, loop: ast.For, one: _Sum, pieces: list[torch.Tensor]) -> bool | None:
+    """True if the sum is still there, False if it is another; None where it is gone, or was changed below the loop."""
+    value, end = scope.reading.names.get(one.total), (loop.end_lineno or loop.lineno) + 1
     if scope.function or type(value) is not torch.Tensor or not _is_bytes(value):
-        return True
-    known = isinstance(begins, ast.Constant) or (isinstance(begins, ast.Call) and dotted(begins.func) in _ZEROS)
-    later = max(stores_in(scope.node)[total]) >= end or is_written_later(scope, ast.Name(total, ast.Load()), end)
-    if not known or later or shape_of(value) != shape_of(pieces[0]):
-        return True
-    start = begins.value if isinstance(begins, ast.Constant) and type(begins.value) is int else 0
+        return None
+    start = _start(scope, one.begins)
+    later = max(stores_in(scope.node)[one.total]) >= end
+    later = later or is_written_later(scope, ast.Name(one.total, ast.Load()), end)
+    if start is None or later or shape_of(value) != shape_of(pieces[0]):
+        return None
     return bool((torch.stack(pieces).sum(0) + start).remainder(_HIGHEST + 1).eq(value).all())
+
+
+def _start(scope: Scope, begins: ast.expr) -> Any:
+    """What a sum began with: a number or a tensor; None where that is not known."""
+    if isinstance(begins, ast.Constant):
+        return begins.value if type(begins.value) is int else None
+    func = begins.func if isinstance(begins, ast.Call) else None
+    if func is not None and dotted(func) in _ZEROS:
+        return 0
+    cloned = isinstance(func, ast.Attribute) and func.attr == "clone"
+    value = scope.names.value(func.value if cloned and isinstance(func, ast.Attribute) else begins)
+    return value if type(value) is torch.Tensor and _is_bytes(value) else None
 
 
 def _total(one: ast.stmt, piece: str) -> str:
@@ -161,10 +185,15 @@ def _is_piece(scope: Scope, node: ast.expr, source: ast.expr) -> bool:
     value = scope.names.value(node)
     if type(value) is torch.Tensor:
         return value.dtype is torch.uint8
-    whole = ast.unparse(source.value if isinstance(source, ast.Subscript) else source)
+    whole = ast.unparse(_whole(source))
     if isinstance(node, ast.Subscript) and type(scope.names.value(node.slice)) is int:
         return ast.unparse(node.value) == whole
     return ast.unparse(node) == f"next(iter({whole}))"
+
+
+def _whole(source: ast.expr) -> ast.expr:
+    """`frames` of `frames[1:]`."""
+    return source.value if isinstance(source, ast.Subscript) else source
 
 
 def _pieces(scope: Scope, source: ast.expr) -> list[torch.Tensor]:

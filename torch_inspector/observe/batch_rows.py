@@ -26,8 +26,12 @@ class Rows(NamedTuple):
     """Rows of which a loop got all but a few."""
 
     tensor: torch.Tensor
-    left_out: int = 0
+    left_out: int
     """Rows, whichever they are, that the loader leaves out of its last batch."""
+    whole: torch.Tensor
+    """The tensor that the loader reads."""
+    source: ast.expr
+    """The loader, as the loop names it."""
 
 
 class _Read(NamedTuple):
@@ -65,7 +69,8 @@ def batch_rows(scope: Scope, name: str, statement: ast.stmt, most: int) -> Rows 
         or _is_touched(scope, rows)
     ):
         return None
-    return Rows(rows[: min(max(most * rows.shape[0] // rows.numel(), 1), read.length)], read.left_out)
+    tensor = rows[: min(max(most * rows.shape[0] // rows.numel(), 1), read.length)]
+    return Rows(tensor, read.left_out, rows, source)
 
 
 def _is_changed(scope: Scope, loop: ast.For, name: str, statement: ast.stmt) -> bool:

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from time import thread_time
-from types import CodeType
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
-from torch_inspector.facts import ExpressionFact, ForwardFact, LoaderFact, Place, Shape, syntax
+from torch_inspector.facts import ExpressionFact, Place, Shape, syntax
 from torch_inspector.observe.iterated import fetches, turns
 from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.pairs import called
-from torch_inspector.observe.place import CodeFile, Places
+from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.reading import Reading
 from torch_inspector.observe.seen import SeenNames, Spot
 from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
@@ -29,6 +29,7 @@ from torch_inspector.observe.statements import (
     candidates,
     comprehended_in,
     given_in,
+    is_defined_below,
     is_in_loop,
     late_at,
     loops_in,
@@ -37,56 +38,9 @@ from torch_inspector.observe.statements import (
     target_of,
 )
 
-# Processor time for all of one cell; what is not reached is not said. A cell of 60 lines takes 8 ms, twice that if it
-# is the first of a session, which is read with cold caches, or the machine is slow.
-_BUDGET_S = 0.030
 _CALLS_DEEP, _SCOPES = 3, 30
 # Longer lists are not looked through for tensors that are alike.
 _ALIKE = 64
-
-
-class _Framed(NamedTuple):
-    """As much of a frame as `Places.file_of` asks for."""
-
-    f_code: CodeType
-
-
-@dataclass
-class Reading:
-    """One cell that is done."""
-
-    file: CodeFile
-    places: Places
-    names: Mapping[str, Any]
-    before: Mapping[str, Shape]
-    """Shapes that the user's tensors had when the cell began."""
-    forwards: Callable[[], tuple[ForwardFact, ...]]
-    loaders: Callable[[], tuple[LoaderFact, ...]] = tuple
-    deadline: float = field(default_factory=lambda: thread_time() + _BUDGET_S)
-
-    @cached_property
-    def made(self) -> dict[tuple[int | None, int | None, str], Shape]:
-        """Shapes of what modules gave back, by cell, line and name."""
-        facts = self.forwards()
-        return {(f.place.cell, f.place.line, f.name): f.output_shape for f in facts if f.output_shape and f.name}
-
-    @cached_property
-    def batches(self) -> dict[tuple[int | None, int | None], int]:
-        """Batches of the longest whole or latest pass of a loader, by the cell and line that goes through it."""
-        found: dict[tuple[int | None, int | None], int] = {}
-        for one in self.loaders():
-            place = (one.place.cell, one.place.line)
-            found[place] = max(found.get(place, 0), one.batch_count // max(one.pass_count, 1))
-        return found
-
-    def file_of(self, code: CodeType) -> CodeFile | None:
-        """The cell that a function comes from."""
-        return self.places.file_of(cast("Any", _Framed(code)))
-
-    def tree_of(self, code: CodeType) -> ast.Module | None:
-        """The same, parsed."""
-        file = self.file_of(code)
-        return file.tree if file is not None else None
 
 
 @dataclass
@@ -210,6 +164,8 @@ def _inside(scope: Scope) -> Iterator[Scope]:
     for call, turn in _turns_of(scope):
         if thread_time() > scope.reading.deadline:
             return
+        if is_defined_below(scope.node, call):
+            continue
         scope.names.rows, scope.names.turn = scope.rows_around(call), turn
         inner = list(called(call, scope.names, scope.reading.tree_of))
         scope.names.rows, scope.names.turn = {}, {}

@@ -18,7 +18,6 @@ from torch_inspector.observe.reworked import reworked
 from torch_inspector.observe.seen import Spot
 from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor, shape_of
 from torch_inspector.observe.statements import stores_in
-from torch_inspector.observe.still_same import Seen
 from torch_inspector.observe.written import alike, is_written
 from torch_inspector.observe.written_later import is_given_away
 
@@ -36,7 +35,6 @@ class Look(NamedTuple):
     """Somebody's look at an operand."""
 
     scope: Scope
-    seen: list[Seen]
     depth: int = 0
     wide: bool = False
     """True if tensors of any type of numbers are worked out anew, not only of small ones."""
@@ -50,9 +48,6 @@ def live_operand(look: Look, side: ast.expr) -> Any:
     """What an operand is now; a part of a plain tensor or array is looked at through a view of its own."""
     scope = look.scope
     value = scope.names.value(side)
-    entry = isinstance(side, ast.Subscript) and (is_one_of(value, (int, float)) or _is_entry(scope, side, value))
-    if entry or isinstance(side, (ast.Name, ast.Attribute)):
-        look.seen.append(Seen(scope, side, scope.names.spot.line if scope.names.spot is not None else 0))
     if is_tensor(value) or is_array(value) or look.depth > _DEPTH:
         return UNKNOWN if _is_given_anew(scope, side) else value
     if isinstance(side, ast.Name):
@@ -62,11 +57,6 @@ def live_operand(look: Look, side: ast.expr) -> Any:
         return taken_over(scope.names, side, live_operand(look.deeper(), array), value)
     part = _part(look, side, value)
     return part if is_tensor(part) or is_array(part) or is_one_of(part, (int, float)) else _anew(look, side, part)
-
-
-def _is_entry(scope: Scope, side: ast.Subscript, value: Any) -> bool:
-    """True for a tensor that a dictionary or a list has, which is no part of another tensor."""
-    return is_tensor(value) and not is_tensor(scope.names.value(side.value)) and isinstance(side.slice, ast.Constant)
 
 
 def _anew(look: Look, side: ast.expr, otherwise: Any) -> Any:
@@ -86,7 +76,6 @@ def _named(look: Look, name: str, otherwise: Any) -> Any:
     last = last_given(spot.scope, name, spot.line) if spot is not None else None
     if spot is not None and last is not None and last.loop is not None:
         with names.at(spot._replace(line=last.line)):
-            look.seen.extend(Seen(look.scope, one, last.line) for one in _names_in(last.value))
             value = first_turn(last.loop, names).get(name, UNKNOWN)
         return value if is_tensor(value) and not _may_be_written(look.scope, name) else otherwise
     given = last.value if last is not None else names.given.get(name) or names.given_before(name)
@@ -125,10 +114,6 @@ def _is_turned(caller: Scope, call: ast.Call) -> bool:
             return True
         here = parent  # type: ignore[assignment]
     return parent is None
-
-
-def _names_in(source: ast.expr) -> list[ast.expr]:
-    return [one for one in syntax.walk(source) if isinstance(one, (ast.Name, ast.Attribute))]
 
 
 def _part(look: Look, side: ast.expr, value: Any) -> Any:

@@ -35,7 +35,6 @@ from torch_inspector.observe.counted import CountWatch
 from torch_inspector.observe.discards import discard_facts
 from torch_inspector.observe.emptied import EmptiedWatch
 from torch_inspector.observe.errors import error_fact
-from torch_inspector.observe.expressions import Reading
 from torch_inspector.observe.forwards import ForwardWatch
 from torch_inspector.observe.graph import GraphReader
 from torch_inspector.observe.judges import JUDGES
@@ -49,6 +48,7 @@ from torch_inspector.observe.namesakes import namesakes
 from torch_inspector.observe.numbered import numbered_facts
 from torch_inspector.observe.pinned import with_lines
 from torch_inspector.observe.place import CodeFile, Places
+from torch_inspector.observe.reading import Reading
 from torch_inspector.observe.recorder import Recorder
 from torch_inspector.observe.repeated import with_texts
 from torch_inspector.observe.retained import with_places
@@ -58,6 +58,7 @@ from torch_inspector.observe.snapshot import Look, Snapshots
 from torch_inspector.observe.steps import StepWatch
 from torch_inspector.observe.unheld import UnheldWatch
 from torch_inspector.observe.unlisted import with_lines as with_class_lines
+from torch_inspector.observe.versions import counted_changes
 from torch_inspector.observe.windows import windows
 from torch_inspector.observe.wrapper import Patch
 
@@ -109,6 +110,7 @@ class TorchObserver:
         self._recorder: Recorder | None = None
         self._nodes_before = 0
         self._shapes: dict[str, Shape] = {}
+        self._changes: dict[str, tuple[int, int]] = {}
         """Shapes of the user's tensors after the last cell."""
         self._lost = LostHistories(places, self._keys, self._ledger, failures)
         self.install()
@@ -251,11 +253,13 @@ class TorchObserver:
 
     def _expressions(self, names: Mapping[str, Any], cell: Cell, taken: Snapshot) -> tuple[ExpressionFact, ...]:
         """What the text of the cell does to the values that its names have now."""
-        file, before = CodeFile(cell.number, cell.line_offset, cell.code), self._shapes
+        file, before, changes = CodeFile(cell.number, cell.line_offset, cell.code), self._shapes, self._changes
         self._shapes = {fact.path: fact.shape for fact in taken.tensors}
+        self._changes = counted_changes(taken.tensors, names)
         if not self._failures.gave_up("expressions"):
             with self._failures.guard("expressions"), private.unseen():
-                reading = Reading(file, self._places, names, before, self._forwards.facts, self._loaders.facts)
+                facts = self._forwards.facts, self._loaders.facts
+                reading = Reading(file, self._places, names, before, *facts, changes)
                 files, steps = self._files(cell), self._steps.facts
                 kept = self._kept_weights.found(names, files, steps)
                 return (*expressions.found(reading, JUDGES), *namesakes(names, files, steps), *kept)

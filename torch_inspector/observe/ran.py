@@ -13,7 +13,12 @@ from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import late_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch_inspector.observe.expressions import Scope
+
+    ValueOf = Callable[[Scope, ast.expr, ast.stmt], Any]
+    """What a test of a statement in a scope stands for."""
 
 _TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))
 # Who takes this as an answer stops the cell by hand.
@@ -25,30 +30,26 @@ _MAIN = "__name__ == '__main__'"
 _YIELDS = (ast.Yield, ast.YieldFrom, ast.Await)
 
 
-def surely_ran(scope: Scope, node: ast.AST, statement: ast.stmt, *, compared: bool = False) -> bool:
+def surely_ran(scope: Scope, node: ast.AST, statement: ast.stmt, value: ValueOf | None = None) -> bool:
     """True if no branch that is not known, and nobody who takes an error for an answer, stands around an expression.
 
     The same is asked of the calls that led to its function.
 
     Args:
-        scope: Where it stands.
+        scope: Of the expression.
         node: The expression.
-        statement: The statement around it.
-        compared: True if sizes and plain values are compared to know a branch.
+        statement: Around it.
+        value: What a test stands for, if not what it stands for now.
     """
-
-    def value(test: ast.expr) -> Any:
-        known = outcome(scope, test) if compared else UNKNOWN
-        return _value(scope, test, statement) if known is UNKNOWN else known
-
-    if not is_reached(scope.node, statement, node, value):
+    told = value or value_of
+    if not is_reached(scope.node, statement, node, lambda test: told(scope, test, statement)):
         return False
     if _may_end_early(scope.node, statement) or not _is_plain(scope):
         return False
     call, caller = scope.call, scope.caller
     around = syntax.statement_of(call, syntax.parents(caller.node)) if caller is not None and call is not None else None
     # What a loader asks stands in no text.
-    return caller is None or call is None or around is None or surely_ran(caller, call, around, compared=compared)
+    return caller is None or call is None or around is None or surely_ran(caller, call, around, value)
 
 
 def _may_end_early(tree: ast.AST, statement: ast.stmt) -> bool:
@@ -102,10 +103,16 @@ def _is_taken_whole(tree: ast.AST, call: ast.Call) -> bool:
     return isinstance(parent, ast.Await) or (isinstance(parent, ast.Call) and dotted(parent.func) in _TAKES_ALL)
 
 
-def _value(scope: Scope, test: ast.expr, statement: ast.stmt) -> Any:
+def value_of(scope: Scope, test: ast.expr, statement: ast.stmt) -> Any:
     """What a test stands for, if nothing in it is given a value later."""
     if ast.unparse(test) == _MAIN:
         return True
     late = late_at(scope.node, statement.lineno)
     named = (one.id for one in syntax.walk(test) if isinstance(one, ast.Name))
     return UNKNOWN if any(one in late for one in named) else scope.names.value(test)
+
+
+def compared_value(scope: Scope, test: ast.expr, statement: ast.stmt) -> Any:
+    """The same; sizes and plain values are compared, too."""
+    known = outcome(scope, test)
+    return value_of(scope, test, statement) if known is UNKNOWN else known

@@ -25,11 +25,14 @@ def is_reached(function: ast.AST, statement: ast.stmt, node: ast.AST, value: Cal
     """
     body = getattr(function, "body", None)
     reached = _in_block(body, statement, value) if isinstance(body, list) else True
-    return reached and all(_is_chosen(one, node, value) for one in syntax.walk(statement) if isinstance(one, ast.IfExp))
+    choices = [one for one in syntax.walk(statement) if isinstance(one, (ast.IfExp, ast.BoolOp))] if reached else []
+    return reached and all(_is_chosen(one, node, value) for one in choices)
 
 
-def _is_chosen(choice: ast.IfExp, node: ast.AST, value: Callable[[ast.expr], Any]) -> bool:
-    """False for the side of `a if test else b` that was not taken, or may not have been."""
+def _is_chosen(choice: ast.IfExp | ast.BoolOp, node: ast.AST, value: Callable[[ast.expr], Any]) -> bool:
+    """False for the side of `a if test else b`, and for what `a and b` may leave out, that may not have been taken."""
+    if isinstance(choice, ast.BoolOp):
+        return not any(one is node for part in choice.values[1:] for one in syntax.walk(part))
     sides = {True: choice.body, False: choice.orelse}
     inside = [side for side, part in sides.items() if any(one is node for one in syntax.walk(part))]
     return not inside or _truth(choice.test, value) is inside[0]

@@ -17,7 +17,7 @@ from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import given_around, given_in, late_at, loop_stores, plain_stores, stores_in
 
 if TYPE_CHECKING:
-    from torch_inspector.observe.expressions import Reading
+    from torch_inspector.observe.reading import Reading
 
 
 class Spot(NamedTuple):

@@ -110,6 +110,23 @@ def comprehended_in(scope: ast.AST) -> dict[int, list[tuple[ast.Name, ast.expr]]
 
 
 @lru_cache(maxsize=64)
+def _definitions_in(scope: ast.AST) -> dict[str, int]:
+    """The last line that defines a function or class of each name."""
+    found: dict[str, int] = {}
+    for one in syntax.own_expressions(scope):
+        if isinstance(one, (*syntax.FUNCTIONS, ast.ClassDef)):
+            found[one.name] = max(one.lineno, found.get(one.name, 0))
+    return found
+
+
+def is_defined_below(scope: ast.AST, call: ast.Call) -> bool:
+    """True if a function is defined anew after it was called: it was another one."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    lines = [_definitions_in(scope).get(name, 0), *stores_in(scope).get(name, ())] if name else [0]
+    return max(lines) > getattr(call, "lineno", 0)
+
+
+@lru_cache(maxsize=64)
 def _loop_spans(scope: ast.AST) -> tuple[tuple[int, int], ...]:
     loops = [node for node in syntax.own_expressions(scope) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
     return tuple((one.lineno, one.end_lineno or one.lineno) for one in loops)

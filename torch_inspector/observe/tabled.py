@@ -8,7 +8,7 @@ from math import prod
 
 from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
-from torch_inspector.observe.ran import surely_ran
+from torch_inspector.observe.ran import compared_value, surely_ran
 from torch_inspector.observe.shapes import Sized, before_expand, is_tensor, together
 from torch_inspector.observe.source import dotted
 
@@ -30,7 +30,7 @@ def tabled(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
     facts = ((meeting, plain, _table(where, meeting, axes)) for meeting, where, plain in meetings)
     found = next(((meeting, plain, table) for meeting, plain, table in facts if table is not None), None)
     # No graph tells that it was made: a way for small inputs may stand beside one for large ones.
-    if found is not None and surely_ran(scope, node, statement, compared=True):
+    if found is not None and surely_ran(scope, node, statement, compared_value):
         meeting, plain, (shapes, nbytes) = found
         # Between the meeting of two factors and their sum nothing may stand that is to be called a product.
         names = (how, ("" if plain else "…") + _MEETS[type(meeting.op)])

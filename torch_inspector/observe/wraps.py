@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
 
 from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.arrays import as_tensors
-from torch_inspector.observe.batch_rows import batch_rows
+from torch_inspector.observe.batch_rows import Rows, batch_rows
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.fitting import LARGEST, OPERATORS, fits, kind_of, outside_of, share_outside
+from torch_inspector.observe.grounds import Grounds, Read
+from torch_inspector.observe.later import may_have_changed
 from torch_inspector.observe.live_operands import Look, live_operand
 from torch_inspector.observe.meant import becomes_tensor, is_meant
 from torch_inspector.observe.picked import Result, is_picked
+from torch_inspector.observe.proven_run import is_proven_to_run
 from torch_inspector.observe.ran import surely_ran
 from torch_inspector.observe.read_numbers import is_read_as_number, reads_of
 from torch_inspector.observe.shapes import is_tensor, shape_of
 from torch_inspector.observe.statements import target_of
-from torch_inspector.observe.still_same import Seen
 from torch_inspector.observe.undone import is_by_a_key, is_undone
+from torch_inspector.observe.versions import stays_counted
 from torch_inspector.observe.written import alike, may_change
 
 # A checksum or a wheel of 256 steps says so.
@@ -53,16 +56,17 @@ class _Work(NamedTuple):
     values: list[Any]
     kind: torch.dtype
     of_arrays: bool = False
-    left_out: int = 0
-    """Rows of the tensor that it may not have been given."""
-    seen: Sequence[Seen] = ()
-    """Names that the sides were made of."""
+    of_loader: Rows | None = None
+    """The rows that one side is, if a loader handed them out."""
+    is_proven: bool = False
+    """True if it surely ran on these."""
 
     def share(self) -> float:
         """Part of the results that do not fit; 0 if they may all be of rows that were left out."""
         share = share_outside(self.operation, self.values, self.kind)
         rows = next(value for value in self.values if is_tensor(value))
-        return share if not self.left_out or share * len(rows) > self.left_out else 0.0
+        left_out = self.of_loader.left_out if self.of_loader is not None else 0
+        return share if not left_out or share * len(rows) > left_out else 0.0
 
     def names(self) -> tuple[str, ...]:
         """Both sides as they are written, a number last."""
@@ -92,8 +96,9 @@ def wraps(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressi
         return
     if work.of_arrays and not becomes_tensor(scope, node, statement):
         return
-    if _is_run(scope, node, statement, work):
-        yield from _fact(scope, node, statement, work, share)
+    proof = _proof(scope, node, statement, work)
+    if proof is not None:
+        yield from _fact(scope, node, statement, work._replace(is_proven=proof), share)
 
 
 def _fact(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work, share: float) -> Iterator[ExpressionFact]:
@@ -103,7 +108,7 @@ def _fact(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work, share: 
     undone = is_undone(scope, node, statement, work.sides)
     if undone is not None and (is_read or not undone):
         more = {"names": names, "shapes": shapes, "detail": work.name(), "share": share}
-        sure = is_read and not undone and not is_by_a_key(scope, node, statement, work.sides)
+        sure = work.is_proven and is_read and not undone and not is_by_a_key(scope, node, statement, work.sides)
         yield scope.fact("wrapped", node, statement, **more, sure=sure)
 
 
@@ -118,17 +123,16 @@ def _is_picked(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work) ->
 
 def _work(scope: Scope, operation: str, sides: list[ast.expr], statement: ast.stmt) -> _Work | None:
     """Both operands as tensors of one kind and whole numbers, by what is still there of them."""
-    seen: list[Seen] = []
-    live, left_out = [live_operand(Look(scope, seen), side) for side in sides], 0
+    live, of_loader = [live_operand(Look(scope), side) for side in sides], None
     for at, side in enumerate(sides):
         if isinstance(side, ast.Name) and not is_tensor(live[at]) and type(live[1 - at]) is int:
-            rows = batch_rows(scope, side.id, statement, LARGEST)
-            live[at], left_out = (rows.tensor, rows.left_out) if rows is not None else (live[at], 0)
+            of_loader = batch_rows(scope, side.id, statement, LARGEST)
+            live[at] = of_loader.tensor if of_loader is not None else live[at]
     values = as_tensors(live)
     kind = next((kind for value in values if (kind := kind_of(value)) is not None), None)
     if kind is None or any(not fits(value, kind) for value in values) or _is_turn_of_bytes(operation, values[0]):
         return None
-    return _Work(operation, sides, values, kind, values is not live, left_out, seen)
+    return _Work(operation, sides, values, kind, values is not live, of_loader)
 
 
 def _is_turn_of_bytes(operation: str, first: Any) -> bool:
@@ -136,13 +140,27 @@ def _is_turn_of_bytes(operation: str, first: Any) -> bool:
     return operation == "sub" and type(first) is int and first in _WHOLE_TURNS
 
 
-def _is_run(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work) -> bool:
-    """True if what a line gave a name is there and is the result, or it surely ran on the numbers of now."""
+def _proof(scope: Scope, node: ast.AST, statement: ast.stmt, work: _Work) -> bool | None:
+    """True if a line surely ran on the numbers of now, or its result is there; None if it did not, or may not have."""
     given = isinstance(statement, ast.Assign) and statement.value is node and not scope.function
     result = scope.reading.names.get(target_of(statement)) if given else None
     if type(result) is torch.Tensor and fits(result, work.kind) and _is_result(result, work):
         return True
-    return surely_ran(scope, node, statement) and not any(one.may_be_another() for one in work.seen)
+    if not surely_ran(scope, node, statement):
+        return None
+    grounds = _grounds(scope, work, statement)
+    if is_proven_to_run(scope, node, statement, grounds) and grounds.is_sure and not grounds.is_another:
+        return True
+    return None if grounds.is_another or may_have_changed(grounds, scope, statement) else False
+
+
+def _grounds(scope: Scope, work: _Work, statement: ast.stmt) -> Grounds:
+    grounds, rows = Grounds(scope), work.of_loader
+    for side in work.sides if rows is None else [rows.source]:
+        grounds.add(Read(scope, side, statement.lineno))
+    if rows is not None:
+        grounds.take(rows.whole)
+    return grounds
 
 
 def _is_result(result: torch.Tensor, work: _Work) -> bool:
@@ -175,7 +193,20 @@ def _in_place(scope: Scope, node: ast.AugAssign | ast.Assign, statement: ast.stm
     if work is None or not share or is_meant(scope, node, statement, sides):
         return
     if not _is_picked(scope, node, statement, work):
-        yield from _fact(scope, statement, statement, work, share)
+        is_proven = (
+            _is_proven_in_place(scope, node, now, name)
+            and _grounds(scope, work._replace(sides=[side]), statement).is_sure
+        )
+        yield from _fact(scope, statement, statement, work._replace(is_proven=is_proven), share)
+
+
+def _is_proven_in_place(scope: Scope, node: ast.AugAssign | ast.Assign, now: Any, name: str) -> bool:
+    """True if torch counted the one change of a tensor that a statement makes, or none of what it made anew."""
+    reading = scope.reading
+    key, before = reading.counted.get(name, (0, 0))
+    times = (before if key == id(now) else 0) + 1 if isinstance(node, ast.AugAssign) else 0
+    known = not reading.rebinders.any_name and name not in reading.rebinders.names
+    return known and not reading.rebinders.uncounted and stays_counted(now, times)
 
 
 def _before(back: str, now: Any, other: Any, sides: list[ast.expr]) -> _Work | None:
