@@ -4,6 +4,8 @@ import pytest
 
 from tests.cells import findings_in
 
+# ruff: noqa: E501
+
 SETUP = """\
 import numpy as np
 import torch
@@ -72,10 +74,8 @@ def severities(cell):
         "r = of(d)\nd.pop('a')\nd['a'] = img",
         "def go(fs, new):\n    x = fs[-1]\n    fs.append(new)\n    return (x * 2).float().mean()\nr = go(fs, img)",
         "def go(fs):\n    y = fs[0][fs[0] >= 0]\n    return (y * 2).float()\nr = go(fs)\nfs.insert(0, img)",
-        "def go(x):\n    k = 1\n    def set_k():\n        nonlocal k\n        k = 2\n    set_k()\n    q = x // k\n"
-        "    return (q * 2).float().mean()\nr = go(img)",
-        "def go(x):\n    y = x\n    def halve():\n        nonlocal y\n        y = y // 2\n    halve()\n"
-        "    return (y * 2).float().mean()\nr = go(img)",
+        "def go(x):\n    k = 1\n    def set_k():\n        nonlocal k\n        k = 2\n    set_k()\n    q = x // k\n    return (q * 2).float().mean()\nr = go(img)",
+        "def go(x):\n    y = x\n    def halve():\n        nonlocal y\n        y = y // 2\n    halve()\n    return (y * 2).float().mean()\nr = go(img)",
         "def go(x):\n    return (x // 2 * 2).float()\nr = go(img)\ndef go(x):\n    return (x * 2).float()",
         "r = s.f(img)\ns.toggle()",
         "def go(x, on):\n    return on and (x * 2).float().mean()\nr = go(img, False)",

@@ -29,7 +29,8 @@ def is_meant(scope: Scope, node: ast.AST, statement: ast.stmt, sides: list[ast.e
     """True for a difference that is only compared with 0, or chosen by a comparison; and for what is taken back."""
     one, two = (ast.unparse(side) for side in sides)
     nodes, name = list(syntax.walk(scope.node)), named(node, statement)
-    if any(_is_back(part, name or ast.unparse(node), node, sides) for part in nodes) or _takes_back(scope, node, sides):
+    text = name or ast.unparse(node)
+    if any(_is_back(part, text, node, sides) for part in nodes) or _takes_back(scope, node, sides):
         return True
     difference = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
     difference = difference or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("sub", "subtract")))
@@ -106,17 +107,25 @@ def _is_of_torch(call: ast.Call) -> bool:
 def _is_back(part: ast.AST, name: str, node: ast.AST, sides: list[ast.expr]) -> bool:
     """True for `delta + b` and `a - delta`, where `delta` is `a - b`; for `total - b`, where `total` is `a + b`."""
     sign = getattr(node.value if isinstance(node, ast.Assign) else node, "op", None)
-    if isinstance(part, ast.AugAssign) and isinstance(sign, (ast.Add, ast.Sub)) and part is not node:
+    if not isinstance(sign, (ast.Add, ast.Sub)):
+        return False
+    if isinstance(part, ast.AugAssign) and part is not node:
         undoes = isinstance(part.op, OPPOSITE[type(sign)]) and ast.unparse(part.target) == name
         return undoes and ast.unparse(part.value) in [ast.unparse(side) for side in sides[isinstance(sign, ast.Sub) :]]
     if not isinstance(part, ast.BinOp) or not isinstance(part.op, (ast.Add, ast.Sub)):
         return False
     one, two = (ast.unparse(side) for side in sides)
-    left, right = ast.unparse(part.left), ast.unparse(part.right)
+    left, right, added = part.left, part.right, isinstance(part.op, ast.Add)
     if isinstance(sign, ast.Sub):
-        adds = isinstance(part.op, ast.Add) and (left, right) in {(name, two), (two, name)}
-        return adds or (isinstance(part.op, ast.Sub) and (left, right) == (one, name))
-    return isinstance(sign, ast.Add) and isinstance(part.op, ast.Sub) and left == name and right in (one, two)
+        if added:
+            return any(_says(left, first) and _says(right, last) for first, last in ((name, two), (two, name)))
+        return _says(left, one) and _says(right, name)
+    return not added and _says(left, name) and (_says(right, one) or _says(right, two))
+
+
+def _says(node: ast.expr, text: str) -> bool:
+    """True if an expression is written like that; most are told by their name, without their text."""
+    return node.id == text if isinstance(node, ast.Name) else ast.unparse(node) == text
 
 
 def _takes_back(scope: Scope, node: ast.AST, sides: list[ast.expr]) -> bool:

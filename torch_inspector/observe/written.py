@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
@@ -144,7 +145,13 @@ def _changed_by(call: ast.Call) -> Iterable[ast.expr]:
     return [call.func.value] if isinstance(call.func, ast.Attribute) and name in _CHANGES else []
 
 
-def _bindings(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+@lru_cache(maxsize=64)
+def _bindings(scope: ast.AST) -> tuple[tuple[ast.expr, ast.expr], ...]:
+    """What loops and assignments give a value, with that."""
+    return tuple(_bindings_in(scope))
+
+
+def _bindings_in(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     for node in syntax.walk(scope):
         if isinstance(node, (ast.For, ast.comprehension)):
             yield node.target, node.iter

@@ -27,6 +27,8 @@ _LARGEST = 1 << 18
 _NEEDED = frozenset(
     ["torch", "pow", "square", "sum", "mean", "sqrt", "rsqrt", "size", "shape", "eps", "epsilon", "EPS", "dim"]
 )
+# Bytes of code: a norm has some two hundred, and each takes its time to read.
+_LONGEST = 2_000
 _SCALES = frozenset(["weight", "gain", "gamma", "scale", "g"])
 _TESTS = ("COMPARE_OP", "CONTAINS_OP", "STORE_SUBSCR")
 _SIGNS = frozenset(["+", "-", "*", "/", "**"])
@@ -92,9 +94,12 @@ def _is_plain(function: Any) -> bool:
 @lru_cache(maxsize=512)
 def _normalises(code: CodeType, known: frozenset[str]) -> bool:
     """True if code takes a sum of squares, its root, and divides, with known names and no comparison."""
-    names, steps = names_of(code), list(get_instructions(code))
+    names = names_of(code)
+    if not names <= known or len(code.co_code) > _LONGEST:
+        return False
+    steps = list(get_instructions(code))
     signs = [one.argrepr.rstrip("=") for one in steps if one.opname == "BINARY_OP" and one.argrepr != "[]"]
-    if not names <= known or not _SIGNS.issuperset(signs) or any(one.opname in _TESTS for one in steps):
+    if not _SIGNS.issuperset(signs) or any(one.opname in _TESTS for one in steps):
         return False
     powers = {last.argval for last, one in pairwise(steps) if one.opname == "BINARY_OP" and one.argrepr == "**"}
     if not powers <= _HALVES | {2}:
