@@ -177,3 +177,21 @@ def test_two_ways_of_indexing_are_both_told():
     (finding,) = [one for one in run.findings if one.slug == "mask-index-copies"] if run else []
     assert finding.message.startswith("`data[tr]` and `data[va]` copy: `folds` keeps 6 of these copies")
     assert finding.fix.startswith("keep the indices instead (tr, va)")
+
+
+NOISY = "x, y = torch.randn(3000, 64), torch.randint(0, 3, (3000,))\n"
+BESIDE = {
+    "noise in a function": "def views(x, y):\n    out = [x[y == 2]]\n    for _ in range(3):\n"
+    "        out.append(x + torch.randn_like(x))\n    return out\nv = views(x, y)",
+    "noise": "v = [x[y == 2]]\nfor _ in range(3):\n    v.append(x + torch.randn_like(x))",
+    "joined": "def part(x, y):\n    return [x[y == 2]]\nv = part(x, y)\nv.append(torch.cat([x, x + 1]))",
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_other_tensors_beside_a_copy_are_none(name):
+    assert found(NOISY + BESIDE[name]) == []
+
+
+def test_copies_are_known_by_their_rows():
+    assert len(found(NOISY + "v = [(x[y != k], x[y == k]) for k in range(3)]")) == 1

@@ -268,3 +268,41 @@ def test_a_size_that_is_worked_out_elsewhere(before, body, call):
         f"{before}\ndef cut(x, n=16):\n    {body}"
     )
     assert not findings_in(setup, f"h = {call}", slug="view-where-permute-meant", fails=False)
+
+
+TURNED = """\
+import torch
+def turn(x):
+    {turn}
+    return x
+def attend(x):
+    b, t, d = x.shape
+    y = {made}
+    return y.reshape(b, d, t).softmax(-1)
+"""
+CALL = "r = attend(torch.randn(2, 5, 6))"
+
+
+def turned(made, turn="pass", cell=CALL):
+    cells = TURNED.format(made=made, turn=turn), cell
+    return [one.slug for one in findings_in(*cells, slug="view-where-permute-meant", fails=False)]
+
+
+@pytest.mark.parametrize(
+    ("made", "turn"),
+    [
+        ("turn(x.clone())", "x.transpose_(1, 2)"),
+        ("x.clone(); turn(y)", "x.transpose_(1, 2)"),
+        ("x.clone(); y.transpose_(1, 2)", "pass"),
+        ("x.clone(); z = y; z.swapaxes_(1, 2)", "pass"),
+        ("x.clone(); y.data = x.transpose(1, 2)", "pass"),
+    ],
+)
+def test_a_tensor_that_is_turned_in_place_has_other_sizes(made, turn):
+    assert turned(made, turn) == []
+    assert turned("turn(x.clone())") == ["view-where-permute-meant"]
+
+
+def test_a_function_that_is_defined_anew_was_another():
+    anew = "\ndef turn(x):\n    return x"
+    assert turned("turn(x)", "return x.transpose(1, 2)", CALL + anew) == []

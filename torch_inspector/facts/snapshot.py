@@ -54,6 +54,8 @@ class Snapshot:
     repeated: tuple[RepeatedFact, ...] = ()
     numbered: frozenset[IndexingFact] = frozenset()
     """Indexings of the latest cell whose index is a number by the values that its names have now: views."""
+    strangers: frozenset[tuple[int, int]] = frozenset()
+    """Keys of tensors, with those of tensors like their copies whose rows are none of theirs, as far as is known."""
     grad_enabled: bool = True
     """False if autograd records nothing in what runs next."""
     attributes: tuple[AttributeFact, ...] = ()

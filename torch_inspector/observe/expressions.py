@@ -164,7 +164,7 @@ def _inside(scope: Scope) -> Iterator[Scope]:
     for call, turn in _turns_of(scope):
         if thread_time() > scope.reading.deadline:
             return
-        if is_defined_below(scope.node, call):
+        if _is_another(scope, call):
             continue
         scope.names.rows, scope.names.turn = scope.rows_around(call), turn
         inner = list(called(call, scope.names, scope.reading.tree_of))
@@ -178,6 +178,12 @@ def _inside(scope: Scope) -> Iterator[Scope]:
                 seen.own = frozenset(stores_in(node))
                 name = getattr(node, "name", "<lambda>")
                 yield Scope(scope.reading, node, seen, file, name, _arguments(call, node), scope, call)
+
+
+def _is_another(scope: Scope, call: ast.Call) -> bool:
+    """True if the function that a name stands for now was not the one that was called."""
+    anew = scope.function and isinstance(call.func, ast.Name) and scope.reading.has_defined_anew(call.func.id)
+    return bool(anew) or is_defined_below(scope.node, call)
 
 
 def _turns_of(scope: Scope) -> Iterator[tuple[ast.Call, Mapping[str, Any]]]:

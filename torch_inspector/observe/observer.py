@@ -56,6 +56,7 @@ from torch_inspector.observe.saved import hooked
 from torch_inspector.observe.scaling import ScalingWatch
 from torch_inspector.observe.snapshot import Look, Snapshots
 from torch_inspector.observe.steps import StepWatch
+from torch_inspector.observe.strangers import strangers
 from torch_inspector.observe.unheld import UnheldWatch
 from torch_inspector.observe.unlisted import with_lines as with_class_lines
 from torch_inspector.observe.versions import counted_changes
@@ -109,8 +110,7 @@ class TorchObserver:
         self._snapshots.states = self._forwards.states
         self._recorder: Recorder | None = None
         self._nodes_before = 0
-        self._shapes: dict[str, Shape] = {}
-        self._changes: dict[str, tuple[int, int]] = {}
+        self._before: tuple[dict[str, Shape], dict[str, tuple[int, int]]] = ({}, {})
         """Shapes of the user's tensors after the last cell."""
         self._lost = LostHistories(places, self._keys, self._ledger, failures)
         self.install()
@@ -235,9 +235,11 @@ class TorchObserver:
             pins = with_lines(pins, self._files(cell)) if pins else ()
         discards: tuple[DiscardFact, ...] = ()
         numbered: frozenset[IndexingFact] = frozenset()
+        told = self._expressions(names, cell, taken)
         with self._failures.guard("discards"), private.unseen():
-            discards = discard_facts(cell, names)
-            numbered = numbered_facts(source.source_trace(cell).indexings, names)
+            discards, indexings = discard_facts(cell, names), source.source_trace(cell).indexings
+            numbered = numbered_facts(indexings, names)
+            taken = replace(taken, strangers=strangers(taken.tensors, indexings, told, names))
         return replace(
             taken,
             graphs=graphs,
@@ -247,19 +249,18 @@ class TorchObserver:
             discards=discards,
             numbered=numbered,
             severed=self._lost.severed(names),
-            expressions=self._expressions(names, cell, taken),
+            expressions=told,
             **self._built(taken, cell),
         )
 
     def _expressions(self, names: Mapping[str, Any], cell: Cell, taken: Snapshot) -> tuple[ExpressionFact, ...]:
         """What the text of the cell does to the values that its names have now."""
-        file, before, changes = CodeFile(cell.number, cell.line_offset, cell.code), self._shapes, self._changes
-        self._shapes = {fact.path: fact.shape for fact in taken.tensors}
-        self._changes = counted_changes(taken.tensors, names)
+        file, before = CodeFile(cell.number, cell.line_offset, cell.code), self._before
+        self._before = {one.path: one.shape for one in taken.tensors}, counted_changes(taken.tensors, names)
         if not self._failures.gave_up("expressions"):
             with self._failures.guard("expressions"), private.unseen():
                 facts = self._forwards.facts, self._loaders.facts
-                reading = Reading(file, self._places, names, before, *facts, changes)
+                reading = Reading(file, self._places, names, before[0], *facts, before[1])
                 files, steps = self._files(cell), self._steps.facts
                 kept = self._kept_weights.found(names, files, steps)
                 return (*expressions.found(reading, JUDGES), *namesakes(names, files, steps), *kept)

@@ -115,7 +115,14 @@ def item(owner: Any, key: Any) -> Any:
         return next((v for k, v in dict.items(owner) if type(k) is type(key) and k == key), UNKNOWN)
     if is_one_of(owner, (list, tuple)) and type(key) is int and -len(owner) <= key < len(owner):
         return owner[key]
+    if is_a(owner, tuple) and type(key) is int and _is_read_as_tuple(type(owner)):
+        return tuple.__getitem__(owner, key) if -tuple.__len__(owner) <= key < tuple.__len__(owner) else UNKNOWN
     return UNKNOWN
+
+
+def _is_read_as_tuple(kind: type[Any]) -> bool:
+    """True for a class of tuples, as a named one, that has no way of its own to give an entry."""
+    return next((base for base in mro_of(kind) if "__getitem__" in class_fields(base)), None) is tuple
 
 
 def at(values: Mapping[str, Any], path: str) -> Any:

@@ -10,9 +10,11 @@ from time import thread_time
 from types import CodeType
 from typing import Any, NamedTuple, cast
 
-from torch_inspector.facts import ForwardFact, LoaderFact, Shape
+from torch_inspector.facts import ForwardFact, LoaderFact, Shape, syntax
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.rebinders import Rebinders, rebinders
+from torch_inspector.observe.statements import definitions_in
+from torch_inspector.observe.turned_in_place import Turners, turners
 
 # Processor time for all of one cell; what is not reached is not said. A cell of 60 lines takes 8 ms, twice that if it
 # is the first of a session, which is read with cold caches, or the machine is slow.
@@ -61,9 +63,25 @@ class Reading:
         return rebinders(self.file, self.places)
 
     @cached_property
+    def turners(self) -> Turners:
+        """Functions of the latest cells that change the shape of what they are given."""
+        return turners([self.file, *self.places.latest()])
+
+    @cached_property
     def versions(self) -> dict[int, int]:
         """How often tensors had been changed in place when the cell began, by key."""
         return dict(self.counted.values())
+
+    def has_defined_anew(self, function: str) -> bool:
+        """True if the cell defines a function that it may have called before as another one."""
+        tree = self.file.tree
+        lines = definitions_in(tree).get(function, ()) if tree is not None else ()
+        if tree is None or len(lines) != 1:
+            return len(lines) > 1
+        above = [one for one in tree.body if one.lineno < lines[0] and isinstance(one, (ast.Assign, ast.Expr, ast.For))]
+        ran = any(isinstance(part, ast.Call) for one in above for part in syntax.walk(one))
+        older = (one.tree for one in self.places.latest() if ran and one.code != self.file.code)
+        return any(function in definitions_in(one) for one in older if one is not None)
 
     def file_of(self, code: CodeType) -> CodeFile | None:
         """The cell that a function comes from."""

@@ -14,7 +14,16 @@ from torch_inspector.observe.operands import Names
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.shapes import UNKNOWN, Sized, Unknown, shape_of, together
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.statements import given_around, given_in, late_at, loop_stores, plain_stores, stores_in
+from torch_inspector.observe.statements import (
+    given_around,
+    given_in,
+    is_defined_below,
+    late_at,
+    loop_stores,
+    plain_stores,
+    stores_in,
+)
+from torch_inspector.observe.turned_in_place import turned_in
 
 if TYPE_CHECKING:
     from torch_inspector.observe.reading import Reading
@@ -47,6 +56,8 @@ class SeenNames(Names):
 
     def name(self, name: str) -> Any:
         """What a variable stood for."""
+        if self.spot is not None and name in turned_in(self.spot.scope, self.reading.turners if self.reading else {}):
+            return UNKNOWN
         if name in self.turn:
             return self.turn[name]
         if name in self.rows:
@@ -94,8 +105,16 @@ class SeenNames(Names):
         value = super().value(expression)
         if type(value) is Unknown and type(expression) is ast.Call and self.reading is not None:
             made = self._made(expression)
-            return given_back(expression, self, self.reading.tree_of, _local) if type(made) is Unknown else made
+            other = type(made) is not Unknown or self._is_another(expression)
+            return made if other else given_back(expression, self, self.reading.tree_of, _local)
         return value
+
+    def _is_another(self, call: ast.Call) -> bool:
+        """True if a function may have been another one when it was called."""
+        if not isinstance(call.func, ast.Name) or self.reading is None or self.spot is None:
+            return False
+        below = isinstance(self.spot.scope, ast.Module) and is_defined_below(self.spot.scope, call)
+        return below or (not isinstance(self.spot.scope, ast.Module) and self.reading.has_defined_anew(call.func.id))
 
     def given_before(self, name: str) -> ast.expr | None:
         """What the last statement before this one gave a name with several values, if names in it have one each."""

@@ -110,20 +110,20 @@ def comprehended_in(scope: ast.AST) -> dict[int, list[tuple[ast.Name, ast.expr]]
 
 
 @lru_cache(maxsize=64)
-def _definitions_in(scope: ast.AST) -> dict[str, int]:
-    """The last line that defines a function or class of each name."""
-    found: dict[str, int] = {}
+def definitions_in(scope: ast.AST) -> dict[str, list[int]]:
+    """Lines that define a function or class of each name."""
+    found: dict[str, list[int]] = {}
     for one in syntax.own_expressions(scope):
         if isinstance(one, (*syntax.FUNCTIONS, ast.ClassDef)):
-            found[one.name] = max(one.lineno, found.get(one.name, 0))
+            found.setdefault(one.name, []).append(one.lineno)
     return found
 
 
 def is_defined_below(scope: ast.AST, call: ast.Call) -> bool:
     """True if a function is defined anew after it was called: it was another one."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    lines = [_definitions_in(scope).get(name, 0), *stores_in(scope).get(name, ())] if name else [0]
-    return max(lines) > getattr(call, "lineno", 0)
+    lines = (*definitions_in(scope).get(name, ()), *stores_in(scope).get(name, ()))
+    return bool(name) and max(lines, default=0) > getattr(call, "lineno", 0)
 
 
 @lru_cache(maxsize=64)

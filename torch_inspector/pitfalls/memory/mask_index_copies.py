@@ -64,6 +64,7 @@ def _copies(run: Run, source: TensorFact, targets: set[str]) -> dict[int, Tensor
         if _root(fact.path) in targets
         and fact.key != source.key
         and (fact.path, fact.key) not in old
+        and (source.key, fact.key) not in run.after.strangers
         and fact.shape[1:] == source.shape[1:]
         and len(fact.shape) == len(source.shape) > 0
         and fact.dtype == source.dtype
