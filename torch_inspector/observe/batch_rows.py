@@ -92,9 +92,14 @@ def _is_touched(scope: Scope, rows: torch.Tensor) -> bool:
     names, parts = alike(tree, names), list(syntax.walk(tree))
     called = {dotted(one.func).rpartition(".")[2] for one in parts if isinstance(one, ast.Call)}
     functions = (one for tree in trees_around(scope) for one in syntax.functions_of(tree))
-    inside = (part for one in functions if one.name in called for part in syntax.walk(one))
-    written = is_written(parts, names) or is_written(inside, names)
+    inside = [part for one in functions if one.name in called for part in syntax.walk(one)]
+    written = is_written(parts, names) or is_written(inside, names) or any(map(_replaces, (*parts, *inside)))
     return written or is_given_away(scope, parts, names)
+
+
+def _replaces(node: ast.AST) -> bool:
+    """True for `data.tensors = …`."""
+    return isinstance(node, ast.Attribute) and node.attr == "tensors" and not isinstance(node.ctx, ast.Load)
 
 
 def _shows(value: Any, rows: torch.Tensor) -> bool:

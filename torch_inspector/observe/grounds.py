@@ -202,8 +202,8 @@ class Grounds:
         """What the caller gave; a default is a number."""
         scope = read.scope
         call, caller = scope.call, scope.caller
-        statement = _statement_of(scope)
-        if caller is None or call is None or statement is None:
+        line = _line_of_call(scope)
+        if caller is None or call is None or line is None:
             self.is_sure = False
             return
         around = _comprehension(caller, call)
@@ -211,14 +211,14 @@ class Grounds:
         if around is not None:
             self.is_sure = False
             for one in around.generators:  # type: ignore[attr-defined]
-                self._sources(Read(caller, one.iter, statement.lineno))
+                self._sources(Read(caller, one.iter, line))
         elif any(isinstance(one, ast.Starred) for one in call.args):
             self.is_sure = False
         elif name in scope.arguments:
-            self.add(Read(caller, scope.arguments[name], statement.lineno, read.is_handed_on))
-        elif not is_one_of(scope.names.name(name), _FIXED):
+            self.add(Read(caller, scope.arguments[name], line, read.is_handed_on))
+        elif not is_one_of(scope.names.name(name), _FIXED) or scope.reading.rebinders.any_name:
             self.is_sure = False
-            self._parts(Read(caller, func, statement.lineno), getattr(func, "value", func))
+            self._parts(Read(caller, func, line), getattr(func, "value", func))
 
     def _variable(self, read: Read, name: str) -> None:
         """A variable of the notebook; what a function reads of it was read when it was called."""
@@ -265,16 +265,16 @@ def _outermost(read: Read) -> Read:
     """The statement of the cell that led to a line."""
     scope, line = read.scope, read.line
     while scope.caller is not None:
-        statement = _statement_of(scope)
-        scope, line = scope.caller, statement.lineno if statement is not None else 0
+        scope, line = scope.caller, _line_of_call(scope) or 0
     return Read(scope, read.source, line)
 
 
-def _statement_of(scope: Scope) -> ast.stmt | None:
-    """The statement of the caller that called a function; None for what stands in no text."""
+def _line_of_call(scope: Scope) -> int | None:
+    """Where the statement begins that called a function, or the call in a lambda; None for what stands in no text."""
     if scope.caller is None or scope.call is None:
         return None
-    return syntax.statement_of(scope.call, syntax.parents(scope.caller.node))
+    statement = syntax.statement_of(scope.call, syntax.parents(scope.caller.node))
+    return statement.lineno if statement is not None else getattr(scope.call, "lineno", None)
 
 
 def _comprehension(caller: Scope, call: ast.Call) -> ast.AST | None:

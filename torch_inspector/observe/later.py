@@ -19,12 +19,15 @@ from torch_inspector.observe.written import writes
 from torch_inspector.observe.written_later import trees_around
 
 _CALLS_DEEP, _ROUNDS = 4, 3
+# Entries of a container that are looked at.
+_MOST = 200
 _SETTERS = frozenset(["setattr", "__setattr__", "delattr"])
 _SPACES = frozenset(["globals", "exec", "vars", "locals"])
 # What changes a container and no memory.
 _OF_CONTAINERS = frozenset(
     ["append", "extend", "insert", "pop", "remove", "clear", "reverse", "appendleft", "popleft", "update", "setdefault"]
 )
+_NAMED = (ast.Name, ast.Attribute)
 _PLAIN = (list, dict, set, tuple)
 
 
@@ -55,6 +58,8 @@ def _late(scope: Scope, line: int) -> Iterator[ast.AST]:
     first = min(loops, default=line if shares_line(scope.node, line) else line + 1)
     stored = (ast.Store, ast.Del)
     for one in nodes:
+        if isinstance(one, ast.Lambda):  # who has it calls it when he likes
+            yield from syntax.walk(one)
         at = getattr(one, "lineno", 0)
         if at >= first or (at == line and isinstance(getattr(one, "ctx", None), stored)):
             yield one
@@ -75,8 +80,8 @@ def _is_touched_by_called(grounds: Grounds, scope: Scope, late: Iterable[ast.AST
 
 
 def _called_in(nodes: Iterable[ast.AST]) -> set[str]:
-    calls = (one for one in nodes if isinstance(one, ast.Call))
-    return {getattr(one.func, "attr", "") or dotted(one.func) for one in calls} - {""}
+    """Names of what is called, and of all that may be handed on to be called."""
+    return {one.attr if isinstance(one, ast.Attribute) else one.id for one in nodes if isinstance(one, _NAMED)}
 
 
 def _touches(grounds: Grounds, node: ast.AST, scope: Scope | None) -> bool:
@@ -109,7 +114,9 @@ def _is_of(grounds: Grounds, written: ast.expr, scope: Scope | None, node: ast.A
     """False where what is written to is known to be something else."""
     value = _value(scope, written) if scope is not None else UNKNOWN
     if is_tensor(value) or is_array(value):
-        return any(_may_share(value, one) for one in grounds.memory)
+        return any(_may_share(value, one) for one in grounds.memory) or any(
+            _may_hold(one, value) for one in grounds.owners
+        )
     if is_one_of(value, _PLAIN):
         return any(one is value or one is UNKNOWN for one in grounds.owners)
     if is_one_of(value, (int, float, str)) or (scope is not None and _is_number(scope, written)):
@@ -128,6 +135,17 @@ def _is_number(scope: Scope, written: ast.expr) -> bool:
     """True for `count` of `count += 1`, where it began with a number."""
     given = given_in(scope.node).get(written.id, []) if isinstance(written, ast.Name) else []
     return bool(given) and all(isinstance(one, ast.Constant) for one in given)
+
+
+def _may_hold(owner: Any, value: Any, depth: int = 2) -> bool:
+    """True for a container with such a tensor in it, and for what cannot be looked through."""
+    if is_tensor(owner) or is_array(owner):
+        return _may_share(owner, value)
+    if is_one_of(owner, (int, float, str, bool, type(None))):
+        return False
+    if not is_one_of(owner, (list, tuple, dict)) or not depth or len(owner) > _MOST:
+        return True
+    return any(_may_hold(one, value, depth - 1) for one in (owner.values() if type(owner) is dict else owner))
 
 
 def _may_share(one: Any, other: Any) -> bool:

@@ -13,7 +13,7 @@ from torch_inspector.observe.written import writes
 
 # Cells whose text is searched for the words; only those that have one are parsed.
 _CELLS = 1_000
-_WORDS = ("global", "exec(", "vars(", "locals(", ".data", "'data'", '"data"')
+_WORDS = ("global", "exec(", "vars(", "locals(", "__defaults__", ".data", "'data'", '"data"')
 _SPACES = frozenset(["globals", "exec", "vars", "locals"])
 # `%run` and the like give names values in ways of their own.
 _MAGICS = frozenset(["run_line_magic", "run_cell_magic"])
@@ -25,7 +25,7 @@ class Rebinders(NamedTuple):
     names: frozenset[str] = frozenset()
     """Given anew by some function, as `global`."""
     any_name: bool = False
-    """True where a text gets at all names: `globals()`, `exec(…)`."""
+    """True where a text gets at all names, or at the defaults of a function: `globals()`, `exec(…)`."""
     uncounted: bool = False
     """True where a text writes through `x.data`, which torch does not count as a change."""
 
@@ -47,7 +47,9 @@ def _rebinders_in(tree: ast.Module) -> Rebinders:
     nodes = list(syntax.walk(tree))
     names = frozenset(name for one in nodes if isinstance(one, ast.Global) for name in one.names)
     called = {dotted(one.func) for one in nodes if isinstance(one, ast.Call)}
-    return Rebinders(names, not called.isdisjoint(_SPACES), any(map(_is_uncounted, nodes)))
+    fields = {one.attr for one in nodes if isinstance(one, ast.Attribute)}
+    reaches = not called.isdisjoint(_SPACES) or "__defaults__" in fields
+    return Rebinders(names, reaches, any(map(_is_uncounted, nodes)))
 
 
 def _is_uncounted(node: ast.AST) -> bool:

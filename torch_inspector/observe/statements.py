@@ -15,6 +15,8 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 _JUDGED = (
     ast.Compare, ast.Call, ast.Assign, ast.AugAssign, ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.Return,
 )  # fmt: skip
+# What gives a name a value that stands there as text only.
+_CAPTURES = (ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.ExceptHandler)
 # A cell with more is generated.
 _MOST = 200
 
@@ -33,6 +35,8 @@ def stores_in(scope: ast.AST) -> dict[str, list[int]]:
     for node in syntax.own_expressions(scope):
         if type(node) is ast.Name and type(node.ctx) is not ast.Load:
             found.setdefault(node.id, []).append(node.lineno)
+        elif type(node) in _CAPTURES and (name := getattr(node, "name", None) or getattr(node, "rest", None)):
+            found.setdefault(name, []).append(node.lineno)  # type: ignore[attr-defined]
     return found
 
 
