@@ -80,6 +80,10 @@ def severities(cell):
         "r = s.f(img)\ns.toggle()",
         "def go(x, on):\n    return on and (x * 2).float().mean()\nr = go(img, False)",
         "x = img // 2\nr = m(x)\nexec('x = img')",
+        "x = img // 2\nr = m(x)\nmatch [img]:\n    case [x]:\n        pass",
+        "x = img // 2\ng = lambda: m(x)\nr = g()\nx = img",
+        "class T:\n    def f(self, x):\n        return (x // 2).float()\nt = T()\nr = t.f(img)\nT.f = lambda self, x: (x * 2).float()",
+        "both = [(img // 2, 0)]\nfor x, _ in both:\n    r = m(x)\nboth[0][0].copy_(img)",
     ],
 )
 def test_what_was_changed_after_it_was_read(cell):
@@ -114,3 +118,7 @@ def test_what_nobody_can_prove(cell):
 )
 def test_what_is_proven(cell):
     assert severities(cell) == {"error"}
+
+
+def test_a_cell_that_failed_proves_nothing():
+    assert findings_in(SETUP, "1 / 0\nr = m(img)", slug="uint8-arithmetic-wraps", fails=True) == []

@@ -207,7 +207,6 @@ class Grounds:
             self.is_sure = False
             return
         around = _comprehension(caller, call)
-        func = call.func
         if around is not None:
             self.is_sure = False
             for one in around.generators:  # type: ignore[attr-defined]
@@ -215,10 +214,11 @@ class Grounds:
         elif any(isinstance(one, ast.Starred) for one in call.args):
             self.is_sure = False
         elif name in scope.arguments:
+            self.is_sure = self.is_sure and _is_given(scope, name, Read(caller, scope.arguments[name], line).value())
             self.add(Read(caller, scope.arguments[name], line, read.is_handed_on))
         elif not is_one_of(scope.names.name(name), _FIXED) or scope.reading.rebinders.any_name:
             self.is_sure = False
-            self._parts(Read(caller, func, line), getattr(func, "value", func))
+            self._parts(Read(caller, call.func, line), getattr(call.func, "value", call.func))
 
     def _variable(self, read: Read, name: str) -> None:
         """A variable of the notebook; what a function reads of it was read when it was called."""
@@ -267,6 +267,15 @@ def _outermost(read: Read) -> Read:
     while scope.caller is not None:
         scope, line = scope.caller, _line_of_call(scope) or 0
     return Read(scope, read.source, line)
+
+
+def _is_given(scope: Scope, name: str, value: Any) -> bool:
+    """False if a parameter stood for something else than an argument: another one, or a default of now."""
+    own = scope.names.first.get(name, scope.names.values.get(name, UNKNOWN))
+    numbers = is_one_of(own, (int, float)) and is_one_of(value, (int, float))
+    if numbers or is_tensor(own) or is_tensor(value) or is_array(own) or is_array(value):
+        return own is value or (numbers and bool(own == value))
+    return True
 
 
 def _line_of_call(scope: Scope) -> int | None:

@@ -57,6 +57,7 @@ from torch_inspector.observe.scaling import ScalingWatch
 from torch_inspector.observe.snapshot import Look, Snapshots
 from torch_inspector.observe.steps import StepWatch
 from torch_inspector.observe.strangers import strangers
+from torch_inspector.observe.uncollected import uncollected
 from torch_inspector.observe.unheld import UnheldWatch
 from torch_inspector.observe.unlisted import with_lines as with_class_lines
 from torch_inspector.observe.versions import counted_changes
@@ -258,7 +259,7 @@ class TorchObserver:
         file, before = CodeFile(cell.number, cell.line_offset, cell.code), self._before
         self._before = {one.path: one.shape for one in taken.tensors}, counted_changes(taken.tensors, names)
         if not self._failures.gave_up("expressions"):
-            with self._failures.guard("expressions"), private.unseen():
+            with self._failures.guard("expressions"), uncollected(), private.unseen():
                 facts = self._forwards.facts, self._loaders.facts
                 reading = Reading(file, self._places, names, before[0], *facts, before[1])
                 files, steps = self._files(cell), self._steps.facts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -37,6 +36,7 @@ from torch_inspector.observe.repeated import repeated_facts
 from torch_inspector.observe.results import results
 from torch_inspector.observe.retained import RetainedGraphs
 from torch_inspector.observe.tracebacks import Tracebacks
+from torch_inspector.observe.uncollected import uncollected
 from torch_inspector.observe.unsaved import Unsaved
 from torch_inspector.observe.values import ValueWatch
 
@@ -132,15 +132,8 @@ class Snapshots:
 
     def take(self, look: Look, cell: int | None) -> Snapshot:
         """Everything that holds now, as plain facts."""
-        collecting = gc.isenabled()
-        # What the look makes for a moment would start a collection, of 100 ms on a heap of a million objects.
-        gc.disable()
-        try:
-            with private.unseen():
-                return self._take(look, cell)
-        finally:
-            if collecting:
-                gc.enable()
+        with uncollected(), private.unseen():
+            return self._take(look, cell)
 
     def _walk(self, look: Look) -> namespace.Names:
         if look.full:

@@ -124,10 +124,22 @@ def definitions_in(scope: ast.AST) -> dict[str, list[int]]:
 
 
 def is_defined_below(scope: ast.AST, call: ast.Call) -> bool:
-    """True if a function is defined anew after it was called: it was another one."""
+    """True if a function or method is defined anew after it was called: it was another one."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    lines = (*definitions_in(scope).get(name, ()), *stores_in(scope).get(name, ()))
-    return bool(name) and max(lines, default=0) > getattr(call, "lineno", 0)
+    lines = [*definitions_in(scope).get(name, ()), *stores_in(scope).get(name, ())] if name else []
+    if isinstance(call.func, ast.Attribute):
+        lines = _fields_stored_in(scope).get(call.func.attr, [])
+    return max(lines, default=0) > getattr(call, "lineno", 0)
+
+
+@lru_cache(maxsize=64)
+def _fields_stored_in(scope: ast.AST) -> dict[str, list[int]]:
+    """Lines that give an attribute of each name a value."""
+    found: dict[str, list[int]] = {}
+    for one in syntax.own_expressions(scope):
+        if type(one) is ast.Attribute and type(one.ctx) is not ast.Load:
+            found.setdefault(one.attr, []).append(one.lineno)
+    return found
 
 
 @lru_cache(maxsize=64)
