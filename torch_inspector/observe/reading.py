@@ -13,12 +13,20 @@ from typing import Any, NamedTuple, cast
 from torch_inspector.facts import ForwardFact, LoaderFact, Shape, syntax
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.rebinders import Rebinders, rebinders
+from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import definitions_in
 from torch_inspector.observe.turned_in_place import Turners, turners
 
 # Processor time for all of one cell; what is not reached is not said. A cell of 60 lines takes 8 ms, twice that if it
 # is the first of a session, which is read with cold caches, or the machine is slow.
 _BUDGET_S = 0.030
+# What most cells call before they define anything.
+_LIBRARIES = frozenset(["torch", "nn", "F", "np", "random", "print", "range", "len", "list", "dict"])
+
+
+def _runs_own_code(node: ast.AST) -> bool:
+    """True for a call that may be of a function of the user's."""
+    return isinstance(node, ast.Call) and dotted(node.func).partition(".")[0] not in _LIBRARIES
 
 
 class _Framed(NamedTuple):
@@ -79,7 +87,7 @@ class Reading:
         if tree is None or len(lines) != 1:
             return len(lines) > 1
         above = [one for one in tree.body if one.lineno < lines[0] and isinstance(one, (ast.Assign, ast.Expr, ast.For))]
-        ran = any(isinstance(part, ast.Call) for one in above for part in syntax.walk(one))
+        ran = any(_runs_own_code(part) for one in above for part in syntax.walk(one))
         older = (one.tree for one in self.places.latest() if ran and one.code != self.file.code)
         return any(function in definitions_in(one) for one in older if one is not None)
 
