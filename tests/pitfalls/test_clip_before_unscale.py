@@ -229,3 +229,21 @@ def test_gradients_without_elements_are_passed_over():
     line = "empty.grad = torch.zeros(0, 3)\n    for p in [empty, *net.parameters()]: p.grad.clamp_(-1, 1)"
     (finding,) = findings_in(setup, TURNS.format(line), slug="clip-before-unscale")
     assert finding.line == 5
+
+
+@pytest.mark.parametrize(
+    ("clip", "words"),
+    [
+        ("clip_grad_norm_(net.parameters(), 1.0)", "first, then clip"),
+        ("for one in (net,):\n        clip_grad_norm_(one.parameters(), 1.0)", "before the loop that clips"),
+    ],
+)
+@pytest.mark.parametrize(
+    "step", ["for one_opt in opts:\n        scaler.step(one_opt)", "[scaler.step(o) for o in opts]"]
+)
+def test_a_name_that_a_later_loop_gives_is_given_by_the_fix(clip, words, step):
+    code = "opts = [opt]\ndef finish():\n    {}\n    {}\n"
+    (finding,) = findings(code.format(clip, step) + LOOP.format(middle="finish()").replace("scaler.step(opt)", "pass"))
+    name = "o" if step.startswith("[") else "one_opt"
+    assert finding.fix.startswith(f"for {name} in opts:\n    scaler.unscale_({name})  # ")
+    assert words in finding.fix

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import ClipFact, Run
+from torch_inspector.facts import ClipFact, Run, syntax
+from torch_inspector.facts.each_of import each_of
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -33,14 +34,32 @@ def _divides(clip: ClipFact) -> str:
     return "unscale_" if clip.unscaled_late else "step"
 
 
-def _fix(clip: ClipFact, scaler: str, optimizer: str) -> str:
+def _fix(run: Run, clip: ClipFact, scaler: str, optimizer: str) -> str:
     """The call by the names that there are at the clip, or where what clips is called."""
+    each = _each(run, clip)
     here = (clip.place.cell, clip.place.function)
-    if here == (clip.step_place.cell, clip.step_place.function) or not clip.names_there:
-        return f"{scaler}.unscale_({optimizer})  # first, then clip, then {scaler}.step({optimizer})"
+    if each or here == (clip.step_place.cell, clip.step_place.function) or not clip.names_there:
+        return _unscaled(run, clip, scaler, optimizer, each)
     scaler, optimizer, place = clip.names_there[0]
     where = "" if (place.cell, place.function) == here else f", which {place.said_in(clip.place.cell)} leads to"
     return f"{scaler}.unscale_({optimizer})  # right before the clip{where}"
+
+
+def _each(run: Run, clip: ClipFact) -> str:
+    """`for opt in self.opts:` where only a later loop calls the optimizer so."""
+    if clip.place.cell != clip.step_place.cell or not clip.optimizer_name:
+        return ""
+    return each_of(run.source_of(clip.place.cell), clip.optimizer_name, clip.place, clip.step_place)
+
+
+def _unscaled(run: Run, clip: ClipFact, scaler: str, optimizer: str, each: str) -> str:
+    """The call before the clip; in a loop over the optimizers, if that is how they step further down."""
+    if not each:
+        return f"{scaler}.unscale_({optimizer})  # first, then clip, then {scaler}.step({optimizer})"
+    loop, name = syntax.loop_around(run.source_of(clip.place.cell), clip.place.line or 0), clip.optimizer_name
+    inside = loop is not None and not syntax.spans(loop, clip.step_place.line or 0)
+    first = "first, before the loop that clips" if inside else "first, then clip"
+    return f"{each}\n    {scaler}.unscale_({name})  # {first}, then {scaler}.step({name})"
 
 
 def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
@@ -56,7 +75,7 @@ def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
             f"of the limit of {limit:g}. `unscale_` has to come before."
         ),
         subject=path,
-        fix=_fix(clip, scaler, optimizer),
+        fix=_fix(run, clip, scaler, optimizer),
         line=clip.place.line,
         cell=clip.place.cell,
         evidence=(
