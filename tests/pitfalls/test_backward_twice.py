@@ -407,3 +407,18 @@ def test_what_a_later_step_trains_is_made_in_the_loop(steps):
     )
     (finding,) = findings_in(START, cell, slug="backward-twice", fails=True)
     assert finding.fix.startswith("h = ...  # line 3, moved into the loop")
+
+
+@pytest.mark.parametrize(
+    ("second", "fix"),
+    [
+        ("(out - y).abs().mean().backward()", "(net(x) - y).abs().mean().backward()"),
+        ("other = (out - y).abs().mean()\n    other.backward()", "other = (net(x) - y).abs().mean()"),
+    ],
+)
+@pytest.mark.parametrize("between", ["opt.first_step()", "opt.zero_grad()"])
+def test_with_a_step_of_ones_own_between_the_two_the_pass_is_repeated(second, fix, between):
+    own = "class Own(torch.optim.SGD):\n    def first_step(self):\n        pass\nopt = Own(net.parameters(), 0.1)"
+    code = f"for _ in range(2):\n    out = net(x)\n    loss = out.exp().mean()\n    loss.backward()\n    {between}\n    {second}"
+    (finding,) = [f for f in findings_in(START, own, code) if f.slug == "backward-twice"]
+    assert finding.fix == f"{fix}  # another pass, after {between}"

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, ErrorFact, Place, RefusalFact, Run, syntax
+from torch_inspector.facts.anew import anew
 from torch_inspector.facts.baselines import left_out
 from torch_inspector.facts.given import differentiated_at, handed_detached, loop_over_things
 from torch_inspector.facts.on_one_line import made_in_turn, row_at
@@ -42,6 +43,8 @@ def check(run: Run) -> Iterator[Finding]:
     elif before is not None and not beside and not refusal.carried:
         message, fix = _of_heads(run, error, refusal, before) or _of_row(run, error, refusal, before) or (message, fix)
     named = _of_rivals(run, error, refusal, before) or _summed(run, error)
+    if before is not None and "  # once for" in fix:
+        fix = anew(run, error, refusal, before.place) or fix
     fix = named or _of_baseline(run, error, refusal, fix) or fix
     yield Finding(
         message=message,
