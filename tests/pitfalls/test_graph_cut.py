@@ -537,3 +537,76 @@ def test_of_two_models_with_optimizers_the_one_that_nothing_else_trains():
     first = "real = d(y.expand(-1, 2)).mean() + d(net(x).detach()).mean()\nreal.backward()\nd_opt.step()\n"
     (finding,) = found(f"{judge}{first}loss = -d(net(x)).mean().detach()\nloss.backward()")
     assert "reaches no parameter of `net`" in finding.message
+
+
+PAIR = """\
+from torch.distributions import Normal
+class Gen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 10)
+    def chances(self, n):
+        return self.lin(torch.randn(n, 4)).softmax(1)
+    def sample(self, n):
+        return torch.multinomial(self.chances(n), 1).squeeze(1)
+class Actor(nn.Linear):
+    def forward(self, x):
+        return Normal(super().forward(x), 1.0)
+gen, disc = Gen(), nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 1))
+actor, critic = Actor(4, 10), nn.Linear(10, 1)
+hyper, target = nn.Linear(4, 20), nn.Linear(10, 2, bias=False)
+gen_opt, actor_opt = torch.optim.Adam(gen.parameters()), torch.optim.Adam(actor.parameters())
+hyper_opt = torch.optim.Adam(hyper.parameters())"""
+JUDGED = """\
+other = torch.optim.Adam({judge}.parameters())
+for _ in range(5):
+    {first}
+    loss = {loss}
+    {opt}.zero_grad()
+    loss.backward()
+    {opt}.step()
+    {then}"""
+ALONE, BESIDE = "pass", "other.zero_grad(); {}.pow(2).mean().backward(); other.step()"
+
+
+@pytest.mark.parametrize(
+    ("names", "first", "loss", "fix"),
+    [
+        ("gen disc", "got = gen.sample(8)", "disc(got).mean()", "log_prob"),
+        ("gen disc", "pass", "disc(gen.sample(8)).mean()", "log_prob"),
+        ("actor critic", "a = actor(x).sample()", "-critic(a).mean()", "a = actor(x).rsample()"),
+        ("actor critic", "pi = actor(x)", "-critic(pi.sample()).mean()", "critic(pi.rsample())"),
+        ("hyper target", "target.weight = nn.Parameter(hyper(x[0]).view(2, 10))", "target(y.expand(16, 10)).mean()",
+         "functional_call(target, {'weight': hyper(x[0]).view(2, 10)}, (y.expand(16, 10),))"),
+        ("hyper target", "target.weight.data = hyper(x[0]).view(2, 10)", "target(y.expand(16, 10)).mean()",
+         "functional_call(target, "),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("has_optimizer", [False, True])
+def test_what_a_judge_is_given_without_history_is_told_in_place_of_the_optimizer(
+    names, first, loss, fix, has_optimizer
+):
+    of, judge = names.split()
+    asked = {"disc": "disc(torch.randint(10, (8,)))", "critic": "critic(torch.rand(8, 10))"}.get(judge, "")
+    then = BESIDE.format(asked) if has_optimizer and asked else ALONE
+    code = JUDGED.format(opt=f"{of}_opt", judge=judge, first=first, loss=loss, then=then)
+    with a_notebook() as notebook:
+        for one in (START, PAIR, code.replace("other =", "other =" if then != ALONE else "_ =")):
+            notebook.run(one)
+        assert notebook.errors[-1] is None, notebook.errors
+        findings = [f for run in notebook.runs if run for f in run.findings if f.severity != "hint"]
+    assert [f.slug for f in findings] == [SLUG]
+    assert f"`{of}`" in findings[0].message
+    assert fix in findings[0].fix
+
+
+def test_a_teacher_of_which_the_optimizer_was_made_is_no_cut():
+    loss = "F.cross_entropy(net(x), hyper(x).argmax(1) % 2)"
+    code = JUDGED.format(opt="hyper_opt", judge="net", first="pass", loss=loss, then=ALONE)
+    assert [f.slug for f in found(PAIR, code.replace("other =", "_ ="), slug="optimizer-of-another-model")]
+
+
+def test_draws_whose_chances_reach_the_loss_are_right():
+    first = "p = gen.chances(8); got = torch.multinomial(p, 1)"
+    loss = "-(p.gather(1, got).log() * disc(got[:, 0]).detach()).mean()"
+    assert found(PAIR, JUDGED.format(opt="gen_opt", judge="disc", first=first, loss=loss, then=ALONE)) == []

@@ -23,6 +23,13 @@ _CLASSES = re.compile(r"cross_entropy|CrossEntropyLoss")
 _SHAPED = re.compile(r"squeeze|flatten|view|reshape|\[:, 0\]")
 
 
+# Calls that make distributions, and those of them whose draws follow their parameters.
+_SMOOTH = re.compile(r"\w*Normal|\w*Uniform|Laplace|Beta|Gamma|Dirichlet|Gumbel|Exponential|StudentT|Cauchy|Relaxed\w+")
+_KINDS = re.compile(
+    rf"\b({_SMOOTH.pattern}|\w*Categorical|Bernoulli|Binomial|Geometric|Multinomial|NegativeBinomial|Poisson)\("
+)
+
+
 class _Choice(NamedTuple):
     """`_, guess = scores.max(1)`."""
 
@@ -104,11 +111,16 @@ def _made(run: Run, call: ast.Call, source: str) -> str:
 
 
 def from_chances(run: Run, cut: CutFact, root: str) -> str:
-    """The loss of draws by the logarithm of their chances: `-(log_prob * reward).mean()`."""
+    """The loss of draws by the logarithm of their chances: `-(log_prob * reward).mean()`.
+
+    Of a loss that has a history, as that of a critic which is given the draws, the draw itself hands the gradient on.
+    """
     source, drawn = run.source_of(cut.place.cell), syntax.expression(cut.text)
     tree = syntax.parse(source)
     if tree is None or not isinstance(drawn, ast.Call) or not isinstance(drawn.func, ast.Attribute):
         return _CHANCES
+    if not root and (moved := _reparameterised(run, cut, drawn)):
+        return moved
     name, line = _bound_at(tree, cut.place.line), source.splitlines()[(cut.place.line or 1) - 1]
     reward = next((one for one in map(_reward, _values(tree, root)) if one), "")
     flat = drawn.func.attr == "sample" or (ast.unparse(drawn).endswith(", 1)") and _SHAPED.search(line))
@@ -117,6 +129,18 @@ def from_chances(run: Run, cut: CutFact, root: str) -> str:
     dist = f"torch.distributions.Categorical({_chances(drawn)})"
     dist = ast.unparse(drawn.func.value) if drawn.func.attr == "sample" else dist
     return f"{root} = -({dist}.log_prob({name}) * {reward}).mean()"
+
+
+def _reparameterised(run: Run, cut: CutFact, drawn: ast.Call) -> str:
+    """The line with `rsample()`, for distributions that have it, as far as the text says which these are."""
+    if not isinstance(drawn.func, ast.Attribute) or drawn.func.attr != "sample" or "…" in cut.text:
+        return ""
+    texts = (cut.text, run.source_of(cut.place.cell), "\n".join(one.cell.source for one in run.earlier))
+    named = next((found for one in texts if (found := set(_KINDS.findall(one)))), set[str]())
+    if not named or not all(_SMOOTH.fullmatch(one) for one in named):
+        return ""
+    new = f"{ast.unparse(drawn.func.value)}.rsample()"
+    return f"{in_statement(run, cut.place, cut.text, new)}  # rsample() hands the gradient on, sample() does not"
 
 
 _CHANCES = "-(log_prob * reward).mean(), with log_prob = torch.distributions.Categorical(chances).log_prob(drawn)"

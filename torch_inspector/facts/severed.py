@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts.goes_into import goes_into
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 
 # A part that no gradient reaches in this many steps of its own optimizer is cut off in each.
 _CUT_STEPS = 3
+# Values that become the weights of another model.
+PUT_IN = ("parameter", "written")
+# Ways to leave the history behind that are meant as a rule: a judge is trained by what is cut off so.
+_MEANT = ("detach", "data", "no_grad")
 
 
 def cut_parts(run: Run) -> Iterator[tuple[CutFact, list[StepFact]]]:
@@ -50,24 +56,44 @@ def _cut_before(run: Run, steps: list[StepFact]) -> list[CutFact]:
     calls = [one.place for one in run.trace.backwards if one.order < order and not one.is_grad_call]
     cuts = [one for one in run.trace.cuts if calls and calls[-1] in one.backwards] or run.trace.cuts
     before = [one for one in cuts if one.place.cell == place.cell and _is_above(one.place, place)]
-    last = max(before, key=lambda one: one.place.line or 0, default=None)
+    last = max(before, key=lambda one: one.place.line or 0, default=None) or _in_method(run, own, calls)
     return [last] if last is not None and last.keys == own and not last.optional else []
+
+
+def _in_method(run: Run, own: frozenset[int], calls: list[Place]) -> CutFact | None:
+    """The cut in a method of a module that was never called itself, if it is the only one behind the last loss."""
+    cuts = [one for one in run.after.severed if calls and calls[-1] in one.backwards and one.keys == own]
+    return cuts[0] if len(cuts) == 1 else None
 
 
 def cut_models(run: Run) -> Iterator[tuple[CutFact, StepFact]]:
     """Models that were called, and that a cut keeps from a loss of which nothing reaches their optimizer.
 
-    With each the first such step. Where the loss reaches other modules, the optimizer may be the wrong one.
+    With each the first such step. Where the loss reaches other modules, the optimizer may be the wrong one, unless one
+    of these takes what was cut: a judge that is given the tokens drawn.
     """
-    cuts = [cut for cut in run.trace.cuts if cut.keys and not cut.optional]
-    if not cuts:
+    cuts, inside = ([cut for cut in of if cut.keys and not cut.optional] for of in (run.trace.cuts, run.after.severed))
+    if not cuts and not inside:
         return
     owned = frozenset[int]().union(*(module.parameter_keys for module in run.after.modules))
     for steps in run.steps_by_optimizer().values():
-        step = next((one for one in steps if one.unreached and not one.leaf_keys & owned), None)
-        cut = next((one for one in cuts if step is not None and one.keys <= step.parameter_keys), None)
-        if step is not None and cut is not None:
-            yield cut, step
+        step = next((one for one in steps if one.unreached), None)
+        own = [one for one in cuts if step is not None and one.keys <= step.parameter_keys]
+        if step is not None and step.leaf_keys & owned:
+            within = [one for one in inside if one.keys <= step.parameter_keys]
+            own = [one for one in (*own, *within) if _reaches_judge(run, one, step)]
+        if step is not None and own:
+            yield own[0], step
+
+
+def _reaches_judge(run: Run, cut: CutFact, step: StepFact) -> bool:
+    """True if what was cut is given to a model that the loss before a step reaches, or is put into its weights."""
+    if cut.kind in PUT_IN:
+        return True
+    if cut.kind in _MEANT:
+        return False
+    judges = {one.name for one in run.trace.forwards if one.name and one.parameter_keys & step.leaf_keys}
+    return goes_into(run.source_of(cut.place.cell), cut.place.line, cut.text, judges, run.cell.source)
 
 
 def ends_at_fresh(run: Run, steps: list[StepFact]) -> bool:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
 from torch_inspector.facts.from_scores import from_chances, from_scores
+from torch_inspector.facts.functional import functional
 from torch_inspector.facts.in_torch import in_torch
 from torch_inspector.facts.remade import made_again, made_around
 from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.severed import PUT_IN
 from torch_inspector.facts.wrapped import out_of_block, unwrapped
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ _HOW = {
     "whole": "`{}` gives whole numbers, which have no gradient",
     "compare": "`{}` gives true or false, which has no gradient",
     "drawn": "`{}` draws numbers, which have no gradient",
+    "parameter": "`{}` makes a new leaf from the values, without their history",
+    "written": "`{}` takes over the values without their history",
     "no_grad": "`{}` is around it",
 }
 _LEFT = "leave the values as they are between model and loss"
@@ -114,6 +118,8 @@ def _rewritten(run: Run, cut: CutFact, kind: str, root: str) -> str:
     """The lines of the user with another way in the place of the cut; empty where that cannot be said."""
     if kind == "drawn":
         return from_chances(run, cut, root)
+    if kind in PUT_IN:
+        return functional(run, cut)
     if kind == "argmax":
         return from_scores(run, cut)
     return in_torch(run.source_of(cut.place.cell), cut.place.line) if kind == "numpy" else ""

@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place, syntax
-from torch_inspector.observe.cutting import cuts_in, decorators_of, wrapped_without_grad
+from torch_inspector.observe.cutting import cuts_in, decorators_of, is_draw, wrapped_without_grad
 from torch_inspector.observe.place import CodeFile
+from torch_inspector.observe.put_in import put_in
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.texts import Function, Spot, Texts
 from torch_inspector.observe.unpacked import indexed, is_drawn, is_second, part, position, second
@@ -30,15 +31,16 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
     for spot in _behind(Spot(root, scope, file, 0), texts):
         for node, operand, kind in cuts_in(spot.node, spot.scope):
             origins = sources(spot._replace(node=operand), texts)
-            if origins:
+            # What has a method `sample` may be a buffer as well, if it does not come from a model.
+            if any(origins) or (origins and (kind != "drawn" or is_draw(node))):
                 place = Place(spot.file.cell, node.lineno + spot.file.offset)
                 text = ast.unparse(node) if len(ast.unparse(node)) < 100 else dotted_or(node)  # noqa: PLR2004
                 text = f"@{text}" if node in getattr(spot.scope, "decorator_list", ()) else text
                 optional = _is_optional(node, spot.scope)
                 found.setdefault((place, kind, text), CutFact(place, text, kind, origins, optional=optional))
         around = _around(spot, texts)
-        if around is not None:
-            found.setdefault((around.place, around.kind, around.text), around)
+        for cut in (*_put_in(spot, texts), *((around,) if around is not None else ())):
+            found.setdefault((cut.place, cut.kind, cut.text), cut)
     known = any(any(one.sources) for one in found.values())
     # Of a function without gradients, or a wrapped value, of which nothing is known, nothing is said beside others.
     return tuple(one for one in found.values() if any(one.sources) or one.kind not in _AROUND or not known)
@@ -55,6 +57,16 @@ def _around(spot: Spot, texts: Texts) -> CutFact | None:
             place = Place(known[0].cell, off.node.lineno + known[0].offset)
             return CutFact(place, f"{mark}{ast.unparse(off.node)}", "no_grad", origins)
     return None
+
+
+def _put_in(spot: Spot, texts: Texts) -> Iterator[CutFact]:
+    """What a model gives and another is called with as its weights: `net.weight = nn.Parameter(hyper(z))`."""
+    for one in put_in(spot.node, spot.scope):
+        origins = sources(spot._replace(node=one.value), texts)
+        if any(origins):
+            place = Place(spot.file.cell, one.node.lineno + spot.file.offset)
+            optional = _is_optional(one.node, spot.scope)
+            yield CutFact(place, ast.unparse(one.node), one.kind, origins, optional=optional)
 
 
 def _is_optional(node: ast.expr, scope: ast.AST) -> bool:
@@ -92,7 +104,7 @@ def _behind(first: Spot, texts: Texts) -> Iterator[Spot]:
     while waiting and count < _EXPRESSIONS:
         spot, count = waiting.pop(0), count + 1
         yield spot
-        if is_drawn(spot.node) and spot is not first:
+        if is_drawn(spot.node) and spot is not first and not _is_own_sample(spot.node, texts):
             continue
         for name in _names_in(spot.node):
             if (id(spot.scope), name) not in seen:
@@ -103,6 +115,12 @@ def _behind(first: Spot, texts: Texts) -> Iterator[Spot]:
             if (name, at) not in seen and (values := returned(call, spot._replace(at=at), texts)):
                 seen.add((name, at))
                 waiting.extend(values)
+
+
+def _is_own_sample(node: ast.expr, texts: Texts) -> bool:
+    """True for `generator.sample(16)`, a method in the cells: it may draw from what a layer gave."""
+    name = dotted(node.func) if isinstance(node, ast.Call) else ""
+    return name.endswith(".sample") and texts.function(name) is not None
 
 
 def returned(call: ast.Call, spot: Spot, texts: Texts) -> list[Spot]:

@@ -32,7 +32,7 @@ _WITHOUT = ("no_grad", "inference_mode")
 def cuts_in(expression: ast.expr, scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str]]:
     """Parts of an expression that lose the history of something: the part, the something, and how."""
     for node in syntax.walk(expression):
-        found = cut_of(node)
+        found = cut_of(node) or _sampled(node)
         # What is wrapped may have lost its history before, as in `Variable(loss.data)`.
         if found is not None and isinstance(node, ast.expr) and not (found[1] == "leaf" and cut_of(found[0])):
             yield node, *found
@@ -76,6 +76,18 @@ def _draws(node: ast.Call, method: ast.Attribute) -> bool:
     if method.attr == "sample" and not node.args and not node.keywords:
         return _DISTRIBUTION.search(ast.unparse(method.value)) is not None
     return method.attr == "multinomial" and bool(node.args)
+
+
+def _sampled(node: ast.AST) -> tuple[ast.expr, str] | None:
+    """`actor(state)` of `actor(state).sample()`: a distribution, if a model gave it."""
+    method = node.func if isinstance(node, ast.Call) and not node.keywords else None
+    return (method.value, "drawn") if isinstance(method, ast.Attribute) and method.attr == "sample" else None
+
+
+def is_draw(node: ast.AST) -> bool:
+    """True for a draw by its own text: of what is called a distribution, or by a function of torch."""
+    found = cut_of(node)
+    return found is not None and found[1] == "drawn"
 
 
 def is_sorting(node: ast.AST) -> bool:

@@ -61,6 +61,8 @@ class Parts:
             for call, module in self._called:
                 found = self._part(call, source)
                 if found is not None and isinstance(call, Whole):
+                    every = frozenset(key for _, key in self._names[call.module])
+                    found = ("", every) if every <= self._missing else found
                     path = layers.typed_path(call.name, module, found[0])
                     return cut._replace(module=call.module, part=found[0], keys=found[1], path=path)
                 if found is not None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torch_inspector.facts import ModuleFact, Run, StepFact
 from torch_inspector.facts.copied_weights import copied_from, held_variables
 from torch_inspector.facts.rebuilt import rebuilt
-from torch_inspector.facts.severed import cut_models, ends_at_fresh
+from torch_inspector.facts.severed import PUT_IN, cut_models, ends_at_fresh
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -31,6 +31,8 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         if frozenset[int]().union(*{step.parameter_keys for step in steps}) <= parts.owned:
             continue
+        if any(cut.kind in PUT_IN for cut in run.trace.cuts):
+            continue  # each pass replaces the part by what another one makes: no optimizer can hold that
         for step in steps:
             replaced = parts.replaced(step)
             if replaced is not None:
