@@ -238,3 +238,38 @@ def test_the_state_of_a_part_is_named_so_that_it_can_be_typed(made):
         assert f"`{path}`" in finding.message
         notebook.run(f"net = {made}")
         assert not notebook.run(f"{loop}\n    {finding.fix}").findings
+
+
+INNER = """\
+class Memory:
+    def __init__(self):
+        self.state = torch.zeros(8, 8)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.store, self.cell = Memory(), nn.GRUCell(3, 8)
+    def forward(self, x):
+        self.store.state = self.cell(x, self.store.state){}
+        return self.store.state
+class Runner:
+    def __init__(self):
+        self.store, self.cell = Memory(), nn.GRUCell(3, 8)
+    def __call__(self, x):
+        self.store.state = self.cell(x, self.store.state){}
+        return self.store.state
+made = {}()
+for x in torch.rand(3, 8, 3):
+    loss = made(x).exp().mean()
+    loss.backward(){}"""
+
+
+@pytest.mark.parametrize("kind", ["Net", "Runner"])
+def test_a_state_in_an_object_that_a_model_or_an_object_has_is_named(kind):
+    (finding,) = found([INNER.format("", "", kind, "")])
+    assert (finding.slug, finding.subject) == ("hidden-state-not-detached", "made.store.state")
+    assert finding.fix.startswith("made.store.state = made.store.state.detach()")
+
+
+def test_such_a_state_that_is_detached_is_silent():
+    detached = "\n    made.store.state = made.store.state.detach()"
+    assert found([INNER.format("", "", "Net", detached)]) == []

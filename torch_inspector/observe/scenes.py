@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Frames, elements of a container, and tensors that are looked at.
 _FRAMES, _ENTRIES, _TENSORS = 8, 16, 400
+# Objects inside of objects: those of the user's classes that an object or a model of the user has.
+_DEEPEST = 2
 _LISTS = (list, tuple, deque)
 _DICTS = (dict, OrderedDict, defaultdict)
 _MODULE_PARTS = frozenset(("_parameters", "_modules", "_buffers"))
@@ -98,6 +100,10 @@ def _inside(path: str, value: Any, depth: int) -> Iterator[Seen]:
     elif depth == 0:
         for name, part in list(kinds.fields_of(value).items())[: 4 * _ENTRIES]:
             yield from _inside(f"{path}.{name}", part, 1)
+    elif depth == 1 and kinds.module_of(kind) == "__main__":
+        for name, part in list(kinds.fields_of(value).items())[: 4 * _ENTRIES]:
+            if not kinds.is_a(part, torch.nn.Module):
+                yield from _inside(f"{path}.{name}", part, _DEEPEST)
 
 
 def _entries(path: str, value: Any, kind: str) -> Iterator[Seen]:
@@ -128,6 +134,8 @@ def _attributes_of_layers(path: str, module: Any) -> Iterator[Seen]:
         for name, part in parts:
             if name in _MODULE_PARTS or name.endswith("_hooks"):
                 continue
-            if kinds.is_a(part, torch.Tensor) or kinds.is_one_of(part, _LISTS) or kinds.is_one_of(part, _DICTS):
+            if kinds.module_of(type(part)) == "__main__" and not kinds.is_a(part, torch.Tensor):
+                yield from _inside(f"{owner}.{name}", part, 1)
+            elif kinds.is_a(part, torch.Tensor) or kinds.is_one_of(part, _LISTS) or kinds.is_one_of(part, _DICTS):
                 for seen in _inside(f"{owner}.{name}", part, 1):
                     yield seen._replace(owner=f"{owner}.{name}")
