@@ -197,3 +197,42 @@ def test_a_copy_is_imported_where_no_cell_has_it():
     source = f"import torch\nfrom torch import nn\n{made}"
     (finding,) = findings_in(source, slug=SLUG)
     assert finding.fix.startswith("import copy\n[copy.deepcopy(block) for _ in range(3)]  # ")
+
+
+NAMED = """\
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {}
+        for i in range(3):
+            {}
+    def forward(self, x):
+        for i in range(3):
+            x = getattr(self, f"hidden{{i}}")(x)
+        return x
+net = Named()"""
+
+
+@pytest.mark.parametrize(
+    "adds", ["self.add_module('hidden%d' % i, fc)", "setattr(self, f'hidden{i}', fc)"]
+)
+def test_layers_that_are_counted_up_by_name(adds):
+    (finding,) = found(NAMED.format("fc = nn.Linear(8, 8)", adds))
+    assert (finding.subject, finding.severity, finding.line) == ("net.hidden0", "hint", 6)
+    assert "the 3 layers that are counted up from `net.hidden0` are one and the same Linear" in finding.message
+    assert ", nn.Linear(8, 8))" in finding.fix
+    new = finding.fix.partition("  #")[0]
+    assert found(NAMED.format("fc = nn.Linear(8, 8)", new)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "adds"),
+    [
+        ("fc = nn.Tanh()", "self.add_module(f'hidden{i}', fc)"),
+        ("shared = nn.Linear(8, 8)", "self.add_module(f'hidden{i}', shared)"),
+        ("self.hidden0 = self.hidden1 = self.hidden2 = nn.Linear(8, 8)", "pass"),
+        ("fcs = [nn.Linear(8, 8) for _ in range(3)]", "setattr(self, f'hidden{i}', fcs[i])"),
+    ],
+)
+def test_names_of_several_layers_or_of_one_that_is_meant(before, adds):
+    assert found(NAMED.format(before, adds)) == []

@@ -201,9 +201,9 @@ class RepeatedFact(NamedTuple):
     """One layer that stands several times in a list of layers."""
 
     path: str
-    """The list: `net.blocks`."""
+    """The list: `net.blocks`; of layers with a name each, the first: `net.hidden0`."""
     container: str
-    """`ModuleList`, `Sequential`, `ModuleDict`, `ParameterList`, `list`."""
+    """`ModuleList`, `Sequential`, `ModuleDict`, `ParameterList`, `list`; `names` for layers with a name each."""
     count: int
     """How often it stands there."""
     layer_kind: str

@@ -70,6 +70,8 @@ def _given_by(statement: ast.stmt) -> Iterator[str]:
     value = statement.value if isinstance(statement, (ast.Expr, ast.Return)) else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ADDS:
         yield dotted(value.func.value).rpartition(".")[2]
+    elif isinstance(value, ast.Call) and dotted(value.func) == "setattr" and value.args:
+        yield dotted(value.args[0]).rpartition(".")[2]
     elif isinstance(statement, ast.Return) or isinstance(value, (ast.Yield, ast.YieldFrom)):
         yield ANYWHERE
     elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +26,8 @@ _LISTS = (
 )
 # Elements of a plain list of modules that are looked at.
 _ELEMENTS = 64
+# Layers with names of their own that are looked at, and names that are counted up.
+_NAMED, _NUMBERED = 256, re.compile(r"(.+?)\d+")
 _ADDS = ("append", "add_module", "register_module", "insert")
 # Words in the name of a layer that is meant to be used more than once.
 _MEANT = ("shar", "tie", "tied", "recur", "universal", "common", "same", "siamese")
@@ -79,6 +82,20 @@ def _lists_of(module: Any, sort: str) -> Iterator[tuple[str, str, list[Any]]]:
     for name, value in list(fields.items()):
         if type(value) is list and type(name) is str:
             yield name, "list", value[:_ELEMENTS]
+    parts = fields.get("_modules")
+    yield from _numbered(list(parts.items())[:_NAMED]) if kinds.is_registry(parts) else ()
+
+
+def _numbered(parts: list[tuple[str, Any]]) -> Iterator[tuple[str, str, list[Any]]]:
+    """Layers that have one name and a number each: `hidden0`, `hidden1`."""
+    rows: dict[str, list[tuple[str, Any]]] = {}
+    for name, part in parts:
+        found = _NUMBERED.fullmatch(name)
+        if found is not None:
+            rows.setdefault(found[1], []).append((name, part))
+    for row in rows.values():
+        if len(row) > 1:
+            yield row[0][0], "names", [part for _, part in row]
 
 
 def _fact(path: str, container: str, parts: list[Any]) -> RepeatedFact | None:
@@ -178,10 +195,11 @@ def _added_in(loop: ast.For | ast.While) -> Iterator[tuple[ast.expr, ast.expr]]:
     bound = {n.id for n in syntax.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     written = {dotted(n) for n in syntax.walk(loop) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
     for node in syntax.walk(loop):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not node.args:
+        if not isinstance(node, ast.Call) or not node.args:
             continue
-        thing = node.args[-1]
-        if node.func.attr in _ADDS and not syntax.names_in(thing) & bound and dotted(thing) not in written:
+        thing, name = node.args[-1], syntax.last_part(node.func)
+        adds = name in _ADDS and isinstance(node.func, ast.Attribute)
+        if (adds or name == "setattr") and not syntax.names_in(thing) & bound and dotted(thing) not in written:
             yield node, thing
 
 

@@ -24,7 +24,7 @@ def _finding(run: Run, fact: RepeatedFact) -> Finding:
     a_kind = "parameter" if fact.layer_kind.endswith("Parameter") else f"{fact.layer_kind}"
     return Finding(
         message=(
-            f"{_entries(fact)} of `{fact.path}` are one and the same {a_kind}: `{fact.text}` makes no copies, "
+            f"{_entries(fact)} are one and the same {a_kind}: `{fact.text}` makes no copies, "
             f"so there are {fact.parameter_count:,} parameters to train instead of "
             f"{fact.parameter_count * fact.count:,}."
         ),
@@ -43,7 +43,10 @@ def _finding(run: Run, fact: RepeatedFact) -> Finding:
 
 
 def _entries(fact: RepeatedFact) -> str:
-    return f"{fact.count} of the {fact.entry_count} layers" if fact.entry_count else f"the {fact.count} entries"
+    every = f"{fact.count} of the {fact.entry_count}" if fact.entry_count else f"the {fact.count}"
+    if fact.container == "names":
+        return f"{every} layers that are counted up from `{fact.path}`"
+    return f"{every} {'layers' if fact.entry_count else 'entries'} of `{fact.path}`"
 
 
 def _fix(run: Run, fact: RepeatedFact) -> str:
