@@ -21,6 +21,7 @@ torch.manual_seed(0)
 x, y = torch.rand(20, 3), torch.rand(20)
 w = torch.zeros(3, requires_grad=True)
 """
+MOVED = "for _ in range(3):\n    (x @ v).sum().backward()\n    v = (v - 0.1 * v.grad.sign()).detach().requires_grad_()"
 FOUND = {
     "update by hand": (["for _ in range(3):\n    loss = (x @ w - y).pow(2).mean()\n    loss.backward()\n    w = w - 0.1 * w.grad\n    w.grad.zero_()"], 4, "w", "`w = w - 0.1 * w.grad` (line 4)"),
     "under no_grad": (["for _ in range(3):\n    loss = (x @ w - y).pow(2).mean()\n    loss.backward()\n    with torch.no_grad():\n        w = w - 0.1 * w.grad"], 5, "w", "needs no gradient"),
@@ -28,6 +29,9 @@ FOUND = {
     "attribute": (["class Model:\n    def __init__(self):\n        self.w = torch.zeros(3, requires_grad=True)\n\n    def step(self):\n        (x @ self.w - y).pow(2).mean().backward()\n        self.w = self.w - 0.1 * self.w.grad\n\n\nmodel = Model()", "for _ in range(2):\n    model.step()"], 7, "self.w", "self.w"),
     "scaled when made": (["v = torch.rand(3, requires_grad=True) * 0.1\nopt = torch.optim.SGD([v], lr=0.1)"], 1, "v", "no leaf"),
     "made in another cell, read where it fails": (["v = torch.rand(3, requires_grad=True) * 0.1", "(x @ v).sum().backward()\nwith torch.no_grad():\n    v -= 0.1 * v.grad"], 1, "v", "`v = torch.rand(3, requires_grad=True) * 0.1` (line 1 of cell"),
+    "moved when made, failed in the first turn": (["v = torch.rand(3, requires_grad=True).clamp(0.1, 0.9)", MOVED], 1, "v", "(line 1 of cell"),
+    "moved when made, in a function": (["def attack():\n    v = torch.rand(3, requires_grad=True).clamp(0.1)\n    " + MOVED.replace("\n", "\n    "), "attack()"], 2, "v", "(line 2 of cell"),
+    "computed, failed in the first turn": (["v = w + 1", MOVED], 3, "v", "computed from other tensors"),
     "another cell": (["w = w + 1", "w.sum().backward()\nprint(w.grad)"], 1, "w", "`w = w + 1`"),
     "computed for an optimizer": (["z = w.exp()\nopt = torch.optim.Adam([z])"], 2, "z", "leaves only"),
 }  # fmt: skip

@@ -213,9 +213,7 @@ class Named(nn.Module):
 net = Named()"""
 
 
-@pytest.mark.parametrize(
-    "adds", ["self.add_module('hidden%d' % i, fc)", "setattr(self, f'hidden{i}', fc)"]
-)
+@pytest.mark.parametrize("adds", ["self.add_module('hidden%d' % i, fc)", "setattr(self, f'hidden{i}', fc)"])
 def test_layers_that_are_counted_up_by_name(adds):
     (finding,) = found(NAMED.format("fc = nn.Linear(8, 8)", adds))
     assert (finding.subject, finding.severity, finding.line) == ("net.hidden0", "hint", 6)

@@ -69,14 +69,22 @@ def _lost(run: Run, path: str) -> bool:
     return not asked and any(one.path == path and one.requires_grad and not one.is_leaf for one in run.after.tensors)
 
 
-def _rebind(run: Run, path: str, line: int | None) -> tuple[RebindFact, int | None] | None:
-    """The latest assignment of that kind at the top level, here or in a cell before, with the number of the cell."""
+def _rebind(run: Run, path: str, line: int | None, failed: int | None = None) -> tuple[RebindFact, int | None] | None:
+    """The latest assignment of that kind at the top level, here or in a cell before, with the number of the cell.
+
+    Args:
+        run: The cell.
+        path: What is assigned.
+        line: Where it is read.
+        failed: The line in which the cell ended in its first turn: it and those behind it have never been passed.
+    """
     own = [one for one in run.trace.rebinds if one.path == path and not one.function and not one.looped]
     if own:
-        before = [one for one in own if line is None or one.line <= line]
+        before = [one for one in own if (line is None or one.line <= line) and (failed is None or one.line < failed)]
         if before:
             return before[-1], run.cell.number
-    if re.search(rf"^ *{re.escape(path)} = ", run.cell.code, re.MULTILINE):
+    ran = run.cell.code if failed is None else "\n".join(run.cell.source.splitlines()[: failed - 1])
+    if re.search(rf"^ *{re.escape(path)} = ", ran, re.MULTILINE):
         return None
     for one in reversed(run.earlier):
         found = [fact for fact in one.trace.rebinds if fact.path == path and not fact.function and not fact.looped]
@@ -89,18 +97,43 @@ def _of_error(run: Run, error: ErrorFact) -> Iterator[Finding]:
     if _NO_LEAF in error.message:
         yield from _of_optimizer(run, error)
         return
-    rebind = None
     if error.kind in ("AttributeError", "TypeError") and "NoneType" in error.message and ".grad" in error.statement:
-        tensors = [one for one in error.operands if one.kind == "tensor" and not one.is_leaf]
-        guarded = [one for one in error.operands if one.kind == "tensor" and not one.requires_grad]
-        paths = {one.path for one in (*tensors, *guarded)}
-        rebind = next((one for one in _near(run, error) if one[0].path in paths), None)
-        mine = [one for one in tensors if one.requires_grad and f"{one.path}.grad" in error.statement]
-        rebind = rebind or next(filter(None, (_rebind(run, one.path, None) for one in mine)), None)
+        yield from _of_empty(run, error)
     elif _NO_GRAPH in error.message:
-        rebind = next((one for one in _near(run, error) if one[0].in_no_grad and one[0].reads_grad), None)
+        near = (one for one in _near(run, error) if not one[0].made)
+        rebind = next((one for one in near if one[0].in_no_grad and one[0].reads_grad), None)
+        if rebind is not None:
+            yield _finding(run, rebind, error.place.line)
+
+
+def _of_empty(run: Run, error: ErrorFact) -> Iterator[Finding]:
+    """A gradient that is None, and that the code computes with."""
+    tensors = [one for one in error.operands if one.kind == "tensor" and not one.is_leaf]
+    guarded = [one for one in error.operands if one.kind == "tensor" and not one.requires_grad]
+    paths = {one.path for one in (*tensors, *guarded)}
+    mine = [one.path for one in tensors if one.requires_grad and f"{one.path}.grad" in error.statement]
+    # In the first turn the line that failed has assigned nothing yet.
+    failed = error.place.line if run.trace.count("backward") <= 1 else None
+    near = [one for one in _near(run, error) if failed is None or one[0].line < failed]
+    rebind = next((one for one in near if not one[0].made and one[0].path in paths), None)
+    rebind = rebind or next((one for one in near if one[0].function and one[0].path in mine), None)
+    rebind = rebind or next(filter(None, (_rebind(run, one, None, failed) for one in mine)), None)
     if rebind is not None:
         yield _finding(run, rebind, error.place.line)
+    elif mine and failed is not None and run.trace.count("backward"):
+        yield _of_computed(error, mine[0])
+
+
+def _of_computed(error: ErrorFact, path: str) -> Finding:
+    """A tensor that was never a leaf, of which nothing else is known."""
+    return Finding(
+        message=f"`{path}` is computed from other tensors and no leaf: backward() fills no `{path}.grad`.",
+        subject=path,
+        fix=f"{path}.retain_grad()  # before backward(); or {path} = {path}.detach().requires_grad_() if it moves",
+        line=error.place.line,
+        cell=error.place.cell,
+        severity="hint",
+    )
 
 
 def _near(run: Run, error: ErrorFact) -> Iterator[tuple[RebindFact, int | None]]:
@@ -108,7 +141,7 @@ def _near(run: Run, error: ErrorFact) -> Iterator[tuple[RebindFact, int | None]]
     for one in (run, *reversed(run.earlier)):
         if one.cell.number == error.place.cell:
             for fact in one.trace.rebinds:
-                if fact.function == error.place.function and not fact.made and not fact.looped:
+                if fact.function == error.place.function and not fact.looped:
                     yield fact, one.cell.number
 
 
