@@ -295,3 +295,45 @@ def test_logarithms_of_actions_that_the_target_comes_from(made, summed):
     loss = "loss = nn.functional.mse_loss(critic(states), wanted)\nloss.backward()"
     (finding,) = findings_in(text, loss, slug="loss-broadcast", fails=False)
     assert finding.fix.startswith("return (action, log_prob.sum(1" if summed else "# 4 outputs of the last layer")
+
+
+HEADS = """\
+import warnings; warnings.simplefilter("ignore")
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Head(nn.Linear):
+    def score(self, out, {given}):
+        return nn.functional.mse_loss(out.squeeze(), {target})
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleList([Head(3, 1), Head(3, 1)])
+    def forward(self, x, **others):
+        return [head(x) for head in self.heads]
+    def score(self, outs, **kw):
+        return sum(head.score(one, **kw) for head, one in zip(self.heads, outs))
+model = Both()
+head = model.heads[0]
+opt = torch.optim.SGD(model.parameters(), 0.01)"""
+TURNS = """\
+for _ in range(3):
+    batch = {{"x": torch.randn(16, 3), "y": torch.randn({size})}}
+    loss = {loss}
+    opt.zero_grad(); loss.backward(); opt.step()"""
+CALLS = [
+    "head.score(head(batch['x']), **batch)",
+    "head.score(head(batch['x']), y=batch['y'])",
+    "model.score(model(**batch), **batch)",
+    "sum(h.score(h(batch['x']), **batch) for h in [head])",
+]
+
+
+@pytest.mark.parametrize("loss", CALLS)
+@pytest.mark.parametrize(("given", "target"), [("**kw", "kw['y'].float()"), ("x=None, **kw", "kw.get('y')")])
+def test_a_target_that_is_handed_on_by_name(loss, given, target):
+    for size, wrong in (("16, 1", True), ("16", False)):
+        cells = HEADS.format(given=given, target=target), TURNS.format(size=size, loss=loss)
+        findings = findings_in(*cells, slug="loss-broadcast", fails=False)
+        assert [one.severity for one in findings] == ["error"] * wrong
+        assert all("compares (16,) with (16, 1)" in one.message for one in findings)

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import Shape
+from torch_inspector.observe.each_element import any_of
 from torch_inspector.observe.kinds import class_fields, fields_of, is_a, is_one_of, mro_of, setting_of
 from torch_inspector.observe.layer_shapes import layer_shape
 from torch_inspector.observe.shapes import (
@@ -110,7 +111,9 @@ def _named(owner: Any, name: str) -> Any:
 
 
 def item(owner: Any, key: Any) -> Any:
-    """An entry of a plain dictionary, list or tuple."""
+    """An entry of a plain dictionary, list or tuple; `...` for any of a list."""
+    if key is ...:
+        return any_of(owner)
     if is_one_of(owner, _DICTS) and is_one_of(key, (str, int)) and len(owner) <= _ENTRIES:
         return next((v for k, v in dict.items(owner) if type(k) is type(key) and k == key), UNKNOWN)
     if is_one_of(owner, (list, tuple)) and type(key) is int and -len(owner) <= key < len(owner):
@@ -232,7 +235,14 @@ def _read_call(names: Names, node: ast.Call) -> Any:
     if is_a(owner, ModuleType):
         known = attribute(owner, "__name__") in ("torch", "torch.nn.functional")
         return _read_function(names, node.func.attr, arguments) if known and arguments else UNKNOWN
-    return made_by(node.func.attr, owner, [names.value(a) for a in arguments])
+    return _read_method(node.func.attr, owner, [names.value(a) for a in arguments])
+
+
+def _read_method(method: str, owner: Any, given: list[Any]) -> Any:
+    """`batch.get("label")`, and methods that say what shape they make."""
+    if is_one_of(owner, _DICTS):
+        return item(owner, given[0]) if method in ("get", "pop") and given else UNKNOWN
+    return made_by(method, owner, given)
 
 
 def _rows_of(names: Names, node: ast.Call) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from inspect import CO_OPTIMIZED
 from types import CodeType, FunctionType, MethodType
@@ -15,7 +16,9 @@ from torch.nn import functional
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe import as_torch
-from torch_inspector.observe.kinds import class_fields, inherits, is_a, is_one_of, mro_of
+from torch_inspector.observe.arguments import parameters_in
+from torch_inspector.observe.each_element import comprehended
+from torch_inspector.observe.kinds import class_fields, inherits, is_a, mro_of
 from torch_inspector.observe.operands import Built, Names
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor
@@ -66,6 +69,7 @@ def pairs_in(scope: ast.AST, names: Names, operation: str, tree_of: TreeOf) -> I
     stack, left = [(scope, names, 0)], _CALLS
     while stack:
         scope, names, depth = stack.pop()
+        names = replace(names, given={**comprehended(scope), **names.given})
         for node in syntax.own_expressions(scope):
             operands = _operands(node, names, operation)
             if operands:
@@ -113,7 +117,7 @@ def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.
     tree = tree_of(function.__code__)
     found = definition(tree, function.__code__) if tree is not None else None
     if found is not None:
-        values = {**_closed_over(function), **_parameters(node, names, function, owner)}
+        values = {**_closed_over(function), **parameters_in(node, names, function, owner)}
         # Parameters that are given another value.
         first = {name: values[name] for name in _stored(found) & values.keys()}
         values.update(dict.fromkeys(first, UNKNOWN))
@@ -131,7 +135,7 @@ def built_by(call: ast.expr, names: Names, tree_of: TreeOf) -> Built | None:
     tree = tree_of(init.__code__) if type(init) is FunctionType else None
     if not isinstance(call, ast.Call) or not isinstance(init, FunctionType) or tree is None:
         return None
-    values = _parameters(call, names, init, None)
+    values = parameters_in(call, names, init, None)
     fields = {field: values[name] for field, name in _kept_by(tree, init.__code__) if name in values}
     return Built(kind, fields) if fields else None
 
@@ -231,31 +235,6 @@ def _closed_over(function: FunctionType) -> dict[str, Any]:
         except ValueError:
             continue
     return values
-
-
-def _parameters(node: ast.Call, names: Names, function: FunctionType, owner: Any) -> dict[str, Any]:
-    code = function.__code__
-    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    values: dict[str, Any] = dict.fromkeys(parameters, UNKNOWN)
-    if not any(k.arg is None for k in node.keywords) and not any(type(a) is ast.Starred for a in node.args):
-        values.update(_defaults(function))
-    positional = list(parameters[: code.co_argcount])
-    if owner is not UNKNOWN and positional:
-        values[positional.pop(0)] = owner if owner is not None else UNKNOWN
-    for name, argument in zip(positional, node.args, strict=False):
-        if type(argument) is ast.Starred:
-            break
-        values[name] = names.value(argument)
-    values.update((k.arg, names.value(k.value)) for k in node.keywords if k.arg in values)
-    return values
-
-
-def _defaults(function: FunctionType) -> dict[str, Any]:
-    """Plain values that parameters have unless a call gives others."""
-    code, own = function.__code__, function.__defaults__ or ()
-    names = code.co_varnames[code.co_argcount - len(own) : code.co_argcount]
-    values = {**dict(zip(names, own, strict=True)), **(function.__kwdefaults__ or {})}
-    return {name: value for name, value in values.items() if is_one_of(value, (int, float, bool, str))}
 
 
 @lru_cache(maxsize=128)
