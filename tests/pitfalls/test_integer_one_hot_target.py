@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 
 SETUP = """
 import torch
@@ -150,3 +150,23 @@ def test_the_target_is_named(name):
 @pytest.mark.parametrize("name", SILENT)
 def test_other_errors_are_left_alone(name):
     assert found(SILENT[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("loss", "subject", "name"),
+    [
+        ("nn.CrossEntropyLoss()(scores, numbers.long())", "numbers", "numbers.long()"),
+        ("F.nll_loss(scores, target=batch['y'].to(torch.long) - 1)", "batch['y']", "(batch['y'].to(torch.long) - 1)"),
+        ("F.cross_entropy(scores, batch['y'].clone().long())", "batch['y']", "batch['y'].clone().long()"),
+    ],
+)
+def test_a_target_that_the_line_makes_is_named_with_what_it_is_made_of(loss, subject, name):
+    start = (
+        "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nscores = torch.rand(4, 3)\n"
+        "numbers = torch.tensor([-1.0, 0, 1, 2])\nbatch = {'y': numbers}"
+    )
+    (finding,) = findings_in(start, loss, slug="integer-one-hot-target", fails=True)
+    assert finding.subject == subject
+    assert f"`{name}`, made of `{subject}` (4,) float32: it holds -" in finding.message
+    assert finding.fix.startswith(f"{name}.unique()  #")
+    assert not findings_in(start.replace("-1.0, ", "1.0, "), loss.replace(" - 1", ""), slug="integer-one-hot-target")

@@ -10,6 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, assigned_at, syntax
+from torch_inspector.facts.made_target import made_target
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -94,7 +95,10 @@ def check(run: Run) -> Iterator[Finding]:
     if error is None or refusal is None:
         return
     target = next((one for one in reversed(error.operands) if _fits(one, refusal)), None)
-    if target is not None:
+    made = made_target(error) if target is None and _VALUE.search(error.message) else None
+    if made is not None:
+        yield _finding(run, error, refusal, made.operand, made.text)
+    elif target is not None:
         yield _finding(run, error, refusal, target)
 
 
@@ -220,12 +224,12 @@ def _fits(operand: OperandFact, refusal: _Refusal) -> bool:
     return whole and len(operand.shape) >= refusal.axes
 
 
-def _finding(run: Run, error: ErrorFact, refusal: _Refusal, target: OperandFact) -> Finding:
+def _finding(run: Run, error: ErrorFact, refusal: _Refusal, target: OperandFact, text: str = "") -> Finding:
     scores = _scores(error, target) or (_scores_of_module(run, error) if refusal.fix.startswith("{name}") else None)
     value = _VALUE.search(error.message)
     classes = _class_count(scores, target)
     words = {
-        "name": target.path,
+        "name": text or target.path,
         "value": value.group(1) if value else "a number",
         "last": str(classes - 1) if classes else "the number of classes less 1",
         "name_less": assigned_at(run, error.place, target.path, "{} - 1"),
@@ -233,8 +237,9 @@ def _finding(run: Run, error: ErrorFact, refusal: _Refusal, target: OperandFact)
     evidence = [Evidence(target.path, f"{target.shape} {target.dtype}")]
     if scores is not None:
         evidence.append(Evidence("scores", str(scores)))
+    name = f"`{text}`, made of `{target.path}`" if text else f"`{target.path}`"
     return Finding(
-        message=f"The loss refused `{target.path}` {target.shape} {target.dtype}: {_said(refusal, target, words)}.",
+        message=f"The loss refused {name} {target.shape} {target.dtype}: {_said(refusal, target, words)}.",
         subject=target.path,
         fix=_fix(partial(assigned_at, run, error.place), refusal, target, scores, words),
         line=error.place.line,
