@@ -108,3 +108,33 @@ def test_an_eps_that_float16_does_not_hold(eps, said):
     )
     (finding,) = findings(cell)
     assert ("`eps=1e-08` of `adam` is 0 there" in finding.message) is said
+
+
+SCALED = """
+scaler = {}
+for i in range(3):
+    opt.zero_grad()
+    with torch.autocast("cpu", dtype=torch.{}):
+        loss = nn.functional.mse_loss(net(x), y)
+    scaler.scale(loss).backward()
+    scaler.step(opt)
+    scaler.update()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "fix"),
+    [
+        ("torch.amp.GradScaler('cpu', enabled=False)", "scaler = torch.amp.GradScaler('cpu')  #"),
+        (
+            "torch.amp.GradScaler('cpu', init_scale=256.0, enabled=len(x) > 99)",
+            "scaler = torch.amp.GradScaler('cpu', init_scale=256.0)  #",
+        ),
+    ],
+)
+def test_a_scaler_that_is_switched_off_scales_nothing(made, fix):
+    (finding,) = findings(SCALED.format(made, "float16"))
+    assert "`scaler` is switched off" in finding.message
+    assert finding.fix.startswith(fix)
+    assert findings(SCALED.format(made, "bfloat16")) == []
+    assert findings(SCALED.format(finding.fix.partition("  #")[0].partition(" = ")[2], "float16")) == []

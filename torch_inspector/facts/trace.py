@@ -250,5 +250,7 @@ class Trace:
         return max([lines, counted, *(step.backward_count for step in self.steps)])
 
     def scales(self) -> bool:
-        """True if a loss scaler was used."""
-        return any(kind.startswith("scaler.") for kind in self._counts_by_kind)
+        """True if a loss scaler was used, and not one that is switched off in all of its steps."""
+        off = self.count("scaler.off")
+        is_on = not off or off < self.count("scaler.step")
+        return is_on and any(kind.startswith("scaler.") for kind in self._counts_by_kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run
+from torch_inspector.facts.idle_scaler import switched_off
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -46,13 +47,15 @@ def _finding(run: Run, backward: BackwardFact) -> Finding:
     lost = f" `eps={optimizer.eps:g}` of `{optimizer.path}` is 0 there, and 0 / 0 is nan." if optimizer else ""
     since = _spoiled_since(run, backward) if optimizer else 0
     spoiled = f" The weights are nan since step {since}." if since else ""
+    scaler = switched_off(run, backward.device or "cuda")
+    unscaled = f"`{scaler.name}` is switched off" if scaler else f"`{name}` is not scaled"
     return Finding(
         message=(
-            f"{what} and `{name}` is not scaled: gradients below 6e-08 become zero, and those below 6e-05 lose digits."
+            f"{what} and {unscaled}: gradients below 6e-08 become zero, and those below 6e-05 lose digits."
             f"{lost}{spoiled}"
         ),
-        subject=name,
-        fix=_fix(run, backward, name, full=bool(halves))
+        subject=scaler.name if scaler else name,
+        fix=(scaler.mended if scaler else _fix(run, backward, name, full=bool(halves)))
         + (f"; or at least eps=1e-4 for {optimizer.path}" if optimizer else ""),
         line=backward.place.line,
         cell=backward.place.cell,
@@ -60,7 +63,7 @@ def _finding(run: Run, backward: BackwardFact) -> Finding:
             Evidence("operations with a float16 result", graph.float16_count if graph is not None else 0, "count"),
             Evidence("parameters in float16", halves, "count"),
             Evidence("backward calls from this line", run.trace.count("backward", backward.place), "count"),
-            Evidence("calls of a loss scaler", 0, "count"),
+            Evidence("calls of a loss scaler that scales", 0, "count"),
         ),
         severity="error" if since else "",
     )
