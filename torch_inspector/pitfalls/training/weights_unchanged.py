@@ -146,9 +146,11 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
         fix = f"{by_hand.whole or f'{name}.zero_grad()'}  # after {name}.step(), in place of line {by_hand.line}"
     if step.has_closure:
         reason, fix = _of_closure(run, step)
-    some = f"{len(steps)} of the " if why == "coarse" else ""
+    counted = f"{total - moved} {'further ' * moved}steps of `{name}`"
+    if why == "coarse" and len(steps) < total:  # of the others it is not sure
+        counted = f"the {len(steps)} steps of `{name}` that were looked at, of {total},"
     return Finding(
-        message=f"{some}{total - moved} {'further ' * moved}steps of `{name}` have changed no weight: {reason}.",
+        message=f"{counted} have changed no weight: {reason}.",
         subject=name,
         fix=fix,
         line=step.place.line,
