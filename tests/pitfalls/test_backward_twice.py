@@ -422,3 +422,20 @@ def test_with_a_step_of_ones_own_between_the_two_the_pass_is_repeated(second, fi
     code = f"for _ in range(2):\n    out = net(x)\n    loss = out.exp().mean()\n    loss.backward()\n    {between}\n    {second}"
     (finding,) = [f for f in findings_in(START, own, code) if f.slug == "backward-twice"]
     assert finding.fix == f"{fix}  # another pass, after {between}"
+
+
+@pytest.mark.parametrize(
+    ("before", "names", "fix"),
+    [
+        (
+            "low, high = net(x).exp().chunk(2)",
+            "`low` and `high` (line 1)",
+            "low, high = net(x).exp().chunk(2)  # line 1",
+        ),
+        ("low, high = net(x).exp(), 1.0", "`low` (line 1)", "low = ...  # line 1"),
+    ],
+)
+def test_what_is_made_together_is_named_together(before, names, fix):
+    code = f"{before}\nfor _ in range(2):\n    loss = (low + high).log().mean()\n    loss.backward()"
+    (finding,) = [f for f in findings_in(START, code) if f.slug == "backward-twice"]
+    assert (f"computed from {names}" in finding.message, finding.fix.startswith(fix)) == (True, True), finding

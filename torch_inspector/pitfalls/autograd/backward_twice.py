@@ -9,6 +9,7 @@ from torch_inspector.facts import BackwardFact, ErrorFact, Place, RefusalFact, R
 from torch_inspector.facts.anew import anew
 from torch_inspector.facts.baselines import left_out
 from torch_inspector.facts.given import differentiated_at, handed_detached, loop_over_things
+from torch_inspector.facts.made_together import made_together
 from torch_inspector.facts.on_one_line import made_in_turn, row_at
 from torch_inspector.facts.receiver import receiver
 from torch_inspector.facts.rivals import judged
@@ -164,7 +165,9 @@ def _of_shared(run: Run, error: ErrorFact, refusal: RefusalFact, before: Backwar
         call = f"`{receiver(root)}.backward()` of the turn before"
     made = old.made_at if old.made_at is not None and old.made_at.line else None
     where = f" ({_where(made, error.place).removeprefix('in ')})" if made is not None else ""
-    message = f"`{root}` was computed from `{old.path}`{where}, and {call} had freed the graph behind `{old.path}`."
+    every = made_together(run, made, old.path)
+    which = every.said()
+    message = f"`{root}` was computed from {which}{where}, and {call} had freed the graph behind {which}."
     name = old.path
     if other and other != refusal.root:
         fix = f"({other} + {root}).backward()  # once for both" if refusal.named else ""
@@ -175,11 +178,11 @@ def _of_shared(run: Run, error: ErrorFact, refusal: RefusalFact, before: Backwar
         and made.cell == error.place.cell
         and not made_in_turn(run, made, error.place)
     ):
-        fix = f"{name} = ...  # line {made.line}, moved into the loop; or {name}.detach() if it is not trained"
+        fix = f"{every.text}  # line {made.line}, moved into the loop; or {every.detached()} if it is not trained"
         if before is not None and trains_others(run, before):
             fix = f"{name} = {name}.detach()  # before the loop: {root} is not to train what made {name}"
     else:
-        fix = f"{name} = ...  # computed anew before each backward(), or {name}.detach() if it is not trained"
+        fix = f"{every.text}  # computed anew before each backward(), or {every.detached()} if it is not trained"
     return message, name, fix
 
 
