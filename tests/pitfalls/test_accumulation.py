@@ -324,3 +324,30 @@ def test_tests_of_a_counter_ask_for_what_counts_it_once(monkeypatch):
     monkeypatch.setattr(syntax, "own_expressions", asked)
     assert [one.name for one in hand_counters.hand_counters(ast.parse(many))] == ["n"]
     assert asked.call_count < 5
+
+
+INSIDE = """
+class Trainer:
+    def __init__(self, every):
+        self.every = every
+    def train(self, rows):
+        opt.zero_grad()
+        for i, (x, y) in enumerate(rows):
+            loss = F.cross_entropy(net(x), y){}
+            loss.backward()
+            if i % self.every == 0{}:
+                opt.step()
+                opt.zero_grad()
+Trainer(3).train(data)
+"""
+
+
+@pytest.mark.parametrize("rest", ["", " and i > 0"])
+def test_a_first_window_of_another_size_does_not_count(rest):
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        found = [one for one in notebook.run(INSIDE.format("", rest)).findings if one.slug == "accumulation-unscaled"]
+        divided = notebook.run(INSIDE.format(" / self.every", rest))
+    assert [one.fix for one in found] == ["(loss / self.every).backward()"]
+    assert "after 3 backward calls" in found[0].message
+    assert divided.findings == ()

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from torch_inspector.facts.modules import UnlistedFact
 from torch_inspector.facts.place import Place
 
+_PAIR = 2
+
 
 @dataclass(frozen=True)
 class OptimizerFact:
@@ -143,3 +145,9 @@ class WindowFact(NamedTuple):
     """Backward calls from that line in this cell."""
     step_count: int
     """Steps in this cell; 0 if several lines make some."""
+
+    @property
+    def usual(self) -> int:
+        """Backward calls before each step but the first, which `i % n == 0 and i > 0` gives one more."""
+        later = set(self.sizes[1:])
+        return later.pop() if len(later) == 1 and len(self.sizes) > _PAIR else self.size

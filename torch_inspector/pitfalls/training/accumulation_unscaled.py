@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import BackwardFact, Run, WindowFact, reading
 from torch_inspector.facts.loss_scales import is_multiplied, scaled_loss
 from torch_inspector.facts.lowered_rates import divided_rate
+from torch_inspector.facts.modulus import modulus
 from torch_inspector.facts.own_gradients import changes_gradients
 from torch_inspector.facts.own_numbers import counted_by, is_divided_by, is_parted
 from torch_inspector.findings import Evidence, Finding
@@ -27,13 +28,13 @@ def check(run: Run) -> Iterator[Finding]:
         # Of gradients that are thrown away nothing adds up: `zero-grad-misplaced` tells it.
         lost = any(step.discarded_count for step in run.trace.steps if step.optimizer == window.optimizer)
         if (
-            window.size > 1
+            window.usual > 1
             and not lost
             and (
-                _is_mean(calls, window.size, scaled=is_multiplied(run, window.backward_at))
-                or _is_sum_of_means(run, calls, window.size)
+                _is_mean(calls, window.usual, scaled=is_multiplied(run, window.backward_at))
+                or _is_sum_of_means(run, calls, window.usual)
             )
-            and not is_parted(run, window.backward_at.cell, window.size)
+            and not is_parted(run, window.backward_at.cell, window.usual)
             and not any(changes_gradients(run, at.cell) for at in (window.backward_at, window.place))
         ):
             yield _finding(run, window, calls[0])
@@ -74,9 +75,11 @@ def _is_undivided(weights: tuple[float | None, ...], size: int) -> bool:
 
 
 def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
-    size = window.size
+    size = window.usual
     step = next((one for one in run.trace.steps if one.optimizer == window.optimizer), None)
-    scaled, count = scaled_loss(run, window.backward_at), counted_by(run, window.backward_at.cell, size)
+    scaled = scaled_loss(run, window.backward_at)
+    count = counted_by(run, window.backward_at.cell, size)
+    count = modulus(run, window) if count == str(size) else count
     name = (
         (scaled.loss if scaled is not None else backward.root)
         or reading.differentiated(run, window.backward_at)
