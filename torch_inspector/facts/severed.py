@@ -66,6 +66,15 @@ def _in_method(run: Run, own: frozenset[int], calls: list[Place]) -> CutFact | N
     return cuts[0] if len(cuts) == 1 else None
 
 
+def may_rest(cut: CutFact, steps: list[StepFact]) -> bool:
+    """True if a part may be meant to rest: of an optimizer that does nothing at all, nothing is.
+
+    Of an object whose methods are called, others of them may train what this one leaves alone. What is put into the
+    weights of a model may be a beginning.
+    """
+    return bool(cut.path or cut.elsewhere or cut.kind in PUT_IN) and not all(step.idle for step in steps)
+
+
 def cut_models(run: Run) -> Iterator[tuple[CutFact, StepFact]]:
     """Models that were called, and that a cut keeps from a loss of which nothing reaches their optimizer.
 

@@ -10,13 +10,13 @@ from torch_inspector.facts.chains import chain
 from torch_inspector.facts.old_checkpoints import cut_whole, in_new_variant, said
 from torch_inspector.facts.part_names import called_path
 from torch_inspector.facts.severed import (
-    PUT_IN,
     added,
     constants,
     cut_models,
     cut_parts,
     ends_at_fresh,
     is_cut_off,
+    may_rest,
     part_path,
 )
 from torch_inspector.facts.straight import straightened
@@ -298,19 +298,10 @@ def _of_part(run: Run, steps: list[StepFact], cut: CutFact) -> Finding:
         ),
         line=place.line,
         cell=place.cell,
-        severity="hint" if _is_doubtful(cut, steps) else "warning",
+        severity="hint" if may_rest(cut, steps) else "warning",
         evidence=(
             Evidence("history lost", cut.text),
             Evidence("steps looked at", len(steps), "count"),
             Evidence("parameters in the optimizer", steps[0].parameter_count, "count"),
         ),
     )
-
-
-def _is_doubtful(cut: CutFact, steps: list[StepFact]) -> bool:
-    """True if the part may be meant to rest: of an optimizer that does nothing at all, nothing is.
-
-    Of an object whose methods are called, others of them may train what this one leaves alone. What is put into the
-    weights of a model may be a beginning.
-    """
-    return bool(cut.path or cut.elsewhere or cut.kind in PUT_IN) and not all(step.idle for step in steps)
