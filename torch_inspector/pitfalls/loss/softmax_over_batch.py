@@ -153,7 +153,7 @@ def _place(run: Run, seen: _Seen, layer: str, written: Written | None, place: Pl
 
 
 def _message(seen: _Seen, names: list[str]) -> str:
-    where = " from ".join(names) or ("an attention" if seen.attends else "the input of the loss")
+    where = " from ".join(names) or ("an attention or a gate" if seen.attends else "the input of the loss")
     so = _OF_HEADS if seen.is_of_heads else _ATTENDS if seen.attends else _classes_read(seen)
     return f"{_SAID.get(seen.kind, 'softmax')} in {where} runs along dim {seen.axis}, {_what(seen)}{so} sum to 1."
 
