@@ -610,3 +610,28 @@ def test_draws_whose_chances_reach_the_loss_are_right():
     first = "p = gen.chances(8); got = torch.multinomial(p, 1)"
     loss = "-(p.gather(1, got).log() * disc(got[:, 0]).detach()).mean()"
     assert found(PAIR, JUDGED.format(opt="gen_opt", judge="disc", first=first, loss=loss, then=ALONE)) == []
+
+
+PROMPTED = """\
+class Prompted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.prompt, self.body = nn.Linear(4, 4, bias=False), nn.Linear(4, 8)
+    def forward(self, x):
+        with torch.no_grad():
+            seen = self.body(x)
+            asked = self.body(self.prompt(x))
+        return seen * asked
+model = Prompted()
+model.body.requires_grad_(False)"""
+
+
+def test_of_a_frozen_model_the_few_that_want_a_gradient_are_named():
+    step = "loss = model(x).mean()\nloss.backward()"
+    (finding,) = found(PROMPTED, step)
+    assert "no parameter of `model`, of which only `model.prompt.weight` wants a gradient: " in finding.message
+    assert finding.fix == "asked = self.body(self.prompt(x))  # outside of torch.no_grad()"
+    moved = PROMPTED.replace("            asked", "        asked")
+    assert found(moved, step) == []
+    (finding,) = found(PROMPTED.partition("\nmodel.body")[0], step)
+    assert "want" not in finding.message

@@ -22,6 +22,7 @@ from torch_inspector.facts.severed import (
 from torch_inspector.facts.straight import straightened
 from torch_inspector.facts.taught import taught, taught_path
 from torch_inspector.facts.uncut import DETACHED_LEAF, also_off, given_to, handed_on, how, telling, term_kept, uncut
+from torch_inspector.facts.wanting import outside, wanting
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -106,15 +107,17 @@ def _finding(run: Run, root: str, cuts: tuple[CutFact, ...], calls: list[Forward
     both = chain(cuts)
     cut = both.number if both is not None else telling(cuts)
     learners = taught(run, calls, cuts)
-    model = called_path(run, learners)
+    few = wanting(run, learners)
+    model = f"`{called_path(run, learners)}`{few.said()}"
     where = cut.place if cut is not None and cut.place.cell == place.cell else place
     source = run.source_of(cuts[0].place.cell) if cuts else ""
     cause = both.said(source, place.cell) if both is not None else _how(run, cut, calls, place.cell, root)
     fix = both.mended(source) if both is not None else uncut(run, cut, place.cell, root, cuts)
+    fix = outside(run, cut, few.labels) or fix
     own = [] if both or any(call.grad_enabled for call in learners) else [call.name for call in learners]
     off, fix = also_off(run, cut, tuple(one for one in cuts if {*own} & {*one.sources}), place.cell, fix)
     return Finding(
-        message=f"`{root}` has no history, so `backward()` reaches no parameter of `{model}`: {cause}{off}.",
+        message=f"`{root}` has no history, so `backward()` reaches no parameter of {model}: {cause}{off}.",
         subject=root,
         fix=fix,
         line=where.line,
