@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
-import torch
 from torch import nn
 
-from torch_inspector.facts import Shape
+from torch_inspector.observe import axis_moves
 from torch_inspector.observe.each_element import any_of
 from torch_inspector.observe.kinds import class_fields, fields_of, is_a, is_one_of, mro_of, setting_of
 from torch_inspector.observe.layer_shapes import layer_shape
@@ -21,7 +20,6 @@ from torch_inspector.observe.shapes import (
     SAME_SHAPE,
     UNKNOWN,
     Sized,
-    is_tensor,
     joined,
     made_by,
     multiplied,
@@ -29,6 +27,7 @@ from torch_inspector.observe.shapes import (
     shape_of,
     together,
 )
+from torch_inspector.observe.sliced import sliced
 from torch_inspector.observe.source import dotted
 
 _DICTS = (dict, OrderedDict, defaultdict)
@@ -40,10 +39,12 @@ _FILLED = frozenset(["randn", "rand", "zeros", "ones", "empty"])
 _SETTINGS = frozenset(["dim", "dtype", "device", "requires_grad", "generator"])
 # Functions of torch that make a tensor of an array.
 _COPIES = frozenset(["from_numpy", "tensor", "as_tensor", "asarray"])
+# Whose result has the same sizes with any arguments by name.
+_WHATEVER = SAME_SHAPE | axis_moves.OF_SEVERAL
 # Methods that leave one number of each row, two of them with its place.
 _REDUCES, _PAIRS = frozenset(["max", "min", "amax", "amin", "sum", "mean", "logsumexp"]), ("max", "min")
 # Expressions inside expressions, and names that stand for expressions.
-_DEPTH = 12
+_DEPTH, _STEPS = 20, 1_000
 
 
 class Built(NamedTuple):
@@ -64,11 +65,14 @@ class Names:
     depth: int = 0
     first: Mapping[str, Any] = field(default_factory=dict)
     """What parameters that are given another value were called with."""
+    left: int = 0
+    """Expressions that may still be worked out on the way to the one that was asked for."""
 
     def value(self, expression: ast.expr) -> Any:
         """A live object, a `Sized`, or `UNKNOWN`."""
         reader = _READERS.get(type(expression))
-        if reader is None or self.depth > _DEPTH:
+        self.left = self.left - 1 if self.depth else _STEPS
+        if reader is None or self.depth > _DEPTH or self.left < 0:
             return UNKNOWN
         self.depth += 1
         try:
@@ -143,7 +147,7 @@ def _read_attribute(names: Names, node: ast.Attribute) -> Any:
     if node.attr in {"data", "real"}:
         return Sized(shape)
     if node.attr in {"T", "mT", "H"}:
-        return Sized(shape[::-1])
+        return Sized(shape[::-1] if node.attr == "T" else (*shape[:-2], *shape[-2:][::-1]))
     return shape if node.attr == "shape" else UNKNOWN
 
 
@@ -152,40 +156,10 @@ def _read_subscript(names: Names, node: ast.Subscript) -> Any:
     shape = shape_of(owner)
     parts = node.slice.elts if type(node.slice) is ast.Tuple else [node.slice]
     if shape is not None:
-        return _sliced(names, shape, parts)
+        return sliced(names, shape, parts)
     if owner is UNKNOWN and len(parts) == 2 and type(parts[0]) is ast.Slice:  # noqa: PLR2004
         return Sized((-1,)) if type(names.value(parts[1])) is int else UNKNOWN
     return item(owner, names.value(node.slice))
-
-
-def _sliced(names: Names, shape: Shape, parts: list[ast.expr]) -> Any:
-    result, left = list[int](), list(shape)
-    for part in parts:
-        if type(part) is ast.Constant and part.value is None:
-            result.append(1)
-            continue
-        if not left:
-            return UNKNOWN
-        length = _length(names, part, left.pop(0))
-        if length is None:
-            return UNKNOWN
-        result.extend(length)
-    return Sized((*result, *left))
-
-
-def _length(names: Names, part: ast.expr, length: int) -> Shape | None:
-    """The axes that one axis becomes under an index."""
-    if type(part) is ast.Slice:
-        bounds = [names.value(b) if b is not None else None for b in (part.lower, part.upper, part.step)]
-        if length < 0 or any(b is not None and type(b) is not int for b in bounds):
-            return None
-        return (len(range(*slice(*bounds).indices(length))),)
-    index = names.value(part)
-    if type(index) is int:
-        return ()
-    shape = shape_of(index)
-    masks = is_tensor(index) and index.dtype in (torch.bool, torch.uint8)
-    return shape if shape is not None and len(shape) == 1 and not masks and is_tensor(index) else None
 
 
 _COUNTS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -222,7 +196,7 @@ def _read_call(names: Names, node: ast.Call) -> Any:
     if type(node.func) is ast.Attribute and node.func.attr in _REDUCES and (rows := _rows_of(names, node)) is not None:
         return rows
     others = any(keyword.arg not in _SETTINGS for keyword in node.keywords)
-    if type(node.func) is not ast.Attribute or (others and node.func.attr not in SAME_SHAPE):
+    if type(node.func) is not ast.Attribute or (others and node.func.attr not in _WHATEVER):
         return _read_length(names, node)
     arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dim")]
     if node.func.attr == "size" and len(arguments) <= 1:
@@ -268,6 +242,9 @@ def _read_function(names: Names, function: str, arguments: list[ast.expr]) -> An
         return Sized(sizes) if all(type(one) is int for one in sizes) else UNKNOWN
     if function in _COPIES and len(given) == 1:
         return of_array(given[0])
+    if function in axis_moves.OF_SEVERAL:
+        made = axis_moves.of_several(function, given[0], [shape_of(one) for one in given])
+        return Sized(made) if made is not None else UNKNOWN
     if function in JOINS and is_one_of(given[0], (tuple, list)) and len(given[0]) <= _ENTRIES:
         return joined(function, [shape_of(one) for one in given[0]], given[1:])
     return made_by(function, given[0], given[1:])
@@ -298,6 +275,13 @@ def _read_row(names: Names, node: ast.Tuple | ast.List) -> Any:
     return tuple(names.value(one) for one in node.elts)
 
 
+def _read_entries(names: Names, node: ast.Dict) -> Any:
+    """A dictionary that is written out: `f({"image": x})`."""
+    keys = [one.value if isinstance(one, ast.Constant) else None for one in node.keys]
+    named = all(type(key) is str for key in keys)
+    return {key: names.value(one) for key, one in zip(keys, node.values, strict=True)} if named else UNKNOWN
+
+
 _READERS: dict[type[ast.expr], Callable[[Names, Any], Any]] = {
     ast.Name: lambda names, node: names.name(node.id),
     ast.Attribute: _read_attribute,
@@ -308,4 +292,5 @@ _READERS: dict[type[ast.expr], Callable[[Names, Any], Any]] = {
     ast.Constant: _read_constant,
     ast.Tuple: _read_row,
     ast.List: _read_row,
+    ast.Dict: _read_entries,
 }

@@ -8,17 +8,21 @@ from math import prod
 from typing import Any
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_crossed, is_merged, is_recut, syntax
+from torch_inspector.facts.reordered import is_cut_between, is_in_order, moved, of_arrays, order_by_sizes
 from torch_inspector.facts.worked_out import names_worked_out
 from torch_inspector.observe import private
 from torch_inspector.observe.apart import is_classes, is_convolution, is_frames, is_stacked, is_state, maker_of
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.features import read_as_features, reader_of_channels
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.heads import merged_heads
 from torch_inspector.observe.merged_past import merged_past
+from torch_inspector.observe.own_axes import axis_of, order_of
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.recut import AXES, array_sizes_before, is_shuffled, sizes_before
 from torch_inspector.observe.same_numbers import shown_by
 from torch_inspector.observe.shapes import Sized, is_array, is_tensor, of_array
+from torch_inspector.observe.skewed import is_skewed, may_be_skewed
 from torch_inspector.observe.softmax import parents_of
 from torch_inspector.observe.statements import stores_in, target_of
 
@@ -47,6 +51,25 @@ def is_regrouped(before: Shape, after: Shape) -> bool:
     return heads * size == features and min(heads, size, time) > 1 and time not in (heads, features)
 
 
+def is_spread(before: Shape, after: Shape) -> bool:
+    """True for (batch, height * width, channels) cut into (batch, channels, height, width): the reverse."""
+    if len(before) != 3 or len(after) != 4 or before[0] != after[0]:  # noqa: PLR2004
+        return False
+    _, places, channels = before
+    _, first, height, width = after
+    # Channels as many as a part is wide may be places that were cut into parts.
+    return first == channels and min(channels, height, width) > 1 and channels not in (places, height, width)
+
+
+def _leads_apart(before: Shape, after: Shape) -> bool:
+    """True for clips (batch, time, height, width, channels) cut into (batch * time, channels, …), or back."""
+    more, less = (before, after) if len(before) > len(after) else (after, before)
+    if len(less) != _MANY or len(more) != _MANY + 1 or 1 in (*more, *less):
+        return False
+    whole = (prod(more[:2]), *more[2:])
+    return whole[0] == less[0] and is_shuffled(whole, less, _MANY) and not _may_be_split(whole, less)
+
+
 def is_turned(before: Shape, after: Shape) -> bool:
     """True for (batch, channels, height, width) cut into (batch, height * width, channels), each from other places."""
     if len(before) != 4 or len(after) != 3:  # noqa: PLR2004
@@ -67,23 +90,39 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
     after = _sizes(scope, sizes, shape) if shape is not None and -1 not in shape else None
     if shape is None:
         shape, after = _of_itself(scope, source, statement) or (None, None)
+    names = (ast.unparse(source),)
     if shape is None or after is None:
         yield from _of_image(scope, node, statement, source, sizes)
-    least = 2 if _swaps(scope, source, sizes) else AXES if _plain(scope, sizes) else _MANY
-    chance = least == _MANY and shape is not None and after is not None and _may_be_split(shape, after)
-    if shape is not None and after is not None and is_shuffled(shape, after, least) and not chance:
-        names, order = (ast.unparse(source),), _swap(scope, source, shape, after)
-        sure = not is_recut(shape, after) or _swaps(scope, source, sizes)
-        yield scope.fact(SHUFFLED, node, statement, names=names, shapes=(shape, after), detail=order, sure=sure)
-    elif shape is not None and after is not None and _is_mixed(shape, after):
-        yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after))
-    elif shape is not None and after is not None:
-        order = merged_past(sizes, [_axis(scope, source, size) for size in sizes], shape, after)
-        if order:
-            names = (ast.unparse(source),)
-            yield scope.fact(SHUFFLED, node, statement, names=names, shapes=(shape, after), detail=order)
-    elif after is None and _swaps(scope, source, sizes):
-        yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), sure=False)
+        if _swaps(scope, source, sizes):
+            yield scope.fact(SHUFFLED, node, statement, names=names, sure=False)
+        return
+    found = _crossed(scope, source, sizes, shape, after) if prod(shape) else None
+    if found is not None and not may_be_skewed(scope, source, shape, after):
+        detail, sure = found
+        detail = of_arrays(detail) if _is_of_arrays(scope, source) else detail
+        yield scope.fact(SHUFFLED, node, statement, names=names, shapes=(shape, after), detail=detail, sure=sure)
+
+
+def _crossed(
+    scope: Scope, source: ast.expr, sizes: list[ast.expr], shape: Shape, after: Shape
+) -> tuple[str, bool] | None:
+    """The calls that move the axes, if they are known, and whether the sizes or the text leave no doubt."""
+    swaps, written = _swaps(scope, source, sizes), list(map(ast.unparse, sizes))
+    least = 2 if swaps else AXES if _plain(scope, sizes) else _MANY
+    if is_shuffled(shape, after, least) and not (least == _MANY and _may_be_split(shape, after)):
+        return _swap(shape, after, written), swaps or not is_recut(shape, after)
+    if _is_mixed(shape, after):
+        return "", True
+    order = order_of(scope, source, sizes, len(shape))
+    if order and not is_in_order(order, shape) and not is_cut_between(shape, after):
+        return moved(order, shape, after, written), True
+    if is_spread(shape, after):
+        return f"transpose(1, 2).reshape({', '.join(written)})", True
+    if _leads_apart(shape, after):
+        return moved(order_by_sizes(shape, after), shape, after, written), True
+    detail = merged_heads(scope, source, shape, after, written)
+    detail = detail or merged_past(sizes, [axis_of(scope, source, size) for size in sizes], shape, after)
+    return (detail, True) if detail else None
 
 
 def _of_image(
@@ -93,7 +132,7 @@ def _of_image(
     image, of_torch = shown_by(source)
     value = scope.names.value(image)
     shape = _shape(value) if image is not source else None
-    axes = [axis for size in sizes if (axis := _axis(scope, image, size)) is not None] if shape is not None else []
+    axes = [axis for size in sizes if (axis := axis_of(scope, image, size)) is not None] if shape is not None else []
     if shape is None or sorted(axes) != list(range(len(shape))) or -1 in shape or len(sizes) != len(axes):
         return
     after = tuple(shape[axis] for axis in axes)
@@ -170,32 +209,23 @@ def _swaps(scope: Scope, source: ast.expr, sizes: list[ast.expr]) -> bool:
     `n, h, w, c = x.shape` and then `x.view(n, c, h, w)`, `x.view(x.shape[1], x.shape[0])`, or
     `x.view(x.size(1), x.size(0), -1)`, where what is left are the axes behind.
     """
-    axes = [_axis(scope, source, size) for size in (sizes[:-1] if ast.unparse(sizes[-1]) == "-1" else sizes)]
+    axes = [axis_of(scope, source, size) for size in (sizes[:-1] if ast.unparse(sizes[-1]) == "-1" else sizes)]
     known = [axis for axis in axes if axis is not None]
     return len(known) > 1 and len(known) == len(axes) and len(set(known)) == len(known) and known != sorted(known)
 
 
-def _axis(scope: Scope, source: ast.expr, size: ast.expr) -> int | None:
-    """Which axis of the source a size is."""
-    text = ast.unparse(source)
-    if isinstance(size, ast.Name):
-        return scope.axes_of(text, size.lineno).get(size.id)
-    if isinstance(size, ast.Subscript) and ast.unparse(size.value) == f"{text}.shape":
-        return size.slice.value if isinstance(size.slice, ast.Constant) and type(size.slice.value) is int else None
-    if isinstance(size, ast.Call) and ast.unparse(size.func) == f"{text}.size" and len(size.args) == 1:
-        index = size.args[0]
-        return index.value if isinstance(index, ast.Constant) and type(index.value) is int else None
-    return None
-
-
-def _swap(scope: Scope, source: ast.expr, before: Shape, after: Shape) -> str:
+def _swap(before: Shape, after: Shape, sizes: list[str]) -> str:
     """The method that gives the new sizes, `permute(0, 3, 1, 2)`; empty where two are of one size."""
-    if len(set(before)) != len(before) or len(before) != len(after):
+    if len(before) != len(after):
+        return moved(order_by_sizes(before, after), before, after, sizes)
+    if len(set(before)) != len(before):
         return ""
+    return f"permute({', '.join(str(before.index(n)) for n in after)})"
+
+
+def _is_of_arrays(scope: Scope, source: ast.expr) -> bool:
     name = source.id if isinstance(source, ast.Name) else ""
-    arrays = is_array(scope.names.value(source)) or is_array(scope.reading.names.get(name))
-    method = "transpose" if arrays else "permute"
-    return f"{method}({', '.join(str(before.index(n)) for n in after)})"
+    return is_array(scope.names.value(source)) or is_array(scope.reading.names.get(name))
 
 
 def shuffled(walk: Walk) -> Iterator[PatternFact]:
@@ -203,7 +233,7 @@ def shuffled(walk: Walk) -> Iterator[PatternFact]:
     for kind in _NODES:
         for node in walk.by_kind.get(kind, ()):
             before, after = _input_shape(node), private.output_shape(node)
-            if before is None or after is None:
+            if before is None or after is None or is_skewed(node, before, after):
                 continue
             if _is_mixed(before, after) or _is_apart(walk, node, before, after):
                 # Of maps that are cut across their rows, what takes the result for features tells more than the sizes.

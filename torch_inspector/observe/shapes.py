@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 
 from torch_inspector.facts import Shape
+from torch_inspector.observe import axis_moves
 from torch_inspector.observe.kinds import class_name, is_a, is_one_of, module_of
 
 
@@ -107,6 +108,8 @@ SAME_SHAPE = frozenset(
 )  # fmt: skip
 """Methods, and functions of torch, whose result is as large as what they are given first."""
 JOINS = frozenset(["cat", "concat", "stack"])
+PARTS = frozenset(["chunk", "split", "unbind"])
+"""Methods that give several tensors."""
 _PRODUCTS = frozenset(["bmm", "matmul", "mm"])
 _SCALAR = frozenset(["item", "max", "mean", "median", "min", "norm", "std", "sum", "var"])
 _FLAT = frozenset(["flatten", "ravel", "squeeze"])
@@ -123,9 +126,16 @@ def made_by(method: str, owner: Any, given: list[Any]) -> Any:
         return Sized(())
     if method in _PRODUCTS and len(given) == 1:
         return multiplied(shape, shape_of(given[0]))
+    if method in PARTS:
+        return tuple(map(Sized, axis_moves.parts(method, shape, given))) or UNKNOWN
+    return _reshaped(method, shape, list(given[0]) if len(given) == 1 and type(given[0]) is tuple else given)
+
+
+def _reshaped(method: str, shape: Shape, given: list[Any]) -> Any:
+    """What one of the methods makes that are given axes or sizes; all of them may stand in one tuple."""
     if method == "expand":
-        return _expanded(shape, list(given[0]) if len(given) == 1 and type(given[0]) is tuple else given)
-    reshape = _RESHAPES.get(method)
+        return _expanded(shape, given)
+    reshape, sizes = _RESHAPES.get(method), [n for n in given if type(n) is int]
     made = reshape(shape, sizes) if reshape is not None and len(sizes) == len(given) else None
     return Sized(made) if made is not None else UNKNOWN
 
@@ -205,7 +215,10 @@ _RESHAPES: dict[str, Callable[[Shape, list[int]], Shape | None]] = {
     "view": _viewed,
     "reshape": _viewed,
     **dict.fromkeys(("argmax", "argmin", "amax", "amin", "sum", "mean", "all", "any"), _reduced),
-    "flatten": lambda shape, given: _viewed(shape, [-1]) if not given else None,
+    "flatten": axis_moves.flattened,
+    "permute": axis_moves.permuted,
+    "movedim": axis_moves.moved,
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), axis_moves.transposed),
     "ravel": lambda shape, given: _viewed(shape, [-1]) if not given else None,
     "t": lambda shape, given: shape[::-1] if not given else None,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -19,6 +19,9 @@ _JUDGED = (
 _CAPTURES = (ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.ExceptHandler)
 # A cell with more is generated.
 _MOST = 200
+
+
+_Apart = Callable[[ast.Assign], Iterator[ast.Assign]]
 
 
 class Candidate(NamedTuple):
@@ -49,18 +52,19 @@ def late_at(scope: ast.AST, line: int) -> frozenset[str]:
 def plain_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
     """Statements `name = …` that run whenever the scope does, by name and line; those in branches and loops may not.
 
-    Of `q, k = first, second` each part stands for itself.
+    Of `q, k = first, second` each part stands for itself, of `q, k = both` it is `both[0]` and `both[1]`.
     """
-    return _plain_in([getattr(scope, "body", [])])
+    body = getattr(scope, "body", [])
+    return {**_plain_in([body], _picked_apart), **_plain_in([body], _apart)}
 
 
 @lru_cache(maxsize=64)
 def loop_stores(scope: ast.AST) -> dict[tuple[str, int], ast.Assign]:
     """The same of those that run in each turn of a `for` loop of the scope."""
-    return _plain_in([loop.body for loop in loops_in(scope)])
+    return _plain_in([loop.body for loop in loops_in(scope)], _apart)
 
 
-def _plain_in(blocks: list[Any]) -> dict[tuple[str, int], ast.Assign]:
+def _plain_in(blocks: list[Any], apart: _Apart) -> dict[tuple[str, int], ast.Assign]:
     found: dict[tuple[str, int], ast.Assign] = {}
     while blocks:
         block = blocks.pop()
@@ -68,7 +72,8 @@ def _plain_in(blocks: list[Any]) -> dict[tuple[str, int], ast.Assign]:
             if isinstance(one, ast.With):
                 blocks.append(one.body)
             elif isinstance(one, ast.Assign) and len(one.targets) == 1:
-                found.update(((part.targets[0].id, one.lineno), part) for part in _apart(one))  # type: ignore[attr-defined]
+                parts = apart(one)
+                found.update(((part.targets[0].id, one.lineno), part) for part in parts)  # type: ignore[attr-defined]
     return found
 
 
@@ -84,6 +89,18 @@ def _apart(statement: ast.Assign) -> Iterator[ast.Assign]:
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         for name, part in zip(target.elts, value.elts, strict=True):
             if isinstance(name, ast.Name) and not isinstance(part, ast.Starred):
+                yield ast.copy_location(ast.Assign([name], part), statement)
+
+
+def _picked_apart(statement: ast.Assign) -> Iterator[ast.Assign]:
+    """What `q, k = both` gives each name: `both[0]` and `both[1]`."""
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and not isinstance(value, (ast.Tuple, ast.List)):
+        for at, name in enumerate(target.elts):
+            if isinstance(name, ast.Starred):
+                return
+            if isinstance(name, ast.Name):
+                part = ast.copy_location(ast.Subscript(value, ast.Constant(at), ast.Load()), value)
                 yield ast.copy_location(ast.Assign([name], part), statement)
 
 

@@ -20,6 +20,7 @@ from torch_inspector.facts import (
     viewed_again,
 )
 from torch_inspector.facts.receiver import receiver
+from torch_inspector.facts.reordered import moved, order_by_sizes
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.rows_cut import Cause, rows_cut
 from torch_inspector.facts.viewed import Cut, cut_to, sizes_written
@@ -149,12 +150,12 @@ def _instead(before: Shape, after: Shape, sizes: tuple[str, ...] = ()) -> str:
     """What brings a tensor to those sizes, or to the same as written, with every number in its place."""
     sizes = sizes or tuple(map(str, after))
     whole = ", ".join(sizes)
-    if len(before) == _CLIPS:
-        return f".transpose(1, 2).reshape({whole})"
+    if order := order_by_sizes(before, after):
+        return f".{moved(order, before, after, sizes)}"
     if len(before) == _STATES >= len(after):
         return _merged(before, after, whole)
-    if len(after) == _ROWS:
-        return f".movedim(1, -1).reshape({whole})"
+    if len(before) == _CLIPS or len(after) == _ROWS:
+        return f"{'.transpose(1, 2)' if len(before) == _CLIPS else '.movedim(1, -1)'}.reshape({whole})"
     if len(after) < len(before):
         return ".transpose(1, 2).flatten(2)" if is_merged(before, after) else ".flatten(2).transpose(1, 2)"
     if len(after) != len(_HEADS):
@@ -184,7 +185,7 @@ def _mixed_up(before: Shape = (), after: Shape = ()) -> str:
 
 
 def _mixed(before: Shape, after: Shape) -> str:
-    if len(before) == _CLIPS:
+    if len(before) == _CLIPS and before[1] == after[1]:
         return "channels and frames"
     if len(before) == len(after) and before[0] == after[0]:
         apart = [str(axis) for axis, sizes in enumerate(zip(before, after, strict=True)) if sizes[0] != sizes[1]]
@@ -248,11 +249,13 @@ def _fix_in_graph(before: Shape, after: Shape) -> str:
 
 def _fix_of_cut(run: Run, cut: Cut | None, before: Shape, after: Shape) -> str:
     """The statement of a view with the axes moved: into heads as written, or two of the axes."""
-    apart = [axis for axis, sizes in enumerate(zip(before, after, strict=False)) if sizes[0] != sizes[1]]
+    apart = [axis for axis, (one, two) in enumerate(zip(before, after, strict=False)) if one != two]
     if cut is None:
         return ""
+    sizes = cut.sizes if len(cut.sizes) == len(after) else tuple(map(str, after))
+    if len(before) != len(after) and (order := order_by_sizes(before, after)):
+        return in_statement(run, cut.place, cut.text, f"{cut.name}.{moved(order, before, after, sizes)}")
     if is_crossed(before, after):
-        sizes = tuple(cut.sizes) if len(cut.sizes) == len(after) else after
         return in_statement(run, cut.place, cut.text, f"{cut.name}{_crossed(sizes)}")
     if len(before) == len(after) and len(apart) == 2 and before[apart[0]] == after[apart[1]]:  # noqa: PLR2004
         return in_statement(run, cut.place, cut.text, f"{cut.name}.transpose({apart[0]}, {apart[1]})")
