@@ -131,6 +131,11 @@ TABLE_OF_NUMBERS = "import torch\nx = torch.arange(20.).view(5, 4)\nmask = x[:, 
         ("x[x > 3].mul_(2)", "x[x > 3] *= 2"),
         ("x[rows].copy_(torch.ones(2, 4))", "x[rows] = torch.ones(2, 4)"),
         ("x[mask].clamp_(0, 1)", "x[mask] = x[mask].clamp_(0, 1)"),
+        ("torch.nn.init.uniform_(x[rows], -1, 0)", "x[rows] = torch.nn.init.uniform_(x[rows], -1, 0)"),
+        ("torch.mul(x[:2], 3, out=x[rows])", "x[rows] = torch.mul(x[:2], 3)"),
+        ("x[mask][0].fill_(-5)", "rows = x[mask]\nrows[0].fill_(-5)\nx[mask] = rows"),
+        ("x[mask][0][1] = -5", "rows = x[mask]\nrows[0][1] = -5\nx[mask] = rows"),
+        ("x[mask].view(-1)[0] = -5", "rows = x[mask]\nrows.view(-1)[0] = -5\nx[mask] = rows"),
     ],
 )
 def test_the_fix_changes_the_tensor_itself(statement, fix):
@@ -165,3 +170,37 @@ def test_the_fix_writes_where_the_statement_meant_to(index):
     wanted[names["rows"]] = rows
     exec(finding.fix, names)  # noqa: S102
     assert names["x"].equal(wanted)
+
+
+LEAF = "import torch\nfrom torch import nn\nx, rows = nn.Parameter(torch.ones(5, 4)), torch.tensor([0, 3])\n"
+
+
+@pytest.mark.parametrize(
+    ("statement", "fix"),
+    [
+        ("nn.init.zeros_(x[rows])", "x[rows] = nn.init.zeros_(x[rows])"),
+        ("x[rows].mul_(2.0)", "x[rows] *= 2.0"),
+    ],
+)
+def test_a_leaf_is_changed_where_torch_lets_it(statement, fix):
+    (bare,) = findings_in(LEAF, statement + ";", slug="assignment-to-indexed-copy")
+    assert bare.fix == f"with torch.no_grad():\n    {fix}"
+    (inside,) = findings_in(LEAF, f"with torch.no_grad():\n    {statement}", slug="assignment-to-indexed-copy")
+    assert inside.fix == fix
+    assert not findings_in(LEAF, f"{bare.fix}\nassert not (x == 1).all()", slug="assignment-to-indexed-copy")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "x[mask] = torch.nn.init.ones_(x[mask])",
+        "made = torch.nn.init.ones_(x[mask])",
+        "torch.nn.init.ones_(x[1:3])",
+        "torch.nn.init.ones_(x[0])",
+        "torch.mul(x[mask], 2, out=torch.empty(0))",
+        "x[1][0].fill_(0)",
+        "x[:2].T[0] = 1",
+    ],
+)
+def test_what_is_kept_or_no_copy(statement):
+    assert not findings_in(TABLE_OF_NUMBERS, statement, slug="assignment-to-indexed-copy")

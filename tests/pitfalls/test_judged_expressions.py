@@ -79,7 +79,7 @@ loss.backward()""",
     "sizes of the tensor": ("t = x.view(x.shape[1], x.shape[0])", 1),
     "size()": ("t = x.reshape(x.size(1), x.size(0))", 1),
     "torch.reshape": ("images = torch.reshape(raw, (2, 3, 8, 6))", 1),
-    "a comprehension": ("images = [part.view(3, 8, 6) for part in raw]\nlast = raw[0].view(3, 8, 6)", 2),
+    "a comprehension": ("images = [part.view(3, 8, 6) for part in raw]\nlast = raw[0].view(3, 8, 6)", 1),
     "a layer": (
         """class Tagger(nn.Module):
     def __init__(self):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe import as_torch
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
-from torch_inspector.observe.kinds import module_of
+from torch_inspector.observe.kinds import fields_of, is_a, module_of
+from torch_inspector.observe.reach import is_leaf
 from torch_inspector.observe.rows import has_tensor_method, is_given_rows, is_given_tensor, makes_rows
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
@@ -18,13 +22,19 @@ from torch_inspector.observe.statements import stores_in
 
 _FILLS = frozenset(
     ["fill_", "zero_", "add_", "sub_", "mul_", "div_", "copy_", "clamp_", "normal_", "uniform_", "masked_fill_",
-     "index_fill_", "scatter_", "neg_", "abs_", "exp_", "sigmoid_", "relu_", "pow_", "random_"]
+     "index_fill_", "scatter_", "neg_", "abs_", "exp_", "sigmoid_", "relu_", "pow_", "random_", "bernoulli_",
+     "exponential_", "clamp_min_", "clamp_max_", "sqrt_", "log_", "tanh_", "round_", "floor_", "ceil_", "index_copy_",
+     "index_add_", "masked_scatter_", "scatter_add_", "addcmul_", "lerp_"]
 )  # fmt: skip
+# Modules whose functions with such a name change what they are given: `nn.init.uniform_(w[rows])`, `torch.relu_(x[m])`.
+_CHANGING = ("torch", "torch.nn.init", "torch.nn.functional")
+_VIEWS = frozenset(["view", "squeeze", "unsqueeze", "t", "transpose", "permute", "detach"])
+_SHOWN = frozenset(["data", "T", "mT"])
 
 
 def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """An assignment to, or a change in place of, what a mask, a list or a tensor of numbers has picked out."""
-    for inner in _written(node, statement):
+    for inner in _written(scope, node, statement):
         owner = scope.names.value(inner.value)
         sure = tensor_or_shape(owner)
         told = sure or is_given_tensor(scope, inner.value) or has_tensor_method(scope, inner.value)
@@ -35,8 +45,10 @@ def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressio
             continue
         if masks or not sure or _copies(scope, inner.slice, known=sure):
             shape = shape_of(owner)
-            names = (ast.unparse(inner.value), _index_text(inner.slice))
-            yield scope.fact("lost", node, statement, names=names, shapes=(shape,) if shape else (), sure=sure)
+            names, leaf = (ast.unparse(inner.value), _index_text(inner.slice)), _is_bare_leaf(scope, owner, node)
+            more = {"shapes": (shape,) if shape else (), "detail": "leaf" if leaf else ""}
+            yield scope.fact("lost", node, statement, names=names, sure=sure, **more)
+            return  # what is further out is a part of the copy
 
 
 def _is_written_rows(scope: Scope, inner: ast.Subscript, node: ast.AST) -> bool:
@@ -55,16 +67,62 @@ def _index_text(index: ast.expr) -> str:
     return ast.unparse(index)
 
 
-def _written(node: ast.AST, statement: ast.stmt) -> Iterator[ast.Subscript]:
-    """The inner index of `x[a][b] = …`, `x[a][b] += …`, or the index of `x[a].fill_(…)` whose result nobody keeps."""
+def _written(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ast.Subscript]:
+    """The inner indexes of `x[a][b] = …`, `x[a][b] += …`, and those of `x[a].fill_(…)` whose result nobody keeps.
+
+    The innermost one comes first.
+    """
+    found: list[ast.expr | None] = []
     if isinstance(node, (ast.Assign, ast.AugAssign)):
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript):
-                yield target.value
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        found += [one.value for one in targets if isinstance(one, ast.Subscript)]
     elif isinstance(node, ast.Call) and isinstance(statement, ast.Expr) and statement.value is node:
-        func = node.func
-        if isinstance(func, ast.Attribute) and func.attr in _FILLS and isinstance(func.value, ast.Subscript):
-            yield func.value
+        found.append(_changed(scope, node))
+    for one in found:
+        yield from reversed([*_indexes(one)])
+
+
+def _changed(scope: Scope, call: ast.Call) -> ast.expr | None:
+    """What a call changes in place: `x` of `x.fill_(0)`, `nn.init.normal_(x)` and `torch.add(a, b, out=x)`."""
+    out = next((one.value for one in call.keywords if one.arg == "out"), None)
+    if out is not None or not isinstance(call.func, (ast.Attribute, ast.Name)):
+        return out
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _FILLS and not _is_space(scope, call.func.value):
+        return call.func.value
+    function = scope.names.value(call.func) if dotted(call.func).endswith("_") else None
+    name = dotted(call.func).rpartition(".")[2]
+    changes = any(function is fields_of(sys.modules[one]).get(name, UNKNOWN) for one in _CHANGING)
+    return call.args[0] if changes and call.args else None
+
+
+def _is_space(scope: Scope, owner: ast.expr) -> bool:
+    return is_a(scope.names.value(owner), ModuleType)
+
+
+def _indexes(expression: ast.expr | None) -> Iterator[ast.Subscript]:
+    """The indexes of `x[a][b]`, outermost first, past what only shows the same numbers."""
+    here = expression
+    while here is not None:
+        if isinstance(here, ast.Subscript):
+            yield here
+            here = here.value
+        elif isinstance(here, ast.Attribute) and here.attr in _SHOWN:
+            here = here.value
+        else:
+            shown = isinstance(here, ast.Call) and isinstance(here.func, ast.Attribute) and here.func.attr in _VIEWS
+            here = here.func.value if shown else None  # type: ignore[attr-defined]
+
+
+def _is_bare_leaf(scope: Scope, owner: Any, node: ast.AST) -> bool:
+    """True for a leaf that learns, outside of any `no_grad`: torch does not let it be changed there."""
+    if not is_tensor(owner) or not as_torch.requires_grad(owner) or not is_leaf(owner):
+        return False
+    parents, here = syntax.parents(scope.node), node
+    while (parent := parents.get(id(here))) is not None:
+        if isinstance(parent, ast.With) and any("no_grad" in ast.unparse(one) for one in parent.items):
+            return False
+        here = parent
+    return not any("no_grad" in ast.unparse(one) for one in getattr(scope.node, "decorator_list", ()))
 
 
 def _is_mask(index: ast.expr) -> bool:

@@ -16,9 +16,11 @@ from typing import Any
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from torch_inspector.facts import ExpressionFact, Place, Shape, syntax
-from torch_inspector.observe.iterated import fetches, turns
+from torch_inspector.observe.fetched import fetches
+from torch_inspector.observe.iterated import element_turn, turns
 from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.pairs import called
+from torch_inspector.observe.parameters import arguments_of
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.reading import Reading
 from torch_inspector.observe.seen import SeenNames, Spot
@@ -105,9 +107,9 @@ class Scope:
             if len(stores.get(target.id, ())) == 1 and (shape := _row_shape(self.names.value(source))) is not None
         }
 
-    def rows_around(self, call: ast.Call) -> dict[str, Any]:
-        """Variables of the comprehensions around a call; what is not known of them hides what is outside."""
-        heads = comprehended_in(self.node).get(id(call), ())
+    def rows_around(self, node: ast.AST) -> dict[str, Any]:
+        """Variables of the comprehensions around an expression; what is not known of them hides what is outside."""
+        heads = comprehended_in(self.node).get(id(node), ())
         shapes = [(target.id, _row_shape(self.names.value(source))) for target, source in heads]
         return {name: UNKNOWN if shape is None else Sized(shape) for name, shape in shapes}
 
@@ -141,11 +143,14 @@ def found(reading: Reading, judges: Judges) -> Iterator[ExpressionFact]:
             if thread_time() > reading.deadline:
                 return
             scope.names = _at(scope, statement)
+            rows = scope.rows_around(node)
+            scope.names.rows, scope.names.turn = rows, element_turn(scope.node, scope.names, node) if rows else {}
             for judge in wanted:
                 for fact in judge(scope, node, statement):
                     if (fact.kind, fact.place, fact.text) not in told:  # several turns of one loop tell the same
                         told.add((fact.kind, fact.place, fact.text))
                         yield fact
+            scope.names.rows, scope.names.turn = {}, {}
 
 
 def _scopes(reading: Reading, tree: ast.Module) -> Iterator[Scope]:
@@ -177,7 +182,7 @@ def _inside(scope: Scope) -> Iterator[Scope]:
                 )
                 seen.own = frozenset(stores_in(node))
                 name = getattr(node, "name", "<lambda>")
-                yield Scope(scope.reading, node, seen, file, name, _arguments(call, node), scope, call)
+                yield Scope(scope.reading, node, seen, file, name, arguments_of(call, node), scope, call)
 
 
 def _is_another(scope: Scope, call: ast.Call) -> bool:
@@ -190,15 +195,8 @@ def _turns_of(scope: Scope) -> Iterator[tuple[ast.Call, Mapping[str, Any]]]:
     """The calls of a scope, with the variables of the loop around each in its first turns."""
     for call in calls_in(scope.node):
         yield from ((call, turn) for turn in turns(scope.node, scope.names, call))
-    yield from fetches(scope.node, scope.names, scope.reading.tree_of)
-
-
-def _arguments(call: ast.Call, function: Any) -> dict[str, ast.expr]:
-    """The expression that each parameter of a function was given by a call."""
-    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args) if one.arg not in {"self", "cls"}]
-    given = dict(zip(names, call.args, strict=False))
-    given.update((one.arg, one.value) for one in call.keywords if one.arg)
-    return given
+    for call, turn in fetches(scope.node, scope.names, scope.reading.tree_of):
+        yield call, {**scope.rows_around(getattr(call, "site", call)), **turn}
 
 
 def _file_with(scope: Scope, node: ast.AST) -> CodeFile | None:

@@ -17,13 +17,14 @@ from torch.nn import functional
 from torch_inspector.facts import syntax
 from torch_inspector.observe import as_torch
 from torch_inspector.observe.arguments import parameters_in
+from torch_inspector.observe.definitions import definition
 from torch_inspector.observe.each_element import comprehended
 from torch_inspector.observe.kinds import class_fields, inherits, is_a, mro_of
+from torch_inspector.observe.new_objects import made_by_class
 from torch_inspector.observe.operands import Built, Names
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 TreeOf = Callable[[CodeType], "ast.Module | None"]
 """The parsed cell that a code object comes from; None if it is none of the user's."""
 
@@ -125,46 +126,6 @@ def called(node: ast.Call, names: Names, tree_of: TreeOf) -> Iterator[tuple[ast.
         yield found, Names(values, function.__globals__, given, first=first)
 
 
-def built_by(call: ast.expr, names: Names, tree_of: TreeOf) -> Built | None:
-    """The object that a call of a class of the user's made: attributes that `__init__` gives its arguments as they are.
-
-    None where it gives none, or any statement of the class gives one of them a value again.
-    """
-    kind: Any = names.value(call.func) if isinstance(call, ast.Call) else UNKNOWN
-    init = class_fields(kind).get("__init__") if is_a(kind, type) else None
-    tree = tree_of(init.__code__) if type(init) is FunctionType else None
-    if not isinstance(call, ast.Call) or not isinstance(init, FunctionType) or tree is None:
-        return None
-    values = parameters_in(call, names, init, None)
-    fields = {field: values[name] for field, name in _kept_by(tree, init.__code__) if name in values}
-    return Built(kind, fields) if fields else None
-
-
-def _kept_by(tree: ast.Module, init: CodeType) -> Iterator[tuple[str, str]]:
-    """Attributes that a class gives a value only once, a parameter of its constructor as it is."""
-    found = definition(tree, init)
-    owner = next((one for one in syntax.walk(tree) if type(one) is ast.ClassDef and found in one.body), None)
-    if not isinstance(found, ast.FunctionDef) or owner is None:
-        return
-    stored = [one.attr for one in syntax.walk(owner) if type(one) is ast.Attribute and type(one.ctx) is ast.Store]
-    anew = {one.id for one in syntax.walk(found) if type(one) is ast.Name and type(one.ctx) is ast.Store}
-    for target, value in _sides(found.body):
-        plain = type(target) is ast.Attribute and type(value) is ast.Name and value.id not in anew
-        if plain and stored.count(target.attr) == 1:  # type: ignore[attr-defined]
-            yield target.attr, value.id  # type: ignore[attr-defined,union-attr]
-
-
-def _sides(body: list[ast.stmt]) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """Both sides of the assignments of a function, those of `self.a, self.b = a, b` one by one."""
-    for one in body:
-        if isinstance(one, ast.AnnAssign):
-            yield one.target, one.value
-        elif isinstance(one, ast.Assign):
-            target, value = one.targets[0], one.value
-            apart = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-            yield from zip(target.elts, value.elts, strict=False) if apart else [(target, value)]  # type: ignore[attr-defined]
-
-
 def _function(callee: ast.expr, names: Names, tree_of: TreeOf) -> tuple[Any, Any]:
     """The function behind a callee, and what it is bound to (`UNKNOWN` if to nothing, None if that is not known)."""
     value = names.value(callee)
@@ -206,25 +167,12 @@ def _unnamed(owner: ast.expr, names: Names, tree_of: TreeOf) -> Built | None:
     """
     if isinstance(owner, ast.Name):
         owner = names.given.get(owner.id, owner)
-    kind: Any = names.value(owner.func) if isinstance(owner, ast.Call) else UNKNOWN
-    return (built_by(owner, names, tree_of) or Built(kind, {})) if is_a(kind, type) else None
+    return made_by_class(owner, names, tree_of)
 
 
 def _of_class(kind: Any, name: str) -> Any:
     bases = mro_of(kind) if is_a(kind, type) else ()
     return next((class_fields(base)[name] for base in bases if name in class_fields(base)), UNKNOWN)
-
-
-@lru_cache(maxsize=256)
-def definition(tree: ast.Module, code: CodeType) -> Function | None:
-    """The function in a cell that a code object was made of; None if it is not there."""
-    for node in syntax.walk(tree):
-        if isinstance(node, Function):
-            decorators = [] if isinstance(node, ast.Lambda) else node.decorator_list
-            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-            if (name, min(d.lineno for d in [*decorators, node])) == (code.co_name, code.co_firstlineno):
-                return node
-    return None
 
 
 def _closed_over(function: FunctionType) -> dict[str, Any]:

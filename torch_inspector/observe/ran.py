@@ -47,9 +47,11 @@ def surely_ran(scope: Scope, node: ast.AST, statement: ast.stmt, value: ValueOf 
     if _may_end_early(scope.node, statement) or not _is_plain(scope):
         return False
     call, caller = scope.call, scope.caller
-    around = syntax.statement_of(call, syntax.parents(caller.node)) if caller is not None and call is not None else None
-    # What a loader asks stands in no text.
-    return caller is None or call is None or around is None or surely_ran(caller, call, around, value)
+    if caller is None or call is None:
+        return True
+    site = getattr(call, "site", call)  # what a loader asks stands in no text, the loop over it does
+    around = syntax.statement_of(site, syntax.parents(caller.node))
+    return around is None or surely_ran(caller, site, around, value)
 
 
 def _may_end_early(tree: ast.AST, statement: ast.stmt) -> bool:
@@ -92,10 +94,11 @@ def _is_plain(scope: Scope) -> bool:
         return False
     if not scope.function or not any(isinstance(one, _YIELDS) for one in syntax.own_expressions(function)):
         return True
-    return scope.caller is not None and scope.call is not None and _is_taken_whole(scope.caller.node, scope.call)
+    site = getattr(scope.call, "site", scope.call)
+    return scope.caller is not None and site is not None and _is_taken_whole(scope.caller.node, site)
 
 
-def _is_taken_whole(tree: ast.AST, call: ast.Call) -> bool:
+def _is_taken_whole(tree: ast.AST, call: ast.expr) -> bool:
     """True where a loop, or a function like `list`, goes through all that a generator gives."""
     parent = syntax.parents(tree).get(id(call))
     if isinstance(parent, ast.For) and parent.iter is call:

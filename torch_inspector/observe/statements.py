@@ -17,6 +17,8 @@ _JUDGED = (
 )  # fmt: skip
 # What gives a name a value that stands there as text only.
 _CAPTURES = (ast.MatchAs, ast.MatchStar, ast.MatchMapping, ast.ExceptHandler)
+IN_ELEMENTS = (ast.Call, ast.BinOp, ast.Subscript, ast.Compare)
+"""What may stand in the element of a comprehension, and is judged there."""
 # A cell with more is generated.
 _MOST = 200
 
@@ -118,15 +120,16 @@ def runs_in(scope: ast.AST) -> tuple[tuple[ast.Name, ast.expr], ...]:
 
 @lru_cache(maxsize=64)
 def comprehended_in(scope: ast.AST) -> dict[int, list[tuple[ast.Name, ast.expr]]]:
-    """The same of the comprehensions around calls of a scope, by identity of the call."""
+    """The same of the comprehensions around calls, operations and subscripts of a scope, by identity of the node."""
     found: dict[int, list[tuple[ast.Name, ast.expr]]] = {}
     for whole in syntax.own_expressions(scope):
-        if not isinstance(whole, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+        if not isinstance(whole, syntax.COMPREHENSIONS):
             continue
-        heads = [(one.target, one.iter) for one in whole.generators if isinstance(one.target, ast.Name)]
-        for call in syntax.walk(whole):
-            if isinstance(call, ast.Call):
-                found.setdefault(id(call), []).extend(heads)
+        targets = ((name, one.iter) for one in whole.generators for name in syntax.walk(one.target))
+        heads = [(name, source) for name, source in targets if isinstance(name, ast.Name)]
+        for node in syntax.walk(whole):
+            if isinstance(node, IN_ELEMENTS):
+                found.setdefault(id(node), []).extend(heads)
     return found
 
 

@@ -12,11 +12,12 @@ import torch
 from torch import nn
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe.definitions import definition
 from torch_inspector.observe.drawing import globals_read, with_called
 from torch_inspector.observe.expressions import tensor_or_shape
 from torch_inspector.observe.kinds import is_a, is_one_of
 from torch_inspector.observe.own_lengths import have_own_lengths
-from torch_inspector.observe.pairs import TreeOf, definition
+from torch_inspector.observe.pairs import TreeOf
 from torch_inspector.observe.shapes import shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.turns import last_name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, Run, syntax
@@ -29,7 +30,7 @@ def _finding(fact: ExpressionFact) -> Finding:
             "and the value goes into the copy, which nobody keeps."
         ),
         subject=name,
-        fix=_fix(fact.text, name, index),
+        fix=_fix(fact, name, index),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(Evidence("index that copies", index), *(Evidence(name, str(shape)) for shape in fact.shapes[:1])),
@@ -37,21 +38,33 @@ def _finding(fact: ExpressionFact) -> Finding:
     )
 
 
-def _fix(text: str, name: str, index: str) -> str:
-    """The statement that changes the tensor itself, with its own indices and value."""
-    tree = syntax.parse(text)
+def _fix(fact: ExpressionFact, name: str, index: str) -> str:
+    """The statement that changes the tensor itself, with its own indices and value; a leaf where that is allowed."""
+    made = _mended(fact.text, name, index)
+    return "with torch.no_grad():\n" + textwrap.indent(made, "    ") if fact.detail == "leaf" else made
+
+
+def _mended(text: str, name: str, index: str) -> str:
+    tree, picked = syntax.parse(text), f"{name}[{index}]"
     node = tree.body[0] if tree is not None and len(tree.body) == 1 else None
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        return _of_call(node.value, f"{name}[{index}]")
+        return _of_call(node.value, picked, text)
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
     if not isinstance(node, (ast.Assign, ast.AugAssign)) or not isinstance(target, ast.Subscript):
-        return f"{name}[{index}] = …  # a single index that is assigned to changes {name} itself"
+        return f"{picked} = …  # a single index that is assigned to changes {name} itself"
     given = ast.unparse(node).removeprefix(ast.unparse(target)).strip()
+    if ast.unparse(target.value) != picked:
+        return _by_part(f"{ast.unparse(target)} {given}", picked)
     inner = _as_written(target.slice)
     if inner.startswith(":, ") and "," not in index and all(map(_keeps_grid, getattr(target.slice, "elts", [])[1:])):
         return f"{name}[{index}, {inner[3:]}] {given}"
+    return _by_part(f"{picked}[{inner}] {given}", picked)
+
+
+def _by_part(text: str, picked: str) -> str:
+    """The copy is given a name, changed, and put back."""
     part = "rows" if not re.search(r"\brows\b", text) else "picked"
-    return f"{part} = {name}[{index}]\n{part}[{inner}] {given}\n{name}[{index}] = {part}"
+    return f"{part} = {picked}\n{text.replace(picked, part, 1)}\n{picked} = {part}"
 
 
 def _as_written(index: ast.expr) -> str:
@@ -66,9 +79,17 @@ def _keeps_grid(index: ast.expr) -> bool:
     return isinstance(index, ast.Slice) or (isinstance(number, ast.Constant) and type(number.value) is int)
 
 
-def _of_call(call: ast.Call, picked: str) -> str:
+def _of_call(call: ast.Call, picked: str, text: str) -> str:
     """`x[mask] = 0` for `x[mask].zero_()`; for any other change of the copy, the copy is put back."""
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    out = next((one for one in call.keywords if one.arg == "out"), None)
+    changed = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if out is not None and ast.unparse(out.value) == picked:
+        rest = [one for one in call.keywords if one is not out]
+        return f"{picked} = {ast.unparse(ast.Call(call.func, call.args, rest))}"
+    whole = changed is not None and ast.unparse(changed) == picked
+    if not whole and not (call.args and ast.unparse(call.args[0]) == picked):
+        return _by_part(text, picked)
+    method = call.func.attr if whole and isinstance(call.func, ast.Attribute) else ""
     given = [ast.unparse(one) for one in call.args] if not call.keywords else []
     if method == "zero_":
         return f"{picked} = 0"
