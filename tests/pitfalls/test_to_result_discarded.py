@@ -127,3 +127,54 @@ def test_the_fix_leaves_nothing_to_say(source):
     fix = KEPT[source].partition("  #")[0]
     mended = source.rpartition("\n")[0] + "\n    " + fix if "[k]" in fix or fix.startswith(("p =", "a =")) else fix
     assert findings_in(SETUP + PLACES, mended, slug="to-result-discarded") == []
+
+
+PREPARE = """
+def prepare(a, b):
+    {}
+    return {}
+{} = prepare(torch.ones(3, dtype=torch.float64), torch.ones(3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "returned", "kept"),
+    [
+        ("a.float()", "a, b", "u, v"),
+        ("b.long(); a.float()", "b, a", "u, v"),
+        ("a.to(torch.float32)", "a", "u"),
+        ("a = a + 1\n    a.float()", "a, b", "u, v"),
+    ],
+)
+def test_what_a_function_gives_back_as_it_was(body, returned, kept):
+    found = findings_in(SETUP, PREPARE.format(body, returned, kept), slug="to-result-discarded", fails=False)
+    (finding,) = (one for one in found if one.subject == "a")
+    assert (finding.severity, finding.cell) == ("warning", 2)
+    assert "`a` is still float64, not float32" in finding.message
+    assert finding.fix.startswith("a = a.")
+
+
+@pytest.mark.parametrize(
+    ("body", "returned", "kept"),
+    [
+        ("a = a.float()", "a, b", "u, v"),
+        ("b.float()", "b", "u"),
+        ("a.float()\n    a = a.float()", "a, b", "u, v"),
+        ("a.float()", "a.float(), b", "u, v"),
+        ("if b.sum() > 9: a.float()", "a, b", "u, v"),
+        ("a.double()", "a, b", "u, v"),
+    ],
+)
+def test_what_a_function_gives_back_in_another_way(body, returned, kept):
+    assert not findings_in(SETUP, PREPARE.format(body, returned, kept), slug="to-result-discarded", fails=False)
+
+
+def test_a_module_that_a_function_gives_back():
+    made = "def ready(m):\n    m.double()\n    return m\nout = ready(nn.Linear(2, 2))"
+    assert not findings_in(SETUP, made, slug="to-result-discarded", fails=False)
+
+
+def test_the_error_that_follows_names_the_line():
+    lost = PREPARE.format("a.float()", "a, b", "u, v")
+    (finding,) = findings_in(SETUP, lost, "nn.Linear(3, 1)(u)", slug="dtype-mismatch")
+    assert "the result of `a.float()` in line 3 of cell 2 is thrown away" in finding.message

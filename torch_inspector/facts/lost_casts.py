@@ -55,4 +55,9 @@ def _is_returned(run: Run, one: DiscardFact) -> bool:
     scope = syntax.function_around(tree, one.place.line or 0) if tree is not None else None
     returns = [node for node in syntax.own_expressions(scope) if isinstance(node, ast.Return)] if scope else []
     after = [node for node in returns if node.lineno > (one.place.line or 0) and node.value is not None]
-    return bool(after) and all(ast.unparse(node.value) == one.path for node in after if node.value is not None)
+    return bool(after) and all(one.path in _parts(node.value) for node in after if node.value is not None)
+
+
+def _parts(value: ast.expr) -> list[str]:
+    """`x` and `y` of `x, y`."""
+    return [ast.unparse(one) for one in (value.elts if isinstance(value, ast.Tuple) else [value])]

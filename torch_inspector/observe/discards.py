@@ -11,6 +11,7 @@ import torch
 
 from torch_inspector.facts import Cell, DiscardFact, Place, syntax
 from torch_inspector.observe import kinds
+from torch_inspector.observe.given_back_as import given_back_as
 from torch_inspector.observe.measuring import is_measured, is_timed
 from torch_inspector.observe.source import dotted
 
@@ -56,11 +57,11 @@ def discard_facts(cell: Cell, names: Mapping[str, Any]) -> tuple[DiscardFact, ..
     if not any(f".{method}(" in cell.code for method in _MAKES):
         return ()
     tree = syntax.parse(cell.code)
-    return tuple(_fact(call, cell, names) for call in _calls(tree)) if tree is not None else ()
+    return tuple(_fact(call, cell, names, tree) for call in _calls(tree)) if tree is not None else ()
 
 
-def _fact(call: _Call, cell: Cell, names: Mapping[str, Any]) -> DiscardFact:
-    thing = _resolve(call.owner, names) if not call.function else None
+def _fact(call: _Call, cell: Cell, names: Mapping[str, Any], tree: ast.Module) -> DiscardFact:
+    thing = _resolve(call.owner, names) if not call.function else _given_back(call, names, tree)
     tensor = thing if thing is not None and kinds.is_a(thing, torch.Tensor) else None
     return DiscardFact(
         place=Place(cell.number, call.line + cell.line_offset, call.function),
@@ -74,6 +75,17 @@ def _fact(call: _Call, cell: Cell, names: Mapping[str, Any]) -> DiscardFact:
         shown=call.shown,
         over=_kind_of(call.over, names) if not call.function else "",
     )
+
+
+def _given_back(call: _Call, names: Mapping[str, Any], tree: ast.Module) -> Any:
+    """The tensor that a function gave back as it was, though it was to have numbers of another type."""
+    wanted = _MAKES[call.method] or ""
+    if call.argument is not None and dotted(call.argument).startswith("torch."):
+        wanted = dotted(call.argument).removeprefix("torch.")
+    is_dtype = type(kinds.fields_of(torch).get(wanted)) is torch.dtype
+    thing = given_back_as(tree, dotted(call.owner), call.line, names) if is_dtype else None
+    wrong = thing is not None and kinds.is_a(thing, torch.Tensor) and str(thing.dtype).removeprefix("torch.") != wanted
+    return thing if wrong else None
 
 
 def _kind_of(over: ast.expr | None, names: Mapping[str, Any]) -> str:

@@ -41,6 +41,7 @@ def _only_lookups(run: Run, key: int, seen: list[tuple[Place, TableFact]]) -> bo
 def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
     name = run.parameter_path(table.key)
     rows = max(table.shape[:1], default=1)
+    layer = "EmbeddingBag" if set(table.nodes) == {"EmbeddingBagBackward0"} else "Embedding"
     used_rows = used * rows // max(table.element_count, 1)
     return Finding(
         message=(
@@ -49,7 +50,7 @@ def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
         ),
         subject=name,
         fix=(
-            "nn.Embedding(..., sparse=True) with torch.optim.SparseAdam, SGD or Adagrad for its weight: "
+            f"nn.{layer}(..., sparse=True) with torch.optim.SparseAdam, SGD or Adagrad for its weight: "
             "the gradient then holds the rows that were looked up"
         ),
         line=place.line,
