@@ -344,3 +344,36 @@ def test_bytes_that_come_round(cell):
 )
 def test_bytes_that_stay_bytes_may_be_meant(cell, severity):
     assert {one.severity for one in findings_in(BYTES, cell, slug=SLUG, fails=False)} == {severity}
+
+
+ITEMS = """\
+import torch
+class Rows:
+    def __init__(self):
+        self.x = torch.full((8, 3), {}, dtype=torch.uint8)
+    def __len__(self):
+        return 8
+    def __getitem__(self, i):
+        return (self.x[i] - 3).float()
+rows, wanted = Rows(), False
+"""
+
+
+@pytest.mark.parametrize("run", ["xs = [rows[i] for i in range(8)]", "for i in range(len(rows)): x = rows[i]"])
+def test_items_that_a_loop_asks_for(run):
+    (finding,) = findings_in(ITEMS.format(1), run, slug="uint8-arithmetic-wraps")
+    assert (finding.cell, finding.line) == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("start", "run"),
+    [
+        (1, "xs = [rows[i] for i in range(8) if wanted]"),
+        (1, "x = wanted and rows[0]"),
+        (9, "xs = [rows[i] for i in range(8)]\nrows.x.zero_()"),
+        (9, "for x in rows: break\nrows.x = torch.zeros(8, 3, dtype=torch.uint8)"),
+        (9, "xs = [(x - 3).float() for x in rows.x]\nrows.x.zero_()"),
+    ],
+)
+def test_items_that_nobody_asks_for_or_that_changed_later(start, run):
+    assert not findings_in(ITEMS.format(start), run, slug="uint8-arithmetic-wraps")

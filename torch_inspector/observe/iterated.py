@@ -12,7 +12,7 @@ import torch
 from torch_inspector.facts import syntax
 from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.operands import Names
-from torch_inspector.observe.shapes import UNKNOWN
+from torch_inspector.observe.shapes import UNKNOWN, Sized, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import IN_ELEMENTS, stores_in
 
@@ -47,12 +47,17 @@ def items_of(names: Names, source: ast.expr) -> list[Any] | None:
 
 
 def element_turn(scope: ast.AST, names: Names, node: ast.AST) -> dict[str, Any]:
-    """The variables of a comprehension around an expression in its first turn, which no filter may leave out."""
+    """Sizes of the variables of a comprehension around an expression in its first turn, which no filter may leave out.
+
+    No values: a later line may have changed them.
+    """
     head = _heads_in(scope).get(id(node))
     if head is None or head.of is None or head.of.generators[0].ifs or not _is_sure(scope, head):
         return {}
     items = _items(names, head.source) or []
-    return dict(_bound(head.target, items[0])) if items else {}
+    bound = dict(_bound(head.target, items[0])) if items else {}
+    shapes = {name: shape_of(value) for name, value in bound.items()}
+    return {name: Sized(shape) if shape is not None else UNKNOWN for name, shape in shapes.items()}
 
 
 @lru_cache(maxsize=64)
@@ -117,7 +122,7 @@ def _items_of_call(names: Names, call: ast.Call) -> list[Any] | None:
             return [0]  # how many there are does not matter to the first one
         bounds = [names.value(one) for one in call.args]
         plain = bool(bounds) and all(type(one) is int for one in bounds) and (len(bounds) < 3 or bounds[2] != 0)  # noqa: PLR2004
-        return list(range(*bounds)[:_TURNS]) if plain else None
+        return [*range(*bounds)[:1]] if plain else None  # one number is as good as another
     name, parts = dotted(call.func), [_items(names, one) for one in call.args]
     known = [part for part in parts if part is not None]
     if name == "enumerate" and len(call.args) == len(known) == 1:

@@ -27,7 +27,7 @@ from torch_inspector.observe.shapes import (
     shape_of,
     together,
 )
-from torch_inspector.observe.sliced import sliced
+from torch_inspector.observe.sliced import any_of, sliced
 from torch_inspector.observe.source import dotted
 
 _DICTS = (dict, OrderedDict, defaultdict)
@@ -159,7 +159,8 @@ def _read_subscript(names: Names, node: ast.Subscript) -> Any:
         return sliced(names, shape, parts)
     if owner is UNKNOWN and len(parts) == 2 and type(parts[0]) is ast.Slice:  # noqa: PLR2004
         return Sized((-1,)) if type(names.value(parts[1])) is int else UNKNOWN
-    return item(owner, names.value(node.slice))
+    key = names.value(node.slice)
+    return any_of(owner) if type(key) is Sized and key.shape == () else item(owner, key)
 
 
 _COUNTS: dict[type[ast.operator], Callable[[int, int], int]] = {

@@ -44,7 +44,7 @@ def surely_ran(scope: Scope, node: ast.AST, statement: ast.stmt, value: ValueOf 
     told = value or value_of
     if not is_reached(scope.node, statement, node, lambda test: told(scope, test, statement)):
         return False
-    if _may_end_early(scope.node, statement) or not _is_plain(scope):
+    if _may_end_early(scope.node, statement) or not _is_plain(scope) or _may_be_left_out(scope.node, node):
         return False
     call, caller = scope.call, scope.caller
     if caller is None or call is None:
@@ -52,6 +52,19 @@ def surely_ran(scope: Scope, node: ast.AST, statement: ast.stmt, value: ValueOf 
     site = getattr(call, "site", call)  # what a loader asks stands in no text, the loop over it does
     around = syntax.statement_of(site, syntax.parents(caller.node))
     return around is None or surely_ran(caller, site, around, value)
+
+
+def _may_be_left_out(tree: ast.AST, node: ast.AST) -> bool:
+    """True for the element of a comprehension with a filter, and for the right side of `and` and `or`."""
+    parents, here = syntax.parents(tree), node
+    while (parent := parents.get(id(here))) is not None and not isinstance(here, ast.stmt):
+        if isinstance(parent, ast.BoolOp) and parent.values[0] is not here:
+            return True
+        first = isinstance(here, ast.comprehension)
+        if isinstance(parent, syntax.COMPREHENSIONS) and not first and any(one.ifs for one in parent.generators):
+            return True
+        here = parent
+    return False
 
 
 def _may_end_early(tree: ast.AST, statement: ast.stmt) -> bool:

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import Shape
+from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, shape_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.operands import Names
+
+# Longer lists are not looked through.
+_ALIKE = 64
 
 
 def sliced(names: Names, shape: Shape, parts: list[ast.expr]) -> Any:
@@ -36,6 +40,14 @@ def sliced(names: Names, shape: Shape, parts: list[ast.expr]) -> Any:
     return Sized((*result, *left))
 
 
+def any_of(owner: Any) -> Any:
+    """The shape of each tensor in a list, if all have the same."""
+    parts = owner[:_ALIKE] if is_one_of(owner, (list, tuple)) else []
+    shapes = {shape_of(one) if is_tensor(one) else None for one in parts}
+    shape = shapes.pop() if len(shapes) == 1 and len(parts) == len(owner) else None
+    return Sized(shape) if shape is not None else UNKNOWN
+
+
 def _length(names: Names, part: ast.expr, length: int) -> Shape | None:
     """The axes that one axis becomes under an index."""
     if type(part) is ast.Slice:
@@ -44,8 +56,8 @@ def _length(names: Names, part: ast.expr, length: int) -> Shape | None:
             return None
         return (len(range(*slice(*bounds).indices(length))),)
     index = names.value(part)
-    if type(index) is int:
-        return ()
     shape = shape_of(index)
+    if type(index) is int or (type(index) is Sized and shape == ()):  # a number, be it which it may
+        return ()
     masks = is_tensor(index) and index.dtype in (torch.bool, torch.uint8)
     return shape if shape is not None and len(shape) == 1 and not masks and is_tensor(index) else None
