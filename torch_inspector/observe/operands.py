@@ -27,7 +27,7 @@ from torch_inspector.observe.shapes import (
     shape_of,
     together,
 )
-from torch_inspector.observe.sliced import any_of, sliced
+from torch_inspector.observe.sliced import sliced
 from torch_inspector.observe.source import dotted
 
 _DICTS = (dict, OrderedDict, defaultdict)

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import Shape
-from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.shapes import UNKNOWN, Sized, is_tensor, shape_of
 
 if TYPE_CHECKING:
     from torch_inspector.observe.operands import Names
-
-# Longer lists are not looked through.
-_ALIKE = 64
 
 
 def sliced(names: Names, shape: Shape, parts: list[ast.expr]) -> Any:
@@ -38,14 +34,6 @@ def sliced(names: Names, shape: Shape, parts: list[ast.expr]) -> Any:
             return UNKNOWN
         result.extend(length)
     return Sized((*result, *left))
-
-
-def any_of(owner: Any) -> Any:
-    """The shape of each tensor in a list, if all have the same."""
-    parts = owner[:_ALIKE] if is_one_of(owner, (list, tuple)) else []
-    shapes = {shape_of(one) if is_tensor(one) else None for one in parts}
-    shape = shapes.pop() if len(shapes) == 1 and len(parts) == len(owner) else None
-    return Sized(shape) if shape is not None else UNKNOWN
 
 
 def _length(names: Names, part: ast.expr, length: int) -> Shape | None:
