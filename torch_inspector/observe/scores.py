@@ -17,6 +17,7 @@ from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.lone import lone_softmaxes
 from torch_inspector.observe.mixed import is_mixture
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.raw_scores import LINEAR, is_raw
 from torch_inspector.observe.saved import saved_values
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
 from torch_inspector.observe.weighed import weighed_across
@@ -46,9 +47,6 @@ _LOGITS = {
     "LogSigmoidBackward0": "logsigmoid",
 }
 _SOFTMAXES = frozenset(["SoftmaxBackward0", "LogSoftmaxBackward0"])
-# Operations that mix features with parameters: a row of what they make belongs to one sample.
-_LINEAR = frozenset(["AddmmBackward0", "MmBackward0", "LinearBackward0", "MkldnnLinearBackward0"])
-_LAYERS = _LINEAR | {"ConvolutionBackward0"}
 _LOGS = frozenset(["LogSoftmaxBackward0", "LogBackward0", "LogSigmoidBackward0"])
 # A sum or a mean of sigmoids is a count of votes, which may well be a score.
 _SUMS = frozenset(["SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1"])
@@ -120,7 +118,7 @@ def _adds_bias(node: Node) -> bool:
     product, bias = parents
     for _ in range(_VIEWS):
         product = parents_of(product)[0] if type(product).__name__ in _RESHAPES else product
-    is_product = product is not None and type(product).__name__ in _LINEAR
+    is_product = product is not None and type(product).__name__ in LINEAR
     return is_product and bias is not None and private.is_leaf_node(bias)
 
 
@@ -130,7 +128,7 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
     end = type(path[-1]).__name__ if path else ""
     parents = parents_of(path[-1]) if path else []
     exp = end == "ExpBackward0" and type(parents[0]).__name__ == "LogSoftmaxBackward0"
-    raw = end in _LAYERS and not any(map(_is_logarithm, parents))
+    raw = bool(path) and is_raw(node, path[-1], _hands_on, kinds)
     if end in {"SoftmaxBackward0", "SigmoidBackward0"} or exp or raw:
         shape, axis = private.output_shape(path[0]) or (), axis_of(path[-1]) if end == "SoftmaxBackward0" else None
         shapes = (shape,) if axis is None else (shape, (axis,))
@@ -143,18 +141,8 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
         yield PatternFact(PROBABILITIES, (loss, BY_VALUE, MIXED), shapes, _named(name_of, path), rivals=2)
 
 
-def _is_logarithm(node: Node | None) -> bool:
-    """True for logarithms of probabilities, moved or not: a product may put the classes into another order."""
-    for _ in range(_FAR):
-        name = type(node).__name__
-        if node is None or name in _LOGS or not (name in _PASSES or name in _JOINS):
-            break
-        node = parents_of(node)[0]
-    return name in _LOGS or (name == "SubBackward0" and any(_is_total(one) for one in parents_of(node)))
-
-
-def _is_total(node: Node | None) -> bool:
-    return type(node).__name__ == "LogsumexpBackward0"
+def _hands_on(node: Node) -> bool:
+    return type(node).__name__ in _PASSES or type(node).__name__ in _JOINS
 
 
 def _logits(
@@ -278,7 +266,7 @@ def _reads_picked(node: Node, _: list[Node], shape: Shape) -> bool:
 
 def _reads_rows(_: Node, path: list[Node], shape: Shape) -> bool:
     """A loss on the output of a layer, whose rows are samples."""
-    return len(shape) == 2 and _unlike(shape) and type(parents_of(path[-1])[0]).__name__ in _LINEAR  # noqa: PLR2004
+    return len(shape) == 2 and _unlike(shape) and type(parents_of(path[-1])[0]).__name__ in LINEAR  # noqa: PLR2004
 
 
 def _reads_sum(node: Node, path: list[Node], shape: Shape) -> bool:

@@ -1,0 +1,87 @@
+"""Whether what a loss over classes was given are raw scores: what layers made, and no logarithm after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torch_inspector.observe import as_torch, kinds, private
+from torch_inspector.observe.in_memory import is_in_memory
+from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_value
+from torch_inspector.observe.softmax import parents_of
+
+Steps = Callable[[Node], bool]
+"""True for an operation that hands on what it was given."""
+
+# Operations that mix features with parameters: a row of what they make belongs to one sample.
+LINEAR = frozenset(["AddmmBackward0", "MmBackward0", "LinearBackward0", "MkldnnLinearBackward0"])
+_LAYERS = LINEAR | {"ConvolutionBackward0"}
+_LOGS = frozenset(["LogSoftmaxBackward0", "LogBackward0", "LogSigmoidBackward0"])
+# Activations that a layer may end with, norms of features, and a scale.
+_SHAPED = frozenset(
+    f"{name}Backward{n}"
+    for name in (
+        "Elu", "Relu", "LeakyRelu", "Prelu", "PreluKernel", "Gelu", "Silu", "Mish", "Tanh", "Hardtanh", "Hardswish",
+        "Softplus", "NativeBatchNorm", "CudnnBatchNorm", "NativeLayerNorm", "NativeGroupNorm", "Mul", "Div",
+    )
+    for n in range(2)
+)  # fmt: skip
+_FAR = 12
+# About a millisecond.
+_ELEMENTS = 300_000
+# What rounding may leave of the logarithm of 1.
+_ROUNDING = 1e-2
+
+
+def is_raw(loss: Node, end: Node, steps: Steps, by_kind: dict[str, list[Node]]) -> bool:
+    """True if a layer made what the loss was given.
+
+    Past an activation, a norm or a scale only if it has numbers above 0, as no logarithm of a probability has, and no
+    `logsumexp` is taken, which a cross-entropy by hand adds to the loss.
+
+    Args:
+        loss: The node of the loss.
+        end: What made its input, past what hands it on.
+        steps: What hands it on.
+        by_kind: The nodes of the whole graph by the names of their classes.
+    """
+    if type(end).__name__ in _LAYERS:
+        return not any(is_logarithm(parent, steps) for parent in parents_of(end))
+    if type(end).__name__ not in _SHAPED or "LogsumexpBackward0" in by_kind:
+        return False
+    return _is_of_layer(end, steps) and _has_positive(saved_value(loss, "self"))
+
+
+def _is_of_layer(node: Node, steps: Steps) -> bool:
+    here: Node | None = node
+    for _ in range(_FAR):
+        if here is None or not (type(here).__name__ in _SHAPED or steps(here)):
+            break
+        below = [parent for parent in parents_of(here) if parent is not None and not private.is_leaf_node(parent)]
+        here = below[0] if len(below) == 1 or (below and steps(here)) else None
+    return type(here).__name__ in _LAYERS and not any(is_logarithm(one, steps) for one in parents_of(here))
+
+
+def is_logarithm(node: Node | None, steps: Steps) -> bool:
+    """True for logarithms of probabilities, moved or not: a product may put the classes into another order."""
+    for _ in range(_FAR):
+        if node is None or type(node).__name__ in _LOGS or not steps(node):
+            break
+        node = parents_of(node)[0]
+    name = type(node).__name__
+    return name in _LOGS or (name == "SubBackward0" and any(_is_total(one) for one in parents_of(node)))
+
+
+def _is_total(node: Node | None) -> bool:
+    return type(node).__name__ == "LogsumexpBackward0"
+
+
+def _has_positive(given: Any) -> bool:
+    if not kinds.is_one_of(given, (torch.Tensor, torch.nn.Parameter)) or not is_in_memory(given):
+        return False
+    if not 0 < as_torch.numel(given) <= _ELEMENTS:
+        return False
+    return bool(as_torch.item(as_torch.detach(given).amax()) > _ROUNDING)
