@@ -10,7 +10,7 @@ from torch_inspector.observe import private
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.softmax import IN_PLACE, axis_of, parents_of
 
-_SOFTMAXES = frozenset(["SoftmaxBackward0", "LogSoftmaxBackward0"])
+SOFTMAXES = frozenset(["SoftmaxBackward0", "LogSoftmaxBackward0"])
 _VIEWS = frozenset(["ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0"])
 # What keeps every number in its place.
 _STAYS = (IN_PLACE | {"LogBackward0", "AddBackward0"}) - {"CopySlices"}
@@ -33,11 +33,16 @@ def misread(reader: Node, axis: int) -> Iterator[tuple[Misread, list[Node]]]:
 
     With it the way down. Where both axes are of one size, each may be the classes, as of texts and images.
     """
+    yield from misread_from(parents_of(reader)[0], axis)
+
+
+def misread_from(node: Node | None, axis: int) -> Iterator[tuple[Misread, list[Node]]]:
+    """The same for a number that is read along an axis, from the node that made it."""
     path: list[Node] = []
-    here, wanted = parents_of(reader)[0], axis
+    here, wanted = node, axis
     while here is not None and len(path) < _FAR:
         path.append(here)
-        if type(here).__name__ in _SOFTMAXES:
+        if type(here).__name__ in SOFTMAXES:
             yield from ((one, path) for one in _judged(here, wanted))
             return
         some = [parent for parent in parents_of(here) if parent is not None]
@@ -45,6 +50,16 @@ def misread(reader: Node, axis: int) -> Iterator[tuple[Misread, list[Node]]]:
         if below is None:
             return
         here, wanted = some[0], below
+
+
+def is_share(node: Node | None) -> bool:
+    """True for what is a softmax itself, along whatever axis: rows and columns of one table."""
+    for _ in range(_FAR):
+        if node is None or type(node).__name__ in SOFTMAXES:
+            break
+        some = [parent for parent in parents_of(node) if parent is not None]
+        node = some[0] if len(some) == 1 else None
+    return node is not None
 
 
 def _judged(softmax: Node, wanted: int) -> Iterator[Misread]:
@@ -69,19 +84,19 @@ def axis_below(node: Node, parent: Node, axis: int) -> int | None:
 
 def _axis_before_move(node: Node, name: str, count: int, axis: int) -> int | None:
     if name == "PermuteBackward0":
-        return _counted(node._saved_dims[axis], count)
+        return counted(node._saved_dims[axis], count)
     if name == "TransposeBackward0":
-        one, two = _counted(node._saved_dim0, count), _counted(node._saved_dim1, count)
+        one, two = counted(node._saved_dim0, count), counted(node._saved_dim1, count)
         return {one: two, two: one}.get(axis, axis)
     if name == "UnsqueezeBackward0":
-        added = _counted(node._saved_dim, count)
+        added = counted(node._saved_dim, count)
         return None if axis == added else axis - (axis > added)
     if name == "SqueezeBackward1":
-        return axis + (axis >= _counted(node._saved_dim, count + 1))
+        return axis + (axis >= counted(node._saved_dim, count + 1))
     return 1 - axis if name == "TBackward0" else None
 
 
-def _counted(axis: int, count: int) -> int:
+def counted(axis: int, count: int) -> int:
     """An axis counted from the front; torch keeps negative ones as unsigned numbers."""
     return (int(axis) - 2**64 if axis >= 2**63 else int(axis)) % count
 

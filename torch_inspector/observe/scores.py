@@ -16,6 +16,7 @@ from torch_inspector.observe.gathered import with_use
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.lone import lone_softmaxes
 from torch_inspector.observe.mixed import is_mixture
+from torch_inspector.observe.mixtures import mixtures
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.raw_scores import LINEAR, is_raw
 from torch_inspector.observe.saved import saved_values
@@ -81,6 +82,7 @@ def scores(walk: Walk, name_of: Namer = nameless, roots: Sequence[torch.Tensor] 
     if not _SOFTMAXES.isdisjoint(kinds):
         yield from _over_batch(walk, name_of)
         yield from _misread(walk, name_of)
+        yield from _mixtures(walk, name_of)
         yield from lone_softmaxes(walk, name_of)
         yield from _attention(walk, name_of)
 
@@ -205,6 +207,14 @@ def _misread(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
                 end = type(one.softmax).__name__
                 shapes, names = (one.shape, (one.axis, one.class_axis)), _named(name_of, path[::-1])
                 yield PatternFact(OVER_BATCH, (reader, end), shapes, names, rivals=len(walk.by_kind[end]))
+
+
+def _mixtures(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
+    """Weights of the parts of a mixture that sum to 1 along another axis than the one that is added up."""
+    for one, reader, path in mixtures(walk):
+        end = type(one.softmax).__name__
+        shapes, names = (one.shape, (one.axis, one.class_axis)), _named(name_of, path[::-1])
+        yield PatternFact(OVER_BATCH, (reader, end), shapes, names, rivals=len(walk.by_kind[end]))
 
 
 def _classes_below(node: Node) -> list[Node]:

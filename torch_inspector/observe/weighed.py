@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.observe import private
-from torch_inspector.observe.class_axis import axis_below
+from torch_inspector.observe.class_axis import axis_below, is_share
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
@@ -35,12 +35,12 @@ _RECURRENT = ("StackBackward0", "CudnnRnnBackward0", "MkldnnRnnLayerBackward0", 
 def weighed_across(walk: Walk) -> Iterator[Node]:
     """Softmaxes of (samples, steps) along the samples, of scores of a layer, that weigh the steps of each sample."""
     softmaxes = walk.by_kind.get("SoftmaxBackward0", ())
-    if any(_is_along_samples(node) for node in softmaxes) and not _is_time_first(walk):
+    if any(_is_along_samples(node) for node in softmaxes) and not is_time_first(walk):
         found = [*_in_products(walk), *_in_sums(walk)]
         yield from {id(node): node for node in found if _is_along_samples(node) and _is_scored(node)}.values()
 
 
-def _is_time_first(walk: Walk) -> bool:
+def is_time_first(walk: Walk) -> bool:
     """True if a recurrent layer, or a list of steps, gives (time, batch, …): its first axis is no axis of samples."""
     made = [node for kind in _RECURRENT for node in walk.by_kind.get(kind, ())]
     steps = [node for node in made if type(node).__name__ != "StackBackward0" or node._saved_dim == 0]
@@ -69,7 +69,9 @@ def _in_sums(walk: Walk) -> Iterator[Node]:
         if shape is None or len(axes) != 1 or any(type(one).__name__ in _TOTALS for one in consumers.of(node)):
             continue
         summed = int(axes[0] - 2**64 if axes[0] >= 2**63 else axes[0]) % len(shape)
-        for operand in parents_of(product) if summed else ():
+        operands = parents_of(product) if summed else []
+        # Rows and columns of one table, as of what is to be matched.
+        for operand in operands if not all(is_share(one) for one in operands) else ():
             if operand is not None and len(private.output_shape(operand) or ()) == len(shape):
                 yield from _weights(operand, 0, summed)
 

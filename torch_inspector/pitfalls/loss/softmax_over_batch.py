@@ -31,6 +31,8 @@ _ALONE = {
 }
 _SCORES = "scores"
 _CLASSES = "along the classes, so that each sample's probabilities sum to 1"
+_MIXES = {"logsumexp": "`logsumexp` then adds up", "sum of parts": "a sum then adds up"}
+_PARTS = "along the parts, so that the weights of each sample sum to 1"
 _READS = {"gather": "`gather` then picks from", "indexing": "the index then picks from"}
 
 
@@ -153,12 +155,21 @@ def _place(run: Run, seen: _Seen, layer: str, written: Written | None, place: Pl
 
 
 def _message(seen: _Seen, names: list[str]) -> str:
-    where = " from ".join(names) or ("an attention or a gate" if seen.attends else "the input of the loss")
+    where = " from ".join(names) or _unnamed_place(seen)
     so = _OF_HEADS if seen.is_of_heads else _ATTENDS if seen.attends else _classes_read(seen)
     return f"{_SAID.get(seen.kind, 'softmax')} in {where} runs along dim {seen.axis}, {_what(seen)}{so} sum to 1."
 
 
+def _unnamed_place(seen: _Seen) -> str:
+    if seen.reader in _MIXES:
+        return "the weights of a sum"
+    return "an attention or a gate" if seen.attends else "the input of the loss"
+
+
 def _classes_read(seen: _Seen) -> str:
+    if seen.reader in _MIXES:
+        parts = f"{seen.shape[seen.class_axis]} parts along dim {seen.class_axis}"
+        return f"; {_MIXES[seen.reader]} {parts}, whose weights do not"
     reads = _READS.get(seen.reader, f"`{seen.reader}` then reads")
     classes = f"{seen.shape[seen.class_axis]} classes along dim {seen.class_axis}"
     return f"; {reads} {classes}, whose probabilities do not"
@@ -177,7 +188,7 @@ def _fix_for(run: Run, seen: _Seen, layer: str, written: Written | None) -> str:
     rank = len(seen.shape)
     attended = 1 if seen.shape[-1] == 1 or (rank == 2 and not seen.is_flat) else -1  # noqa: PLR2004
     wanted = attended if seen.attends else seen.class_axis
-    axis, along = _said(wanted, rank), _along(wanted) if seen.attends else _CLASSES
+    axis, along = _said(wanted, rank), _along(wanted) if seen.attends else _PARTS if seen.reader in _MIXES else _CLASSES
     if written is not None:
         return _fix_of(run, written, axis, along)
     return _fix(layer, _LAYERS.get(seen.kind, "Softmax"), axis, along)

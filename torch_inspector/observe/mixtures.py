@@ -1,0 +1,206 @@
+"""Mixtures whose weights sum to 1 along another axis than that of the parts which are added up.
+
+As `torch.logsumexp(log_w + log_p, -1)` and `sum(w[:, i : i + 1] * part(x) for i, part in enumerate(parts))`, with a
+softmax of the scores of a layer along the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch_inspector.observe import private
+from torch_inspector.observe.class_axis import SOFTMAXES, Misread, axis_below, counted, is_share, misread_from
+from torch_inspector.observe.consumers import Consumers
+from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.private import Node
+from torch_inspector.observe.raw_scores import LINEAR
+from torch_inspector.observe.softmax import IN_PLACE, axis_of, parents_of
+from torch_inspector.observe.weighed import is_time_first
+
+# What scores go through before the softmax.
+_SCORED = frozenset(
+    f"{name}Backward{n}"
+    for name in (
+        "View", "UnsafeView", "ReshapeAlias", "Squeeze", "Unsqueeze", "Mul", "Div", "Add", "MaskedFill", "Clone",
+        "Slice", "Split", "SplitWithSizes", "Transpose", "Permute", "Tanh",
+    )
+    for n in range(2)
+)  # fmt: skip
+_TOTALS = frozenset(["SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1"])
+# Between a sum of probabilities and its logarithm.
+_TO_LOG = IN_PLACE | {"AddBackward0", "SqueezeBackward0", "SqueezeBackward1"}
+_PICKS = frozenset(["SliceBackward0", "SelectBackward0"])
+_PAIR, _FAR, _NEAR = 2, 12, 4
+# Parts that are written out or added up in a loop.
+_PARTS = 64
+
+
+class Mixture(NamedTuple):
+    """A softmax whose numbers weigh parts."""
+
+    weights: Misread
+    reader: str
+    """What adds the parts up."""
+    path: list[Node]
+    """From what weighs down to the softmax."""
+
+
+def mixtures(walk: Walk) -> Iterator[Mixture]:
+    """All such softmaxes of a graph."""
+    if SOFTMAXES.isdisjoint(walk.by_kind):
+        return
+    for weights, reader, path in (*_of_logarithms(walk), *_of_likelihoods(walk), *_of_parts(walk)):
+        if _is_scored(weights.softmax):
+            yield Mixture(weights, reader, path)
+
+
+def _of_logarithms(walk: Walk) -> Iterator[Mixture]:
+    """`logsumexp(log_w + log_p, axis)` of as many weights as densities: those of a transition are fewer."""
+    for node in walk.by_kind.get("LogsumexpBackward0", ()):
+        below, axes = parents_of(node)[0], node._saved_dim
+        if type(below).__name__ in {"AddBackward0", "SubBackward0"} and below is not None and len(axes) == 1:
+            yield from _weighed(below, counted(axes[0], len(private.output_shape(below) or (1,))), "logsumexp")
+
+
+def _of_likelihoods(walk: Walk) -> Iterator[Mixture]:
+    """`(w * p).sum(axis)` whose logarithm is taken."""
+    nodes = walk.by_kind.get("SumBackward1", ()) if "LogBackward0" in walk.by_kind else ()
+    consumers = Consumers(walk)
+    for node in nodes:
+        below, axes = parents_of(node)[0], node._saved_dim
+        if (
+            type(below).__name__ == "MulBackward0"
+            and below is not None
+            and len(axes) == 1
+            and _is_logged(node, consumers)
+        ):
+            yield from _weighed(below, counted(axes[0], len(private.output_shape(below) or (1,))), "sum of parts")
+
+
+def _is_logged(node: Node, consumers: Consumers) -> bool:
+    users = [node]
+    for _ in range(_NEAR):
+        users = [user for one in users for user in consumers.of(one)]
+        if any(type(user).__name__ == "LogBackward0" for user in users):
+            return True
+        users = [user for user in users if type(user).__name__ in _TO_LOG]
+    return False
+
+
+def _weighed(node: Node, axis: int, reader: str) -> Iterator[Mixture]:
+    """The operand of a sum or a product that is weights, if the other one is none and has the same shape."""
+    operands, shape = parents_of(node), private.output_shape(node)
+    if len(operands) != _PAIR or any(one is None or private.output_shape(one) != shape for one in operands):
+        return
+    found = [(one, list(misread_from(one, axis))) for one in operands]
+    if any(is_share(one) for one, parts in found if not parts):
+        return
+    for _, parts in found if sum(bool(parts) for _, parts in found) == 1 else ():
+        yield from (Mixture(weights, reader, path) for weights, path in parts)
+
+
+class _Part(NamedTuple):
+    """A product of one number of each sample with something."""
+
+    product: Node
+    softmax: Node
+    axis: int
+    """Of the softmax, from which the number was picked."""
+    number: int
+    path: list[Node]
+
+
+def _of_parts(walk: Walk) -> Iterator[Mixture]:
+    """Softmaxes along the first axis of which every number of a sample weighs something, all of which is added up."""
+    softmaxes = [node for node in walk.by_kind.get("SoftmaxBackward0", ()) if axis_of(node) == 0]
+    if not softmaxes or is_time_first(walk):
+        return
+    found = [part for node in walk.by_kind.get("MulBackward0", ()) for part in _parts(node)]
+    consumers = Consumers(walk)
+    for softmax in softmaxes:
+        shape, parts = private.output_shape(softmax) or (), [one for one in found if one.softmax is softmax]
+        axes = {one.axis for one in parts}
+        axis = axes.pop() if len(axes) == 1 else 0
+        if not 0 < axis < len(shape) or not 1 < shape[axis] <= _PARTS or shape[axis] == shape[0] or shape[0] == 1:
+            continue
+        if {one.number for one in parts} == set(range(shape[axis])) and _are_added_up(parts, consumers):
+            yield Mixture(Misread(softmax, shape, 0, axis), "sum of parts", parts[0].path)
+
+
+def _parts(product: Node) -> Iterator[_Part]:
+    operands = parents_of(product)
+    if len(operands) == _PAIR and None not in operands:
+        for one in operands:
+            yield from _picked(product, one)
+
+
+def _picked(product: Node, node: Node | None) -> Iterator[_Part]:
+    """The softmax below an operand, if one number of each sample was picked from it: `w[:, i : i + 1]`, `w[..., i]`."""
+    axis = index = None
+    path: list[Node] = []
+    for _ in range(_FAR):
+        if node is None or type(node).__name__ == "SoftmaxBackward0":
+            break
+        path.append(node)
+        below, kind = parents_of(node)[0], type(node).__name__
+        if kind in _PICKS and index is None and below is not None:
+            axis, index = _pick(node, below)
+        elif index is not None and axis is not None and below is not None:
+            axis = axis_below(node, below, axis)
+        elif kind not in {"UnsqueezeBackward0", "ExpandBackward0"}:
+            return
+        node = below
+    if node is not None and axis is not None and index is not None and type(node).__name__ == "SoftmaxBackward0":
+        yield _Part(product, node, axis, index, [*path, node])
+
+
+def _pick(node: Node, below: Node) -> tuple[int | None, int | None]:
+    """The axis and the number of what a slice of one number, or a selection, takes."""
+    shape = private.output_shape(below) or ()
+    axis = counted(node._saved_dim, len(shape)) if shape else 0
+    if not shape:
+        return None, None
+    if type(node).__name__ == "SelectBackward0":
+        return axis, counted(node._saved_index, shape[axis])
+    made = private.output_shape(node) or ()
+    single = len(made) == len(shape) and made[axis] == 1
+    return (axis, counted(node._saved_start, shape[axis])) if single else (None, None)
+
+
+def _are_added_up(parts: list[_Part], consumers: Consumers) -> bool:
+    """True if one sum has all products, and is not added up over the samples itself."""
+    sums = [_sums_above(part.product, consumers, len(parts)) for part in parts]
+    common = [node for node in sums[0] if all(any(one is node for one in others) for others in sums[1:])]
+    return bool(common) and not any(type(user).__name__ in _TOTALS for user in consumers.of(common[0]))
+
+
+def _sums_above(product: Node, consumers: Consumers, count: int) -> list[Node]:
+    """The additions that a product goes into, one after the other."""
+    found, here = [], product
+    shape = private.output_shape(product)
+    for _ in range(count):
+        users = [one for one in consumers.of(here) if type(one).__name__ == "AddBackward0"]
+        if len(users) != 1 or private.output_shape(users[0]) != shape:
+            break
+        here = users[0]
+        found.append(here)
+    return found
+
+
+def _is_scored(softmax: Node) -> bool:
+    """True if a layer gave the scores."""
+    here = parents_of(softmax)[0]
+    for _ in range(_FAR):
+        if here is None or type(here).__name__ not in _SCORED:
+            break
+        below = [parent for parent in parents_of(here) if parent is not None and not private.is_leaf_node(parent)]
+        here = below[0] if below else None
+    kind = type(here).__name__
+    if here is None or kind not in LINEAR | {"ConvolutionBackward0"}:
+        return False
+    own = (
+        parents_of(one)[0] if type(one).__name__ == "TBackward0" and one is not None else one
+        for one in parents_of(here)
+    )
+    return any(one is not None and private.is_leaf_node(one) for one in own)
