@@ -70,3 +70,15 @@ def test_parts_that_are_added_one_by_one(lines):
 )
 def test_tables_that_are_right(loss):
     assert not found(f"loss = {loss}\nloss.backward()")
+
+
+@pytest.mark.parametrize("loss", ["({} * torch.randn(12, 5)).sum(1).mean()", "-(mean(x) * {}).sum(-1).mean()"])
+def test_an_expectation_of_each_sample_is_a_hint(loss):
+    (finding,) = found(f"p = F.softmax(z(x), dim=0)\nloss = {loss.format('p')}\nloss.backward()")
+    assert finding.severity == "hint"
+    assert not found(f"p = F.softmax(z(x), dim=1)\nloss = {loss.format('p')}\nloss.backward()")
+    assert not found(f"p = F.softmax(z(x), dim=0)\nloss = {loss.format('p')} + (p.T @ x).mean()\nloss.backward()")
+    assert not found(
+        f"p = F.softmax(z(x), dim=0)\nloss = {loss.format('p').replace('mean()', 'sum()')}\nloss.backward()"
+    )
+    assert not found("p = F.softmax(z(x), dim=0)\nloss = (p * torch.randn(5)).sum(1).mean()\nloss.backward()")

@@ -9,14 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torch_inspector.observe import private
+import torch
+
+from torch_inspector.facts import Shape
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.class_axis import SOFTMAXES, Misread, axis_below, counted, is_share, misread_from
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.raw_scores import LINEAR
+from torch_inspector.observe.saved import saved_value
 from torch_inspector.observe.softmax import IN_PLACE, axis_of, parents_of
 from torch_inspector.observe.weighed import is_time_first
+
+AVERAGED = "mean of sums"
+"""What reads weights of which no more is known than that: a hint."""
 
 # What scores go through before the softmax.
 _SCORED = frozenset(
@@ -50,7 +57,7 @@ def mixtures(walk: Walk) -> Iterator[Mixture]:
     """All such softmaxes of a graph."""
     if SOFTMAXES.isdisjoint(walk.by_kind):
         return
-    for weights, reader, path in (*_of_logarithms(walk), *_of_likelihoods(walk), *_of_parts(walk)):
+    for weights, reader, path in (*_of_logarithms(walk), *_of_sums(walk), *_of_parts(walk)):
         if _is_scored(weights.softmax):
             yield Mixture(weights, reader, path)
 
@@ -63,19 +70,31 @@ def _of_logarithms(walk: Walk) -> Iterator[Mixture]:
             yield from _weighed(below, counted(axes[0], len(private.output_shape(below) or (1,))), "logsumexp")
 
 
-def _of_likelihoods(walk: Walk) -> Iterator[Mixture]:
-    """`(w * p).sum(axis)` whose logarithm is taken."""
-    nodes = walk.by_kind.get("SumBackward1", ()) if "LogBackward0" in walk.by_kind else ()
+def _of_sums(walk: Walk) -> Iterator[Mixture]:
+    """`(w * p).sum(axis)` whose logarithm or whose mean is taken: a mean of what sums to 1 along the samples is odd."""
     consumers = Consumers(walk)
-    for node in nodes:
+    for node in walk.by_kind.get("SumBackward1", ()):
         below, axes = parents_of(node)[0], node._saved_dim
-        if (
-            type(below).__name__ == "MulBackward0"
-            and below is not None
-            and len(axes) == 1
-            and _is_logged(node, consumers)
-        ):
-            yield from _weighed(below, counted(axes[0], len(private.output_shape(below) or (1,))), "sum of parts")
+        shape = private.output_shape(below) if type(below).__name__ == "MulBackward0" and below is not None else None
+        if below is None or not shape or len(axes) != 1:
+            continue
+        axis = counted(axes[0], len(shape))
+        if _is_logged(node, consumers):
+            yield from _weighed(below, axis, "sum of parts")
+        elif len(shape) == _PAIR and _is_averaged(node, consumers):
+            found = _weighed(below, axis, AVERAGED, constant=True)
+            yield from (one for one in found if one.weights.axis == 0 and _is_lone(one, consumers))
+
+
+def _is_averaged(node: Node, consumers: Consumers) -> bool:
+    users = consumers.of(node)
+    users = consumers.of(users[0]) if [type(one).__name__ for one in users] == ["NegBackward0"] else users
+    return [type(one).__name__ for one in users] == ["MeanBackward0"]
+
+
+def _is_lone(found: Mixture, consumers: Consumers) -> bool:
+    """True if the weights are used for that sum only."""
+    return all(len(consumers.of(one)) == 1 for one in found.path)
 
 
 def _is_logged(node: Node, consumers: Consumers) -> bool:
@@ -88,16 +107,26 @@ def _is_logged(node: Node, consumers: Consumers) -> bool:
     return False
 
 
-def _weighed(node: Node, axis: int, reader: str) -> Iterator[Mixture]:
+def _weighed(node: Node, axis: int, reader: str, *, constant: bool = False) -> Iterator[Mixture]:
     """The operand of a sum or a product that is weights, if the other one is none and has the same shape."""
     operands, shape = parents_of(node), private.output_shape(node)
-    if len(operands) != _PAIR or any(one is None or private.output_shape(one) != shape for one in operands):
+    shapes = [_shape_of(node, place) if constant or one is not None else None for place, one in enumerate(operands)]
+    if len(operands) != _PAIR or any(one != shape for one in shapes):
         return
     found = [(one, list(misread_from(one, axis))) for one in operands]
     if any(is_share(one) for one, parts in found if not parts):
         return
     for _, parts in found if sum(bool(parts) for _, parts in found) == 1 else ():
         yield from (Mixture(weights, reader, path) for weights, path in parts)
+
+
+def _shape_of(product: Node, place: int) -> Shape | None:
+    """The shape of an operand; of one without a history, as the product keeps it."""
+    node = product.next_functions[place][0]
+    if node is not None:
+        return private.output_shape(parents_of(product)[place] or node)
+    kept = saved_value(product, "other" if place else "self")
+    return tuple(as_torch.shape(kept)) if kinds.is_one_of(kept, (torch.Tensor,)) else None
 
 
 class _Part(NamedTuple):

@@ -31,7 +31,12 @@ _ALONE = {
 }
 _SCORES = "scores"
 _CLASSES = "along the classes, so that each sample's probabilities sum to 1"
-_MIXES = {"logsumexp": "`logsumexp` then adds up", "sum of parts": "a sum then adds up"}
+_AVERAGED = "mean of sums"
+_MIXES = {
+    "logsumexp": "`logsumexp` then adds up",
+    "sum of parts": "a sum then adds up",
+    _AVERAGED: "a sum of which the mean is taken adds up",
+}
 _PARTS = "along the parts, so that the weights of each sample sum to 1"
 _READS = {"gather": "`gather` then picks from", "indexing": "the index then picks from"}
 
@@ -142,8 +147,8 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
             Evidence("axis of the softmax", seen.axis),
             Evidence("read by", seen.reader),
         ),
-        # Heads that compete for each key are a design, if a rare one.
-        severity="hint" if seen.is_of_heads else "error",
+        # Heads that compete for each key are a design, if a rare one, and so are samples.
+        severity="hint" if seen.is_of_heads or seen.reader == _AVERAGED else "error",
     )
 
 
