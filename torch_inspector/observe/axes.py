@@ -68,12 +68,12 @@ def over_batch(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Exp
     if shape is None or len(shape) != 2 or min(shape) < 2 or node.func.attr not in {"argmax", "max", "topk"}:  # noqa: PLR2004
         return
     softmax, home = _made(scope, source, node)
-    if softmax is None or _softmax_axis(softmax) != 0 or not _from_module(home, softmax):
+    if softmax is None or softmax_axis(softmax) not in {0, -2} or not _from_module(home, softmax):
         return
-    if shape[0] == shape[1] or _turns(scope, softmax, source):
+    if shape[0] == shape[1] or turns(scope, softmax, source):
         return
     if _is_scored(scope, node, statement, shape[0]) or (
-        not _says_attention(softmax, source) and _reads_classes(home, softmax, statement)
+        not says_attention(softmax, source) and _reads_classes(home, softmax, statement)
     ):
         yield scope.fact("over-batch", node, statement, names=(ast.unparse(source),), shapes=(shape,))
 
@@ -90,11 +90,11 @@ def _made(scope: Scope, source: ast.expr, by: ast.AST) -> tuple[ast.Call | None,
 
 def _reads_classes(scope: Scope, softmax: ast.expr, statement: ast.stmt) -> bool:
     """True if the words say so, or a cross-entropy reads classes along that axis of the same model's scores."""
-    scores = _scores_of(softmax)
+    scores = scores_of(softmax)
     return _says_confidence(statement) or (scores is not None and is_classifier(scope, scores))
 
 
-def _scores_of(softmax: ast.expr) -> ast.expr | None:
+def scores_of(softmax: ast.expr) -> ast.expr | None:
     """`z` of `F.softmax(z, 0)`, `z.softmax(0)` and `nn.Softmax(0)(z)`."""
     if not isinstance(softmax, ast.Call):
         return None
@@ -110,7 +110,7 @@ def _says_confidence(statement: ast.stmt) -> bool:
     return len(names) == 2 and bool(_SHARE.search(names[0]) and _CHOICE.search(names[1]))  # noqa: PLR2004
 
 
-def _says_attention(softmax: ast.expr, source: ast.expr) -> bool:
+def says_attention(softmax: ast.expr, source: ast.expr) -> bool:
     """True if the words say that samples are weighed: members of a bag, frames of a clip."""
     return bool(_WEIGHED.search(f"{ast.unparse(softmax)} {ast.unparse(source)}".lower()))
 
@@ -135,11 +135,11 @@ def _are_classes(labels: Any, samples: int) -> bool:
     return is_class_tensor(labels, _NUMBERS) and shape_of(labels) == (samples,)
 
 
-def _turns(scope: Scope, softmax: ast.expr, source: ast.expr) -> bool:
+def turns(scope: Scope, softmax: ast.expr, source: ast.expr) -> bool:
     """True if the text turns axes, multiplies matrices, or takes or reads a softmax along others as well."""
     name = ast.unparse(source)
     for node in syntax.walk(scope.node):
-        if isinstance(node, ast.Call) and node is not softmax and _softmax_axis(node) in {1, -1}:
+        if isinstance(node, ast.Call) and node is not softmax and softmax_axis(node) in {1, -1}:
             return True
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             return True
@@ -155,7 +155,7 @@ def _turns(scope: Scope, softmax: ast.expr, source: ast.expr) -> bool:
     return False
 
 
-def _softmax_axis(node: ast.expr) -> int | None:
+def softmax_axis(node: ast.expr) -> int | None:
     """The axis of `softmax(x, 0)`, `x.softmax(0)` and `nn.Softmax(0)(x)`; None for anything else."""
     func = node.func if isinstance(node, ast.Call) else None
     if isinstance(func, ast.Call):

@@ -35,12 +35,12 @@ class _Spot(NamedTuple):
 def is_classifier(scope: Scope, scores: ast.expr) -> bool:
     """True if some scores are the result of a module that a cross-entropy of the notebook was given as it is."""
     given = scope.given(scores.id) if isinstance(scores, ast.Name) else [(scores, scope)]
-    called = _called(given[0][0]) if len(given) == 1 else None
-    module = given[0][1].names.value(called) if called is not None else None
+    callee = called(given[0][0]) if len(given) == 1 else None
+    module = given[0][1].names.value(callee) if callee is not None else None
     return is_a(module, nn.Module) and any(one is module for one in _trained(scope))
 
 
-def _called(value: ast.expr) -> ast.expr | None:
+def called(value: ast.expr) -> ast.expr | None:
     """What is called with one input, where an expression is the result: `net` of `net(x)` and `net(x).detach()`."""
     while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.args:
         value = value.func.value
@@ -64,11 +64,11 @@ def _read_by(scope: Scope, call: ast.Call, spot: _Spot) -> Iterator[nn.Module]:
     """The module whose result a call reads as a cross-entropy, if the names of the text mean the same now."""
     top, first = Names(scope.reading.names), call.args[0]
     values = given_in(spot.scope).get(first.id, []) if isinstance(first, ast.Name) else [first]
-    called = _called(values[0]) if len(values) == 1 else None
-    if called is None or not _is_cross_entropy(call, top):
+    callee = called(values[0]) if len(values) == 1 else None
+    if callee is None or not _is_cross_entropy(call, top):
         return
-    module = top.value(called)
-    if is_a(module, nn.Module) and all(_is_same(scope, one, spot) for one in (called, call.func)):
+    module = top.value(callee)
+    if is_a(module, nn.Module) and all(_is_same(scope, one, spot) for one in (callee, call.func)):
         yield module
 
 

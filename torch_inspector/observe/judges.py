@@ -13,6 +13,7 @@ from torch_inspector.observe.cut_batches import cut_batches
 from torch_inspector.observe.expressions import Judges
 from torch_inspector.observe.growing import growing, grown_by_calls
 from torch_inspector.observe.handed_copies import handed_copies
+from torch_inspector.observe.over_samples import over_samples
 from torch_inspector.observe.picks import picks
 from torch_inspector.observe.remainders import remainders
 from torch_inspector.observe.reshapes import reshapes
@@ -27,7 +28,7 @@ JUDGES: Judges = {
     ast.BinOp: (crossings, wraps),
     ast.Compare: (crossings,),
     ast.Call: (
-        *(crossings, wraps, reshapes, lost, unnamed, over_batch),
+        *(crossings, wraps, reshapes, lost, unnamed, over_batch, over_samples),
         *(legacy, columns, tabled, visits, second_names, squashed, handed_copies),
     ),
     ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed, handed_copies),

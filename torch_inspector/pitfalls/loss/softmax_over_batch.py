@@ -53,8 +53,9 @@ def check(run: Run) -> Iterator[Finding]:
         # A number of experts that is a setting may be 1 for once.
         if pattern.nodes and pattern.nodes[0] in _ALONE and (known or pattern.nodes[0] != _SCORES):
             yield _of_one(run, pattern, root, place, known)
-    for fact in run.expressions("over-batch"):
-        yield _predicted(run, fact)
+    read = list(run.expressions("over-batch"))
+    yield from (_predicted(run, fact) for fact in read)
+    yield from (_of_scores(run, fact) for fact in ([] if read else run.expressions("over-samples")))
 
 
 def _of_one(run: Run, pattern: PatternFact, root: str, place: Place, known: list[Scored]) -> Finding:
@@ -93,6 +94,24 @@ def _predicted(run: Run, fact: ExpressionFact) -> Finding:
         cell=fact.place.cell,
         evidence=(Evidence("shape", str(shape)), Evidence("axis of the softmax", 0)),
         # An ask for the best sample of each class is written alike; neither labels nor training tell which was meant.
+        severity="hint",
+    )
+
+
+def _of_scores(run: Run, fact: ExpressionFact) -> Finding:
+    """A softmax of scores whose classes a cross-entropy reads along the other axis."""
+    name, shape = (*fact.names, fact.text)[0], (*fact.shapes, (0, 0))[0]
+    return Finding(
+        message=(
+            f"Softmax in `{name}` runs along dim 0, the {shape[0]} samples; a cross-entropy reads the same model's "
+            f"scores as {shape[1]} classes along dim 1, whose probabilities do not sum to 1."
+        ),
+        subject=name,
+        fix=_fix_of(run, Written(fact.text, fact.place, inside=False), -1, _CLASSES),
+        line=fact.place.line,
+        cell=fact.place.cell,
+        evidence=(Evidence("shape", str(shape)), Evidence("axis of the softmax", 0)),
+        # A ranking of the samples for each class is written alike.
         severity="hint",
     )
 
