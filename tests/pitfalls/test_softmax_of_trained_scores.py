@@ -14,7 +14,7 @@ x, y = torch.randn(16, 20), torch.randint(0, 12, (16,))"""
 TOLD = "F.cross_entropy(net(x), y).backward()"
 READS = [
     "with torch.no_grad():\n    p = F.softmax(net(x), dim={})",
-    "kept = []\nwith torch.no_grad():\n    for b in x.split(8):\n        p = net(b).softmax({})\n        kept.extend(p)",
+    "k = []\nwith torch.no_grad():\n    for b in x.split(8):\n        p = net(b).softmax({})\n        k.extend(p)",
     "with torch.no_grad():\n    out = net(x)\n    p = torch.softmax(out, {})\nprint(p[0])",
     "@torch.no_grad()\ndef predict(x):\n    return nn.Softmax({})(net(x))\np = predict(x)",
 ]
