@@ -61,6 +61,12 @@ CALL = "with torch.no_grad():\n    out = model({})"
 def test_a_model_of_which_only_the_result_is_seen():
     cells = (MODEL, "x = (torch.ones(3, 4) * 400).half()", CALL.format("x"))
     (finding,) = findings_in(*("import torch", *cells), slug="half-overflow", fails=False)
+    assert (finding.subject, finding.line, finding.severity) == ("out", 8, "error")
+    assert "`q @ q.T` goes up to" in finding.message
+    assert "(line 8 of cell 2)" in finding.message
+    hidden = MODEL.replace("return torch", "q = nn.functional.gelu(q)\n        return torch")
+    cells = (hidden, "x = (torch.ones(3, 4) * 400).half()", CALL.format("x"))
+    (finding,) = findings_in(*("import torch", *cells), slug="half-overflow", fails=False)
     assert (finding.subject, finding.line, finding.severity) == ("out", 2, "warning")
     assert "`model` computed it in float16" in finding.message
 

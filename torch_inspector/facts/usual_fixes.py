@@ -17,7 +17,7 @@ _FIXES = {
     "/ norm": "F.normalize(v, dim=-1), which leaves a row of zeros as it is; or v / v.norm(…).clamp_min(1e-8)",
     "1 /": "keep the divisor away from zero: 1 / ….clamp_min(1e-12)",
     "rsqrt": "keep the operand above zero: (… + 1e-12).rsqrt()",
-    "**": "keep the base above zero, where the exponent is a fraction or negative: ….clamp_min(1e-6) ** p",
+    "**": "keep the base above zero, where the exponent is a fraction or negative: ….clamp_min(1e-6).pow(p)",
     "acos": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).acos()",
     "asin": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).asin()",
     "atanh": "keep the operand inside of -1 to 1: ….clamp(-1 + 1e-6, 1 - 1e-6).atanh()",

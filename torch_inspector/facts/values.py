@@ -71,6 +71,8 @@ class OperationFact(NamedTuple):
     """True if others of its operand's numbers are negative, where zeros are the cause."""
     whole: bool = False
     """True if its operand is of whole numbers, as a count."""
+    half: bool = False
+    """True if the numbers that are not finite are in float16."""
 
     def text(self) -> str:
         """What is known of it: `log` was given 12 zeros among 32 values."""

@@ -12,6 +12,7 @@ from torch_inspector.observe.crossings import crossings
 from torch_inspector.observe.cut_batches import cut_batches
 from torch_inspector.observe.expressions import Judges
 from torch_inspector.observe.growing import growing, grown_by_calls
+from torch_inspector.observe.half_steps import half_steps
 from torch_inspector.observe.handed_copies import handed_copies
 from torch_inspector.observe.over_samples import over_samples
 from torch_inspector.observe.picks import picks
@@ -31,7 +32,7 @@ JUDGES: Judges = {
         *(crossings, wraps, reshapes, lost, unnamed, over_batch, over_samples),
         *(legacy, columns, tabled, visits, second_names, squashed, handed_copies),
     ),
-    ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed, handed_copies),
+    ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed, handed_copies, half_steps),
     ast.Return: (handed_copies,),
     ast.AugAssign: (lost, wraps),
     ast.For: (remainders, growing, visits, cut_batches, added_up),

@@ -174,7 +174,8 @@ def _judged(node: Node, left: _Left, *, worst: bool) -> Origin | None:
         if values is not None and bad is not None:
             parent = node.next_functions[number][0] if number < len(node.next_functions) else None
             word = _word(_maker(parent)) if parent is not None else ""
-            fact = OperationFact(word, "", bad[1], values.numel(), bad[0]) if word else None
+            half = values.dtype is torch.float16
+            fact = OperationFact(word, "", bad[1], values.numel(), bad[0], half=half) if word else None
             return Origin(fact, "" if word else bad[0])
     trapped = _mean_of_none(node, left) or _mean_of_nothing(node) or _without_alignment(node, left)
     trapped = trapped or _trap(node, left, slope_too=False)
@@ -184,7 +185,7 @@ def _judged(node: Node, left: _Left, *, worst: bool) -> Origin | None:
     bad = _bad(values, worst=worst) if values is not None else None
     if values is not None and bad is not None:
         fact = OperationFact(_RESULTS[kind], "", bad[1], values.numel(), bad[0])
-        return Origin(fact._replace(given_by=_given_by(node)))
+        return Origin(fact._replace(given_by=_given_by(node), half=values.dtype is torch.float16))
     return None
 
 

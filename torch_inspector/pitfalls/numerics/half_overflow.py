@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Place, Run, syntax
+from torch_inspector.facts.half_causes import HalfCause, overflows, zeros
 from torch_inspector.facts.lost_masks import LostMask, lost_mask
 from torch_inspector.facts.vanished import guards, vanished
 from torch_inspector.findings import Evidence, Finding
@@ -46,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
     if lost is not None:
         yield replace(_of_mask(lost), severity="hint")
         return
-    if any(vanished(run)):
+    if any(vanished(run)) or any(zeros(run)):
         return  # the other end of float16, of which half-underflow tells
     loss = run.first_nonfinite_loss() if run.overflowed() else None
     if loss is not None:
@@ -54,7 +55,8 @@ def check(run: Run) -> Iterator[Finding]:
     elif zeroed := list(_of_rows(run)):
         yield zeroed[0]
     elif not run.trace.backwards:
-        yield from _of_result(run)
+        known = next(overflows(run), None)
+        yield from _of_result(run) if known is None else [_of_cause(run, known)]
 
 
 def _of_mask(lost: LostMask) -> Finding:
@@ -106,6 +108,37 @@ def _of_norm(name: str, place: Place, count: int, total: int, largest: str) -> F
             Evidence("largest number of float16", _LARGEST),
         ),
     )
+
+
+def _of_cause(run: Run, one: HalfCause) -> Finding:
+    """Of a step that is known to have gone past the end."""
+    nan = "is nan" if one.count == 1 else f"has {one.nan_count} nan of {one.count} values"
+    where = f" ({one.place.said_in(run.cell.number)})" if one.place.cell != run.cell.number else ""
+    return Finding(
+        message=f"`{one.path}` {nan}: {one.said}{where}, and float16 ends at 65,504.",
+        subject=one.path,
+        fix=_fix_of_cause(one),
+        line=one.place.line,
+        cell=one.place.cell,
+        evidence=(
+            Evidence("nan", one.nan_count, "count"),
+            Evidence("values in all", one.count, "count"),
+            Evidence("largest number of float16", _LARGEST),
+        ),
+        severity="error" if one.is_sure else "hint",
+    )
+
+
+def _fix_of_cause(one: HalfCause) -> str:
+    if not one.is_sure:
+        return (
+            "# masks that add up to no less than -6e4: torch.maximum of the two, or -1e4 in place of the lowest number"
+        )
+    if one.name == "exp" or one.name.startswith("torch.exp("):
+        return "# torch.logsumexp or log_softmax of the exponents, which float16 holds; or exp of x.float()"
+    if one.name in ("@", "a linear layer") or _PRODUCT.search(one.name):
+        return "# divide before multiplying: (q / d**0.5) @ k; or .float() on both sides, or bfloat16"
+    return f"# .float() on what `{one.name}` is given, or bfloat16"
 
 
 def _of_result(run: Run) -> Iterator[Finding]:

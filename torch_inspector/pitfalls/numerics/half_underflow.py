@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run
+from torch_inspector.facts.half_causes import HalfZero, zeros
 from torch_inspector.facts.vanished import Vanished, vanished
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -15,7 +16,8 @@ _SMALLEST = 6e-8
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds losses in float16 that are not zero and whose gradients all are, and small numbers that are zero there."""
-    yield from map(_of_guard, list(vanished(run))[:1])
+    guarded = list(map(_of_guard, vanished(run)))[:1]
+    yield from guarded or [_of_zero(run, one) for one in zeros(run)][:1]
     losses = run.underflowed()
     if not losses:
         return
@@ -77,3 +79,39 @@ def _of_guard(one: Vanished) -> Finding:
             Evidence("smallest number of float16", _SMALLEST),
         ),
     )
+
+
+def _of_zero(run: Run, one: HalfZero) -> Finding:
+    """Of what is zero in float16 alone, as its statement computed again tells."""
+    nan = "is nan" if one.count == 1 else f"has {one.nan_count} nan of {one.count} values"
+    where = f" ({one.place.said_in(run.cell.number)})" if one.place.cell != run.cell.number else ""
+    inside = "normalize(" in one.text
+    what = f"the divisor in `{one.text}`" if inside else f"`{one.text}`"
+    named = not one.number[:1].isdigit()
+    least = f"`{one.number}`{f', {one.value:g},' if named else ''}" if one.number else f"{one.value:g}"
+    return Finding(
+        message=f"`{one.path}` {nan}: {what}{where} is zero, for {least} is below 6e-08, where float16 ends.",
+        subject=one.path,
+        fix=_fix_of_zero(one, inside=inside),
+        line=one.place.line,
+        cell=one.place.cell,
+        evidence=(
+            Evidence("nan", one.nan_count, "count"),
+            Evidence("values in all", one.count, "count"),
+            Evidence("smallest number of float16", _SMALLEST),
+        ),
+    )
+
+
+def _fix_of_zero(one: HalfZero, *, inside: bool) -> str:
+    if inside:
+        return f"{one.text[:-1]}, eps=1e-4)  # in place of {one.text}; or .float() on what it is given"
+    if not one.number:
+        return f"# .float() on what `{one.text}` is made of, or bfloat16"
+    return f"{_with(one.text, one.number)}  # in place of {one.text}; or .float() before it"
+
+
+def _with(text: str, number: str) -> str:
+    """The same with a number that float16 holds, in its place at the end or wherever it stands."""
+    head, _, tail = text.rpartition(number)
+    return f"{head}1e-4{tail}"

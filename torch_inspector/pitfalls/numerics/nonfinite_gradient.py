@@ -13,7 +13,7 @@ _FIX = "keep the operand away from the edge before the operation: (… + 1e-12).
 _INSIDE = "keep the operand inside of -1 to 1 before the operation: ….clamp(-1 + 1e-6, 1 - 1e-6)"
 _FIXES = {
     "log1p": "keep the operand above -1 by what its type of number can tell: ….clamp_min(-0.999).log1p()",
-    "**": "keep the base above zero, where the exponent is below 1: ….clamp_min(1e-6) ** p",
+    "**": "keep the base above zero, where the exponent is below 1: ….clamp_min(1e-6).pow(p)",
     "/": "keep the divisor away from zero: total / count.clamp_min(1)",
     "/ norm": "F.normalize(v, dim=-1), which leaves a row of zeros as it is; or v / v.norm(…).clamp_min(1e-8)",
     "eigh": "make the eigenvalues differ: torch.linalg.eigh(A + torch.diag(torch.arange(A.shape[-1]) * 1e-3))",

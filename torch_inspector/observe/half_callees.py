@@ -1,0 +1,59 @@
+"""Functions and modules of the user's cells, as texts whose arithmetic can be computed again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from itertools import takewhile
+from math import prod
+from types import FunctionType
+from typing import Any
+
+from torch import nn
+
+from torch_inspector.facts import syntax
+from torch_inspector.observe.half_twins import UnknownError
+from torch_inspector.observe.kinds import fields_of
+
+_ELEMENTS = 300_000
+
+
+def is_modest(args: list[Any]) -> bool:
+    """True if the sizes that a new tensor is told are small."""
+    sizes = [one for arg in args for one in (arg if type(arg) in (tuple, list) else (arg,)) if type(one) is int]
+    return prod(max(one, 1) for one in sizes) <= _ELEMENTS
+
+
+def forward_of(callee: Any) -> Any:
+    """The `forward` of a module, or of a class of modules, that a call leads to, with no hook on the way."""
+    kind = callee if type(callee) is type else type(callee)
+    own = tuple(takewhile(lambda one: one is not nn.Module, kind.__mro__))
+    if len(own) == len(kind.__mro__):
+        raise UnknownError
+    fields = fields_of(callee) if kind is not callee else {}
+    if any("__call__" in vars(one) for one in own) or any(fields.get(f"_forward{one}_hooks") for one in ("", "_pre")):
+        raise UnknownError
+    return next((vars(one)["forward"] for one in own if "forward" in vars(one)), None)
+
+
+def defined(tree: ast.Module, function: FunctionType) -> ast.FunctionDef | None:
+    """The text of a function without decorators."""
+    line = function.__code__.co_firstlineno
+    found = (one for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == function.__name__)
+    return next((one for one in found if one.lineno == line and not one.decorator_list), None)
+
+
+def bound(
+    body: ast.FunctionDef, function: FunctionType, args: list[Any], named: Mapping[str, Any], own: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a call gives each parameter; raises `UnknownError` for stars."""
+    names = [one.arg for one in body.args.args if one.arg not in own]
+    if body.args.vararg or body.args.kwarg or body.args.kwonlyargs or len(args) > len(names):
+        raise UnknownError
+    defaults = function.__defaults__ or ()
+    found = dict(zip(reversed(names), reversed(defaults), strict=False))
+    found.update(zip(names, args, strict=False))
+    found.update(named)
+    if set(found) != set(names):
+        raise UnknownError
+    return found
