@@ -18,6 +18,7 @@ from torch_inspector.observe.half_callees import bound, defined, forward_of, is_
 from torch_inspector.observe.half_names import Frame, changed_later, lines_of, straight
 from torch_inspector.observe.half_twins import (
     FUNCTIONS,
+    LINEAR,
     METHODS,
     OPERATORS,
     Cause,
@@ -34,6 +35,14 @@ _DEEP, _BUDGET_S, _TABLE = 5, 0.02, 2
 _MAKERS = frozenset(map(id, (torch.full, torch.tensor, torch.ones, torch.zeros, torch.full_like, torch.ones_like)))
 _LAYERS = (nn.Linear, nn.Embedding, nn.KLDivLoss)
 _PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.finfo)
+
+
+def _divergence(given: Any, target: Any, *, reduction: str, log_target: bool) -> Any:
+    """What `kl_div` gives, past what the user may have put in the place of torch's function."""
+    parts = torch.ops.aten.kl_div(given, target, 0, log_target=log_target)
+    if reduction == "none":
+        return parts
+    return parts.sum() / (given.shape[0] if reduction == "batchmean" else 1)
 
 
 class Reader:
@@ -213,11 +222,11 @@ class Reader:
         if type(layer) is nn.KLDivLoss:
             if layer.reduction == "mean":
                 raise UnknownError  # torch warns of it
-            how = {"reduction": layer.reduction, "log_target": layer.log_target}
-            return applied(functional.kl_div, args, how, at)
+            divergence = partial(_divergence, reduction=layer.reduction, log_target=bool(layer.log_target))
+            return applied(divergence, args, {}, at)
         if type(layer) is nn.Linear:
             bias = None if layer.bias is None else paired(layer.bias)
-            return applied(functional.linear, [*args, paired(layer.weight), bias], {}, at)
+            return applied(LINEAR, [*args, paired(layer.weight), bias], {}, at)
         if layer.max_norm is not None or len(args) != 1:
             raise UnknownError
         weight = paired(layer.weight)

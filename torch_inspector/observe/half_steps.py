@@ -43,12 +43,16 @@ def half_steps(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionF
     if scope.function or not isinstance(target, ast.Name) or not isinstance(node, ast.Assign):
         return
     value = scope.reading.names.get(target.id)
-    count = _nan_count(value)
     body = scope.node.body if isinstance(scope.node, ast.Module) else []
     runs_once = any(one is node for one in straight(body))
-    if not count or not runs_once or any(line > node.lineno for line in lines_of(scope.node, target.id)):
+    if type(value) is not torch.Tensor or not runs_once:
+        return
+    if any(line > node.lineno for line in lines_of(scope.node, target.id)):
         return
     with private.unseen(), torch.no_grad():
+        count = _nan_count(value)
+        if not count:
+            return
         try:
             found = Reader(scope).value(node.value, Frame(scope, node.lineno))
             same = type(found) is Pair and int(found.actual.isnan().sum()) == count
@@ -68,6 +72,6 @@ def half_steps(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionF
 
 
 def _nan_count(value: Any) -> int:
-    if type(value) is not torch.Tensor or as_torch.dtype(value) is not torch.float16 or not is_in_memory(value):
+    if as_torch.dtype(value) is not torch.float16 or not is_in_memory(value):
         return 0
     return int(as_torch.detach(value).isnan().sum()) if 0 < as_torch.numel(value) <= _ELEMENTS else 0

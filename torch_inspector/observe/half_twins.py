@@ -42,7 +42,9 @@ OPERATORS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
 }  # fmt: skip
 
 
-_MATRICES = (operator.matmul, functional.linear, *(METHODS[name] for name in ("matmul", "mm", "bmm", "dot")))
+LINEAR: Callable[..., Any] = torch._C._nn.linear
+"""A linear layer, past what a program may have put in its place."""
+_MATRICES = (operator.matmul, LINEAR, *(METHODS[name] for name in ("matmul", "mm", "bmm", "dot")))
 
 
 class UnknownError(Exception):
