@@ -164,3 +164,23 @@ def test_a_divisor_of_whole_numbers_is_at_least_1(made, least):
     cell = f"k = {made}\nloss = (net(torch.randn(2, 4))[:, 0].square() / k).mean()\nloss.backward()"
     (finding,) = found("nonfinite-loss", HINGE.partition("def")[0] + cell)
     assert f"/ k.clamp_min({least})" in finding.fix
+
+
+ENTROPY = """\
+import torch
+from torch import nn
+net, x = nn.Linear(4, 3), torch.randn(6, 4)
+pick = torch.zeros(6, 1, dtype=torch.long)"""
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [("p.gather(1, pick).log().mean()", True), ("q.log().mean()", False), ("p[:, 0].log().sum()", True)],
+)
+def test_the_logarithm_of_a_variable_with_as_many_numbers(other, told):
+    cell = (
+        "p = net(x).masked_fill(x[:, :3] > 9, 0).softmax(1)\nq = p.clone()\np = p * (torch.arange(3) < 2)\n"
+        f"loss = (p * p.log()).sum() + {other}\nloss.backward()"
+    )
+    (finding,) = findings_in(ENTROPY, cell, slug="nonfinite-loss", fails=False)
+    assert ("p.clamp_min(1e-12).log()" in finding.fix) is told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from math import prod
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import divisors, syntax
@@ -29,6 +30,8 @@ _KEPT = {
 _FLOORS = frozenset(["clamp", "clamp_min", "clamp_", "clip", "maximum", "where"])
 # Methods that give plain numbers.
 _SIZES = frozenset(["size", "dim", "numel", "item", "ndimension"])
+# Methods that give fewer numbers than they are given.
+_PICKS = frozenset(["gather", "sum", "mean", "max", "min", "amax", "amin", "prod", "norm", "select", "diagonal"])
 # What gives an operand, and how it is written.
 _SIGNS: dict[type[ast.operator], str] = {
     ast.Mult: "*", ast.Add: "+", ast.Sub: "-", ast.Div: "/", ast.MatMult: "@", ast.Pow: "**"
@@ -43,7 +46,22 @@ def _written_as(run: Run, operation: OperationFact) -> Written | None:
     able = [one for one, sign in zip(found, signs, strict=True) if not operation.given_by or not sign]
     # A name or a call among them may stand for a result that is made alike.
     left = [*alike, *able]
-    return left[0] if len(left) == 1 else None
+    return left[0] if len(left) == 1 else _of_count(run, operation, left)
+
+
+def _of_count(run: Run, operation: OperationFact, found: list[Written]) -> Written | None:
+    """The one that is of a variable with as many numbers, where all others pick or add up numbers first."""
+    counts = {one.path: prod(one.shape) for one in run.after.tensors}
+    texts = {one: operand(one.text) for one in found}
+    fits = [one for one, text in texts.items() if operation.count > 1 and counts.get(text) == operation.count]
+    others = [ast.parse(text or "x", mode="eval") for one, text in texts.items() if one not in fits]
+    fewer = all(any(_is_fewer(part) for part in syntax.walk(one)) for one in others)
+    return fits[0] if len(fits) == 1 and fewer else None
+
+
+def _is_fewer(node: ast.AST) -> bool:
+    picks = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PICKS
+    return picks or isinstance(node, ast.Subscript)
 
 
 def unkept(run: Run, name: str) -> list[Written]:
