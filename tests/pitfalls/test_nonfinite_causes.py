@@ -184,3 +184,25 @@ def test_the_logarithm_of_a_variable_with_as_many_numbers(other, told):
     )
     (finding,) = findings_in(ENTROPY, cell, slug="nonfinite-loss", fails=False)
     assert ("p.clamp_min(1e-12).log()" in finding.fix) is told
+
+
+NEIGHBOURS = """\
+import torch
+from torch import nn
+lin, x, adj = nn.Linear(6, 3), torch.randn(5, 3), torch.ones(5, 5)
+adj[2] = 0
+degree = adj.sum(1, keepdim=True)"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "fix"),
+    [
+        ("h = adj @ x\nh = h / degree\nloss = lin(torch.cat([x, h], 1)).mean()", "h = h / degree.clamp_min(1e-08)"),
+        ("loss = lin(torch.cat([x, adj @ x / degree], 1)).mean()", "adj @ x / degree.clamp_min(1e-08)"),
+        ("h = adj @ x / degree\nh = h / x.norm()\nloss = lin(torch.cat([x, h], 1)).mean()", ""),
+    ],
+)
+def test_a_division_before_the_graph_begins(cell, fix):
+    (finding,) = findings_in(NEIGHBOURS, f"{cell}\nloss.backward()", slug="nonfinite-loss", fails=False)
+    assert fix in finding.fix
+    assert ("degree.clamp_min" in finding.fix) is bool(fix)

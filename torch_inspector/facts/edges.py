@@ -151,6 +151,34 @@ def _of_division(run: Run, operation: OperationFact) -> tuple[Place, str] | None
     return place, instead(run, place, found[0].text, new, remark)
 
 
+def sole_divisor(run: Run, path: str = "") -> str:
+    """The first division of the texts as it should be, if all are by the same; empty if they are not.
+
+    Args:
+        run: The run, with those before it.
+        path: A variable that the line of the division is to give its value; empty for any.
+    """
+    found = written(run, _is_division)
+    nodes = [ast.parse(one.text, mode="eval").body for one in found]
+    by = {ast.unparse(node.right) for node in nodes if isinstance(node, ast.BinOp)}
+    first = nodes[0] if len(by) == 1 else None
+    if not isinstance(first, ast.BinOp) or _is_kept(first.right):
+        return ""
+    if path and not _line(run, found[0]).startswith(f"{path} ="):
+        return ""
+    least = "1" if divisors.is_count(run, found[0].place, first.right) else "1e-8"
+    divisor = by.pop()
+    plain = isinstance(first.right, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+    new = f"({ast.unparse(first.left)}) / {divisor if plain else f'({divisor})'}.clamp_min({least})"
+    text = ast.unparse(ast.parse(new, mode="eval"))
+    return instead(run, found[0].place, found[0].text, text, f"if `{divisor}` can be 0, and is never negative")
+
+
+def _line(run: Run, one: Written) -> str:
+    lines = run.source_of(one.place.cell).splitlines()
+    return "".join(lines[(one.place.line or 1) - 1 : one.place.line]).strip()
+
+
 def _is_division(node: ast.AST) -> bool:
     """True for a division by what is no plain number."""
     by = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None

@@ -21,6 +21,7 @@ from torch_inspector.facts import (
     usual_fix,
     with_other_way,
 )
+from torch_inspector.facts.edges import sole_divisor
 from torch_inspector.facts.lost_masks import lost_mask, mask_of
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.standardised import standardised
@@ -106,7 +107,7 @@ def _told(run: Run, loss: LossFact, name: str, place: Place, head: str) -> Findi
             else with_other_way(fix, told)
             or standardised(run, origin)
             or _softmax_fix(run, origin, loss)
-            or _fix(origin, name, loss)
+            or _fix(run, origin, name, loss)
         ),
         line=place.line,
         cell=place.cell,
@@ -207,10 +208,13 @@ def _softmax_fix(run: Run, origin: ExtremeFact | None, loss: LossFact) -> str:
     )
 
 
-def _fix(origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
+def _fix(run: Run, origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
     operation = loss.operation
     if origin is not None and not origin.computed:
-        return f"clean the data first: {origin.path}.isfinite().all(), torch.nan_to_num({origin.path})"
+        return (
+            sole_divisor(run, origin.path)
+            or f"clean the data first: {origin.path}.isfinite().all(), torch.nan_to_num({origin.path})"
+        )
     if operation is not None and operation.cause == NO_TARGET:
         asked = f"if {name}.isfinite(): {name}.backward()" if loss.index else "(target != ignore_index).any()"
         return f"leave out what has no target that counts: {asked}"
@@ -218,6 +222,9 @@ def _fix(origin: ExtremeFact | None, name: str, loss: LossFact) -> str:
         return f"take it only of what is there: if {'mask.any()' if not loss.index else f'not {name}.isnan()'}"
     if loss.given and not loss.index:
         return ""
+    divided = sole_divisor(run) if loss.given == "nan" and operation is None else ""
+    if divided:
+        return divided
     named = "torch.autograd.set_detect_anomaly(True) may name the operation; " if loss.index else ""
     return (
         usual_fix(operation) or f"{named}keep what log and sqrt get above 0, what / gets apart from 0, before `{name}`"
