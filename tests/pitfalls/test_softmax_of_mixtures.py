@@ -62,6 +62,10 @@ def test_parts_that_are_added_one_by_one(lines):
         "(z(x).softmax(0) * z(x).softmax(1)).sum(1).log().mean()",
         # Shares along the parts, summed up there.
         "(F.log_softmax(z(x), 0) + d()).logsumexp(0).mean()",
+        # The parts stand first, the samples second.
+        "(z(x).T.softmax(0) * torch.rand(5, 12)).sum(1).mean()",
+        "((z.weight @ x.T).softmax(0) * torch.rand(5, 12)).sum(1).mean()",
+        "(z(x).T.log_softmax(0) + d().T).logsumexp(1).mean()",
         # Some columns only.
         "sum(z(x).softmax(0)[:, i, None] * parts[i](x) for i in range(3)).mean()",
         # Weights of steps that a recurrent layer gave, time first.

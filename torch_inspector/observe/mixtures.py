@@ -30,7 +30,7 @@ _SCORED = frozenset(
     f"{name}Backward{n}"
     for name in (
         "View", "UnsafeView", "ReshapeAlias", "Squeeze", "Unsqueeze", "Mul", "Div", "Add", "MaskedFill", "Clone",
-        "Slice", "Split", "SplitWithSizes", "Transpose", "Permute", "Tanh",
+        "Slice", "Split", "SplitWithSizes", "Tanh",
     )
     for n in range(2)
 )  # fmt: skip
@@ -83,7 +83,7 @@ def _of_sums(walk: Walk) -> Iterator[Mixture]:
             yield from _weighed(below, axis, "sum of parts")
         elif len(shape) == _PAIR and _is_averaged(node, consumers):
             found = _weighed(below, axis, AVERAGED, constant=True)
-            yield from (one for one in found if one.weights.axis == 0 and _is_lone(one, consumers))
+            yield from (one for one in found if _is_expectation(one, consumers))
 
 
 def _is_averaged(node: Node, consumers: Consumers) -> bool:
@@ -92,9 +92,10 @@ def _is_averaged(node: Node, consumers: Consumers) -> bool:
     return [type(one).__name__ for one in users] == ["MeanBackward0"]
 
 
-def _is_lone(found: Mixture, consumers: Consumers) -> bool:
-    """True if the weights are used for that sum only."""
-    return all(len(consumers.of(one)) == 1 for one in found.path)
+def _is_expectation(found: Mixture, consumers: Consumers) -> bool:
+    """True if probabilities along the first axis are used for that sum only."""
+    of_samples = found.weights.axis == 0 and type(found.weights.softmax).__name__ == "SoftmaxBackward0"
+    return of_samples and all(len(consumers.of(one)) == 1 for one in found.path)
 
 
 def _is_logged(node: Node, consumers: Consumers) -> bool:
@@ -218,18 +219,21 @@ def _sums_above(product: Node, consumers: Consumers, count: int) -> list[Node]:
 
 
 def _is_scored(softmax: Node) -> bool:
-    """True if a layer gave the scores."""
+    """True if a layer gave the scores, one row for each sample: its weight is not the first operand of the product."""
     here = parents_of(softmax)[0]
     for _ in range(_FAR):
-        if here is None or type(here).__name__ not in _SCORED:
+        if here is None or not (type(here).__name__ in _SCORED or _turns_nothing(here)):
             break
         below = [parent for parent in parents_of(here) if parent is not None and not private.is_leaf_node(parent)]
         here = below[0] if below else None
     kind = type(here).__name__
     if here is None or kind not in LINEAR | {"ConvolutionBackward0"}:
         return False
-    own = (
-        parents_of(one)[0] if type(one).__name__ == "TBackward0" and one is not None else one
-        for one in parents_of(here)
-    )
+    last = parents_of(here)[1 if kind != "AddmmBackward0" else 2 :][:1]
+    own = (parents_of(one)[0] if type(one).__name__ == "TBackward0" and one is not None else one for one in last)
     return any(one is not None and private.is_leaf_node(one) for one in own)
+
+
+def _turns_nothing(node: Node) -> bool:
+    """True for `x.transpose(0, 0)`."""
+    return type(node).__name__ == "TransposeBackward0" and node._saved_dim0 == node._saved_dim1
