@@ -12,6 +12,7 @@ from typing import Any
 from torch import nn
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe import kinds
 from torch_inspector.observe.half_twins import UnknownError
 from torch_inspector.observe.kinds import fields_of
 
@@ -20,7 +21,9 @@ _ELEMENTS = 300_000
 
 def is_modest(args: list[Any]) -> bool:
     """True if the sizes that a new tensor is told are small."""
-    sizes = [one for arg in args for one in (arg if type(arg) in (tuple, list) else (arg,)) if type(one) is int]
+    sizes = [
+        one for arg in args for one in (arg if kinds.is_one_of(arg, (tuple, list)) else (arg,)) if type(one) is int
+    ]
     return prod(max(one, 1) for one in sizes) <= _ELEMENTS
 
 

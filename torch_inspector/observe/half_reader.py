@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from torch_inspector.observe import kinds
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.half_callees import bound, defined, forward_of, is_modest
 from torch_inspector.observe.half_names import Frame, changed_later, lines_of, straight
@@ -99,9 +100,9 @@ class Reader:
 
     @staticmethod
     def _known(value: Any) -> Any:
-        if type(value) in _PLAIN:
+        if kinds.is_one_of(value, _PLAIN):
             return value
-        if type(value) in (torch.Tensor, nn.Parameter):
+        if kinds.is_one_of(value, (torch.Tensor, nn.Parameter)):
             return paired(value)
         return value
 
@@ -128,7 +129,7 @@ class Reader:
 
     def _unaryop(self, node: ast.UnaryOp, frame: Frame) -> Any:
         value = self.value(node.operand, frame)
-        if isinstance(node.op, ast.USub) and type(value) in (int, float):
+        if isinstance(node.op, ast.USub) and kinds.is_one_of(value, (int, float)):
             return -value
         if not isinstance(node.op, (ast.USub, ast.Invert)) or type(value) is not Pair:
             raise UnknownError
@@ -137,7 +138,7 @@ class Reader:
 
     def _binop(self, node: ast.BinOp, frame: Frame) -> Any:
         sides = [self.value(one, frame) for one in (node.left, node.right)]
-        if type(node.op) not in OPERATORS or any(type(one) not in (Pair, int, float, bool) for one in sides):
+        if type(node.op) not in OPERATORS or any(not kinds.is_one_of(one, (Pair, int, float, bool)) for one in sides):
             raise UnknownError
         return applied(OPERATORS[type(node.op)][1], sides, {}, partial(frame.at, node))
 

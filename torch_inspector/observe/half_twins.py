@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
-from torch_inspector.observe import as_torch
+from torch_inspector.observe import as_torch, kinds
 from torch_inspector.observe.in_memory import is_in_memory
 
 _LARGEST = 65_504
@@ -74,7 +74,7 @@ class Pair(NamedTuple):
 
 def paired(value: Any) -> Pair:
     """A live tensor; raises `UnknownError` for one that cannot be read."""
-    if type(value) not in (torch.Tensor, torch.nn.Parameter) or not is_in_memory(value):
+    if not kinds.is_one_of(value, (torch.Tensor, torch.nn.Parameter)) or not is_in_memory(value):
         raise UnknownError
     if as_torch.numel(value) > _ELEMENTS:
         raise UnknownError
@@ -117,9 +117,9 @@ def applied(function: Callable[..., Any], args: list[Any], named: Mapping[str, A
 
 def _is_plain(value: Any) -> bool:
     """True for numbers, tensors that are paired, and sequences of these: nothing that has code of the user."""
-    if type(value) in (tuple, list):
+    if kinds.is_one_of(value, (tuple, list)):
         return all(map(_is_plain, value))
-    return type(value) in (Pair, int, float, bool, str, type(None), torch.dtype)
+    return kinds.is_one_of(value, (Pair, int, float, bool, str, type(None), torch.dtype))
 
 
 def _is_small(function: Callable[..., Any], given: list[torch.Tensor]) -> bool:
