@@ -19,13 +19,18 @@ _ELEMENTS = 64
 
 @lru_cache(maxsize=128)
 def comprehended(scope: ast.AST) -> dict[str, ast.expr]:
-    """Names that only comprehensions of a scope give a value, each as `heads[...]`: any element of `heads`."""
+    """Names that only comprehensions of a scope know, each as `heads[...]`: any element of `heads`."""
     found: dict[str, dict[str, ast.expr]] = {}
+    inside = set[int]()
     for node in syntax.own_expressions(scope):
-        for one in node.generators if isinstance(node, syntax.COMPREHENSIONS) else ():
-            for name, over in _bound(one.target, one.iter):
-                found.setdefault(name, {})[ast.unparse(over)] = over
-    return {name: next(iter(every.values())) for name, every in found.items() if len(every) == 1}
+        if isinstance(node, syntax.COMPREHENSIONS):
+            inside.update(map(id, syntax.walk(node)))
+            for one in node.generators:
+                for name, over in _bound(one.target, one.iter):
+                    found.setdefault(name, {})[ast.unparse(over)] = over
+    outside = {one.id for one in syntax.own_expressions(scope) if isinstance(one, ast.Name) and id(one) not in inside}
+    known = {name: every for name, every in found.items() if name not in outside}
+    return {name: next(iter(every.values())) for name, every in known.items() if len(every) == 1}
 
 
 def _bound(target: ast.expr, over: ast.expr) -> Iterator[tuple[str, ast.expr]]:

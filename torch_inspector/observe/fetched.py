@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.iterated import items_of, turns
-from torch_inspector.observe.kinds import class_fields, fields_of, is_a, is_one_of, module_of, mro_of
+from torch_inspector.observe.kinds import class_fields, fields_of, is_a, is_among, is_one_of, module_of, mro_of
 from torch_inspector.observe.new_objects import made_by_class
 from torch_inspector.observe.operands import Built, Names
 from torch_inspector.observe.pairs import TreeOf
@@ -129,7 +129,7 @@ def _of_loader(dataset: Any) -> _Source:
         known = type(chosen) is list and len(chosen) > 0 and type(chosen[0]) is int
         number = ast.Constant(chosen[0]) if known else ast.Name(_INDEX, ast.Load())
         return _Source(fields.get("dataset", UNKNOWN), by_number=True, number=number)
-    return _Source(dataset, by_number=IterableDataset not in mro_of(kind))
+    return _Source(dataset, by_number=not is_among(IterableDataset, mro_of(kind)))
 
 
 def _owner(names: Names, source: ast.expr, tree_of: TreeOf) -> Any:
