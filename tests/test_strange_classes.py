@@ -169,7 +169,9 @@ _IS = (ast.Is, ast.IsNot)
 
 
 def _is_type(node: ast.AST) -> bool:
-    """True for `type(thing)`; not for nodes of a syntax tree, which no cell makes."""
+    """True for `type(thing)` and `mro_of(kind)`; not for nodes of a syntax tree, which no cell makes."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "mro_of":
+        return True
     call = isinstance(node, ast.Call) and ast.unparse(node.func) == "type" and len(node.args) == 1
     text = ast.unparse(node.args[0]) if call else ""  # type: ignore[attr-defined]
     return call and text.rpartition(".")[2] not in ("node", "op", "target", "callee", "None")
@@ -180,6 +182,7 @@ def _is_type(node: ast.AST) -> bool:
     [
         ("type(x) in (int, str)", True),
         ("type(x) == int", True),
+        ("Base not in kinds.mro_of(kind)", True),
         ("type(x) is type(y) in (int, str)", True),
         ("type(x) is int", False),
         ("id(type(x)) in ATOMS", False),
