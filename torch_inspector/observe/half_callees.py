@@ -30,13 +30,14 @@ def is_modest(args: list[Any]) -> bool:
 def forward_of(callee: Any) -> Any:
     """The `forward` of a module, or of a class of modules, that a call leads to, with no hook on the way."""
     kind = callee if type(callee) is type else type(callee)
-    own = tuple(takewhile(lambda one: one is not nn.Module, kind.__mro__))
-    if len(own) == len(kind.__mro__):
+    bases = kinds.mro_of(kind)
+    own = [kinds.class_fields(one) for one in takewhile(lambda one: one is not nn.Module, bases)]
+    if len(own) == len(bases):
         raise UnknownError
     fields = fields_of(callee) if kind is not callee else {}
-    if any("__call__" in vars(one) for one in own) or any(fields.get(f"_forward{one}_hooks") for one in ("", "_pre")):
+    if any("__call__" in one for one in own) or any(fields.get(f"_forward{one}_hooks") for one in ("", "_pre")):
         raise UnknownError
-    return next((vars(one)["forward"] for one in own if "forward" in vars(one)), None)
+    return next((one["forward"] for one in own if "forward" in one), None)
 
 
 def defined(tree: ast.Module, function: FunctionType) -> ast.FunctionDef | None:

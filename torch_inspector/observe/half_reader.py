@@ -212,7 +212,7 @@ class Reader:
             return self._normalized(args[0], node, named, frame)
         if id(callee) in FUNCTIONS and args and type(args[0]) is Pair:
             return applied(METHODS[FUNCTIONS[id(callee)]], args, named, partial(frame.at, node))
-        if type(callee) in _LAYERS:
+        if kinds.is_one_of(callee, _LAYERS):
             return self._layer(callee, args, partial(frame.at, node)) if not named else self._own(callee, args, named)
         return self._own(callee, args, named)
 
