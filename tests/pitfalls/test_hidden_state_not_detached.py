@@ -273,3 +273,49 @@ def test_a_state_in_an_object_that_a_model_or_an_object_has_is_named(kind):
 def test_such_a_state_that_is_detached_is_silent():
     detached = "\n    made.store.state = made.store.state.detach()"
     assert found([INNER.format("", "", "Net", detached)]) == []
+
+
+PARENT = """\
+class Block(nn.Module):
+    def __init__(self, parent):
+        super().__init__()
+        self.cell, self.h = nn.GRUCell(3, 4), torch.zeros(2, 4)
+        object.__setattr__(self, "parent", parent)
+    def forward(self, x):
+        self.h = self.cell(x, self.h)
+        return self.h
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(self) for _ in range(2)])
+    def forward(self, x):
+        return sum(block(x) for block in self.blocks)
+net = Net()
+for _ in range(3):
+    net(torch.randn(2, 3)).mean().backward()"""
+CACHE = """\
+class Recorder:
+    feat = None
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.rec = nn.Linear(3, 4), Recorder()
+    def forward(self, x):
+        self.rec.feat = self.body(x).tanh()
+        return self.rec.feat
+net, one, two = Net(), nn.Linear(4, 1), nn.Linear(4, 1)
+f = net(torch.randn(2, 3))
+main = one(f).mean()
+main.backward()
+two(f).mean().backward()"""
+
+
+def test_a_layer_that_knows_its_model_is_gone_into_once():
+    (finding,) = found([PARENT])
+    assert (finding.slug, finding.subject) == ("hidden-state-not-detached", "net.blocks[0].h")
+
+
+def test_what_a_recorder_keeps_of_a_variable_is_no_state():
+    (finding,) = found([CACHE])
+    assert finding.slug == "backward-twice"
+    assert "`f`" in finding.message

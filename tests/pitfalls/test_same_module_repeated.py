@@ -230,6 +230,8 @@ def test_layers_that_are_counted_up_by_name(adds):
         ("shared = nn.Linear(8, 8)", "self.add_module(f'hidden{i}', shared)"),
         ("self.hidden0 = self.hidden1 = self.hidden2 = nn.Linear(8, 8)", "pass"),
         ("fcs = [nn.Linear(8, 8) for _ in range(3)]", "setattr(self, f'hidden{i}', fcs[i])"),
+        ("self.hidden1 = self.hidden2 = self.x = nn.Linear(8, 8)", "setattr(self, f'x{i}', nn.Linear(8, 8))"),
+        ("self.hidden1 = self.hidden2 = fc = nn.Linear(8, 8)", "self.add_module(f'part{i}', nn.Linear(8, 8))"),
     ],
 )
 def test_names_of_several_layers_or_of_one_that_is_meant(before, adds):

@@ -29,6 +29,7 @@ _ELEMENTS = 64
 # Layers with names of their own that are looked at, and names that are counted up.
 _NAMED, _NUMBERED = 256, re.compile(r"(.+?)\d+")
 _ADDS = ("append", "add_module", "register_module", "insert")
+_NAMES = ("add_module", "register_module", "setattr")
 # Words in the name of a layer that is meant to be used more than once.
 _MEANT = ("shar", "tie", "tied", "recur", "universal", "common", "same", "siamese")
 
@@ -46,6 +47,8 @@ class Repetition(NamedTuple):
     """Names that may be given the list."""
     known: bool = False
     """True if other cells know these names."""
+    head: str = ""
+    """How the names begin that it gives the object, one in each turn: `hidden` of `f"hidden{i}"`."""
 
 
 def repeated_facts(modules: Iterable[tuple[str, Any]]) -> tuple[RepeatedFact, ...]:
@@ -146,6 +149,8 @@ def _fits(fact: RepeatedFact, one: Repetition) -> bool:
     """Where other layers stand beside it, it may have been written out: the text must name its class, in a list."""
     if fact.entry_count and (one.kinds is None or not one.text.startswith(("[", "("))):
         return False
+    if fact.container == "names" and not (one.head and fact.path.rpartition(".")[2].startswith(one.head)):
+        return False
     if one.ends.isdisjoint((*fact.path.replace("[", ".").split("."), ANYWHERE, "self")):
         return False
     return one.kinds is None or fact.layer_kind in one.kinds
@@ -164,7 +169,15 @@ def repetitions(tree: ast.Module) -> list[Repetition]:
 def _repetition(tree: ast.Module, whole: ast.expr, thing: ast.expr) -> Repetition:
     made = isinstance(thing, ast.Call)
     ends, known = destinations(tree, whole), is_of_the_cell(tree, whole)
-    return Repetition(whole.lineno, ast.unparse(whole), made, _classes_of(thing, tree), ends, known)
+    return Repetition(whole.lineno, ast.unparse(whole), made, _classes_of(thing, tree), ends, known, _head_of(whole))
+
+
+def _head_of(whole: ast.expr) -> str:
+    """Of the name that `add_module` or `setattr` is told; empty for other expressions."""
+    name = syntax.last_part(whole.func) if isinstance(whole, ast.Call) else ""
+    args = whole.args[name == "setattr" :] if isinstance(whole, ast.Call) and name in _NAMES else []
+    text = next((one.value for one in syntax.walk(args[0]) if isinstance(one, ast.Constant)), "") if args else ""
+    return re.split(r"[%{]", text)[0] if isinstance(text, str) else ""
 
 
 def _classes_of(thing: ast.expr, tree: ast.Module) -> frozenset[str] | None:
@@ -198,6 +211,8 @@ def _added_in(loop: ast.For | ast.While) -> Iterator[tuple[ast.expr, ast.expr]]:
         if not isinstance(node, ast.Call) or not node.args:
             continue
         thing, name = node.args[-1], syntax.last_part(node.func)
+        if isinstance(thing, ast.Call):
+            continue  # made anew in each turn
         adds = name in _ADDS and isinstance(node.func, ast.Attribute)
         if (adds or name == "setattr") and not syntax.names_in(thing) & bound and dotted(thing) not in written:
             yield node, thing

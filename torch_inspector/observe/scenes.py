@@ -47,6 +47,8 @@ class Seen(NamedTuple):
     kind: str
     """`tensor`, the class of that container, or `attribute`."""
     container: Any = None
+    nested: bool = False
+    """True if an object holds it that another object, or a model, has."""
 
 
 def scenes_of(error: BaseException, places: Places) -> list[Scene]:
@@ -67,7 +69,9 @@ def tensors_of(scene: Scene) -> list[Seen]:
     with locals_of(scene.frame) as values:
         known = [(name, values[name] if name in values else outer.get(name)) for name in names]
         found = [seen for name, value in known for seen in _inside(name, value, 0)]
-    return found[:_TENSORS]
+    # What an object inside of another keeps of a variable is a copy of its name, no state.
+    variables = {id(seen.tensor) for seen in found if not seen.nested}
+    return [seen for seen in found if not seen.nested or id(seen.tensor) not in variables][:_TENSORS]
 
 
 def held_in(scene: Scene) -> frozenset[int]:
@@ -103,7 +107,7 @@ def _inside(path: str, value: Any, depth: int) -> Iterator[Seen]:
     elif depth == 1 and kinds.module_of(kind) == "__main__":
         for name, part in list(kinds.fields_of(value).items())[: 4 * _ENTRIES]:
             if not kinds.is_a(part, torch.nn.Module):
-                yield from _inside(f"{path}.{name}", part, _DEEPEST)
+                yield from (seen._replace(nested=True) for seen in _inside(f"{path}.{name}", part, _DEEPEST))
 
 
 def _entries(path: str, value: Any, kind: str) -> Iterator[Seen]:
@@ -134,7 +138,8 @@ def _attributes_of_layers(path: str, module: Any) -> Iterator[Seen]:
         for name, part in parts:
             if name in _MODULE_PARTS or name.endswith("_hooks"):
                 continue
-            if kinds.module_of(type(part)) == "__main__" and not kinds.is_a(part, torch.Tensor):
+            own = kinds.module_of(type(part)) == "__main__" and not kinds.is_a(part, torch.Tensor)
+            if own and not kinds.is_a(part, torch.nn.Module):
                 yield from _inside(f"{owner}.{name}", part, 1)
             elif kinds.is_a(part, torch.Tensor) or kinds.is_one_of(part, _LISTS) or kinds.is_one_of(part, _DICTS):
                 for seen in _inside(f"{owner}.{name}", part, 1):
