@@ -293,7 +293,7 @@ class Net(nn.Module):
 net = Net()
 for _ in range(3):
     net(torch.randn(2, 3)).mean().backward()"""
-CACHE = """\
+RECORDED = """\
 class Recorder:
     feat = None
 class Net(nn.Module):
@@ -316,6 +316,6 @@ def test_a_layer_that_knows_its_model_is_gone_into_once():
 
 
 def test_what_a_recorder_keeps_of_a_variable_is_no_state():
-    (finding,) = found([CACHE])
+    (finding,) = found([RECORDED])
     assert finding.slug == "backward-twice"
     assert "`f`" in finding.message
