@@ -44,7 +44,7 @@ def found(*cells):
 )  # fmt: skip
 def test_copies_left_in_train_mode(cells, called):
     (finding,) = found(*cells, ASK.replace("CALLED", called))
-    assert (finding.severity, finding.subject) == ("warning", called)
+    assert (finding.severity, finding.subject) == ("hint", called)
     assert found(*cells, f"{called}.eval()", ASK.replace("CALLED", called)) == []
 
 
@@ -61,6 +61,10 @@ COPY = "fit()\nbest = copy.deepcopy(model)"
         ["best = copy.deepcopy(model)", ASK],
         ["best = copy.deepcopy(model)\nfit()", ASK],
         ["model = nn.Linear(4, 3)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)", COPY, ASK],
+        # Train mode was set for the original; only the sizes, or the statistics, are wanted.
+        ["fit()\nmodel.train()\nbest = copy.deepcopy(model)", ASK.removeprefix("model.eval()\n")],
+        [COPY, "with torch.no_grad():\n    width = best(x).shape[1]\nprint(width)"],
+        [COPY, "with torch.no_grad():\n    for part in x.split(16):\n        best(part)\nbest.eval()"],
         # There to be trained itself.
         [COPY, "print(best(x).shape)", "opt = torch.optim.SGD(best.parameters(), lr=0.1)\nmodel = best\nfit()"],
         # Fresh batch statistics.

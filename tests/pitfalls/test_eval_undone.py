@@ -133,6 +133,7 @@ def test_train_in_the_lines_that_measure(again):
     )
     (one,) = findings_in(BOTH_PHASES, cell, slug="eval-missing", fails=False)
     assert f"after `train()` in line {11 if again else 9} had undone `eval()`" in one.message
+    assert one.severity == "hint"
     mended = cell.replace("            net.train()\n", "").replace("; net.train()", "")
     assert not findings_in(BOTH_PHASES, mended, slug="eval-missing", fails=False)
 
@@ -143,6 +144,11 @@ def test_train_in_the_lines_that_measure(again):
         EPOCHS.replace("            net.train()", "            net.train()  # Monte Carlo"),
         # Asked in eval mode, then in train mode; many answers to one question; no training phase of its own.
         EPOCHS.replace("hits = 0", "hits = 0; net(x)"),
+        # The same by another way; batch statistics are taken anew.
+        EPOCHS.replace("hits = 0", "hits = 0; net.forward(x)"),
+        EPOCHS.replace("hits = 0", "hits = 0; net[0](x)"),
+        EPOCHS.replace("hits = 0", "hits = 0; nn.Sequential(net).eval()(x)"),
+        EPOCHS.replace("hits += (net(x).argmax(1) == y).sum().item()", "net(x)") + "\nprint(hits)",
         EPOCHS.replace("net(x).argmax", "sum(net(x) for _ in range(8)).argmax"),
         EPOCHS[EPOCHS.index("    net.eval()") :].replace("    net.eval()", "if True:\n    net.eval()", 1),
     ],

@@ -19,6 +19,7 @@ _TELLS = re.compile(
     r"|dump|save|plot|show)$"
 )
 _KEEPS = frozenset(["append", "appendleft", "extend", "add", "update", "insert", "setdefault", "put"])
+_SIZES = frozenset(["shape", "size", "ndim", "dim"])
 _OF_NUMBERS = frozenset(["torch", "math", "np", "numpy", "F"])
 _DROPPED, _SHOWN, _USED = "dropped", "shown", "used"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -32,6 +33,23 @@ def is_dropped(run: Run, call: ForwardFact) -> bool:
 def is_last_shown(run: Run, call: ForwardFact) -> bool:
     """True if the result is the last expression of the cell: whether anybody wants it nobody knows."""
     return _use(run, call) == _SHOWN
+
+
+def is_only_run(run: Run, call: ForwardFact) -> bool:
+    """True if the line that asks a model drops the answer, or wants the sizes of it only."""
+    tree = syntax.parse(run.source_of(call.place.cell))
+    if tree is None or not tree.body:
+        return False
+    nodes = [one for one in syntax.walk(tree) if getattr(one, "lineno", None) == call.place.line]
+    asked = {id(one) for one in nodes if isinstance(one, ast.Call) and ast.unparse(one.func) == call.name}
+    return bool(asked) and asked <= {id(one.value) for one in nodes if _is_unasked(one) and one is not tree.body[-1]}  # type: ignore[attr-defined]
+
+
+def _is_unasked(node: ast.AST) -> bool:
+    """True for `net(x)` as a statement, and for `net(x).shape`."""
+    if isinstance(node, (ast.Expr, ast.Assign)):
+        return _is_to_nobody(node)
+    return isinstance(node, ast.Attribute) and node.attr in _SIZES
 
 
 def _use(run: Run, call: ForwardFact) -> str:

@@ -159,6 +159,8 @@ class ForwardFact(NamedTuple):
     """What it has made zero of finite numbers, if it is a norm of the user's in float16."""
     awake_parts: tuple[str, ...] = ()
     """Where some layers sleep: dotted names of the largest parts in which none does and some layer is awake."""
+    copy_of: int = 0
+    """Key of the trained model that the module is a copy of, if it counts as trained for that only."""
 
     @property
     def way(self) -> tuple[Place, ...]:

@@ -38,7 +38,8 @@ def undoing(call: ForwardFact, run: Run) -> ModeFact | None:
     if len(here) < 2 or not here[-1].training or here[-2].training:  # noqa: PLR2004
         return None
     asleep, awake = here[-2].order, here[-1].order
-    asleep_calls = (f for f in run.trace.forwards if f.module == call.module and not f.training)
+    # A part of it, or what holds it, may be what is asked in its place.
+    asleep_calls = (f for f in run.trace.forwards if f.module == call.module or f.parameter_keys & call.parameter_keys)
     asked = any(f.order < awake and f.last_order > asleep for f in asleep_calls)
     trained = any(asleep < step.order < awake for step in run.trace.steps)
     if asked or trained or not _is_a_slip(here[-2], here[-1], run):

@@ -32,6 +32,7 @@ class Calls(CallSite):
         "anywhere",
         "callers",
         "code",
+        "copy_of",
         "differentiated",
         "drew",
         "dropouts",
@@ -89,11 +90,12 @@ class Calls(CallSite):
         self.callers = Callers()
         self.inside = layers.Inside((), (), 0)
         self.trained = False
+        self.copy_of = 0
+        """Key of the trained model that the module is a copy of, if it counts as trained for that only."""
         self.traced = False
         """True if the model as a program is what is wanted (`torch.jit.trace`, counters of operations)."""
         self.hooked = False
-        self.fact_order = 0
-        self.last_order = 0
+        self.fact_order = self.last_order = 0
         self.input_shapes: tuple[Shape, ...] = ()
         self.input_devices: tuple[str, ...] = ()
         self.input_requires_grad = False
@@ -205,7 +207,7 @@ class Calls(CallSite):
             repeated, told.module, self.trained, self.last_order, self.parameter_keys, self.name,
             told.facts(loops=judged), followed, self.hooked, self.trainable_count,
             self.dropouts, self.drew, self.norms, self.layer is not None, self.recut, self.teachers, self.zeroed,
-            inside.awake_parts,
+            inside.awake_parts, self.copy_of,
         )  # fmt: skip
 
 

@@ -160,7 +160,7 @@ class ForwardWatch:
                 self._note_where(calls, module)
                 state.latest[id(module)] = calls
             if looked is not None:
-                self._note_copy(calls, module, recorder)
+                self._copies.note(calls, module, recorder)
                 self._note_again(calls)
                 calls.begin(module)
         return looked
@@ -220,12 +220,6 @@ class ForwardWatch:
         if known is None or known[0] != modes:
             known = self._insides[key] = (modes, layers.look_inside(module))
         return known[1]
-
-    def _note_copy(self, calls: Calls, module: Any, recorder: Recorder) -> None:
-        """Notes a copy with trained weights as trained where no gradients are wanted: else it may be there to train."""
-        asked = calls.training and not calls.grad_enabled and calls.module not in self._ledger.trained
-        if asked and self._copies.holds_trained(recorder, module):
-            self._ledger.trained.add(calls.module)
 
     def _note_again(self, calls: Calls) -> None:
         """Notes what may have changed since the call before."""

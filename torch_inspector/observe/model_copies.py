@@ -17,6 +17,7 @@ from torch_inspector.observe.versions import version_of
 from torch_inspector.observe.wrapper import Patch, unframe
 
 if TYPE_CHECKING:
+    from torch_inspector.observe.calls import Calls
     from torch_inspector.observe.ledger import Ledger
     from torch_inspector.observe.recorder import Recorder
 
@@ -43,6 +44,8 @@ class CopyWatch:
         self._ledger = ledger
         self._recorder: Recorder | None = None
         self._copies: dict[int, _Copied] = {}
+        self._by_copy: set[int] = set()
+        """Keys of modules that count as trained as copies only."""
         self.patches = (Patch(torch.nn.Module, "__setstate__", self._wrap),)
 
     def open(self, recorder: Recorder) -> None:
@@ -53,19 +56,34 @@ class CopyWatch:
         """Records no more."""
         self._recorder = None
 
-    def holds_trained(self, recorder: Recorder, module: Any) -> bool:
-        """True for a copy of a trained model, or one that has followed it since, and for a wrapper of just that."""
+    def note(self, calls: Calls, module: Any, recorder: Recorder) -> None:
+        """Notes a copy with trained weights as trained where no gradients are wanted: else it may be there to train."""
+        trained = self._ledger.trained
+        if not calls.training or calls.grad_enabled or calls.module in trained - self._by_copy:
+            return
+        original = self._trained_original(recorder, module)
+        if original and not calls.parameter_keys & self._ledger.stepped_keys():
+            calls.copy_of = original
+            self._by_copy.add(calls.module)
+            trained.add(calls.module)
+
+    def _trained_original(self, recorder: Recorder, module: Any) -> int:
+        """Key of the trained model that a module, or what it just wraps, is a copy of; 0 if it is none.
+
+        A copy of one that was not trained yet counts if it has followed it since.
+        """
         if not self._copies:
-            return False
+            return 0
         parts = kinds.fields_of(module).get("_modules")
         inner = list(dict.values(parts)) if type(parts) is dict and dict.__len__(parts) == 1 else []
-        return any(self._is_trained(recorder, one) for one in (module, *inner))
+        return next((key for one in (module, *inner) if (key := self._original(recorder, one))), 0)
 
-    def _is_trained(self, recorder: Recorder, module: Any) -> bool:
+    def _original(self, recorder: Recorder, module: Any) -> int:
         known = self._copies.get(recorder.keys.of(module))
         if known is None:
-            return False
-        return known.trained or (known.original in self._ledger.trained and _mark_of(module) != known.mark)
+            return 0
+        follows = known.original in self._ledger.trained and _mark_of(module) != known.mark
+        return known.original if known.trained or follows else 0
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def set_state(module: Any, state: Any) -> Any:

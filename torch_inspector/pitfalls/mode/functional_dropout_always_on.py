@@ -67,7 +67,7 @@ def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
         line=drop.place.line,
         cell=drop.place.cell,
         # Told to, it may be meant: then each answer is one of many.
-        severity="hint" if drop.told else "" if sure else "warning",
+        severity="hint" if drop.told or call.copy_of else "" if sure else "warning",
         evidence=(
             Evidence("module", f"{name} ({call.kind})"),
             Evidence("layer", drop.kind),
