@@ -241,6 +241,7 @@ INITIAL = "initial = {n: p.data for n, p in net.named_parameters()}"
         (INITIAL, [f"{INITIAL}\n{TRAIN}"]),
         (INITIAL, [INITIAL, "fit()", "for n, p in net.named_parameters():\n    p.data = initial[n] * 0.5"]),
         ("w_init = net[0].weight.detach()", ["w_init = net[0].weight.detach()", TRAIN]),
+        (INITIAL, [f"def run():\n    fit()\n{INITIAL}\nrun()"]),
         # It is written back.
         (INITIAL, [f"{INITIAL}\n{TRAIN}\nfor n, p in net.named_parameters():\n    p.data.copy_(initial[n])"]),
         ("first = [p.data for p in net.parameters()]",
@@ -250,7 +251,9 @@ INITIAL = "initial = {n: p.data for n, p in net.named_parameters()}"
 )  # fmt: skip
 def test_weights_to_go_back_to(kept, cells):
     (finding,) = found(*cells)
-    assert ("writes them into themselves" in finding.message) is (".copy_(" in cells[-1])
+    written = ".copy_(" in cells[-1]
+    assert ("writes them into themselves" in finding.message) is written
+    assert finding.severity == ("warning" if written else "hint")
     copied = kept.replace(".data", ".data.clone()").replace(".detach()", ".detach().clone()")
     assert finding.fix.startswith(f"{copied}  #")
     assert found(*[cell.replace(kept, copied) for cell in cells]) == []
@@ -263,6 +266,8 @@ def test_weights_to_go_back_to(kept, cells):
         [f"{INITIAL}\nprint(initial['0.bias'])\n{TRAIN}"],
         ["start_params = list(net.parameters())", TRAIN],
         [TRAIN, INITIAL],
+        [f"def plot(values):\n    return sum(values)\nfit()\n{INITIAL}\nplot([1, 2])"],
+        [f"again = False\nfit()\n{INITIAL}\nif again:\n    fit()"],
         [INITIAL, f"{TRAIN}\ninitial = None"],
         # Swapped for the averages and back, and trained on.
         [("ema = [p.data.clone() for p in net.parameters()]\nbackup = [p.data for p in net.parameters()]\n"

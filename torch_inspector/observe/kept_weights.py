@@ -50,6 +50,8 @@ _ON_PURPOSE = re.compile(
     re.IGNORECASE,
 )
 _TO_SINGLE = re.compile(r"\.float\(\)|torch\.float(32)?\b")
+# Statements of a cell whose calls may not run, or not now.
+_PERHAPS = (ast.If, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _Side = tuple[ast.expr, ast.expr]
 
 
@@ -142,7 +144,8 @@ def _fact(kept: Taken, pair: ast.expr | None) -> ExpressionFact:
     writes = isinstance(pair, ast.Call) and isinstance(pair.func, ast.Attribute) and pair.func.attr == "copy_"
     told = (kept.name, kept.model, ast.unparse(pair) if pair is not None else "")
     target = "written" * writes
-    return ExpressionFact("kept-weights", place, ast.unparse(kept.node), names=told, detail=kept.fix, target=target)
+    text, sure = ast.unparse(kept.node), pair is not None  # else its name alone says what it is for
+    return ExpressionFact("kept-weights", place, text, names=told, detail=kept.fix, target=target, sure=sure)
 
 
 def _is_read(kept: Taken, files: list[CodeFile]) -> bool:
@@ -194,14 +197,29 @@ def _is_between(place: Place, file: CodeFile, files: list[CodeFile], lines: tupl
     first, last = lines
     if place.cell == file.cell and not place.function:
         return first < (place.line or 0) - file.offset < last
-    functions = {
-        one.name
-        for other in files
-        for one in (syntax.walk(other.tree) if other.tree is not None else ())
-        if isinstance(one, ast.FunctionDef)
-    }
-    calls = [one for one in syntax.own_expressions(file.tree) if isinstance(one, ast.Call)] if file.tree else []
-    return any(first < one.lineno < last and dotted(one.func).rpartition(".")[2] in functions for one in calls)
+    leading = _leading_to(place.function.rpartition(".")[2], files)
+    return any(
+        isinstance(node, ast.Call) and first < node.lineno < last and dotted(node.func).rpartition(".")[2] in leading
+        for statement in (file.tree.body if file.tree is not None else ())
+        if not isinstance(statement, _PERHAPS)
+        for node in syntax.own_expressions(statement)
+    )
+
+
+def _leading_to(function: str, files: list[CodeFile]) -> set[str]:
+    """Names of a function and of all that name it, or one of these: to call one of them may run it."""
+    trees = (file.tree for file in files if file.tree is not None)
+    every = [one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef)]
+    named = [(one.name, {_last_of(part) for part in syntax.walk(one)}) for one in every]
+    leading, before = {function}, set[str]()
+    while leading != before:
+        before = leading
+        leading = leading | {name for name, names in named if names & leading}
+    return leading
+
+
+def _last_of(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _pairs(tree: ast.Module) -> Iterator[_Pair]:

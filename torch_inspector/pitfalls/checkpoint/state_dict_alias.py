@@ -184,6 +184,7 @@ def _shows_the_same(fact: ExpressionFact) -> Finding:
         fix=f"{fact.detail}  # what is kept then stays as it is",
         line=fact.place.line,
         cell=fact.place.cell,
+        severity="" if fact.sure else "hint",
         evidence=(Evidence("kept", fact.text),),
     )
 
