@@ -118,6 +118,10 @@ QUIET = {
         + "target_net._modules = copy.deepcopy(policy_net)._modules",
         PLAIN,
     ],
+    "shallow, with a setting of its own": [
+        START.replace("copy.deepcopy(policy_net)", "copy.copy(policy_net)") + "target_net.noise = 0.0",
+        PLAIN,
+    ],
     "copied in the loop": [START, LOOP.replace("target_net = policy_net", "target_net = copy.deepcopy(policy_net)")],
     "an agent's copy": [AGENT.replace("= self.q\n", "= copy.deepcopy(self.q)\n"), LEARN],
     "a setting": [
@@ -152,7 +156,7 @@ def found(*cells):
 def test_found(name):
     cells, line = FOUND[name]
     one = found(*cells)
-    assert [(f.line, f.severity) for f in one] == [(line, "warning")]
+    assert [(f.line, f.severity) for f in one] == [(line, "hint" if "shallow" in name else "warning")]
 
 
 @pytest.mark.parametrize("name", QUIET)

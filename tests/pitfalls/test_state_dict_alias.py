@@ -216,6 +216,10 @@ FOUND = {
     "a list, the last of which has a name": ([NAMED_TOO], (5, "error")),
     "a second name": ([EMPTY], (7, "warning")),
     "a shallow copy of the model": ([EMPTY.replace("= net", "= copy.copy(net)")], (7, "warning")),
+    "a shallow copy by its own name": (
+        ["from copy import copy", EMPTY.replace("= net", "= copy(net)")],
+        (7, "warning"),
+    ),
     "a second name of the last turn": ([EMPTY.replace("turn < 4 and ", "")], (7, "hint")),
     "a second name in a function": ([IN_FUNCTION], (7, "warning")),
     "a second name in a trainer": ([TRAINER], (10, "warning")),

@@ -29,6 +29,8 @@ _BEHIND = re.compile(r"target|tgt|teacher|(?:^|_)(?:ema|old|ref|reference|moment
 _AGAIN = (ast.FunctionDef, ast.For, ast.While)
 # Variables looked at after one cell.
 _VARIABLES = 2_000
+# Fields that say nothing of a purpose.
+_OF_EVERY = frozenset(["training", "requires_grad"])
 _TRAINED = (ast.FunctionDef, ast.ClassDef, ast.For, ast.While)
 
 
@@ -44,6 +46,8 @@ def namesakes(names: Mapping[str, Any], files: list[CodeFile], steps: list[StepF
     for behind, others in _same(names, stepped) if stepped else ():
         if any(_trains_with_both(file, behind, others) for file in files):
             given = [(file, found) for file in files if (found := _given(file, behind, others)) is not None]
+            if given and _has_own_fields(files, given[0][1][1]):
+                continue
             if given and (given[0][0].cell != files[0].cell or not _is_last(*given[0], steps)):
                 yield _fact(*given[0])
 
@@ -98,6 +102,13 @@ def _given(file: CodeFile, behind: str, others: frozenset[str]) -> tuple[ast.Ass
                 if _end(kept) == behind and not _is_made_anew(file, _end(model)):
                     found = node, kept, model
     return found
+
+
+def _has_own_fields(files: list[CodeFile], kept: str) -> bool:
+    """True if a line gives the name something of its own, as a shallow copy has it: `teacher.noise = 0.0`."""
+    nodes = (one for file in files if file.tree is not None for one in syntax.walk(file.tree))
+    stored = (one for one in nodes if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store))
+    return any(dotted(one.value) == kept and one.attr not in _OF_EVERY for one in stored)
 
 
 def _both(node: ast.Assign, others: frozenset[str]) -> Iterator[tuple[str, str]]:

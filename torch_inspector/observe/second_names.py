@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Iterator
 
@@ -27,7 +28,7 @@ _Loop = ast.For | ast.While
 
 def second_names(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """`best_model = model`, `best = dict(model.named_parameters())` under an `if` of a loop."""
-    for kept, model, detail in _kept(node, statement):
+    for kept, model, detail in _kept(scope, node, statement):
         value = node.value if isinstance(node, ast.Assign) and shown_in(node.value) is not None else node
         known = value is not node or isinstance(node, ast.Call) or _is_model(scope, kept, model)
         if isinstance(value, (ast.Attribute, ast.Call)) and value is not node:
@@ -42,13 +43,21 @@ def second_names(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[E
             yield scope.fact("second-name", value, statement, names=names, detail=detail, sure=sure)
 
 
-def _kept(node: ast.AST, statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr, str]]:
+def _shallow(scope: Scope, value: ast.AST) -> ast.expr | None:
+    """`model` of a shallow copy, also by `from copy import copy`."""
+    if not isinstance(value, ast.Call):
+        return None
+    bare = isinstance(value.func, ast.Name) and scope.names.value(value.func) is copy.copy
+    return copied_shallowly(value, bare=bare)
+
+
+def _kept(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr, str]]:
     """What keeps it, the model, and how a copy of it is made."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and (shown := shown_in(node.value)) is not None:
         yield node.targets[0], shown, copied(node.value)
     elif isinstance(node, ast.Assign) and len(node.targets) == 1:
         for target, value in pairs(node.targets[0], node.value):
-            model = copied_shallowly(value) or value
+            model = _shallow(scope, value) or value
             if dotted(model):
                 yield target, model, f"copy.deepcopy({ast.unparse(model)})"
     elif isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Call):
@@ -100,7 +109,7 @@ def _is_trained_on(scope: Scope, statement: ast.stmt, model: ast.expr) -> bool:
         return False
     if any(_is_given(loop, model) for loop in loops) or _is_given_by_methods(scope, model):
         return False
-    return not any(_ends_or_keeps(one) for branch in inner for part in branch.body for one in syntax.walk(part))
+    return not any(_ends_or_keeps(scope, one) for branch in inner for part in branch.body for one in syntax.walk(part))
 
 
 def _outlives_its_turn(scope: Scope, kept: ast.expr, statement: ast.stmt) -> bool:
@@ -185,9 +194,9 @@ def _is_given_by_methods(scope: Scope, model: ast.expr) -> bool:
     return any(isinstance(one, ast.Global) and dotted(model) in one.names for one in others)
 
 
-def _ends_or_keeps(node: ast.AST) -> bool:
+def _ends_or_keeps(scope: Scope, node: ast.AST) -> bool:
     if isinstance(node, (ast.Break, ast.Return, ast.Raise)):
         return True
-    called = node.func if isinstance(node, ast.Call) and copied_shallowly(node) is None else None
+    called = node.func if isinstance(node, ast.Call) and _shallow(scope, node) is None else None
     name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
     return bool(_KEEPS.search(name))

@@ -200,6 +200,8 @@ def _is_namesake(run: Run, fact: ExpressionFact) -> Finding:
         fix=f"{_imported(run, fact)}  # later: {behind}.load_state_dict({model}.state_dict())",
         line=fact.place.line,
         cell=fact.place.cell,
+        # A shallow copy may be there for what it has of its own beside the weights.
+        severity="hint" if _is_shallow(fact) else "",
         evidence=(Evidence("given", fact.text),),
     )
 
