@@ -63,8 +63,8 @@ def made_in(method, call="self.build()", more=""):
 
 
 FOUND = {
-    "a method of __init__": ([made_in("build(self)"), "net.to('meta');"], (8, "warning")),
-    "a private one": ([made_in("__build(self)", "self.__build()"), "net.to('meta');"], (8, "warning")),
+    "a method of __init__": ([made_in("build(self)"), "net.to('meta');"], (8, "hint")),
+    "a private one": ([made_in("__build(self)", "self.__build()"), "net.to('meta');"], (8, "hint")),
     "moved away": ([net(), "net.to('meta');"], (6, "warning")),
     "as a part": ([net(), "whole = nn.Sequential(net)\ndel net\nwhole = whole.to('meta')"], (6, "warning")),
     "to be learned": ([net(LEARNED), FIT], (6, "warning")),
@@ -78,6 +78,17 @@ QUIET = {
         made_in("build(self)", more="        if self.out.weight.device.type == 'meta': self.const = None\n"),
         "net.to('meta');",
     ],
+    "a method that goes by a parameter": [
+        made_in("build(self)").replace("torch.ones(4)", "torch.zeros_like(self.out.bias)"),
+        "net.to('meta');",
+    ],
+    "a method that goes by a parameter, after a placeholder": [
+        made_in("build(self)", "self.const = None\n        self.build()").replace(
+            "torch.ones(4)", "self.out.bias.new_zeros(4)"
+        ),
+        "net.to('meta');",
+    ],
+    "a method that the cells call": [made_in("reset(self)", "self.reset()"), "net.to('meta')\nnet.reset()"],
     "a method that is given something": [made_in("build(self, x=None)"), "net.to('meta');"],
     "a method that others call": [
         made_in("build(self)", more="    def again(self):\n        self.build()\n"),
@@ -116,6 +127,12 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert found(*QUIET[name]) == []
+
+
+def test_the_fix_names_the_method():
+    cells = (SETUP, made_in("build(self)"), "net.to('meta');")
+    (one,) = findings_in(*cells, slug="tensor-attribute-not-buffer", fails=False)
+    assert "in build of Net" in one.fix
 
 
 def test_it_is_said_once():

@@ -73,6 +73,8 @@ class AttributeFact(NamedTuple):
     """What that container is: `list`, `tuple`, `dict`."""
     owner_dtypes: tuple[str, ...] = ()
     """Floating point types of the parameters of the whole module."""
+    method: str = "__init__"
+    """What sets it: `__init__`, or a method that only this calls."""
 
 
 class UnsavedFact(NamedTuple):

@@ -57,6 +57,5 @@ def registered(one: AttributeFact | UnsavedFact, source: str) -> str:
     line = lines[one.place.line - 1] if one.place.line is not None and one.place.line <= len(lines) else ""
     given = re.fullmatch(rf"\s*self\.{re.escape(one.name)} = (?P<value>[^#]*?)\s*(#.*)?", line)
     value = given["value"] if given is not None and given["value"].count("(") == given["value"].count(")") else "..."
-    return (
-        f'self.register_buffer("{one.name}", {value})  # in __init__ of {one.kind}, in place of self.{one.name} = ...'
-    )
+    where = f"in {getattr(one, 'method', '__init__')} of {one.kind}"
+    return f'self.register_buffer("{one.name}", {value})  # {where}, in place of self.{one.name} = ...'

@@ -25,6 +25,7 @@ _LAYERS, _FACTS = 2_000, 32
 _ENTRIES = 32
 # Names in the code of a class that can move a tensor to where it is needed.
 _MOVES = frozenset(["to", "cuda", "type_as", "new_tensor", "_apply"])
+_REGISTRIES = ("_parameters", "_buffers", "_modules")
 _FILLS = frozenset(["append", "extend", "insert", "update", "clear", "pop", "setdefault"])
 _MOVING_METHODS = ("to", "_apply", "cuda")
 # What knows where its tensors belong can make them anew there, whenever it is called.
@@ -65,12 +66,16 @@ class Attributes:
         if not tensors:
             return
         methods = kinds.methods_of(type(layer))
-        makers = _makers(methods)
+        own = {name for kept in _REGISTRIES if kinds.is_registry(fields.get(kept)) for name in fields[kept]}
+        makers = _makers(methods, own, [file.tree for file in self._places.latest()] if self._places else [])
+        knowing = [one for one in methods if one.co_name != "__init__" and _knows(one, own)]
         parameters = [p for _, p in layers.walk_parameters(module)]
         for key, where, tensor in tensors:
             made = next((one for one in makers if key in one.co_names), None)
             if made is None or not _is_read([m for m in methods if not any(m is one for one in makers)], key):
                 continue
+            if made.co_name == "__init__" and any(_names(made, one) and key in one.co_names for one in knowing):
+                continue  # a part of it that knows the device has set it, or sets it again
             if where and (kinds.is_a(tensor, torch.nn.Parameter) or _is_filled(methods, key)):
                 continue
             yield AttributeFact(
@@ -89,17 +94,37 @@ class Attributes:
                 moved=_is_moved(methods, key),
                 place=place_of(self._places, made, key),
                 container=type(fields[key]).__name__ if where else "",
+                method=made.co_name,
                 owner_dtypes=tuple(sorted({_dtype_of(p) for p in parameters if as_torch.dtype(p).is_floating_point})),
             )
 
 
-def _makers(methods: list[CodeType]) -> list[CodeType]:
-    """`__init__`, and methods without arguments that only it calls, in which a tensor cannot know its device."""
+def _makers(methods: list[CodeType], own: set[str], trees: list[ast.Module | None]) -> list[CodeType]:
+    """`__init__`, and methods without arguments that only it calls, in which a tensor cannot know its device.
+
+    Args:
+        methods: All code of the class.
+        own: Names of the module's parameters, buffers and parts.
+        trees: Texts of the cells, which may call a method too.
+    """
     made = next((one for one in methods if one.co_name == "__init__"), None)
     others = [one for one in methods if one.co_name != "__init__"]
     parts = (one for one in others if made is not None and _names(made, one) and one.co_argcount == 1)
-    alone = (one for one in parts if not any(_names(other, one) for other in others) and not _KNOWS & names_of(one))
+    alone = (one for one in parts if not any(_names(other, one) for other in others) and not _knows(one, own))
+    alone = (one for one in alone if not any(_is_called(one.co_name, tree) for tree in trees if tree is not None))
     return [made, *alone] if made is not None else []
+
+
+def _knows(code: CodeType, own: set[str]) -> bool:
+    """True for code that names a device, or something of the module, whose device a tensor may be given."""
+    names = names_of(code)
+    return bool(names & (own | _KNOWS)) or any(one.endswith("_like") or one.startswith("new_") for one in names)
+
+
+def _is_called(method: str, tree: ast.Module) -> bool:
+    """True if a text names a method of something else than `self`: `net.reset()`."""
+    named = (one for one in syntax.walk(tree) if isinstance(one, ast.Attribute) and one.attr == method)
+    return any(dotted(one.value) not in ("self", "super()") for one in named)
 
 
 def _names(code: CodeType, method: CodeType) -> bool:

@@ -70,8 +70,8 @@ def _left_behind(one: AttributeFact) -> Finding:
         fix=_buffer(one),
         line=one.place.line,
         cell=one.place.cell,
-        # An index on the host may be used on any device.
-        severity="hint" if one.dtype in ("int64", "bool") else "",
+        # An index on the host may be used on any device, and what another method sets may be set again.
+        severity="hint" if one.dtype in ("int64", "bool") or one.method != "__init__" else "",
         evidence=(
             Evidence("attribute", f"{one.kind}.{one.name}"),
             Evidence("its device", one.device),
@@ -83,7 +83,7 @@ def _left_behind(one: AttributeFact) -> Finding:
 
 def _buffer(one: AttributeFact) -> str:
     if not one.element:
-        return f'self.register_buffer("{one.name}", ...)  # in __init__ of {one.kind}'
+        return f'self.register_buffer("{one.name}", ...)  # in {one.method} of {one.kind}'
     held = f"self.{one.name}"
     moved = _MOVED.get(one.container, "").format(held) or f"[fn(one) for one in {held}]"
     return (
@@ -104,7 +104,7 @@ def _not_learned(one: AttributeFact) -> Finding:
             "parameters() does not give it, so no optimizer has it."
         ),
         subject=one.path,
-        fix=f"self.{one.name} = nn.Parameter{_several(one)}(...)  # in __init__ of {one.kind}",
+        fix=f"self.{one.name} = nn.Parameter{_several(one)}(...)  # in {one.method} of {one.kind}",
         line=one.place.line,
         cell=one.place.cell,
         evidence=(
