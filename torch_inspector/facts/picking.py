@@ -60,10 +60,10 @@ def _trains(run: Run, pattern: PatternFact, place: Place) -> bool:
 def _adds_number(run: Run) -> bool:
     """True if a number of some size is added to a loss, or to a variable that one was given to."""
     given = {name for past in (*run.earlier, run) for name in _given_losses(past.cell.source)}
-    return any(_is_sum(node, given) for node in _nodes(run))
+    return any(_is_sum(node, given) for node in nodes_of_cells(run))
 
 
-def _nodes(run: Run) -> Iterator[ast.AST]:
+def nodes_of_cells(run: Run) -> Iterator[ast.AST]:
     """Those of the cell, and of the functions of earlier ones."""
     for source in dict.fromkeys(past.cell.source for past in (*run.earlier, run)):
         tree = syntax.parse(source)

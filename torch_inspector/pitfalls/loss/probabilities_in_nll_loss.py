@@ -12,6 +12,7 @@ from torch_inspector.facts.measured import called_loss, measured, where_made, wi
 from torch_inspector.facts.picking import is_turned, picks_only, unturned
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.returned import returned
+from torch_inspector.facts.weighed import is_weighed
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import of_measured, pitfall
 
@@ -98,8 +99,9 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
         line=place.line,
         cell=place.cell,
         evidence=tuple(evidence),
-        # Who wants a model to forget, or knows only which class is wrong, writes it alike.
-        severity="hint" if is_turned(pattern) else "error",
+        # Who wants a model to forget, or knows only which class is wrong, writes it alike; and a mean of rewards, each
+        # weighed by the probability of what was done, is an estimate of what a policy earns.
+        severity="hint" if is_turned(pattern) or is_weighed(run) else "error",
     )
 
 
