@@ -99,11 +99,22 @@ LOG = "class Log:\n    def log(self, key, value):\n        self.rows[key].append
         (f"{LOG}log.log('a', loss)", "self.rows[key].append(value.item())"),
         (
             f"{LOG}log.log('a', loss)\nlog.log('b', 3)",
-            "self.rows[key].append(value.item() if torch.is_tensor(value) else value)",
+            "self.rows[key].append(float(value))",
         ),
         (
             "for k, v in row.items():\n    log.rows[k].append(v)",
-            "log.rows[k].append(v.item() if torch.is_tensor(v) else v)",
+            "log.rows[k].append(float(v))",
+        ),
+        (
+            "for k, v in [('loss', loss), ('epoch', i)]:\n    log.rows[k].append(v)",
+            "log.rows[k].append(float(v))",
+        ),
+        ("for k, v in sorted(kw.items()):\n    log.rows[k].append(v)", "log.rows[k].append(float(v))"),
+        ("for k, v in zip(names, row):\n    log.rows[k].append(v)", "log.rows[k].append(float(v))"),
+        ("for k in row:\n    log.rows[k].append(row[k])", "log.rows[k].append(float(row[k]))"),
+        (
+            f"{LOG.replace('self, ', 'self, *, ')}log.log(key='a', value=loss)\nlog.log(key='b', value=3)",
+            "self.rows[key].append(float(value))",
         ),
         ("for v in losses:\n    log.rows['a'].append(v)", "log.rows['a'].append(v.item())"),
     ],

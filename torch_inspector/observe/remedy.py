@@ -9,8 +9,8 @@ from torch_inspector.observe.growth import DISPLAYS, FUNCTIONS, Growth, mentions
 
 # A longer line is no help as a correction.
 _REMEDY_LENGTH = 100
-# What goes through the entries of a dictionary, of which some may be numbers.
-_ENTRIES = frozenset(["items", "values"])
+# What goes through entries of which some may be numbers.
+_ENTRIES = frozenset(["items", "values", "zip"])
 
 
 def remedy(found: Growth, read: str) -> str:
@@ -25,19 +25,39 @@ def remedy(found: Growth, read: str) -> str:
 
 
 def past_numbers(found: Growth, text: str, trees: list[ast.Module]) -> str:
-    """The line as `remedy` gives it, with plain numbers left as they are where the text may give it some."""
-    node = found.node
-    name = node.args[0].id if isinstance(node, ast.Call) and text and isinstance(node.args[0], ast.Name) else ""
-    if not name or not (_is_given_by_several(name, found.function, trees) or _is_an_entry(name, node, trees)):
+    """The line as `remedy` gives it, in a way that takes plain numbers too where the text may give it some."""
+    value = _kept(found.node)
+    if not text or value is None or not _may_be_number(value, found, trees):
         return text
-    before, _, read = text.removesuffix(")").rpartition(f"({name}.")
-    guarded = f"{before}({name}.{read} if torch.is_tensor({name}) else {name})"
-    return guarded if len(guarded) <= _REMEDY_LENGTH else ""
+    own = ast.unparse(value)
+    either = {"item": f"float({own})", "detach": f'{own}.detach() if hasattr({own}, "detach") else {own}'}
+    for read, new in either.items():
+        before, marked, after = text.rpartition(f"{own}.{read}()")
+        if marked:
+            guarded = f"{before}{new}{after}"
+            return guarded if len(guarded) <= _REMEDY_LENGTH else ""
+    return text
+
+
+def _kept(node: ast.AST) -> ast.expr | None:
+    """What a line puts into a collection, or adds."""
+    if isinstance(node, ast.Call):
+        return node.args[0] if node.args else None
+    return node.value if isinstance(node, (ast.Assign, ast.AugAssign)) else None
+
+
+def _may_be_number(value: ast.expr, found: Growth, trees: list[ast.Module]) -> bool:
+    """True for `row[k]`, and for a variable that the text may give other things than tensors."""
+    if isinstance(value, ast.Subscript):
+        return not isinstance(value.slice, ast.Constant)
+    if not isinstance(value, ast.Name):
+        return False
+    return _is_given_by_several(value.id, found.function, trees) or _is_an_entry(value.id, found.node, trees)
 
 
 def _is_given_by_several(name: str, function: ast.AST | None, trees: list[ast.Module]) -> bool:
     """True for an argument of a function that is called at several places."""
-    if not isinstance(function, FUNCTIONS) or name not in {one.arg for one in function.args.args}:
+    if not isinstance(function, FUNCTIONS) or name not in syntax.parameters_of(function):
         return False
     calls = (one.func for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.Call))
     named = (one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in calls)
@@ -45,17 +65,16 @@ def _is_given_by_several(name: str, function: ast.AST | None, trees: list[ast.Mo
 
 
 def _is_an_entry(name: str, node: ast.AST, trees: list[ast.Module]) -> bool:
-    """True for a variable that goes through the entries of a dictionary."""
+    """True for a variable that goes through the entries of a dictionary, of a written list, or of several at once."""
     loops = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.For))
-    around = (one for one in loops if any(part is node for part in syntax.walk(one)))
-    return any(
-        name in syntax.names_in(one.target) and isinstance(one.iter, ast.Call) and _ENTRIES & _words(one.iter.func)
-        for one in around
-    )
+    around = (one for one in loops if name in syntax.names_in(one.target) and any(n is node for n in syntax.walk(one)))
+    return any(_is_mixed(part) for one in around for part in syntax.walk(one.iter))
 
 
-def _words(node: ast.expr) -> set[str]:
-    return {node.attr} if isinstance(node, ast.Attribute) else set()
+def _is_mixed(node: ast.AST) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return isinstance(node, DISPLAYS) or word in _ENTRIES
 
 
 def rows_detached(found: Growth) -> str:
