@@ -114,6 +114,12 @@ QUIET = {
     "told to, for a spread": [net("return F.dropout(self.out(x), .5, True)"), ASK + "print(answer.std(0))"],
     "told to, sampled": [net("return F.dropout(self.out(x), .5, training=True)"), SAMPLE],
     "told to, trained": [net("return F.dropout(self.out(x), .5, training=True)"), TRAIN],
+    "told to, under a test of an argument": [
+        net("return F.dropout(self.out(x), .5, training=True) if noisy else self.out(x)").replace(
+            "forward(self, x)", "forward(self, x, noisy=False)"
+        ),
+        ASK.replace("model(x)", "model(x, noisy=True)"),
+    ],
     "told not to": [net("return F.dropout(self.out(x), training=False)"), ASK],
     "under a test": [net("if self.training:\n            x = F.dropout(x, .5)\n        return self.out(x)"), ASK],
     "in an expression": [net("return self.out(F.dropout(x, .5) if self.training else x)"), ASK],

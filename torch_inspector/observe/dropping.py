@@ -109,9 +109,12 @@ def _calls_in(function: FunctionType, kind: str, places: Places) -> Iterator[Dro
     if file is None or node is None or not any("drop" in name.lower() for name in _words(function)):
         return
     local = _local_layers(node, function)
+    given = syntax.parameters_of(node) - {"self"} if isinstance(node, syntax.FUNCTIONS) else set[str]()
     for call, tests in _calls_under(node):
         if any("training" in ast.unparse(t) for t in tests):
             continue
+        if _is_told_to(call) and any(syntax.names_in(t) & given for t in tests):
+            continue  # the caller chooses
         place = places.place_in(file, function.__code__, call.lineno)
         if _is_drop(call, function) and (not _is_told(call) or _is_told_to(call)):
             told = _with_the_mode(call) if _is_told(call) else ""
