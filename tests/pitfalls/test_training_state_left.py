@@ -38,6 +38,25 @@ def test_a_function_under_inference_mode(name):
     assert found(START, *[one.replace("inference_mode", "no_grad") for one in cells], min_bytes=1 << 18) == []
 
 
+BOTH = """\
+def epoch(train):
+    net.train(train)
+    with torch.inference_mode(not train):
+        loss = net(torch.randn(4, 2048)).square().mean()
+    if train:
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+def run(train):
+    return epoch(train)"""
+
+
+@pytest.mark.parametrize("name", ["epoch", "run"])
+def test_a_function_that_has_trained_may_do_so_again(name):
+    assert found(START, BOTH, f"{name}(True)", f"{name}(False)", f"{name}(False);", min_bytes=1 << 18) == []
+
+
 @pytest.mark.parametrize(
     ("cells", "size"),
     [

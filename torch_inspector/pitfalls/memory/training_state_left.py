@@ -10,6 +10,7 @@ from torch_inspector.facts import ForwardFact, OptimizerFact, Place, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
+_Function = tuple[int | None, str]
 _SLUG = "training-state-left"
 # Every notebook that ends with an evaluation keeps some: so many times the smallest amount that is worth a line.
 _TIMES = 64
@@ -43,10 +44,31 @@ def _trains(run: Run) -> bool:
     return bool(run.trace.steps or run.trace.backwards or run.trace.count("step") or run.trace.count("backward"))
 
 
-def _infers(run: Run) -> bool:
-    """True for a cell that calls trained models in eval mode without a graph, and does nothing that makes one."""
+def _infers(run: Run, trainers: frozenset[_Function]) -> bool:
+    """True for a cell that calls trained models in eval mode without a graph, and does nothing that makes one.
+
+    A function that has trained may well do so again.
+    """
     calls, made = run.trace.forwards, run.trace.graph_nodes_made
-    return bool(calls) and all(map(_predicts, calls)) and not made and not _trains(run)
+    asked = all(_predicts(call) and not trainers & set(map(_function, call.way)) for call in calls)
+    return bool(calls) and asked and not made and not _trains(run)
+
+
+def _function(place: Place) -> _Function:
+    return place.cell, place.function
+
+
+def _trainers(run: Run) -> frozenset[_Function]:
+    """Functions that have made steps or called `backward`, and those that have led to them."""
+    runs = (*run.earlier, run)
+    steps = [one.place for past in runs for one in past.trace.steps]
+    steps += [one.place for past in runs for one in past.trace.backwards]
+    found = {_function(place) for place in steps if place.function}
+    for call in (one for past in runs for one in past.trace.forwards if one.grad_enabled):
+        way = [_function(place) for place in call.way if place.function]
+        first = next((index for index, one in enumerate(way) if one in found), len(way))
+        found.update(way[first:])
+    return frozenset(found)
 
 
 def _predicts(call: ForwardFact) -> bool:
@@ -55,7 +77,7 @@ def _predicts(call: ForwardFact) -> bool:
 
 def _since_training(run: Run) -> list[Run] | None:
     """Runs after the latest one that trained; None if none did or this run is not about inference."""
-    if not _infers(run) or run.error is not None:
+    if not _infers(run, _trainers(run)) or run.error is not None:
         return None
     places = [place for place, past in enumerate(run.earlier) if _trains(past)]
     return list(run.earlier[places[-1] + 1 :]) if places else None
@@ -63,16 +85,17 @@ def _since_training(run: Run) -> list[Run] | None:
 
 def _comes_back(run: Run) -> bool:
     """True if training has gone on after a cell of inference before."""
-    inferred = False
+    inferred, trainers = False, _trainers(run)
     for past in run.earlier:
         if inferred and _trains(past):
             return True
-        inferred = inferred or _infers(past)
+        inferred = inferred or _infers(past, trainers)
     return False
 
 
 def _has_moved_on(run: Run, since: list[Run]) -> bool:
-    cells = [*(past for past in since if _infers(past)), run]
+    trainers = _trainers(run)
+    cells = [*(past for past in since if _infers(past, trainers)), run]
     if len(cells) >= _INFERENCE_CELLS or _INFERENCE_MODE.search(run.cell.code) is not None:
         return True
     return all(_is_under_inference_mode(run, call) for call in run.trace.forwards)
