@@ -122,7 +122,7 @@ class HookFact(NamedTuple):
     mapping: bool = False
     """True for a dictionary."""
     unread: bool = False
-    """True if it does not grow: it has what is left of the last call, and no code reads it."""
+    """True if it does not grow: it has what is left of the last call, and the code of its hook does not read it."""
 
 
 class DeletionFact(NamedTuple):

@@ -81,7 +81,7 @@ def _unread(run: Run, hook: HookFact, same: list[HookFact], nbytes: int) -> Find
     return Finding(
         message=(
             f"`{hook.function}`, a {hook.kind} hook of `{hook.layer}`{others}, keeps tensors of the last pass in its "
-            f"`{hook.path}`, {size_text(nbytes)}: no code reads them, and no variable leads there."
+            f"`{hook.path}`, {size_text(nbytes)}: no variable leads to them."
         ),
         subject=hook.layer,
         fix=_fix(run, hook),
