@@ -135,15 +135,21 @@ class Run:
 
     def _path_inside(self, key: int) -> str:
         """Path of a module that was called as a part of one with a name: `ae.encoder`, told by its parameters."""
-        own = next((one.parameter_keys for one in self.trace.forwards if one.module == key), frozenset[int]())
+        call = next((one for one in self.trace.forwards if one.module == key), None)
+        own = call.parameter_keys if call is not None else frozenset[int]()
         for whole in (*self.after.modules, *self.before.modules):
             if not whole.path or not own or not own < whole.parameter_keys:
                 continue
             names = [name.split(".")[:-1] for one, name in whole.parameter_names if one in own]
             shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*names, strict=False))]
-            inside = [one for one, name in whole.parameter_names if name.split(".")[: len(shared)] == shared]
-            if shared and frozenset(inside) == own:
-                return whole.path + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in shared)
+            every = [(one, name.split(".")) for one, name in whole.parameter_names]
+            starts = [shared[:count] for count in range(1, len(shared) + 1)]
+            fit = [start for start in starts if {one for one, parts in every if parts[: len(start)] == start} == own]
+            # Of a part and the only one in it that has parameters, the name in the code tells, or else it is the whole.
+            word = call.name.rpartition(".")[2] if call is not None else ""
+            best = next((start for start in fit if start[-1] == word), next(iter(fit), []))
+            if best:
+                return whole.path + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in best)
         return ""
 
     def parameter_path(self, key: int) -> str:
