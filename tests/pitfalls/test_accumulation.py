@@ -318,6 +318,67 @@ def test_leftovers_of_a_counter_by_hand_are_stepped_for_after_the_loop(clipped):
     assert findings(source + finding.fix) == []
 
 
+BEHIND = """
+opt.zero_grad()
+for epoch in range({}):
+    for i, (x, y) in enumerate((data + data)[:{}]):
+        loss = F.cross_entropy(net(x), y) / 4; loss.backward()
+        if {}:
+            opt.step(); opt.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("epochs", "count", "test", "message", "left"),
+    [
+        (1, 16, "i % 4 == 0 and i > 0", "16 backward calls in windows of 4, the first of 5, leave 3 over", [3]),
+        (2, 16, "i % 4 == 0 and i > 0", "follow 5 backward calls and others 8", []),
+        (1, 18, "(i + 1) % 4 == 0", "18 backward calls in windows of 4 leave 2 over", [2]),
+    ],
+)
+def test_what_is_left_behind_a_first_window_of_one_more(epochs, count, test, message, left):
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        found = notebook.run(BEHIND.format(epochs, count, test)).findings
+    (finding,) = [one for one in found if one.slug == "accumulation-remainder"]
+    assert message in finding.message
+    assert [one.value for one in finding.evidence if one.label == "left over"] == left
+
+
+@pytest.mark.parametrize(
+    ("epochs", "count", "test"), [(3, 7, "(i + 1) % 4 == 0 or i == 6"), (1, 13, "i % 4 == 0 and i > 0")]
+)
+def test_nothing_is_left_of_windows_of_other_sizes(epochs, count, test):
+    assert findings(BEHIND.format(epochs, count, test)) == []
+
+
+TWICE = """
+log = 4
+def fit(k):
+    for i, (x, y) in enumerate(data):
+        loss = F.cross_entropy(net(x), y); loss.backward()
+        if {}:
+            opt.step(); opt.zero_grad()
+fit(4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "by"),
+    [
+        ("(i + 1) % log == 0 and (i + 1) % k == 0", "4"),
+        ("(i + 1) % log == 0: print(i)\n        if (i + 1) % k == 0", "k"),
+        ("(i + 1) % log == 0", "log"),
+    ],
+)
+def test_the_fix_divides_by_what_the_test_of_the_step_divides_by(test, by):
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        found = notebook.run(TWICE.format(test)).findings
+    (finding,) = [one for one in found if one.slug == "accumulation-unscaled"]
+    assert finding.fix == f"(loss / {by}).backward()"
+
+
 def test_tests_of_a_counter_ask_for_what_counts_it_once(monkeypatch):
     many = "n = 0\nn += 1\nif n == 3:\n    opt.step(); n = 0\n" + "if n == 0: w = 1\n" * 300
     asked = mock.Mock(side_effect=syntax.own_expressions)

@@ -53,6 +53,14 @@ def found(cells):
     return [finding for finding in everything if finding.slug == "leaf-rebound"], everything
 
 
+KEPT = "h = w * 2\n{}h.retain_grad()\nother = torch.ones(3, requires_grad=True)\nother.sum().backward()\n"
+
+
+@pytest.mark.parametrize("again", ["", "h = h.tanh()\n"])
+def test_a_gradient_that_was_asked_for_is_empty_for_another_cause(again):
+    assert found([KEPT.format(again) + "print(h.grad.norm())"])[0] == []
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_found_with_names(name):
     cells, line, subject, mentions = FOUND[name]

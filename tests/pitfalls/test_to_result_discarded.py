@@ -1,8 +1,13 @@
 """Results of `to()` and its like that nobody keeps."""
 
+import ast
+from unittest import mock
+
 import pytest
 
 from tests.cells import findings_in
+from torch_inspector.facts import syntax
+from torch_inspector.observe.given_back_as import given_back_as
 
 SETUP = """
 import torch
@@ -167,6 +172,37 @@ def test_what_a_function_gives_back_as_it_was(body, returned, kept):
 )
 def test_what_a_function_gives_back_in_another_way(body, returned, kept):
     assert not findings_in(SETUP, PREPARE.format(body, returned, kept), slug="to-result-discarded", fails=False)
+
+
+CAST = "def prep(x):\n    x.float()\n    return x\n"
+OTHERS = {
+    "method": "class Trainer:\n    def prep(self, x):\n        return x.double()\n" + CAST + "q = Trainer().prep(x)",
+    "of a class": "class Trainer:\n    def prep(self, x):\n        x.float()\n        return x\n"
+    "def prep(x):\n    return x.double()\nq = prep(x)",
+    "defined anew": CAST + "def prep(x):\n    return x.double()\nq = prep(x)",
+    "another function": CAST + "prep = torch.Tensor.double\nq = prep(x)",
+    "wrapped": "def doubled(f):\n    return lambda x: f(x).double()\n@doubled\n" + CAST + "q = prep(x)",
+    "changed": CAST + "q = prep(x)\nq.data = q.double()",
+    "by text": CAST + "q = prep(x)\nglobals()['q'] = x.double()",
+    "global": CAST + "def turn():\n    global q\n    q = x.double()\nq = prep(x)\nturn()",
+    "not called": CAST + "if len(x) > 99:\n    q = prep(x)",
+    "timed": "import time\ndef bench(a):\n    t = time.time()\n    a.to(torch.float16)\n    t = time.time() - t\n"
+    "    return a, t\nq, t = bench(x)",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_kept_may_be_of_another_function_or_changed(name):
+    setup = SETUP + "\nq = x = torch.ones(3, dtype=torch.float64)"
+    assert not findings_in(setup, OTHERS[name], slug="to-result-discarded", fails=False)
+
+
+def test_many_statements_are_read_once(monkeypatch):
+    asked = mock.Mock(side_effect=syntax.own_expressions)
+    monkeypatch.setattr(syntax, "own_expressions", asked)
+    tree = ast.parse("def prep(a):\n" + "    a.float()\n" * 200 + "    return a\nq = prep(torch.ones(3))")
+    assert {given_back_as(tree, "a", line, {"q": 7}) for line in range(2, 202)} == {7}
+    assert asked.call_count < 10
 
 
 def test_a_module_that_a_function_gives_back():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
@@ -44,9 +45,14 @@ def _together(loop: ast.For, one: DiscardFact) -> str:
 def _loop(tree: ast.AST, one: DiscardFact) -> ast.For | None:
     """The innermost loop around the line that gives the variable its value."""
     line = one.place.line or 0
-    loops = [n for n in syntax.walk(tree) if isinstance(n, ast.For) and n.lineno <= line <= (n.end_lineno or 0)]
-    binding = [loop for loop in loops if one.path in _names(loop.target)]
+    around = (loop for loop in _loops(tree) if syntax.spans(loop, line))
+    binding = [loop for loop in around if one.path in _names(loop.target)]
     return max(binding, key=lambda loop: loop.lineno, default=None)
+
+
+@lru_cache(maxsize=32)
+def _loops(tree: ast.AST) -> tuple[ast.For, ...]:
+    return tuple(one for one in syntax.walk(tree) if isinstance(one, ast.For))
 
 
 def _names(node: ast.AST) -> list[str]:

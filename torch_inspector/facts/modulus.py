@@ -13,16 +13,19 @@ if TYPE_CHECKING:
 
 
 def modulus(run: Run, window: WindowFact) -> str:
-    """The name for the size of a window that the function around the backward call knows; else the number."""
+    """The name for the size of a window that the function around the backward call knows; the number if it is unsure.
+
+    Empty where the test of the step tells nothing of it.
+    """
     step, call = window.place, window.backward_at
     tree = syntax.parse(run.source_of(step.cell))
     if tree is None or (step.cell, step.function) != (call.cell, call.function) or step.line is None:
-        return str(window.usual)
+        return ""
     tests = [one for one in syntax.walk(tree) if isinstance(one, ast.If) and syntax.spans(one, step.line)]
     tests = [one for one in tests if not syntax.spans(one, call.line or 0)]
     parts = [one for test in tests for one in syntax.walk(test.test) if isinstance(one, ast.BinOp)]
     names = {ast.unparse(one.right) for one in parts if isinstance(one.op, ast.Mod) and _is_name(one.right)}
-    return names.pop() if len(names) == 1 else str(window.usual)
+    return names.pop() if len(names) == 1 else str(window.usual) if names else ""
 
 
 def _is_name(node: ast.expr) -> bool:

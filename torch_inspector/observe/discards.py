@@ -124,24 +124,22 @@ def _gone_through(loops: tuple[ast.For, ...], name: str) -> ast.expr | None:
 def _call(call: ast.Call, func: ast.Attribute, scope: ast.AST, *, shown: bool) -> _Call:
     name = scope.name if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) else ""
     argument = call.args[0] if call.args else next((k.value for k in call.keywords), None)
-    fed = bool(name) and _is_fed(scope, dotted(func.value))
+    fed = bool(name) and dotted(func.value) in _fed(scope)
     return _Call(call.lineno, name, func.value, func.attr, argument, ast.unparse(call), fed, shown)
 
 
-def _is_fed(scope: ast.AST, name: str) -> bool:
-    """True if a function uses a name as one uses a tensor: computes with it or hands it on, and never calls it."""
-    if not name:
-        return False
-    fed = False
+@lru_cache(maxsize=64)
+def _fed(scope: ast.AST) -> frozenset[str]:
+    """Names that a function uses as one uses tensors: computes with them or hands them on, and never calls them."""
+    fed, called = set[str](), set[str]()
     for node in syntax.walk(scope):
         if isinstance(node, ast.Call):
-            if dotted(node.func) == name:
-                return False
-            fed = fed or any(dotted(argument) == name for argument in node.args)
-        fed = fed or any(dotted(operand) == name for operand in _computed_with(node))
-        if isinstance(node, ast.Attribute) and node.attr in _OF_MODULES and dotted(node.value) == name:
-            return False
-    return fed
+            called.add(dotted(node.func))
+            fed.update(map(dotted, node.args))
+        fed.update(map(dotted, _computed_with(node)))
+        if isinstance(node, ast.Attribute) and node.attr in _OF_MODULES:
+            called.add(dotted(node.value))
+    return frozenset(fed - called - {""})
 
 
 def _computed_with(node: ast.AST) -> tuple[ast.expr, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
@@ -32,10 +33,39 @@ def _uses_what_it_binds(loop: ast.For | ast.While) -> bool:
 
 
 def is_timed(tree: ast.Module, line: int, name: str) -> bool:
-    """True for a statement of a cell that asks a clock before and after it, if the cell does not use the name later."""
-    nodes = list(syntax.walk(tree))
-    asked = [n.lineno for n in nodes if isinstance(n, ast.Call) and dotted(n.func).rpartition(".")[2] in _CLOCKS]
-    if not any(one <= line for one in asked) or not any(one >= line for one in asked):
-        return False
-    uses = [n for n in nodes if isinstance(n, (ast.Name, ast.Attribute)) and dotted(n) == name and n.lineno > line]
-    return not uses
+    """True for a statement of a cell that asks a clock before and after it, if the cell does not use the name later.
+
+    Of a variable in a function that asks one itself, what it returns at the end is no use: `return x, seconds`.
+    """
+    if _is_between(tree, line) and _last_uses(tree).get(name, 0) <= line:
+        return True
+    scope = syntax.function_around(tree, line)
+    return scope is not None and _is_between(scope, line) and _last_uses(scope).get(name, 0) <= line
+
+
+def _is_between(scope: ast.AST, line: int) -> bool:
+    asked = _asked(scope)
+    return bool(asked) and asked[0] <= line <= asked[-1]
+
+
+@lru_cache(maxsize=64)
+def _asked(scope: ast.AST) -> list[int]:
+    """Lines of a scope that ask a clock."""
+    calls = (one for one in syntax.walk(scope) if isinstance(one, ast.Call))
+    return sorted(one.lineno for one in calls if dotted(one.func).rpartition(".")[2] in _CLOCKS)
+
+
+@lru_cache(maxsize=64)
+def _last_uses(scope: ast.AST) -> dict[str, int]:
+    """The last line of a scope that uses each name; what a function returns by name is no use in itself."""
+    returned = _returned(scope) if isinstance(scope, syntax.FUNCTIONS) else set()
+    found: dict[str, int] = {}
+    for one in syntax.walk(scope):
+        if isinstance(one, (ast.Name, ast.Attribute)) and id(one) not in returned and (name := dotted(one)):
+            found[name] = max(found.get(name, 0), one.lineno)
+    return found
+
+
+def _returned(scope: ast.AST) -> set[int]:
+    values = (one.value for one in syntax.own_expressions(scope) if isinstance(one, ast.Return))
+    return {id(part) for one in values for part in (one.elts if isinstance(one, ast.Tuple) else [one])}

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_crossed, is_merged, is_recut, syntax
+import torch
+
+from torch_inspector.facts import ExpressionFact, PatternFact, Shape, is_crossed, is_merged, is_recut
 from torch_inspector.facts.reordered import is_cut_between, is_in_order, moved, of_arrays, order_by_sizes
 from torch_inspector.facts.worked_out import names_worked_out
 from torch_inspector.observe import private
@@ -17,8 +19,10 @@ from torch_inspector.observe.features import read_as_features, reader_of_channel
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.heads import merged_heads
 from torch_inspector.observe.merged_past import merged_past
+from torch_inspector.observe.orderless import asks_shape, is_drawn, is_reduced
 from torch_inspector.observe.own_axes import axis_of, order_of
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.ran import compared_value, surely_ran
 from torch_inspector.observe.recut import AXES, array_sizes_before, is_shuffled, sizes_before
 from torch_inspector.observe.same_numbers import shown_by
 from torch_inspector.observe.shapes import Sized, is_array, is_tensor, of_array
@@ -31,7 +35,6 @@ SHUFFLED = "shuffled"
 _METHODS = frozenset(["view", "reshape"])
 _NODES = ("ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0")
 _LOGARITHM = "LogSoftmaxBackward0"
-_ASKED = ("shape", "size", "ndim")
 # With four no other cut of the same numbers comes to the same sizes by chance.
 _MANY = 4
 
@@ -83,7 +86,7 @@ def is_turned(before: Shape, after: Shape) -> bool:
 def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
     """A tensor that the text brings to its own sizes in another order."""
     source, sizes = _parts(node)
-    if source is None or not sizes or _asks_shape(node, statement):
+    if source is None or not sizes or asks_shape(node, statement):
         return
     value = scope.names.value(source)
     shape = _shape(value)
@@ -93,14 +96,23 @@ def reshapes(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expre
     names = (ast.unparse(source),)
     if shape is None or after is None:
         yield from _of_image(scope, node, statement, source, sizes)
-        if _swaps(scope, source, sizes):
+        if _swaps(scope, source, sizes) and _matters(scope, node, statement):
             yield scope.fact(SHUFFLED, node, statement, names=names, sure=False)
         return
     found = _crossed(scope, source, sizes, shape, after) if prod(shape) else None
-    if found is not None and not may_be_skewed(scope, source, shape, after):
+    if found is None or may_be_skewed(scope, source, shape, after) or is_drawn(source):
+        return
+    if _matters(scope, node, statement):
         detail, sure = found
         detail = of_arrays(detail) if _is_of_arrays(scope, source) else detail
+        # What a model learns has no order of its own, unless it was given one.
+        sure = sure and type(value) is not torch.nn.Parameter
         yield scope.fact(SHUFFLED, node, statement, names=names, shapes=(shape, after), detail=detail, sure=sure)
+
+
+def _matters(scope: Scope, node: ast.AST, statement: ast.stmt) -> bool:
+    """True for a view that surely ran, as another may stand for other sizes, and of which the order tells something."""
+    return not is_reduced(scope.node, node) and surely_ran(scope, node, statement, compared_value)
 
 
 def _crossed(
@@ -136,7 +148,7 @@ def _of_image(
     if shape is None or sorted(axes) != list(range(len(shape))) or -1 in shape or len(sizes) != len(axes):
         return
     after = tuple(shape[axis] for axis in axes)
-    if is_shuffled(shape, after, 2):
+    if is_shuffled(shape, after, 2) and _matters(scope, node, statement):
         method = "transpose" if is_array(value) and not of_torch else "permute"
         detail = f"{method}({', '.join(map(str, axes))})"
         yield scope.fact(SHUFFLED, node, statement, names=(ast.unparse(source),), shapes=(shape, after), detail=detail)
@@ -161,12 +173,6 @@ def _shape(value: Any) -> Shape | None:
     """Shape of a tensor or of an array of NumPy's own class; None for numbers and strangers."""
     sized = of_array(value)
     return sized.shape if type(sized) is Sized and sized.shape else None
-
-
-def _asks_shape(node: ast.AST, statement: ast.stmt) -> bool:
-    """True for `x.view(3, 2).shape`: nobody uses the result."""
-    asked = (one.value for one in syntax.walk(statement) if isinstance(one, ast.Attribute) and one.attr in _ASKED)
-    return any(one is node for one in asked)
 
 
 def _plain(scope: Scope, sizes: list[ast.expr]) -> bool:
@@ -211,7 +217,10 @@ def _swaps(scope: Scope, source: ast.expr, sizes: list[ast.expr]) -> bool:
     """
     axes = [axis_of(scope, source, size) for size in (sizes[:-1] if ast.unparse(sizes[-1]) == "-1" else sizes)]
     known = [axis for axis in axes if axis is not None]
-    return len(known) > 1 and len(known) == len(axes) and len(set(known)) == len(known) and known != sorted(known)
+    if len(known) < 2 or len(known) < len(axes) or len(set(known)) < len(known):  # noqa: PLR2004
+        return False
+    # Of sizes that are not known, the axes stand for them.
+    return known != sorted(known) and not may_be_skewed(scope, source, tuple(sorted(known)), tuple(known))
 
 
 def _swap(before: Shape, after: Shape, sizes: list[str]) -> str:

@@ -65,8 +65,16 @@ def _in_loop(run: Run, fact: RebindFact, cell: int | None) -> Finding:
 
 def _lost(run: Run, path: str) -> bool:
     """True if the variable needs a gradient, is no leaf, and was not told to keep its gradient."""
-    asked = any(call.name == f"{path}.retain_grad" for one in (*run.earlier, run) for call in one.trace.calls)
-    return not asked and any(one.path == path and one.requires_grad and not one.is_leaf for one in run.after.tensors)
+    asked = _asks(run)
+    return f"{path}.retain_grad" not in asked and any(
+        one.path == path and one.requires_grad and not one.is_leaf for one in run.after.tensors
+    )
+
+
+def _asks(run: Run) -> set[str]:
+    """Calls of `retain_grad` so far, as written: after them, other causes leave a gradient empty."""
+    calls = (call.name for one in (*run.earlier, run) for call in one.trace.calls)
+    return {name for name in calls if name.endswith(".retain_grad")}
 
 
 def _rebind(run: Run, path: str, line: int | None, failed: int | None = None) -> tuple[RebindFact, int | None] | None:
@@ -108,7 +116,9 @@ def _of_error(run: Run, error: ErrorFact) -> Iterator[Finding]:
 
 def _of_empty(run: Run, error: ErrorFact) -> Iterator[Finding]:
     """A gradient that is None, and that the code computes with."""
-    tensors = [one for one in error.operands if one.kind == "tensor" and not one.is_leaf]
+    asked = _asks(run)
+    computed = (one for one in error.operands if one.kind == "tensor" and not one.is_leaf)
+    tensors = [one for one in computed if f"{one.path}.retain_grad" not in asked]
     guarded = [one for one in error.operands if one.kind == "tensor" and not one.requires_grad]
     paths = {one.path for one in (*tensors, *guarded)}
     mine = [one.path for one in tensors if one.requires_grad and f"{one.path}.grad" in error.statement]
@@ -120,7 +130,7 @@ def _of_empty(run: Run, error: ErrorFact) -> Iterator[Finding]:
     rebind = rebind or next(filter(None, (_rebind(run, one, None, failed) for one in mine)), None)
     if rebind is not None:
         yield _finding(run, rebind, error.place.line)
-    elif mine and failed is not None and run.trace.count("backward"):
+    elif mine and not asked and failed is not None and run.trace.count("backward"):
         yield _of_computed(error, mine[0])
 
 

@@ -16,7 +16,8 @@ def check(run: Run) -> Iterator[Finding]:
     if run.error is not None:
         return
     for window in run.trace.windows:
-        left = window.call_count - window.step_count * window.size
+        # With `i % n == 0 and i > 0` the first window holds one more, which belongs to no later one.
+        left = window.call_count - window.step_count * (size := _size(window)) - (window.size - size)
         # A loop over the parts of one batch is a function of its own, and leaves nothing.
         if (window.place.cell, window.place.function) != (window.backward_at.cell, window.backward_at.function):
             continue
@@ -25,8 +26,13 @@ def check(run: Run) -> Iterator[Finding]:
         if counter is not None and ("." in counter.name or not counter.begins_anew):
             continue
         # More than half of all calls would be another way of counting, not a remainder.
-        if window.step_count and window.size > 1 and 0 < left <= window.call_count / 2:
+        if window.step_count and size > 1 and 0 < left <= window.call_count / 2:
             yield _finding(run, window, left, counter)
+
+
+def _size(window: WindowFact) -> int:
+    """Backward calls in a window; those before the first step, unless all later ones hold one less."""
+    return window.usual if window.usual == window.size - 1 else window.size
 
 
 def _counter(run: Run, window: WindowFact) -> HandCounter | None:
@@ -44,17 +50,18 @@ def _fix(optimizer: str, counter: HandCounter | None) -> str:
 
 
 def _finding(run: Run, window: WindowFact, left: int, counter: HandCounter | None) -> Finding:
-    size = window.size
+    size, first = _size(window), window.size
     optimizer = run.optimizer_path(window.optimizer) or "optimizer"
-    largest = max(window.sizes, default=size)
+    largest = max(window.sizes[1:] if size < first else window.sizes, default=size)
     if largest > size:
         what = (
             f"some steps of `{optimizer}` follow {size} backward calls and others {largest}: what is left of an epoch"
         )
         message = f"{what} goes into the first window of the next"
     else:
+        windows = f"windows of {size}, the first of {first}," if size < first else f"windows of {size}"
         message = (
-            f"{window.call_count} backward calls in windows of {size} leave {left} over: "
+            f"{window.call_count} backward calls in {windows} leave {left} over: "
             f"no step of `{optimizer}` in this cell has used their gradients"
         )
     return Finding(
@@ -67,6 +74,7 @@ def _finding(run: Run, window: WindowFact, left: int, counter: HandCounter | Non
             Evidence("backward calls", window.call_count, "count"),
             Evidence("backward calls per step", size, "count"),
             Evidence("steps", window.step_count, "count"),
-            Evidence("left over", left, "count"),
+            # Where windows hold fewer than the first, what is left of several epochs is not known.
+            *((Evidence("left over", left, "count"),) if min(window.sizes, default=size) >= size else ()),
         ),
     )

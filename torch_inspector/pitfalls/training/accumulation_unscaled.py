@@ -78,8 +78,7 @@ def _finding(run: Run, window: WindowFact, backward: BackwardFact) -> Finding:
     size = window.usual
     step = next((one for one in run.trace.steps if one.optimizer == window.optimizer), None)
     scaled = scaled_loss(run, window.backward_at)
-    count = counted_by(run, window.backward_at.cell, size)
-    count = modulus(run, window) if count == str(size) else count
+    count = modulus(run, window) or counted_by(run, window.backward_at.cell, size)
     name = (
         (scaled.loss if scaled is not None else backward.root)
         or reading.differentiated(run, window.backward_at)
