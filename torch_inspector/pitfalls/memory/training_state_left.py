@@ -44,14 +44,15 @@ def _trains(run: Run) -> bool:
     return bool(run.trace.steps or run.trace.backwards or run.trace.count("step") or run.trace.count("backward"))
 
 
-def _infers(run: Run, trainers: frozenset[_Function]) -> bool:
-    """True for a cell that calls trained models in eval mode without a graph, and does nothing that makes one.
+def _only_predicts(run: Run) -> bool:
+    """True for a cell that calls trained models in eval mode without a graph, and does nothing that makes one."""
+    calls = run.trace.forwards
+    return bool(calls) and not run.trace.graph_nodes_made and not _trains(run) and all(map(_predicts, calls))
 
-    A function that has trained may well do so again.
-    """
-    calls, made = run.trace.forwards, run.trace.graph_nodes_made
-    asked = all(_predicts(call) and not trainers & set(map(_function, call.way)) for call in calls)
-    return bool(calls) and asked and not made and not _trains(run)
+
+def _infers(run: Run, trainers: frozenset[_Function]) -> bool:
+    """True for such a cell, if no function in it has trained: that may well do so again."""
+    return _only_predicts(run) and all(trainers.isdisjoint(map(_function, call.way)) for call in run.trace.forwards)
 
 
 def _function(place: Place) -> _Function:
@@ -77,7 +78,7 @@ def _predicts(call: ForwardFact) -> bool:
 
 def _since_training(run: Run) -> list[Run] | None:
     """Runs after the latest one that trained; None if none did or this run is not about inference."""
-    if not _infers(run, _trainers(run)) or run.error is not None:
+    if run.error is not None or not _only_predicts(run) or not _infers(run, _trainers(run)):
         return None
     places = [place for place, past in enumerate(run.earlier) if _trains(past)]
     return list(run.earlier[places[-1] + 1 :]) if places else None
