@@ -50,7 +50,7 @@ def is_written(run: Run, name: str) -> bool:
         return True
     trees = [tree for text in texts if last in text and (tree := syntax.parse(text)) is not None]
     # However often a function is called alike, its text is gone through once.
-    calls = {(_name_of(call.func), given) for call in _calls(trees) if (given := _given_bare(call, last))}
+    calls = {(syntax.name_of(call.func), given) for call in _calls(trees) if (given := _given_bare(call, last))}
     functions = _functions(texts) if calls else {}
     # What so many functions are given, nobody follows: it counts as written.
     return len(calls) > _CALLS or any(_writes(one, given) for name, given in calls for one in functions.get(name, ()))
@@ -76,17 +76,13 @@ def _calls(trees: list[ast.Module]) -> Iterator[ast.Call]:
 
 def _given_bare(call: ast.Call, name: str) -> tuple[int | str, ...]:
     """The positions and keywords under which a call is given a variable itself."""
-    positions = [index for index, one in enumerate(call.args) if _name_of(one) == name]
-    return (*positions, *(one.arg for one in call.keywords if one.arg and _name_of(one.value) == name))
-
-
-def _name_of(node: ast.AST) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    positions = [index for index, one in enumerate(call.args) if syntax.name_of(one) == name]
+    return (*positions, *(one.arg for one in call.keywords if one.arg and syntax.name_of(one.value) == name))
 
 
 def _is_handed_on(call: ast.Call, name: str, known: set[str]) -> bool:
     """True if a call is given a tensor and may write into it: its code is not of the notebook, or no function's."""
-    if not _given_bare(call, name) or _name_of(call.func) in known:
+    if not _given_bare(call, name) or syntax.name_of(call.func) in known:
         return False
     callee = ast.unparse(call.func)
     return callee.partition(".")[0] not in _READERS or callee.endswith("_")
@@ -126,4 +122,4 @@ def _made_each_call(run: Run, at: Place) -> set[str]:
 
 def _given_names(scope: ast.AST) -> set[str]:
     stored = (node for node in syntax.walk(scope) if isinstance(getattr(node, "ctx", None), ast.Store))
-    return {_name_of(node) for node in stored}
+    return {syntax.name_of(node) for node in stored}

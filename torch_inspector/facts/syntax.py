@@ -144,6 +144,11 @@ def root_of(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def name_of(node: ast.AST) -> str:
+    """`x` of `x` and `self.x`; empty for other expressions."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
 def last_part(function: ast.expr) -> str:
     """`softmax` of `torch.nn.functional.softmax`."""
     return ast.unparse(function).rpartition(".")[2]

@@ -6,7 +6,7 @@ import ast
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.lines import Spot, calls_at
-from torch_inspector.observe.statements import last_name, stored_last
+from torch_inspector.observe.statements import stored_last
 
 
 def handed_in(tree: ast.AST, spot: Spot, known: frozenset[str] | None) -> frozenset[str] | None:
@@ -20,6 +20,6 @@ def handed_in(tree: ast.AST, spot: Spot, known: frozenset[str] | None) -> frozen
     own = syntax.own_expressions(syntax.scope_at(tree, spot.line))
     given = [part for call in calls_at(tree, spot) for part in (*call.args, *(one.value for one in call.keywords))]
     parts = [one for part in given for one in syntax.walk(part)]
-    read = {name for one in parts if (name := last_name(one))}
+    read = {name for one in parts if (name := syntax.name_of(one))}
     made = any(isinstance(one, ast.Call) for one in parts) or any(stored_last(one) & read for one in own)
     return None if made or known is None else known | read

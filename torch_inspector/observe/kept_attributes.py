@@ -54,8 +54,4 @@ def _may_run(name: str, trees: list[ast.Module], now: ast.Module | None) -> bool
     """True for a function that the cell names, or another function, and for those that Python calls by itself."""
     functions = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef))
     texts = (*((now,) if now is not None else ()), *functions)
-    return name.startswith("__") or any(_names(node) == name for text in texts for node in syntax.walk(text))
-
-
-def _names(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name.startswith("__") or any(syntax.name_of(node) == name for text in texts for node in syntax.walk(text))

@@ -210,16 +210,12 @@ def _leading_to(function: str, files: list[CodeFile]) -> set[str]:
     """Names of a function and of all that name it, or one of these: to call one of them may run it."""
     trees = (file.tree for file in files if file.tree is not None)
     every = [one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef)]
-    named = [(one.name, {_last_of(part) for part in syntax.walk(one)}) for one in every]
+    named = [(one.name, {syntax.name_of(part) for part in syntax.walk(one)}) for one in every]
     leading, before = {function}, set[str]()
     while leading != before:
         before = leading
         leading = leading | {name for name, names in named if names & leading}
     return leading
-
-
-def _last_of(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _pairs(tree: ast.Module) -> Iterator[_Pair]:

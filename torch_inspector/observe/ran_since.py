@@ -15,6 +15,7 @@ from typing import NamedTuple
 from torch_inspector.facts import syntax
 from torch_inspector.observe.place import CodeFile, Places
 from torch_inspector.observe.statements import stores_in
+from torch_inspector.observe.untested import position
 
 # Lines of the user around one another, and functions that are read.
 _DEEP, _FUNCTIONS = 12, 400
@@ -168,7 +169,7 @@ def _running(way: tuple[Spot, ...]) -> Iterator[Stretch]:
     for spot in way:
         if spot.file.tree is not None:
             scope = syntax.scope_at(spot.file.tree, spot.line)
-            yield Stretch(scope, [one for one in syntax.own_expressions(scope) if _place(one)[0] == spot.line])
+            yield Stretch(scope, [one for one in syntax.own_expressions(scope) if position(one)[0] == spot.line])
 
 
 def _end_of_call(scope: ast.AST, line: int) -> tuple[int, int]:
@@ -183,8 +184,4 @@ def _after(scope: ast.AST, start: tuple[int, int], line: int) -> list[ast.AST]:
     loops = [one for one in own if isinstance(one, syntax.LOOPS) and syntax.spans(one, line)]
     begin = min((loop.lineno for loop in loops), default=0)
     end = max((loop.end_lineno or 0 for loop in loops), default=-1)
-    return [one for one in own if _place(one) >= start or begin <= _place(one)[0] <= end]
-
-
-def _place(node: ast.AST) -> tuple[int, int]:
-    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+    return [one for one in own if position(one) >= start or begin <= position(one)[0] <= end]

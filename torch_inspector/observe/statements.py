@@ -253,9 +253,4 @@ def target_of(statement: ast.stmt) -> str:
 
 def stored_last(node: ast.AST) -> set[str]:
     """The last name of what a node gives a value."""
-    return {last_name(node)} if isinstance(getattr(node, "ctx", None), ast.Store) else set()
-
-
-def last_name(node: ast.AST) -> str:
-    """`x` of `x` and `self.x`."""
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return {syntax.name_of(node)} if isinstance(getattr(node, "ctx", None), ast.Store) else set()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from types import FrameType
@@ -29,6 +27,7 @@ from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.paths import path_of_name
 from torch_inspector.observe.reach import gradients_readable
+from torch_inspector.observe.uncollected import uncollected
 
 USER, IPYTHON, EXCEPTION, FRAME, LIBRARY, REST = "user", "IPython", "exception", "frame", "library", "rest"
 # A part of the search is left out when what is missing is less than this share of all bytes.
@@ -62,7 +61,7 @@ def explain(roots: Roots, budget_s: float) -> MemoryReport:
         budget_s: Seconds after which the rest is counted but not named.
     """
     begun = perf_counter()
-    with quiet_heap(), private.unseen(), torch.no_grad():
+    with uncollected(), private.unseen(), torch.no_grad():
         look = Look(roots, begun + budget_s)
         try:
             look.run()
@@ -242,15 +241,3 @@ def _last_exceptions() -> Iterator[tuple[str, Any]]:
     for name in ("last_exc", "last_value", "last_traceback"):
         if hasattr(sys, name):
             yield f"sys.{name}", getattr(sys, name)
-
-
-@contextmanager
-def quiet_heap() -> Iterator[None]:
-    """No collection in the block: those that our own lists would start cost up to 120 ms each."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()

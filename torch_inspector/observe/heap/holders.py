@@ -12,13 +12,14 @@ import torch
 
 from torch_inspector.account import HolderRow, HoldersReport
 from torch_inspector.observe import kinds, private
-from torch_inspector.observe.heap.explain import IPYTHON, USER, Look, Roots, quiet_heap
+from torch_inspector.observe.heap.explain import IPYTHON, USER, Look, Roots
 from torch_inspector.observe.heap.links import extended
 from torch_inspector.observe.heap.search import WALL
 from torch_inspector.observe.heap.storages import Memory, memory_of_storage, memory_of_tensor
 from torch_inspector.observe.heap.walls import library_modules
 from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.paths import path_of_attribute, path_of_name
+from torch_inspector.observe.uncollected import uncollected
 
 _MOST = 100
 # Position of graphs among the holders, counted in steps from a root.
@@ -36,7 +37,7 @@ def holders(roots: Roots, thing: Any, subject: str, budget_s: float) -> HoldersR
         subject: What the user calls it.
         budget_s: Seconds after which the search stops.
     """
-    with quiet_heap(), private.unseen(), torch.no_grad():
+    with uncollected(), private.unseen(), torch.no_grad():
         look = Look(roots, perf_counter() + budget_s)
         try:
             look.run(thorough=True)
@@ -47,7 +48,7 @@ def holders(roots: Roots, thing: Any, subject: str, budget_s: float) -> HoldersR
 
 def holders_of_row(roots: Roots, path: str, budget_s: float) -> HoldersReport | None:
     """The same for what a row of the account leads to; None if there is no such row any more."""
-    with quiet_heap(), private.unseen(), torch.no_grad():
+    with uncollected(), private.unseen(), torch.no_grad():
         look = Look(roots, perf_counter() + budget_s)
         try:
             look.run(thorough=True)

@@ -94,7 +94,7 @@ def _is_to_come(run: Run, fact: DeletionFact) -> bool:
         calls = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign)]
         for node in sorted(calls, key=lambda one: one.lineno):
             value = node.value.elts[0] if isinstance(node.value, ast.Tuple) and node.value.elts else node.value
-            maker = _last_part(value.func) if isinstance(value, ast.Call) else ""
+            maker = syntax.name_of(value.func) if isinstance(value, ast.Call) else ""
             targets = {one.id for each in node.targets for one in syntax.walk(each) if isinstance(one, ast.Name)}
             if maker in classes or _DATA.search(maker):
                 # Of what goes through the data of an object nothing is known.
@@ -125,14 +125,10 @@ def _gone_through(node: ast.AST, classes: set[str]) -> Iterator[ast.Name]:
     elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
         given = [node.value]
     elif isinstance(node, ast.Call):
-        maker = _last_part(node.func)
+        maker = syntax.name_of(node.func)
         if maker not in _LOOKS | classes and not _DATA.search(maker):
             given = [*node.args, *(one.value for one in node.keywords)]
     yield from (one for one in given if isinstance(one, ast.Name))
-
-
-def _last_part(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _finding(fact: DeletionFact) -> Finding:

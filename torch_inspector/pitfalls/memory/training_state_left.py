@@ -24,8 +24,11 @@ _MEASURES = re.compile(r"eval|valid|test|score|acc|metric|measure|check|loss", r
 @pitfall(severity="hint")
 def check(run: Run) -> Iterator[Finding]:
     """Finds optimizers with much state in a cell that only predicts, if no training has come after such a cell."""
-    since = _since_training(run)
-    if since is None or _comes_back(run) or not _has_moved_on(run, since):
+    if run.error is not None or not _only_predicts(run):
+        return
+    trainers = _trainers(run)
+    since = _since_training(run, trainers)
+    if since is None or _comes_back(run, trainers) or not _has_moved_on(run, since, trainers):
         return
     keys = frozenset[int]().union(*(call.parameter_keys for call in run.trace.forwards if call.trained))
     for optimizer in run.after.optimizers:
@@ -76,17 +79,17 @@ def _predicts(call: ForwardFact) -> bool:
     return not call.training and not call.grad_enabled and (call.trained or not call.parameter_keys)
 
 
-def _since_training(run: Run) -> list[Run] | None:
+def _since_training(run: Run, trainers: frozenset[_Function]) -> list[Run] | None:
     """Runs after the latest one that trained; None if none did or this run is not about inference."""
-    if run.error is not None or not _only_predicts(run) or not _infers(run, _trainers(run)):
+    if not _infers(run, trainers):
         return None
     places = [place for place, past in enumerate(run.earlier) if _trains(past)]
     return list(run.earlier[places[-1] + 1 :]) if places else None
 
 
-def _comes_back(run: Run) -> bool:
+def _comes_back(run: Run, trainers: frozenset[_Function]) -> bool:
     """True if training has gone on after a cell of inference before."""
-    inferred, trainers = False, _trainers(run)
+    inferred = False
     for past in run.earlier:
         if inferred and _trains(past):
             return True
@@ -94,8 +97,7 @@ def _comes_back(run: Run) -> bool:
     return False
 
 
-def _has_moved_on(run: Run, since: list[Run]) -> bool:
-    trainers = _trainers(run)
+def _has_moved_on(run: Run, since: list[Run], trainers: frozenset[_Function]) -> bool:
     cells = [*(past for past in since if _infers(past, trainers)), run]
     if len(cells) >= _INFERENCE_CELLS or _INFERENCE_MODE.search(run.cell.code) is not None:
         return True

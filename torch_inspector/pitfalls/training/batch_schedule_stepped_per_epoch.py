@@ -71,16 +71,12 @@ def _is_written_so(run: Run, fact: ScheduleFact) -> bool:
     for index, one in enumerate(past):
         tree = syntax.parse(one.cell.code) if fact.kind in one.cell.code else None
         nodes = syntax.walk(tree) if tree is not None else ()
-        made = [node for node in nodes if isinstance(node, ast.Call) and _last_name(node.func) == fact.kind]
+        made = [node for node in nodes if isinstance(node, ast.Call) and syntax.name_of(node.func) == fact.kind]
         if tree is not None and made:
             trees = [syntax.parse(other.cell.code) for other in past[index + 1 :]]
             cells = [tree, *(other for other in trees if other is not None)]
             return all(_by_length(run, fact, call, cells) for call in made)
     return False
-
-
-def _last_name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _by_length(run: Run, fact: ScheduleFact, call: ast.Call, cells: list[ast.Module]) -> bool:
@@ -119,9 +115,9 @@ def _proportional(node: ast.expr) -> list[tuple[ast.expr, bool]]:
         return [(node.left, True), (node.right, isinstance(node.op, ast.Mult))]
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
         return [(node.left, True)]
-    if isinstance(node, ast.Call) and _last_name(node.func) in _ROUNDS:
+    if isinstance(node, ast.Call) and syntax.name_of(node.func) in _ROUNDS:
         return [(one, True) for one in node.args[:1]]
-    if isinstance(node, ast.Call) and _last_name(node.func) == "max":
+    if isinstance(node, ast.Call) and syntax.name_of(node.func) == "max":
         rest = [one for one in node.args if not (isinstance(one, ast.Constant) and one.value in (0, 1))]
         return [(one, True) for one in rest if len(rest) == 1]
     return []
@@ -144,12 +140,12 @@ def _value(name: str, call: ast.Call, cells: list[ast.Module]) -> ast.expr | Non
 
 
 def _is_length(node: ast.AST) -> TypeGuard[ast.Call]:
-    return isinstance(node, ast.Call) and _last_name(node.func) == "len" and len(node.args) == 1
+    return isinstance(node, ast.Call) and syntax.name_of(node.func) == "len" and len(node.args) == 1
 
 
 def _makes_loader(name: str, call: ast.Call, cells: list[ast.Module]) -> bool:
     value = _value(name, call, cells)
-    return isinstance(value, ast.Call) and _last_name(value.func).endswith("DataLoader")
+    return isinstance(value, ast.Call) and syntax.name_of(value.func).endswith("DataLoader")
 
 
 def _gone_through(run: Run) -> set[str]:
@@ -160,7 +156,7 @@ def _gone_through(run: Run) -> set[str]:
         loops = (one for one in (syntax.walk(tree) if tree is not None else ()) if isinstance(one, ast.For))
         for source in (one.iter for one in loops if one.lineno == loader.place.line):
             inner = source
-            while isinstance(inner, ast.Call) and _last_name(inner.func) in ("enumerate", "tqdm") and inner.args:
+            while isinstance(inner, ast.Call) and syntax.name_of(inner.func) in ("enumerate", "tqdm") and inner.args:
                 inner = inner.args[0]
             found.add(ast.unparse(inner))
     return found
