@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Place, Run, syntax
+from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Place, Run
+from torch_inspector.facts.first_infinite import first_infinite, giving_line, takes_logarithms
 from torch_inspector.facts.half_causes import HalfCause, overflows, zeros
 from torch_inspector.facts.lost_masks import LostMask, lost_mask
+from torch_inspector.facts.refused_number import refused_number
 from torch_inspector.facts.vanished import guards, vanished
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -18,12 +19,8 @@ _LARGEST = 65_504
 # Infinities that are written down are meant: masks, limits.
 _MEANT = re.compile(r"\binf\b|\binfty?\b|\bInf\b|isinf|masked_fill")
 _GAPS = re.compile(r"\bnan\b|isnan|isfinite|nan_to_num|nanm", re.IGNORECASE)
-# A number that float16 does not hold, as in a mask of -1e9: minus infinity alone is often meant, NaN after it is not.
-_BEYOND = re.compile(r"\b\d+(\.\d*)?e\+?([5-9]|\d\d)\b", re.IGNORECASE)
-_BIG = re.compile(rf"-?({_BEYOND.pattern}|\b\d{{5,}}(\.\d*)?\b)", re.IGNORECASE)
 # Products of matrices, as the scores of an attention.
 _PRODUCT = re.compile(r"@|\b(matmul|bmm|mm|einsum|baddbmm)\(")
-_LOG = re.compile(r"\blog(2|10)?\(")
 # What torch says of a single number that is beyond it; of tensors it makes infinities.
 _REFUSED = re.compile(r"cannot be converted to type (at|c10)::Half without overflow")
 
@@ -40,7 +37,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     found = None
     if run.after.extremes and not _MEANT.search(run.cell.code):
-        found = _first_variable(run)
+        found = first_infinite(run)
     if found is not None:
         yield _of_variable(run, *found)
         return
@@ -151,7 +148,7 @@ def _of_result(run: Run) -> Iterator[Finding]:
     shapes = {tensor.path: tensor.shape for tensor in run.after.tensors}
     for one in run.after.extremes:
         call = calls.get(shapes.get(one.path))
-        line = _line_of(run, one.path)
+        line = giving_line(run, one.path)
         if one.dtype != "float16" or not one.nan_count or call is None or line is None:
             continue
         if (call.place.cell, call.place.line) != (run.cell.number, line):
@@ -192,7 +189,7 @@ def _of_error(run: Run, error: ErrorFact) -> Finding:
         subject=subject or text,
         fix=(
             f"torch.finfo({subject or 'scores'}.dtype).min  # the lowest number of any type, "
-            f"in place of {_beyond(run, error, text)}"
+            f"in place of {refused_number(run, error, text)}"
         ),
         line=error.place.line,
         cell=error.place.cell,
@@ -201,41 +198,6 @@ def _of_error(run: Run, error: ErrorFact) -> Finding:
             Evidence("largest number of float16", _LARGEST),
         ),
     )
-
-
-def _beyond(run: Run, error: ErrorFact, text: str) -> str:
-    """The number in a call that float16 refused, as written."""
-    line = "".join(run.source_of(error.place.cell).splitlines()[(error.place.line or 1) - 1 :][:1])
-    tree = syntax.parse(text)
-    call = next((node for node in syntax.walk(tree) if isinstance(node, ast.Call)), None) if tree is not None else None
-    literals = [found[0] for found in _BIG.finditer(line)]
-    if len(literals) == 1:
-        return literals[0]
-    last = call.args[-1] if call is not None and call.args else None
-    return ast.unparse(last) if isinstance(last, (ast.Name, ast.Attribute)) else "the number"
-
-
-def _first_variable(run: Run) -> tuple[int, ExtremeFact] | None:
-    """The variable that comes first in the text of the cell, with its line."""
-    spoiled = any(one.nan_count for one in run.after.extremes) and _BEYOND.search(run.cell.code) is not None
-    known = _is_known(run)
-    infinite = (one for one in run.after.extremes if one.inf_count > 0 or (spoiled and one.negative_inf_count > 0))
-    found = (one for one in infinite if not (known and one.computed))
-    places = ((_line_of(run, one.path), one) for one in found)
-    return min(((line, one) for line, one in places if line is not None), key=lambda pair: pair[0], default=None)
-
-
-def _is_known(run: Run) -> bool:
-    """True if the operation is known that was given what it cannot take: `nonfinite-loss` tells it."""
-    loss = run.first_nonfinite_loss()
-    return loss is not None and loss.operation is not None and bool(loss.operation.cause)
-
-
-def _line_of(run: Run, path: str) -> int | None:
-    name = re.escape(re.split(r"[.\[]", path)[0])
-    gives = re.compile(rf"(^|[\s,(;]){name}\b[^=()]*[-+*/@]?=(?!=)|\b{name}\.(append|mul_|add_|copy_|extend)\(")
-    lines = run.cell.source.splitlines()
-    return next((number for number, line in enumerate(lines, 1) if name and gives.search(line)), None)
 
 
 def _of_variable(run: Run, line: int, one: ExtremeFact) -> Finding:
@@ -259,16 +221,9 @@ def _of_variable(run: Run, line: int, one: ExtremeFact) -> Finding:
 
 def _end(run: Run) -> str:
     """Which end of float16 was passed; where logarithms are taken, that may be the lower one."""
-    if not _logs(run):
+    if not takes_logarithms(run):
         return "float16 holds nothing beyond 65,504"
     return "float16 holds nothing beyond 65,504, and makes 0 of what is below 6e-08, whose logarithm is -inf"
-
-
-def _logs(run: Run) -> bool:
-    """True if the cell, or a function of an earlier one, takes a logarithm."""
-    cells = (past.cell.source for past in run.earlier)
-    inside = (line for source in cells for line in source.splitlines() if line[:1].isspace())
-    return any(_LOG.search(text) for text in (run.cell.source, *inside))
 
 
 def _amount(infinite: int, count: int) -> str:
@@ -280,7 +235,7 @@ def _amount(infinite: int, count: int) -> str:
 def _fix(run: Run, line: int) -> str:
     if _PRODUCT.search("".join(run.cell.source.splitlines()[line - 1 : line])):
         return "compute this line in float32 or bfloat16, or divide before multiplying: (q / d**0.5) @ k"
-    if _logs(run):
+    if takes_logarithms(run):
         return "compute it in float32, and products of probabilities as sums of logarithms: torch.logsumexp"
     return "compute this line in float32, with .float() on the tensors that go into it, or in bfloat16"
 
