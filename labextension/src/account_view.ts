@@ -22,6 +22,8 @@ export class AccountView {
   private readonly hint = el('div', { className: 'ti-Quiet ti-Account-hint' });
   private readonly opened = new Set<string>();
   private record: KernelRecord | null = null;
+  /** A question that has no answer yet, with what was known of its kernel when it was asked. */
+  private asked: { record: KernelRecord; account: Account | null; waits: boolean } | null = null;
 
   constructor(private readonly actions: Actions) {
     const { trans } = actions;
@@ -30,9 +32,7 @@ export class AccountView {
       trans.__('Look now'),
       trans.__('Goes through all objects of the kernel, once'),
       () => {
-        this.hint.textContent = this.record?.running
-          ? trans.__('A cell is running: the answer comes when it has ended.')
-          : trans.__('looking …');
+        this.note(this.record);
         actions.ask({ v: VERSION, ask: 'account' });
       }
     );
@@ -41,13 +41,30 @@ export class AccountView {
 
   render(record: KernelRecord): void {
     this.record = record;
+    const { asked } = this;
+    const same = asked?.record === record && asked.account === record.account;
+    this.asked = same && record.live && !record.refused ? asked : null;
     this.section.node.hidden = !record.live;
     this.hint.textContent = this.said(record);
     this.answer.replaceChildren(...(record.account ? this.drawn(record.account, record) : []));
   }
 
+  /** Notes that somebody asks, and says so until the answer is there. */
+  private note(record: KernelRecord | null): void {
+    if (record) {
+      record.refused = false;
+      this.asked = { record, account: record.account, waits: record.running !== null };
+      this.render(record);
+    }
+  }
+
   private said({ account, freed, refused }: KernelRecord): string {
     const { trans } = this.actions;
+    if (this.asked) {
+      return this.asked.waits
+        ? trans.__('A cell is running: the answer comes when it has ended.')
+        : trans.__('looking …');
+    }
     if (refused) {
       return trans.__('A cell is running: ask again when it has ended.');
     }
