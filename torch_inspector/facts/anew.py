@@ -41,7 +41,7 @@ def anew(run: Run, error: ErrorFact, refusal: RefusalFact, before: Place) -> str
 def _step_between(tree: ast.Module, before: Place, after: Place) -> str:
     """`opt.first_step()` in a line between two of one function; empty if there is none."""
     first, last = before.line or 0, after.line or 0
-    if (before.cell, before.function) != (after.cell, after.function):
+    if before.scope != after.scope:
         return ""
     for node in syntax.own_expressions(syntax.scope_at(tree, last)):
         called = node.func if isinstance(node, ast.Call) and first < node.lineno < last else None

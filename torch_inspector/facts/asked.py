@@ -67,7 +67,7 @@ def _spread(name: str) -> str:
 
 def asked_together(run: Run, calls: list[ForwardFact]) -> Asked:
     """The models of some calls of one line."""
-    names = tuple({call.module: _name(run, call) for call in calls}.values())
+    names = tuple({call.module: run.path_of(call) for call in calls}.values())
     if len(set(names)) == 1 and _UNTYPED not in names[0]:
         names = names[:1]
     loop = _written_loop(run, calls[0]) if len({call.name for call in calls}) == 1 else None
@@ -101,7 +101,3 @@ def _is_written(node: ast.expr) -> bool:
     elements = node.elts if isinstance(node, (ast.List, ast.Tuple)) else []
     calls = [one for one in syntax.walk(node) if isinstance(one, ast.Call)]
     return bool(elements) and all(isinstance(one.func, ast.Attribute) and one.func.attr == "values" for one in calls)
-
-
-def _name(run: Run, call: ForwardFact) -> str:
-    return run.module_path(call.module) or call.name or call.kind

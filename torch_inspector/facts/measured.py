@@ -69,11 +69,7 @@ def _ungraded(run: Run, place: Place) -> bool:
     """True if nothing was differentiated in the cell, the text switches gradients off, or all passes there had none."""
     if not run.trace.backwards or _is_switched_off(run, place):
         return True
-    there = [
-        one.grad_enabled
-        for one in run.trace.forwards
-        if place.function and (one.place.cell, one.place.function) == (place.cell, place.function)
-    ]
+    there = [one.grad_enabled for one in run.trace.forwards if place.function and one.place.scope == place.scope]
     return bool(there) and not any(there)
 
 

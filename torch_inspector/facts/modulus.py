@@ -19,7 +19,7 @@ def modulus(run: Run, window: WindowFact) -> str:
     """
     step, call = window.place, window.backward_at
     tree = syntax.parse(run.source_of(step.cell))
-    if tree is None or (step.cell, step.function) != (call.cell, call.function) or step.line is None:
+    if tree is None or step.scope != call.scope or step.line is None:
         return ""
     tests = [one for one in syntax.walk(tree) if isinstance(one, ast.If) and syntax.spans(one, step.line)]
     tests = [one for one in tests if not syntax.spans(one, call.line or 0)]

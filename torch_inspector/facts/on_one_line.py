@@ -40,7 +40,7 @@ def row_at(run: Run, place: Place, root: str) -> Row | None:
 
 def made_in_turn(run: Run, made: Place | None, place: Place) -> bool:
     """True if the innermost loop around a place holds the line that made something; without a loop, its function."""
-    if made is None or made.line is None or (made.cell, made.function) != (place.cell, place.function):
+    if made is None or made.line is None or made.scope != place.scope:
         return False
     tree, line = syntax.parse(run.source_of(place.cell)), place.line or 0
     loops = [one for one in (syntax.walk(tree) if tree else ()) if isinstance(one, (ast.For, ast.While))]

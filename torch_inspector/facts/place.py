@@ -20,6 +20,11 @@ class Place(NamedTuple):
     function: str = ""
     """Function which holds the line; empty at the top level of a cell."""
 
+    @property
+    def scope(self) -> tuple[int | None, str]:
+        """The cell and the function: lines of one of these run in one text."""
+        return self.cell, self.function
+
     def said_in(self, cell: int | None) -> str:
         """The line in words, with its cell where that is not the given one: `line 3 of cell 2`."""
         return f"line {self.line}" + (f" of cell {self.cell}" if self.cell not in (cell, None) else "")

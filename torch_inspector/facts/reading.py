@@ -68,7 +68,7 @@ def function_at(run: Run, place: Place) -> str:
 def loop_without(run: Run, inside: Place, outside: Place) -> bool:
     """True if a loop of the same function holds one line, and not the other."""
     tree = syntax.parse(run.source_of(inside.cell))
-    if tree is None or (inside.cell, inside.function) != (outside.cell, outside.function):
+    if tree is None or inside.scope != outside.scope:
         return False
     loops = (node for node in syntax.walk(tree) if isinstance(node, (ast.For, ast.While)))
     return any(_holds(loop, inside) and not _holds(loop, outside) for loop in loops)

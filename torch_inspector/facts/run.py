@@ -21,6 +21,7 @@ from torch_inspector.facts.values import LossFact, SeriesFact, SpoiledFact
 
 if TYPE_CHECKING:
     from torch_inspector.account import MemoryReport
+    from torch_inspector.facts.forwards import ForwardFact, LoadFact
     from torch_inspector.findings import Finding
 
 # A loss that has grown this often before the end is divergence; one that has not ended, only beyond the second, and
@@ -132,6 +133,14 @@ class Run:
         if fact is not None and fact.path:
             return fact.path
         return self._path_inside(key) or (fact.kind if fact is not None else "")
+
+    def path_of(self, call: ForwardFact | LoadFact) -> str:
+        """What the user can type to get the module of a call; else what the code there calls it, or its class."""
+        return self.module_path(call.module) or call.name or call.kind
+
+    def name_of(self, call: ForwardFact | LoadFact) -> str:
+        """What the code at a call calls its module; else what the user can type to get it, or its class."""
+        return call.name or self.module_path(call.module) or call.kind
 
     def _path_inside(self, key: int) -> str:
         """Path of a module that was called as a part of one with a name: `ae.encoder`, told by its parameters."""
@@ -283,7 +292,7 @@ class Run:
     def optimizer_name_at(self, key: int, place: Place) -> str:
         """What the code at a place calls it: `self.optimizer` in the method that steps it; else its path."""
         own = (step for step in self.trace.steps if step.optimizer == key and step.name and place.function)
-        here = (step.name for step in own if (step.place.cell, step.place.function) == (place.cell, place.function))
+        here = (step.name for step in own if step.place.scope == place.scope)
         lines = self.source_of(place.cell).splitlines()
         text = lines[place.line - 1] if place.function and place.line and place.line <= len(lines) else ""
         written = (step.name for step in self.trace.steps if step.optimizer == key and step.place.cell == place.cell)

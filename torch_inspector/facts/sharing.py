@@ -24,11 +24,11 @@ def turn_before(run: Run, error: ErrorFact, refusal: RefusalFact) -> BackwardFac
     old = refusal.olds[0] if refusal.olds else None
     if old is None or refusal.is_old or refusal.carried or not refusal.in_loop or old.made_at is None:
         return None
-    here, latest = (error.place.cell, error.place.function), run.backward_before()
-    if (old.made_at.cell, old.made_at.function) != here or made_in_turn(run, old.made_at, error.place):
+    here, latest = error.place.scope, run.backward_before()
+    if old.made_at.scope != here or made_in_turn(run, old.made_at, error.place):
         return None
     # A call above the line may be one of this turn, and then it is that which freed the graph.
-    if latest is None or (latest.place.cell, latest.place.function) != here:
+    if latest is None or latest.place.scope != here:
         return None
     if (latest.place.line or 0) < (error.place.line or 0):
         return None
@@ -74,7 +74,7 @@ def before_step(run: Run, error: ErrorFact, refusal: RefusalFact, before: Backwa
     made, place = refusal.made_at, error.place
     if before is None or made is None or not refusal.is_old or not refusal.named or before.root in ("", refusal.root):
         return None
-    same = (made.cell, made.function) == (place.cell, place.function) == (before.place.cell, before.place.function)
+    same = made.scope == place.scope == before.place.scope
     between = (made.line or 0) < (before.place.line or 0) < (place.line or 0)
     step = next((one for one in run.trace.steps if one.order > before.order), None)
     if not same or not between or step is None or not made_in_turn(run, made, place):

@@ -222,7 +222,7 @@ class Trace:
         """
         places = self.training_places()
         for here, loops in call.callers:
-            lines = [p.line for p in places if (p.cell, p.function) == (here.cell, here.function)]
+            lines = [p.line for p in places if p.scope == here.scope]
             for first, last in loops:
                 inside = [line for line in lines if line is not None and first <= line <= last]
                 if inside and here.line is not None:

@@ -66,7 +66,7 @@ def _names(node: ast.AST) -> set[str]:
 
 def _is_beside(one: CutFact, cut: CutFact) -> bool:
     """True for what the same function loses of the same models for the same loss: not for the target of a teacher."""
-    places = [(each.place.cell, each.place.function) for each in (one, cut)]
+    places = [each.place.scope for each in (one, cut)]
     same = places[0] == places[1] and one.sources == cut.sources and one.backwards == cut.backwards
     return one is cut or (same and not one.optional)
 

@@ -27,7 +27,7 @@ class Zeroed(NamedTuple):
 def zeroed_by_hand(run: Run, step: StepFact) -> Zeroed | None:
     """`p.grad.zero_()` in the lines between; None if there is none, or if they are not of one function."""
     before, after = step.backward_at, step.place
-    if before is None or (before.cell, before.function) != (after.cell, after.function):
+    if before is None or before.scope != after.scope:
         return None
     tree = syntax.parse(run.source_of(after.cell))
     if tree is None or before.line is None or after.line is None:

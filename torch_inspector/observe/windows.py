@@ -64,7 +64,7 @@ def _is_guarded(files: tuple[CodeFile, ...], step: Place, backward: Place) -> bo
     there, here = backward.line - file.offset, step.line - file.offset if step.cell == backward.cell else 0
     if any(syntax.spans(loop, there) and not syntax.spans(loop, here) for loop in _micro_loops(file.tree)):
         return True
-    if (step.cell, step.function) != (backward.cell, backward.function):
+    if step.scope != backward.scope:
         return False
     tests = [node for node in syntax.walk(file.tree) if isinstance(node, ast.If) and syntax.spans(node, here)]
     tests = [test for test in tests if not syntax.spans(test, there)]

@@ -78,7 +78,7 @@ def _counted(call: Call, run: Run) -> Call:
 
 def _forwards(run: Run) -> Iterator[Call]:
     for call in run.trace.forwards:
-        name = call.name or run.module_path(call.module) or call.kind
+        name = run.name_of(call)
         mode = f"{'train' if call.training else 'eval'}{'' if call.grad_enabled else ', no grad'}"
         yield Call(call.order, "forward", call.place, f"{name}(…), {mode}", call.count)
 

@@ -201,8 +201,8 @@ def _apart(run: Run, fix: str, error: ErrorFact, refusal: RefusalFact, before: B
 
 def _of_heads(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact) -> tuple[str, str] | None:
     """Losses of several heads, differentiated one after the other without a step between them."""
-    here = (error.place.cell, error.place.function)
-    if not refusal.root or not refusal.olds or refusal.is_old or (before.place.cell, before.place.function) != here:
+    here = error.place.scope
+    if not refusal.root or not refusal.olds or refusal.is_old or before.place.scope != here:
         return None
     root, old = refusal.root, refusal.olds[0]
     made = f" ({_where(old.made_at, error.place).removeprefix('in ')})" if old.made_at and old.made_at.line else ""

@@ -109,7 +109,7 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
 
 def _of_lost(run: Run, root: str, call: ForwardFact, place: Place | None) -> Finding:
     """Of a model that is to learn, whose result has no history all the same."""
-    name = call.name or run.module_path(call.module) or call.kind
+    name = run.name_of(call)
     return Finding(
         message=(
             f"there is nothing to train behind `{root}`: what `{name}` gave has no history, though "
@@ -127,12 +127,12 @@ def _frozen_whole(run: Run, frozen: list[ForwardFact]) -> tuple[str, frozenset[i
     """What was called and is frozen: the smallest model with all the parts that were called, else the first of them."""
     first, keys = frozen[0], frozenset[int]().union(*(call.parameter_keys for call in frozen))
     if keys == first.parameter_keys:
-        return first.name or run.module_path(first.module) or first.kind, keys
+        return run.name_of(first), keys
     wholes = [one for one in run.after.modules if one.path and keys <= one.parameter_keys <= one.frozen_keys]
     whole = min(wholes, key=lambda one: (len(one.parameter_keys), "[" in one.path), default=None)
     if whole is not None:
         return whole.path, whole.parameter_keys
-    return first.name or run.module_path(first.module) or first.kind, first.parameter_keys
+    return run.name_of(first), first.parameter_keys
 
 
 def _unused(run: Run, calls: list[ForwardFact]) -> tuple[str, tuple[str, ...], int] | None:

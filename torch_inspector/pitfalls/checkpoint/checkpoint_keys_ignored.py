@@ -47,7 +47,7 @@ def _gave_its_own(run: Run, load: LoadFact) -> bool:
 
 
 def _of_its_own(run: Run, load: LoadFact) -> Finding:
-    name = run.module_path(load.module) or load.name or load.kind
+    name = run.path_of(load)
     return Finding(
         message=(
             f"`load_state_dict()` gave `{name}` its own values for all {load.state_count} keys: "
@@ -89,7 +89,7 @@ def _is_missed(load: LoadFact) -> bool:
 
 
 def _finding(run: Run, load: LoadFact) -> Finding:
-    name = run.module_path(load.module) or load.name or load.kind
+    name = run.path_of(load)
     # A BatchNorm that gets no counter makes one, and does not miss it.
     matched, own = _matched(load), max(_matched(load) + len(load.missing), len(load.own_keys))
     some = f"{matched} of {own} keys" if matched else f"none of the {own} keys"

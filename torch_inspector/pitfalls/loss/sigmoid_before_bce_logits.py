@@ -69,7 +69,7 @@ def _is_made_of(run: Run, one: _Loss, other: _Loss) -> bool:
     (_, _, place), (_, root, source) = one, other
     lines = run.source_of(place.cell).splitlines()
     text = lines[place.line - 1] if place.line is not None and 0 < place.line <= len(lines) else ""
-    after = (place.cell, place.function) == (source.cell, source.function) and (source.line or 0) < (place.line or 0)
+    after = place.scope == source.scope and (source.line or 0) < (place.line or 0)
     value = text.partition("=")[2]
     plain = root.isidentifier() and re.search(rf"\b{root}\b", value) is not None
     return after and plain and one[0].nodes == other[0].nodes and "logits" not in value.lower()

@@ -55,11 +55,9 @@ def _only_predicts(run: Run) -> bool:
 
 def _infers(run: Run, trainers: frozenset[_Function]) -> bool:
     """True for such a cell, if no function in it has trained: that may well do so again."""
-    return _only_predicts(run) and all(trainers.isdisjoint(map(_function, call.way)) for call in run.trace.forwards)
-
-
-def _function(place: Place) -> _Function:
-    return place.cell, place.function
+    return _only_predicts(run) and all(
+        trainers.isdisjoint(place.scope for place in call.way) for call in run.trace.forwards
+    )
 
 
 def _trainers(run: Run) -> frozenset[_Function]:
@@ -67,9 +65,9 @@ def _trainers(run: Run) -> frozenset[_Function]:
     runs = (*run.earlier, run)
     steps = [one.place for past in runs for one in past.trace.steps]
     steps += [one.place for past in runs for one in past.trace.backwards]
-    found = {_function(place) for place in steps if place.function}
+    found = {place.scope for place in steps if place.function}
     for call in (one for past in runs for one in past.trace.forwards if one.grad_enabled):
-        way = [_function(place) for place in call.way if place.function]
+        way = [place.scope for place in call.way if place.function]
         first = next((index for index, one in enumerate(way) if one in found), len(way))
         found.update(way[first:])
     return frozenset(found)
@@ -121,7 +119,7 @@ def _function_at(run: Run, place: Place) -> str:
 
 def _finding(run: Run, optimizer: OptimizerFact, nbytes: int) -> Finding:
     call = next(call for call in run.trace.forwards if call.parameter_keys & optimizer.parameter_keys)
-    model = run.module_path(call.module) or call.name or call.kind
+    model = run.path_of(call)
     return Finding(
         message=(
             f"`{model}` only predicts here, and {size_text(nbytes)} are kept for training it: {_parts(optimizer)}."

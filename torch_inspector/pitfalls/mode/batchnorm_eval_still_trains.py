@@ -41,7 +41,7 @@ def _speaks_of_it(run: Run) -> bool:
 
 
 def _finding(run: Run, call: ForwardFact, norms: NormsFact) -> Finding:
-    name = run.module_path(call.module) or call.name or call.kind
+    name = run.path_of(call)
     count = len(norms.learning_asleep)
     names = ", ".join(f"`{one}`" for one in norms.learning_asleep[:_SHOWN]) + (", …" if count > _SHOWN else "")
     kind = norms.kinds[0] if len(norms.kinds) == 1 else "BatchNorm"

@@ -62,7 +62,7 @@ def _refused(place: Place, layer: LayerFact) -> Finding:
 
 
 def _finding(run: Run, call: ForwardFact, layers: tuple[str, ...], trained: int) -> Finding:
-    name = run.module_path(call.module) or call.name or call.kind
+    name = run.path_of(call)
     names = ", ".join(f"`{layer or name}`" for layer in layers[:_SHOWN]) + (", …" if len(layers) > _SHOWN else "")
     return Finding(
         message=(

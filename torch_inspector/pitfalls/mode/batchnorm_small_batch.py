@@ -46,7 +46,7 @@ def _is_usual(call: ForwardFact, size: int, run: Run) -> bool:
 
 
 def _finding(run: Run, call: ForwardFact, size: int) -> Finding:
-    name = run.module_path(call.module) or call.name or call.kind
+    name = run.path_of(call)
     count = call.norms.count if call.norms is not None else 0
     return Finding(
         message=(

@@ -62,7 +62,7 @@ def _of_teachers(run: Run) -> Iterator[Finding]:
     awake = [(call, part) for call in run.trace.forwards if call.teachers for part in awake_teachers(call, run)]
     told: set[str] = set()
     for call, part in awake if awake and stays(run) else ():
-        outer = run.module_path(call.module) or call.name or call.kind
+        outer = run.path_of(call)
         name = f"{outer}.{part.path}" if part.path else outer
         if name not in told and (part.path or not _is_chosen(call, run)):
             told.add(name)
@@ -165,8 +165,8 @@ def _set_since_training(call: ForwardFact, run: Run) -> bool:
 
 def _trained_there(call: ForwardFact, mode: ModeFact, run: Run) -> bool:
     """True if the function that sets the mode and makes the calls has trained in an earlier cell: it is for both."""
-    where = (mode.place.cell, mode.place.function)
-    own = bool(mode.place.function) and where == (call.place.cell, call.place.function)
+    where = mode.place.scope
+    own = bool(mode.place.function) and where == call.place.scope
     return own and any(_begins_training(mode, past) for past in run.earlier)
 
 

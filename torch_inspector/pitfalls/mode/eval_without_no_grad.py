@@ -66,8 +66,8 @@ def _is_of_training(call: ForwardFact, run: Run) -> bool:
     """True for a pass of a training step, `D(G(z).detach())`, while the model is trained in eval mode: one mistake."""
     if not any(f.module == call.module and not f.training and f.reached for f in run.trace.forwards):
         return False
-    here = (call.place.cell, call.place.function)
-    steps = {(place.cell, place.function) for place in run.trace.training_places()}
+    here = call.place.scope
+    steps = {place.scope for place in run.trace.training_places()}
     return run.trace.feeds_training(call) or (bool(call.place.function) and here in steps)
 
 
@@ -119,8 +119,8 @@ def _under_no_grad(call: ForwardFact, run: Run) -> str:
 def _place_of_evaluation(call: ForwardFact, run: Run) -> Place | None:
     """The innermost line that led to the call and is not in a function that training goes through as well."""
     trained = [one for past in (run, *run.earlier) for one in past.trace.forwards if one.training or one.reached]
-    shared = {(at.cell, at.function) for one in trained for at in one.way if at.function}
-    return next((at for at in call.way if (at.cell, at.function) not in shared), None)
+    shared = {at.scope for one in trained for at in one.way if at.function}
+    return next((at for at in call.way if at.scope not in shared), None)
 
 
 def _alone(run: Run, call: ForwardFact) -> str:
@@ -137,7 +137,7 @@ def _described(run: Run, call: ForwardFact, name: str) -> str:
 
 
 def _finding(run: Run, call: ForwardFact) -> Finding:
-    name = run.module_path(call.module) or call.name or call.kind
+    name = run.path_of(call)
     kept = _kept(run)
     size = size_text(_graph_nbytes(call, run))
     mode = "" if call.training else " per call in eval mode"

@@ -46,7 +46,7 @@ def _drifts(call: ForwardFact, norms: NormsFact, run: Run) -> bool:
 
 
 def _finding(run: Run, call: ForwardFact, norms: NormsFact) -> Finding:
-    name = run.module_path(call.module) or call.name or call.kind
+    name = run.path_of(call)
     part, count = _part(run, name, norms), len(norms.frozen_awake)
     shown = [part_names.typed(f"{name}.{one}") if one else name for one in norms.frozen_awake[:_SHOWN]]
     names = ", ".join(f"`{one}`" for one in shown) + (", …" if count > _SHOWN else "")

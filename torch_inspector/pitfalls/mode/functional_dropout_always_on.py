@@ -56,7 +56,7 @@ def _is_remarked(run: Run, drop: DropoutFact) -> bool:
 
 
 def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
-    name = run.module_path(call.module) or call.name or call.kind
+    name = run.path_of(call)
     mode = "was in train mode without gradients" if call.training else "was in eval mode"
     sure = call.drew and not call.training
     seen = "and the call drew random numbers" if call.drew else "and nothing tells the function so"

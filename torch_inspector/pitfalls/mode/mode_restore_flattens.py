@@ -69,7 +69,7 @@ def _is_usual(run: Run, mode: ModeFact, order: int) -> bool:
 
 
 def _finding(run: Run, call: ForwardFact, woken: LayerCounts, mode: ModeFact) -> Finding:
-    name = run.module_path(call.module) or call.name or call.kind
+    name = run.path_of(call)
     layers = ", ".join(f"{count} {kind}" for kind, count in woken)
     are = "is" if sum(count for _, count in woken) == 1 else "are"
     return Finding(

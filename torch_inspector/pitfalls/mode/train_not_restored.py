@@ -86,15 +86,15 @@ def _switched_between(run: Run, call: ForwardFact, inference: int, other: Forwar
     An `eval()` in the function that makes the pass belongs to the pass.
     """
     modes = [m for m in run.trace.modes if m.module == call.module and inference < m.order < call.order]
-    function = (other.place.cell, other.place.function)
-    return any(m.training or not m.place.function or (m.place.cell, m.place.function) != function for m in modes)
+    function = other.place.scope
+    return any(m.training or not m.place.function or m.place.scope != function for m in modes)
 
 
 def _came_asleep(run: Run, call: ForwardFact) -> bool:
     """True if a model that learns as a whole was made in a watched cell, asleep, and no cell has a word about modes."""
     runs = (*run.earlier, run)
     known = any(module.key == call.module for module in runs[0].before.modules)
-    told = any(f.slug == _SLUG and f.subject == _name(run, call) for past in run.earlier for f in past.findings)
+    told = any(f.slug == _SLUG and f.subject == run.path_of(call) for past in run.earlier for f in past.findings)
     handed = _handed_out(run, call)
     silent = not any(_says_mode(one, handed) for one in runs)
     whole = call.trainable_count == len(call.parameter_keys) and not call.training
@@ -135,10 +135,6 @@ def _trained_awake(run: Run, call: ForwardFact) -> bool:
     )
 
 
-def _name(run: Run, call: ForwardFact) -> str:
-    return run.module_path(call.module) or call.name or call.kind
-
-
 def _layers(call: ForwardFact) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in call.asleep)
 
@@ -155,7 +151,7 @@ def _did(kind: str, count: int) -> str:
 
 
 def _given_asleep(run: Run, call: ForwardFact) -> Finding:
-    name, layers, handed = _name(run, call), _layers(call), _handed_out(run, call)
+    name, layers, handed = run.path_of(call), _layers(call), _handed_out(run, call)
     made = f"as `{handed.place.function}()` returned it" if handed else "as it was made: no cell has set its mode"
     return Finding(
         message=f"`{name}` is trained in eval mode ({call.count} calls), {made}. {_effect(call)}.",
@@ -173,7 +169,7 @@ def _given_asleep(run: Run, call: ForwardFact) -> Finding:
 
 
 def _finding(run: Run, call: ForwardFact, since: int, inference: ForwardFact) -> Finding:
-    name, layers = _name(run, call), _layers(call)
+    name, layers = run.path_of(call), _layers(call)
     known_as = f" of `{inference.name}`" if inference.module != call.module and inference.name else ""
     switch = _last_switch(run, call)
     evidence = [
@@ -200,7 +196,7 @@ def _finding(run: Run, call: ForwardFact, since: int, inference: ForwardFact) ->
 
 def _fix(run: Run, call: ForwardFact, since: int, inference: ForwardFact) -> str:
     """Where `train()` is missing: the training loop may say it already, before an evaluation comes in between."""
-    name, way = _name(run, call), _evaluating(run, call, inference)
+    name, way = run.path_of(call), _evaluating(run, call, inference)
     said = any(m.module == call.module and m.training and m.order < since for m in run.trace.modes)
     if not said and not _begins_asleep(run, call):
         return f"{name}.train()  # at the start of each training epoch"
@@ -223,17 +219,13 @@ def _evaluating(run: Run, call: ForwardFact, inference: ForwardFact) -> tuple[Pl
     """
     switch = _last_switch(run, call)
     passes = [inference, *(f for one in (run, *run.earlier) for f in one.trace.forwards if not f.training)]
-    evaluates = {_function(place) for one in passes for place in one.way if one is not call}
-    trains = {_function(place) for place in call.way}
+    evaluates = {place.scope for one in passes for place in one.way if one is not call}
+    trains = {place.scope for place in call.way}
     way = (switch.place, *switch.callers) if switch is not None else ()
     for index, place in enumerate(way):
-        if place.function[:1] not in ("", "<") and _function(place) in evaluates:
-            return () if _function(place) in trains else way[index::-1]
+        if place.function[:1] not in ("", "<") and place.scope in evaluates:
+            return () if place.scope in trains else way[index::-1]
     return ()
-
-
-def _function(place: Place) -> tuple[int | None, str]:
-    return place.cell, place.function
 
 
 def _named_at(run: Run, call: ForwardFact, way: tuple[Place, ...]) -> str:
@@ -253,7 +245,7 @@ def _named_at(run: Run, call: ForwardFact, way: tuple[Place, ...]) -> str:
 def _switched(run: Run, call: ForwardFact, place: Place) -> str:
     """What a line that says `eval()` calls the module, unless it is one of a loop over several."""
     said = _SAID.findall(reading.line_at(run, place))
-    own = said if len(said) == 1 else [one for one in said if one.split(".")[-1] == _name(run, call).split(".")[-1]]
+    own = said if len(said) == 1 else [one for one in said if one.split(".")[-1] == run.path_of(call).split(".")[-1]]
     looped = own and re.search(rf"\bfor\s(\w+, *)*{re.escape(own[0])}(, *\w+)*\sin\b", run.source_of(place.cell))
     return own[0] if own and not looped else ""
 

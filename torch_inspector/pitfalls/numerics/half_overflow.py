@@ -81,7 +81,7 @@ def _of_rows(run: Run) -> Iterator[Finding]:
     """Norms of which infinite squares have made zeros of what they were given."""
     for call in run.trace.forwards:
         if call.zeroed is not None:
-            name, place = call.name or run.module_path(call.module) or call.kind, call.place
+            name, place = run.name_of(call), call.place
             yield _of_norm(name, place, call.zeroed.count, call.zeroed.total, f"{call.zeroed.largest:,.0f}")
     for fact in run.expressions("zeroed"):
         if fact.shapes and len(fact.shapes[0]) > 1:
@@ -153,7 +153,7 @@ def _of_result(run: Run) -> Iterator[Finding]:
             continue
         if (call.place.cell, call.place.line) != (run.cell.number, line):
             continue  # a name for something else of that shape
-        name = call.name or run.module_path(call.module) or call.kind
+        name = run.name_of(call)
         yield Finding(
             message=(
                 f"`{one.path}` has {one.nan_count} nan of {one.count} values. `{name}` computed it in float16, which "

@@ -286,7 +286,7 @@ def _turned(run: Run, viewed: Viewed) -> str:
 
 def _given(run: Run, call: ForwardFact) -> Finding:
     before, after = call.recut[:2]
-    name = call.name or run.module_path(call.module) or call.kind
+    name = run.name_of(call)
     cut = cut_to(run, after)
     place = cut.place if cut is not None else call.place
     return Finding(

@@ -19,7 +19,7 @@ def check(run: Run) -> Iterator[Finding]:
         # With `i % n == 0 and i > 0` the first window holds one more, which belongs to no later one.
         left = window.call_count - window.step_count * (size := _size(window)) - (window.size - size)
         # A loop over the parts of one batch is a function of its own, and leaves nothing.
-        if (window.place.cell, window.place.function) != (window.backward_at.cell, window.backward_at.function):
+        if window.place.scope != window.backward_at.scope:
             continue
         counter = _counter(run, window)
         # What such a counter has counted is still there when the loop begins again.

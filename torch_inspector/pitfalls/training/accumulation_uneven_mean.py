@@ -68,7 +68,7 @@ def _is_around(loop: ExpressionFact, call: BackwardFact, step: StepFact) -> bool
     if loop.detail == "empty" or not loop.names or not loop.shapes or len(loop.shapes[0]) < 3:  # noqa: PLR2004
         return False
     here, there = loop.place, call.place
-    if (here.cell, here.function) != (there.cell, there.function) or (here.line or 0) >= (there.line or 0):
+    if here.scope != there.scope or (here.line or 0) >= (there.line or 0):
         return False
     count, size = loop.shapes[0][:2]
     batches = ceil(count / size) if size > 0 else 0

@@ -37,11 +37,11 @@ def _divides(clip: ClipFact) -> str:
 def _fix(run: Run, clip: ClipFact, scaler: str, optimizer: str) -> str:
     """The call by the names that there are at the clip, or where what clips is called."""
     each = _each(run, clip)
-    here = (clip.place.cell, clip.place.function)
-    if each or here == (clip.step_place.cell, clip.step_place.function) or not clip.names_there:
+    here = clip.place.scope
+    if each or here == clip.step_place.scope or not clip.names_there:
         return _unscaled(run, clip, scaler, optimizer, each)
     scaler, optimizer, place = clip.names_there[0]
-    where = "" if (place.cell, place.function) == here else f", which {place.said_in(clip.place.cell)} leads to"
+    where = "" if place.scope == here else f", which {place.said_in(clip.place.cell)} leads to"
     return f"{scaler}.unscale_({optimizer})  # right before the clip{where}"
 
 

@@ -59,7 +59,7 @@ def _fix(run: Run, fact: ScheduleFact, step: StepFact | None, name: str, optimiz
     """Both lines in order, or where the schedule goes, if the optimizer steps in a loop or function of its own."""
     if step is not None and reading.loop_without(run, step.place, fact.place):
         return f"{name}.step()  # move this line {_behind(run, step, fact.place, optimizer)}"
-    if step is not None and (step.place.cell, step.place.function) != (fact.place.cell, fact.place.function):
+    if step is not None and step.place.scope != fact.place.scope:
         call, outer = reading.function_at(run, step.place), _outer_line(fact, step)
         if outer is not None:
             return _moved_out(run, fact, step, outer, optimizer)
@@ -93,8 +93,8 @@ def _moved_out(run: Run, fact: ScheduleFact, step: StepFact, outer: Place, optim
 
 def _outer_line(fact: ScheduleFact, step: StepFact) -> Place | None:
     """The line of the very function that makes the steps, if it is this that called what steps the schedule."""
-    there = (step.place.cell, step.place.function)
-    return next((one for one in fact.callers if (one.cell, one.function) == there), None)
+    there = step.place.scope
+    return next((one for one in fact.callers if one.scope == there), None)
 
 
 def _behind(run: Run, step: StepFact, line: Place, optimizer: str) -> str:
