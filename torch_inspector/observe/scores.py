@@ -72,7 +72,7 @@ def scores(walk: Walk, name_of: Namer = nameless, roots: Sequence[torch.Tensor] 
     kinds, consumers = walk.by_kind, Consumers(walk)
     for kind in kinds.keys() & _NLL.keys():
         for node in kinds[kind]:
-            facts = _nll(node, _NLL[kind], kinds, name_of)
+            facts = _nll(node, _NLL[kind], kinds, name_of, consumers)
             yield from facts if _NLL[kind] != "nll_loss" else with_use(facts, node, consumers, roots)
     for kind in kinds.keys() & _LOGITS.keys():
         for node in kinds[kind]:
@@ -124,13 +124,15 @@ def _adds_bias(node: Node) -> bool:
     return is_product and bias is not None and private.is_leaf_node(bias)
 
 
-def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) -> Iterator[PatternFact]:
+def _nll(
+    node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer, consumers: Consumers
+) -> Iterator[PatternFact]:
     """Probabilities, or raw scores, in a loss that takes the first input for logarithms."""
     path = _down(node, _PASSES | _JOINS)
     end = type(path[-1]).__name__ if path else ""
     parents = parents_of(path[-1]) if path else []
     exp = end == "ExpBackward0" and type(parents[0]).__name__ == "LogSoftmaxBackward0"
-    raw = bool(path) and is_raw(node, path[-1], _hands_on, kinds)
+    raw = bool(path) and is_raw(node, path[-1], _hands_on, kinds, consumers)
     if end in {"SoftmaxBackward0", "SigmoidBackward0"} or exp or raw:
         shape, axis = private.output_shape(path[0]) or (), axis_of(path[-1]) if end == "SoftmaxBackward0" else None
         shapes = (shape,) if axis is None else (shape, (axis,))
@@ -144,7 +146,7 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
 
 
 def _hands_on(node: Node) -> bool:
-    return type(node).__name__ in _PASSES or type(node).__name__ in _JOINS
+    return type(node).__name__ in _PASSES or type(node).__name__ in _JOINS or _adds_bias(node)
 
 
 def _logits(
