@@ -77,3 +77,18 @@ def test_scores_that_something_else_holds(loss):
 )
 def test_scores_that_nothing_holds(loss):
     assert found(f"(s := body(x), {loss})[1]")
+
+
+@pytest.mark.parametrize(
+    ("lines", "severity"),
+    [
+        ("reg = s.logsumexp(1).mean()\nloss.backward(retain_graph=True)\nreg.backward()\nopt.step()", "hint"),
+        ("low = -F.nll_loss(body(-x), y)\nlow.backward()\nloss.backward()\nopt.step()", "hint"),
+        ("part = body[0](x).square().mean()\nloss.backward()\npart.backward()\nopt.step()", "error"),
+        ("loss.backward()\nopt.step()\nright = F.cross_entropy(body(x), y)\nright.backward()\nopt.step()", "error"),
+    ],
+)
+def test_scores_that_another_call_may_hold(lines, severity):
+    cell = f"s = body(x)\nloss = F.nll_loss(s, y)\n{lines}"
+    one = [one for one in findings_in(SETUP, cell, slug="probabilities-in-nll-loss") if one.line == 2]
+    assert [(finding.severity or "error") for finding in one] == [severity]
