@@ -82,7 +82,7 @@ def _weights(product: Node, place: int, summed: int) -> Iterator[Node]:
 
     What it is multiplied with has to be something of each sample.
     """
-    node, below, own = parents_of(product)[place], (0, summed), has_own_rows(product, 1 - place, (0,), summed)
+    node, below, factors = parents_of(product)[place], (0, summed), [(product, 1 - place, (0, summed))]
     for _ in range(_FAR):
         if node is None or type(node).__name__ == "SoftmaxBackward0":
             break
@@ -91,9 +91,11 @@ def _weights(product: Node, place: int, summed: int) -> Iterator[Node]:
         axes = [_axis(node, parent, axis) for axis in below] if parent is not None else [None]
         if None in axes:
             return
-        own = own or (type(node).__name__ == "MulBackward0" and has_own_rows(node, 1 - some[0], below[:1], below[1]))
+        factors += [(node, 1 - some[0], below)] if type(node).__name__ == "MulBackward0" else []
         node, below = parent, (axes[0] or 0, axes[1] or 0)
-    if own and node is not None and type(node).__name__ == "SoftmaxBackward0" and below == (0, 1):
+    if node is None or type(node).__name__ != "SoftmaxBackward0" or below != (0, 1):
+        return
+    if any(has_own_rows(one, other, axes[:1], axes[1]) for one, other, axes in factors):
         yield node
 
 
