@@ -75,6 +75,21 @@ QUIET = {
 }
 
 # Of the argument nothing is known: it is made in the call, by a function of the user's.
+TRUTHS = "class Cells:\n    def __init__(self): self.cells = {True: [0, 0], False: [0, 0]}\n"
+QUIET.update(
+    {
+        "a dictionary by a truth": a_function("d[n > 2][0] = 1", parameters="d, n", given="{True: [0], False: [0]}, 3"),
+        "a dictionary of an object": TRUTHS + "    def put(self, n): self.cells[n > 2][0] = 1\nCells().put(3)",
+        "a new dictionary by a truth": "def make(): return {True: [0, 0], False: [0, 0]}"
+        + a_function("for n in labels: d[n == 1][n] += 1", parameters="d, labels", given="make(), [0, 1]"),
+        "a list from its end": "def make(): return [[0], [0]]"
+        + a_function("rows[~i][0] = 1", "rows[len(rows) > 1][0] = 1", parameters="rows, i", given="make(), 0"),
+    }
+)
+FOUND["a mask of another tensor"] = "def make(): return torch.rand(20, 3)" + a_function(
+    "a[m > 5][:, 0] = 1", parameters="a, m", given="make(), ids"
+)
+
 NEW = "import random\ndef make(): return torch.arange(20).view(5, 4) + 0\n"
 
 
@@ -204,3 +219,19 @@ def test_a_leaf_is_changed_where_torch_lets_it(statement, fix):
 )
 def test_what_is_kept_or_no_copy(statement):
     assert not findings_in(TABLE_OF_NUMBERS, statement, slug="assignment-to-indexed-copy")
+
+
+@pytest.mark.parametrize(
+    ("cell", "severity"),
+    [
+        ("x[mask].sqrt_()", "hint"),
+        ("torch.relu_(x[mask])  # what of it", "hint"),
+        ("x[mask].sqrt_();  # not shown", "error"),
+        ("x[mask].sqrt_()\ny = 1", "error"),
+        ("x[mask].zero_()", "error"),
+        ("torch.nn.init.uniform_(x[mask])", "error"),
+    ],
+)
+def test_what_the_cell_shows_may_be_all_that_is_wanted(cell, severity):
+    (finding,) = findings_in(TABLE_OF_NUMBERS, cell, slug="assignment-to-indexed-copy")
+    assert finding.severity == severity

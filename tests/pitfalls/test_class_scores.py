@@ -548,3 +548,18 @@ def test_what_sums_to_one_is_known_by_its_numbers(code, told):
 def test_the_fix_of_a_softmax_inside_of_the_loss_is_the_statement():
     (finding,) = found("probabilities-in-nll-loss", "loss = F.nll_loss(F.softmax(net(x), dim=1), y)\nloss.backward()")
     assert finding.fix.startswith("loss = F.nll_loss(F.log_softmax(net(x), dim=1), y)  # or the raw scores")
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "F.mse_loss(p, {})",
+        "F.binary_cross_entropy(p, {})",
+        "-({} * p.log()).sum(1).mean()",
+        "-(net(x).log_softmax(0) * {}).sum(-1).mean()",
+    ],
+)
+def test_weights_of_a_set_that_a_teacher_gave(loss):
+    cell = f"p = net(x).softmax(0)\nloss = {loss}\nloss.backward()"
+    assert not found("softmax-over-batch", cell.format("torch.rand(60, 5).softmax(0)"))
+    assert found("softmax-over-batch", cell.format("torch.rand(60, 5).softmax(1)"))

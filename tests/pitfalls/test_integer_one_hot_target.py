@@ -170,3 +170,32 @@ def test_a_target_that_the_line_makes_is_named_with_what_it_is_made_of(loss, sub
     assert f"`{name}`, made of `{subject}` (4,) float32: it holds -" in finding.message
     assert finding.fix.startswith(f"{name}.unique()  #")
     assert not findings_in(start.replace("-1.0, ", "1.0, "), loss.replace(" - 1", ""), slug="integer-one-hot-target")
+
+
+@pytest.mark.parametrize(
+    ("loss", "said", "fix"),
+    [
+        ("F.cross_entropy(scores, y + 1)", "`(y + 1)`, made of `y` (4,) int64: it holds 3", "(y + 1).unique()"),
+        ("F.cross_entropy(scores, target=y - 1)", "`(y - 1)`, made of `y` (4,) int64: it holds -1", "(y - 1).unique()"),
+        ("nn.CrossEntropyLoss()(net(x), torch.add(y, 1))", "`torch.add(y, 1)`, made of", "torch.add(y, 1).unique()"),
+        ("def f(a): return F.cross_entropy(net(x), a.mul(2))\nf(y)", "`a.mul(2)`, made of `a`", "a.mul(2).unique()"),
+        ("F.cross_entropy(scores, y + hot[:, 2])", "`(y + hot[:, 2])`: it holds 3", "(y + hot[:, 2]).unique()"),
+        ("F.cross_entropy(scores, y.float())", "`y.float()`, made of `y`", "F.cross_entropy(scores, y.float().long())"),
+        (
+            "F.binary_cross_entropy(scores[:, 0].sigmoid(), (y > 1).long())",
+            "`(y > 1).long()`, made of `y` (4,) int64: it is of whole numbers",
+            "F.binary_cross_entropy(scores[:, 0].sigmoid(), (y > 1).long().float())",
+        ),
+    ],
+)
+def test_of_a_target_that_the_line_computes_no_more_is_said_than_is_known(loss, said, fix):
+    (finding,) = found(loss)
+    assert said in finding.message
+    assert fix in finding.fix
+    assert "y - 1  #" not in finding.fix
+    assert "y = y - 1" not in finding.fix
+
+
+def test_of_an_axis_that_the_line_adds_nothing_is_said():
+    assert not found("F.cross_entropy(scores, y.unsqueeze(1))")
+    assert "if they go from 1 to 3: y = y - 1" in found("y += 1\nF.cross_entropy(scores, y.long().view(-1))")[0].fix

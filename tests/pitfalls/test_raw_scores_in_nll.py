@@ -42,3 +42,53 @@ def test_scores_past_an_activation(scores):
 )
 def test_logarithms_and_what_makes_them(loss):
     assert not found(loss)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        # The two halves of a cross-entropy.
+        "F.nll_loss(s, y) + s.logsumexp(1).mean()",
+        "F.nll_loss(s / 2, y) + (s / 2).exp().sum(1).log().mean()",
+        "F.nll_loss(F.softplus(s), y) + F.softplus(s).exp().sum(1).log().mean()",
+        "F.nll_loss(body(x), y) + body(x).logsumexp(1).mean()",
+        # Margins: the perceptron's, and that of Crammer and Singer.
+        "F.nll_loss(s, y) + s.max(1).values.mean()",
+        'torch.mean(F.nll_loss(s, y, reduction="none") + (s + 1 - F.one_hot(y, 3)).max(1).values)',
+        # A critic rates one set of samples high and another one low.
+        "F.nll_loss(s, y) - F.nll_loss(body(-x), y)",
+        "-F.nll_loss(body(-x), y) + F.nll_loss(s, y)",
+        "F.nll_loss(s, y) + 0.5 * s.square().mean()",
+    ],
+)
+def test_scores_that_something_else_holds(loss):
+    assert not found(f"(s := body(x), {loss})[1]")
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "F.nll_loss(s, y) + F.nll_loss(body(-x), y)",
+        "F.nll_loss(s, y) + 0.1 * sum(one.square().sum() for one in body.parameters())",
+        "0.5 * F.nll_loss(s, y) + 0.5 * F.nll_loss(s, y.flip(0))",
+        # What a softmax gives stays the same where all scores rise.
+        "F.nll_loss(s, y) + (s.softmax(1) * s.log_softmax(1)).sum(1).mean()",
+    ],
+)
+def test_scores_that_nothing_holds(loss):
+    assert found(f"(s := body(x), {loss})[1]")
+
+
+@pytest.mark.parametrize(
+    ("lines", "severity"),
+    [
+        ("reg = s.logsumexp(1).mean()\nloss.backward(retain_graph=True)\nreg.backward()\nopt.step()", "hint"),
+        ("low = -F.nll_loss(body(-x), y)\nlow.backward()\nloss.backward()\nopt.step()", "hint"),
+        ("part = body[0](x).square().mean()\nloss.backward()\npart.backward()\nopt.step()", "error"),
+        ("loss.backward()\nopt.step()\nright = F.cross_entropy(body(x), y)\nright.backward()\nopt.step()", "error"),
+    ],
+)
+def test_scores_that_another_call_may_hold(lines, severity):
+    cell = f"s = body(x)\nloss = F.nll_loss(s, y)\n{lines}"
+    one = [one for one in findings_in(SETUP, cell, slug="probabilities-in-nll-loss") if one.line == 2]
+    assert [(finding.severity or "error") for finding in one] == [severity]

@@ -68,6 +68,12 @@ def test_parts_that_are_added_one_by_one(lines):
         "(z(x).T.log_softmax(0) + d().T).logsumexp(1).mean()",
         # Some columns only.
         "sum(z(x).softmax(0)[:, i, None] * parts[i](x) for i in range(3)).mean()",
+        # Words of a text given topics, whose shares are those of the whole text.
+        "(z(x).softmax(0) * torch.rand(5)).sum(1).log().mean()",
+        "(z(x).softmax(0) * first.softmax(0).repeat(12, 1)).sum(1).square().mean()",
+        "sum(z(x).softmax(0)[:, i] * first.softmax(0)[i] for i in range(5)).log().mean()",
+        "(F.log_softmax(z(x), 0) + first.expand(12, 5)).logsumexp(1).mean()",
+        "(z(x).softmax(0) * torch.rand(5) * torch.rand(12, 1)).sum(1).square().mean()",
         # Weights of steps that a recurrent layer gave, time first.
         "sum(z(rnn(x[:, None])[0][:, 0]).softmax(0)[:, i, None] * parts[i](x) for i in range(5)).mean()",
     ],
@@ -80,6 +86,7 @@ def test_tables_that_are_right(loss):
 def test_an_expectation_of_each_sample_is_a_hint(loss):
     (finding,) = found(f"p = F.softmax(z(x), dim=0)\nloss = {loss.format('p')}\nloss.backward()")
     assert finding.severity == "hint"
+    assert "is right if the 12 samples are to share each weight" in finding.message
     assert not found(f"p = F.softmax(z(x), dim=1)\nloss = {loss.format('p')}\nloss.backward()")
     assert not found(f"p = F.softmax(z(x), dim=0)\nloss = {loss.format('p')} + (p.T @ x).mean()\nloss.backward()")
     assert not found(

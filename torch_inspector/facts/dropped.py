@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.shown import shown
 
 if TYPE_CHECKING:
     from torch_inspector.facts.forwards import ForwardFact
@@ -108,9 +109,9 @@ def _use_at(run: Run, place: Place, name: str) -> str:
     alone = {id(one.value): one for one in own if isinstance(one, (ast.Expr, ast.Assign)) and _is_to_nobody(one)}
     if not all(id(one) in alone for one in calls):
         return _USED
-    last = tree.body[-1]
-    shown = place.cell == run.cell.number and isinstance(last, ast.Expr) and not source.rstrip().endswith(";")
-    return _SHOWN if shown and any(alone[id(one)] is last for one in calls) else _DROPPED
+    last = shown(source) if place.cell == run.cell.number else None
+    seen = last is not None and any(alone[id(one)].lineno == last.lineno for one in calls)
+    return _SHOWN if seen else _DROPPED
 
 
 def _is_to_nobody(node: ast.Expr | ast.Assign) -> bool:

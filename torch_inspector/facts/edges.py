@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch_inspector.facts import divisors, syntax
 from torch_inspector.facts.by_name import probabilities_kept, softmax_kept
+from torch_inspector.facts.floored import floored, is_constant
 from torch_inspector.facts.replaced import instead
 from torch_inspector.facts.sole import Written, called, operand, written
 
@@ -146,9 +147,9 @@ def _of_division(run: Run, operation: OperationFact) -> tuple[Place, str] | None
     least = "1" if operation.whole or divisors.is_count(run, place, node.right) else "1e-8"
     certain = least == "1" or operation.bad_count < operation.count or divisors.is_never_negative(node.right)
     remark = f"`{by}` may be 0{'' if certain else '; for what is never negative'}"
-    by = by if isinstance(node.right, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({by})"
-    new = ast.unparse(ast.parse(f"({ast.unparse(node.left)}) / {by}.clamp_min({least})"))
-    return place, instead(run, place, found[0].text, new, remark)
+    bounded = floored(run, node.right, least, operation)
+    new = ast.unparse(ast.parse(f"({ast.unparse(node.left)}) / {bounded}")) if bounded else ""
+    return (place, instead(run, place, found[0].text, new, remark)) if new else None
 
 
 def sole_divisor(run: Run, path: str = "") -> str:
@@ -162,21 +163,24 @@ def sole_divisor(run: Run, path: str = "") -> str:
     nodes = [ast.parse(one.text, mode="eval").body for one in found]
     by = {ast.unparse(node.right) for node in nodes if isinstance(node, ast.BinOp)}
     first = nodes[0] if len(by) == 1 else None
-    if not isinstance(first, ast.BinOp) or _is_kept(first.right):
+    if not isinstance(first, ast.BinOp) or _is_kept(first.right) or is_constant(run, first.right):
         return ""
-    if path and not _line(run, found[0]).startswith(f"{path} ="):
+    if path and path not in _targets(run, found[0]):
         return ""
     least = "1" if divisors.is_count(run, found[0].place, first.right) else "1e-8"
-    divisor = by.pop()
-    plain = isinstance(first.right, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-    new = f"({ast.unparse(first.left)}) / {divisor if plain else f'({divisor})'}.clamp_min({least})"
-    text = ast.unparse(ast.parse(new, mode="eval"))
-    return instead(run, found[0].place, found[0].text, text, f"if `{divisor}` can be 0, and is never negative")
+    bounded = floored(run, first.right, least)
+    if not bounded:
+        return ""
+    text = ast.unparse(ast.parse(f"({ast.unparse(first.left)}) / {bounded}", mode="eval"))
+    return instead(run, found[0].place, found[0].text, text, f"if `{by.pop()}` can be 0, and is never negative")
 
 
-def _line(run: Run, one: Written) -> str:
-    lines = run.source_of(one.place.cell).splitlines()
-    return "".join(lines[(one.place.line or 1) - 1 : one.place.line]).strip()
+def _targets(run: Run, one: Written) -> set[str]:
+    """What the line of an expression gives a value that has it."""
+    tree = syntax.parse(run.source_of(one.place.cell))
+    nodes = [node for node in syntax.walk(tree) if isinstance(node, ast.Assign)] if tree is not None else []
+    own = (node for node in nodes if node.lineno == one.place.line and one.text in ast.unparse(node.value))
+    return {ast.unparse(target) for node in own for target in node.targets}
 
 
 def _is_division(node: ast.AST) -> bool:

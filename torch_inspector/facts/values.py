@@ -73,6 +73,8 @@ class OperationFact(NamedTuple):
     """True if its operand is of whole numbers, as a count."""
     half: bool = False
     """True if the numbers that are not finite are in float16."""
+    plain: bool = False
+    """True if its operand is one number that Python may have made, of its own type and without a history."""
 
     def text(self) -> str:
         """What is known of it: `log` was given 12 zeros among 32 values."""

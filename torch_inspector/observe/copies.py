@@ -29,6 +29,8 @@ _FILLS = frozenset(
 # Modules whose functions with such a name change what they are given: `nn.init.uniform_(w[rows])`, `torch.relu_(x[m])`.
 _CHANGING = ("torch", "torch.nn.init", "torch.nn.functional")
 _VIEWS = frozenset(["view", "squeeze", "unsqueeze", "t", "transpose", "permute", "detach"])
+# What makes one number of many.
+_COUNTS = frozenset(["len", "item", "sum", "mean", "any", "all", "max", "min", "numel", "dim", "size"])
 _SHOWN = frozenset(["data", "T", "mT"])
 
 
@@ -38,7 +40,8 @@ def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressio
         owner = scope.names.value(inner.value)
         sure = tensor_or_shape(owner)
         told = sure or is_given_tensor(scope, inner.value) or has_tensor_method(scope, inner.value)
-        masks = _is_mask(inner.slice) or _is_named_mask(scope, inner.slice, "" if told else dotted(inner.value))
+        masks = _is_mask(inner.slice) and (told or _is_of_elements(scope, inner.slice, dotted(inner.value)))
+        masks = masks or _is_named_mask(scope, inner.slice, "" if told else dotted(inner.value))
         if not sure and (owner is not UNKNOWN or not dotted(inner.value)):
             continue
         if not sure and not masks and not _is_written_rows(scope, inner, node):
@@ -133,6 +136,18 @@ def _is_mask(index: ast.expr) -> bool:
         return makes_rows(index)
     inverted = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert)
     return inverted or isinstance(index, (ast.Compare, ast.List))
+
+
+def _is_of_elements(scope: Scope, index: ast.expr, owner: str) -> bool:
+    """True unless a comparison may be a plain truth, by which a dictionary has its lists: `cells[n > 2][0] = 1`."""
+    if isinstance(index, ast.Tuple):
+        return any(_is_mask(part) and _is_of_elements(scope, part, owner) for part in index.elts)
+    if not isinstance(index, (ast.Compare, ast.UnaryOp)):
+        return True
+    calls = (one for one in syntax.walk(index) if isinstance(one, ast.Call) and syntax.last_part(one.func) in _COUNTS)
+    counted = {id(one) for call in calls for one in syntax.walk(call)}
+    parts = [one for one in syntax.walk(index) if isinstance(one, (ast.Name, ast.Attribute)) and id(one) not in counted]
+    return any(dotted(one) == owner or tensor_or_shape(scope.names.value(one)) for one in parts)
 
 
 def _is_named_mask(scope: Scope, index: ast.expr, owner: str) -> bool:

@@ -1,4 +1,4 @@
-"""Whether what a loss over classes was given is probabilities by its numbers: each row of them sums to 1."""
+"""Whether what a loss over classes was given is probabilities by its numbers, which sum to 1 along the right axis."""
 
 from __future__ import annotations
 
@@ -37,3 +37,16 @@ def holds_probabilities(node: Node) -> bool:
     near = (values.sum(1) - 1).abs() <= _ROUNDING
     inside = (values >= 0) & (values <= 1 + _ROUNDING)
     return bool(inside.all()) and bool(near.all()) and bool(((values > 0) & (values < 1)).any())
+
+
+def is_of_classes(target: Any) -> bool:
+    """True for a target (samples, classes) of which not every column sums to 1.
+
+    They do in the weights of a set of samples that a teacher gave. What cannot be read may be such weights.
+    """
+    if not kinds.is_one_of(target, (torch.Tensor, torch.nn.Parameter)) or not is_in_memory(target):
+        return False
+    if as_torch.dim(target) != _TABLE or not 0 < as_torch.numel(target) <= _ELEMENTS:
+        return False
+    sums = as_torch.detach(target).double().sum(0)
+    return not bool(((sums - 1).abs() <= _ROUNDING).all())

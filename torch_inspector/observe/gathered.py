@@ -69,6 +69,14 @@ def with_use(
         yield fact._replace(nodes=(*fact.nodes, use)) if use else fact
 
 
+def changes_sign(given: Node, reader: Node) -> bool:
+    """True for an operation whose result falls where the number that it was given rises, as far as torch keeps it."""
+    kind, parents = type(reader).__name__, [one for one, _ in reader.next_functions]
+    if kind == "SubBackward0":
+        return len(parents) > 1 and parents[1] is given
+    return kind in ("NegBackward0", "RsubBackward1") or (kind in _SCALES and _factor_is_negative(reader))
+
+
 def _of_all(node: Node, consumers: Consumers, roots: Sequence[torch.Tensor], way: _Way) -> str:
     readers = {id(one): one for one in consumers.of(node)}
     if not readers:

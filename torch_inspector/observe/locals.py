@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
+from torch_inspector.facts.made_of import steps_of
+
 # The frame, our name, the name in the caller's `with` and the argument of the count itself: anybody else is the
 # user's own `locals()`.
 _OWN_REFERENCES = 4
@@ -52,6 +54,22 @@ def locals_of(frame: FrameType, *, asked: bool = False) -> Iterator[Mapping[str,
     finally:
         if function and type(values) is dict and sys.getrefcount(values) <= _OWN_REFERENCES:
             values.clear()
+
+
+def names_in(code: CodeType, text: str) -> list[str]:
+    """The variables that code names; at the top of a cell also what these are made of.
+
+    IPython runs the last expression of a cell apart, as code of its own.
+
+    Args:
+        code: That of a frame.
+        text: That of its cell.
+    """
+    names = dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names))
+    steps = [one for one in steps_of(text) if not one.defines] if code.co_name == "<module>" else []
+    while more := [one for step in steps if not step.targets.isdisjoint(names) for one in step.names - names.keys()]:
+        names |= dict.fromkeys(more)
+    return list(names)
 
 
 def _asks(code: CodeType) -> bool:

@@ -16,6 +16,7 @@ from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.class_axis import SOFTMAXES, Misread, axis_below, counted, is_share, misread_from
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.own_rows import differs_along, has_own_rows
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.raw_scores import LINEAR
 from torch_inspector.observe.saved import saved_value
@@ -93,9 +94,10 @@ def _is_averaged(node: Node, consumers: Consumers) -> bool:
 
 
 def _is_expectation(found: Mixture, consumers: Consumers) -> bool:
-    """True if probabilities along the first axis are used for that sum only."""
+    """True if probabilities along the first axis are used for that sum only, and no logarithms of them are."""
     of_samples = found.weights.axis == 0 and type(found.weights.softmax).__name__ == "SoftmaxBackward0"
-    return of_samples and all(len(consumers.of(one)) == 1 for one in found.path)
+    plain = all(type(one).__name__ != "LogBackward0" for one in found.path)
+    return of_samples and plain and all(len(consumers.of(one)) == 1 for one in found.path)
 
 
 def _is_logged(node: Node, consumers: Consumers) -> bool:
@@ -117,8 +119,11 @@ def _weighed(node: Node, axis: int, reader: str, *, constant: bool = False) -> I
     found = [(one, list(misread_from(one, axis))) for one in operands]
     if any(is_share(one) for one, parts in found if not parts):
         return
-    for _, parts in found if sum(bool(parts) for _, parts in found) == 1 else ():
-        yield from (Mixture(weights, reader, path) for weights, path in parts)
+    if sum(bool(parts) for _, parts in found) != 1:
+        return
+    place, others = (0 if found[0][1] else 1), [one for one in range(len(shape or ())) if one != axis]
+    if has_own_rows(node, 1 - place, others, axis):
+        yield from (Mixture(weights, reader, path) for weights, path in found[place][1])
 
 
 def _shape_of(product: Node, place: int) -> Shape | None:
@@ -139,6 +144,8 @@ class _Part(NamedTuple):
     """Of the softmax, from which the number was picked."""
     number: int
     path: list[Node]
+    of_sample: bool
+    """True if it is something of each sample that is weighed."""
 
 
 def _of_parts(walk: Walk) -> Iterator[Mixture]:
@@ -154,20 +161,21 @@ def _of_parts(walk: Walk) -> Iterator[Mixture]:
         axis = axes.pop() if len(axes) == 1 else 0
         if not 0 < axis < len(shape) or not 1 < shape[axis] <= _PARTS or shape[axis] == shape[0] or shape[0] == 1:
             continue
-        if {one.number for one in parts} == set(range(shape[axis])) and _are_added_up(parts, consumers):
+        every = {one.number for one in parts} == set(range(shape[axis])) and any(one.of_sample for one in parts)
+        if every and _are_added_up(parts, consumers):
             yield Mixture(Misread(softmax, shape, 0, axis), "sum of parts", parts[0].path)
 
 
 def _parts(product: Node) -> Iterator[_Part]:
     operands = parents_of(product)
     if len(operands) == _PAIR and None not in operands:
-        for one in operands:
-            yield from _picked(product, one)
+        for place in range(_PAIR):
+            yield from _picked(product, place)
 
 
-def _picked(product: Node, node: Node | None) -> Iterator[_Part]:
+def _picked(product: Node, place: int) -> Iterator[_Part]:
     """The softmax below an operand, if one number of each sample was picked from it: `w[:, i : i + 1]`, `w[..., i]`."""
-    axis = index = None
+    node, axis, index = parents_of(product)[place], None, None
     path: list[Node] = []
     for _ in range(_FAR):
         if node is None or type(node).__name__ == "SoftmaxBackward0":
@@ -182,7 +190,7 @@ def _picked(product: Node, node: Node | None) -> Iterator[_Part]:
             return
         node = below
     if node is not None and axis is not None and index is not None and type(node).__name__ == "SoftmaxBackward0":
-        yield _Part(product, node, axis, index, [*path, node])
+        yield _Part(product, node, axis, index, [*path, node], differs_along(product, 1 - place, (0,)))
 
 
 def _pick(node: Node, below: Node) -> tuple[int | None, int | None]:

@@ -121,8 +121,16 @@ def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact |
                     signed=cause is not NEGATIVE and name in _OF_BOTH_SIGNS and bool((values < 0).any()),
                     whole=not as_torch.is_floating_point(values),
                     given_by=kept_by(node) if name == "/" else "",
+                    plain=name == "/" and _is_plain(node, values),
                 )
     return None
+
+
+def _is_plain(node: Node, divisor: torch.Tensor) -> bool:
+    """True for what a plain number looks like, as a divisor."""
+    made = [parent for parent, _ in node.next_functions][1:]
+    own = as_torch.dtype(divisor) in (torch.int64, torch.float64, torch.bool)
+    return own and as_torch.dim(divisor) == 0 and made in ([None], [])
 
 
 def _mean_of_none(node: Node, left: _Left) -> OperationFact | None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from torch_inspector.observe import as_torch, kinds, private
+from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.in_memory import is_in_memory
+from torch_inspector.observe.opposed import Steps, is_opposed
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 from torch_inspector.observe.softmax import parents_of
-
-Steps = Callable[[Node], bool]
-"""True for an operation that hands on what it was given."""
 
 # Operations that mix features with parameters: a row of what they make belongs to one sample.
 LINEAR = frozenset(["AddmmBackward0", "MmBackward0", "LinearBackward0", "MkldnnLinearBackward0"])
@@ -36,8 +34,8 @@ _ELEMENTS = 300_000
 _ROUNDING = 1e-2
 
 
-def is_raw(loss: Node, end: Node, steps: Steps, by_kind: dict[str, list[Node]]) -> bool:
-    """True if a layer made what the loss was given.
+def is_raw(loss: Node, end: Node, steps: Steps, by_kind: dict[str, list[Node]], consumers: Consumers) -> bool:
+    """True if a layer made what the loss was given, and nothing else is computed of it that may hold against the loss.
 
     Past an activation, a norm or a scale only if it has numbers above 0, as no logarithm of a probability has, and no
     `logsumexp` is taken, which a cross-entropy by hand adds to the loss.
@@ -47,22 +45,29 @@ def is_raw(loss: Node, end: Node, steps: Steps, by_kind: dict[str, list[Node]]) 
         end: What made its input, past what hands it on.
         steps: What hands it on.
         by_kind: The nodes of the whole graph by the names of their classes.
+        consumers: What reads what in that graph.
     """
-    if type(end).__name__ in _LAYERS:
-        return not any(is_logarithm(parent, steps) for parent in parents_of(end))
-    if type(end).__name__ not in _SHAPED or "LogsumexpBackward0" in by_kind:
+    layer = _layer_below(end, steps)
+    if layer is None or any(is_logarithm(parent, steps) for parent in parents_of(layer)):
         return False
-    return _is_of_layer(end, steps) and _has_positive(saved_value(loss, "self"))
+    if layer is not end and ("LogsumexpBackward0" in by_kind or not _has_positive(saved_value(loss, "self"))):
+        return False
+    return not is_opposed(layer, _LAYERS, lambda node: _is_shaped(node) or steps(node), by_kind, consumers)
 
 
-def _is_of_layer(node: Node, steps: Steps) -> bool:
+def _layer_below(node: Node, steps: Steps) -> Node | None:
+    """The layer that made the scores, if they are no part or sum of something else."""
     here: Node | None = node
     for _ in range(_FAR):
-        if here is None or not (type(here).__name__ in _SHAPED or steps(here)):
+        if here is None or not (_is_shaped(here) or (here is not node and steps(here))):
             break
         below = [parent for parent in parents_of(here) if parent is not None and not private.is_leaf_node(parent)]
         here = below[0] if len(below) == 1 or (below and steps(here)) else None
-    return type(here).__name__ in _LAYERS and not any(is_logarithm(one, steps) for one in parents_of(here))
+    return here if type(here).__name__ in _LAYERS else None
+
+
+def _is_shaped(node: Node) -> bool:
+    return type(node).__name__ in _SHAPED
 
 
 def is_logarithm(node: Node | None, steps: Steps) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -11,7 +12,7 @@ from torch_inspector.observe import private
 from torch_inspector.observe.attended import across_heads, across_samples
 from torch_inspector.observe.class_axis import misread
 from torch_inspector.observe.consumers import Consumers
-from torch_inspector.observe.distributions import BY_VALUE, holds_probabilities
+from torch_inspector.observe.distributions import BY_VALUE, holds_probabilities, is_of_classes
 from torch_inspector.observe.gathered import with_use
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.lone import lone_softmaxes
@@ -19,7 +20,7 @@ from torch_inspector.observe.mixed import is_mixture
 from torch_inspector.observe.mixtures import mixtures
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.raw_scores import LINEAR, is_raw
-from torch_inspector.observe.saved import saved_values
+from torch_inspector.observe.saved import saved_value, saved_values
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
 from torch_inspector.observe.weighed import weighed_across
 
@@ -72,7 +73,7 @@ def scores(walk: Walk, name_of: Namer = nameless, roots: Sequence[torch.Tensor] 
     kinds, consumers = walk.by_kind, Consumers(walk)
     for kind in kinds.keys() & _NLL.keys():
         for node in kinds[kind]:
-            facts = _nll(node, _NLL[kind], kinds, name_of)
+            facts = _nll(node, _NLL[kind], kinds, name_of, consumers)
             yield from facts if _NLL[kind] != "nll_loss" else with_use(facts, node, consumers, roots)
     for kind in kinds.keys() & _LOGITS.keys():
         for node in kinds[kind]:
@@ -124,13 +125,15 @@ def _adds_bias(node: Node) -> bool:
     return is_product and bias is not None and private.is_leaf_node(bias)
 
 
-def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) -> Iterator[PatternFact]:
+def _nll(
+    node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer, consumers: Consumers
+) -> Iterator[PatternFact]:
     """Probabilities, or raw scores, in a loss that takes the first input for logarithms."""
     path = _down(node, _PASSES | _JOINS)
     end = type(path[-1]).__name__ if path else ""
     parents = parents_of(path[-1]) if path else []
     exp = end == "ExpBackward0" and type(parents[0]).__name__ == "LogSoftmaxBackward0"
-    raw = bool(path) and is_raw(node, path[-1], _hands_on, kinds)
+    raw = bool(path) and is_raw(node, path[-1], _hands_on, kinds, consumers)
     if end in {"SoftmaxBackward0", "SigmoidBackward0"} or exp or raw:
         shape, axis = private.output_shape(path[0]) or (), axis_of(path[-1]) if end == "SoftmaxBackward0" else None
         shapes = (shape,) if axis is None else (shape, (axis,))
@@ -144,7 +147,7 @@ def _nll(node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer) ->
 
 
 def _hands_on(node: Node) -> bool:
-    return type(node).__name__ in _PASSES or type(node).__name__ in _JOINS
+    return type(node).__name__ in _PASSES or type(node).__name__ in _JOINS or _adds_bias(node)
 
 
 def _logits(
@@ -274,9 +277,18 @@ def _reads_picked(node: Node, _: list[Node], shape: Shape) -> bool:
     return len(shape) == 2 and picked == (shape[0],) and given == [picked, picked] and _unlike(shape)  # noqa: PLR2004
 
 
-def _reads_rows(_: Node, path: list[Node], shape: Shape) -> bool:
-    """A loss on the output of a layer, whose rows are samples."""
-    return len(shape) == 2 and _unlike(shape) and type(parents_of(path[-1])[0]).__name__ in LINEAR  # noqa: PLR2004
+def _reads_rows(node: Node, path: list[Node], shape: Shape) -> bool:
+    """A loss on the output of a layer, whose rows are samples; not one that compares with weights of these."""
+    of_samples = len(shape) == 2 and type(parents_of(path[-1])[0]).__name__ in LINEAR  # noqa: PLR2004
+    return of_samples and _unlike(shape) and is_of_classes(_target(node))
+
+
+def _target(node: Node) -> Any:
+    """What a loss compares with; of a sum, what the product below it was given."""
+    if type(node).__name__ != "SumBackward1":
+        return saved_value(node, "target")
+    product = parents_of(node)[0]
+    return saved_value(product, "other" if parents_of(product)[-1] is None else "self") if product is not None else None
 
 
 def _reads_sum(node: Node, path: list[Node], shape: Shape) -> bool:

@@ -21,7 +21,7 @@ from torch_inspector.observe import as_torch, kinds, layers, origins
 from torch_inspector.observe.divisors import is_zero_where_spoiled
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.in_memory import is_in_memory
-from torch_inspector.observe.locals import locals_of
+from torch_inspector.observe.locals import locals_of, names_in
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 from torch_inspector.observe.versions import version_of
 
@@ -208,8 +208,8 @@ def _origins(recorder: Recorder, frame: FrameType) -> tuple[ExtremeFact, ...]:
     user = recorder.places.user_frame(frame)
     if user is None:
         return ()
-    code = user.f_code
-    names = dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names))
+    file = recorder.places.file_of(user)
+    names = names_in(user.f_code, file.code if file is not None else "")
     with locals_of(user) as values:
         known = [(name, values[name]) for name in names if name in values]
         facts = extremes_of([(name, value) for name, value in known if type(value) is torch.Tensor])

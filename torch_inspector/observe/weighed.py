@@ -11,6 +11,7 @@ from torch_inspector.observe import private
 from torch_inspector.observe.class_axis import axis_below, is_share
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.own_rows import has_own_rows
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.softmax import axis_of, parents_of
 
@@ -56,8 +57,8 @@ def is_time_first(walk: Walk) -> bool:
 def _in_products(walk: Walk) -> Iterator[Node]:
     """Batches of matrices: the first axis of the weights stays, the one that the product adds up is another."""
     for node in walk.by_kind.get("BmmBackward0", ()):
-        for operand, summed in zip(parents_of(node), (2, 1), strict=False):
-            yield from _weights(operand, 0, summed)
+        for place, summed in enumerate((2, 1)):
+            yield from _weights(node, place, summed)
 
 
 def _in_sums(walk: Walk) -> Iterator[Node]:
@@ -71,23 +72,30 @@ def _in_sums(walk: Walk) -> Iterator[Node]:
         summed = int(axes[0] - 2**64 if axes[0] >= 2**63 else axes[0]) % len(shape)
         operands = parents_of(product) if summed else []
         # Rows and columns of one table, as of what is to be matched.
-        for operand in operands if not all(is_share(one) for one in operands) else ():
+        for place, operand in enumerate(operands) if not all(is_share(one) for one in operands) else ():
             if operand is not None and len(private.output_shape(operand) or ()) == len(shape):
-                yield from _weights(operand, 0, summed)
+                yield from _weights(product, place, summed)
 
 
-def _weights(node: Node | None, kept: int, summed: int) -> Iterator[Node]:
-    """The softmax behind an operand, if its first axis is the one that is kept and its second the one summed up."""
-    below = (kept, summed)
+def _weights(product: Node, place: int, summed: int) -> Iterator[Node]:
+    """The softmax behind an operand, if its first axis is the one that is kept and its second the one summed up.
+
+    What it is multiplied with has to be something of each sample.
+    """
+    node, below, factors = parents_of(product)[place], (0, summed), [(product, 1 - place, (0, summed))]
     for _ in range(_FAR):
         if node is None or type(node).__name__ == "SoftmaxBackward0":
             break
-        parent = next((one for one in parents_of(node) if one is not None), None)
+        some = [number for number, one in enumerate(parents_of(node)) if one is not None]
+        parent = parents_of(node)[some[0]] if some else None
         axes = [_axis(node, parent, axis) for axis in below] if parent is not None else [None]
         if None in axes:
             return
+        factors += [(node, 1 - some[0], below)] if type(node).__name__ == "MulBackward0" else []
         node, below = parent, (axes[0] or 0, axes[1] or 0)
-    if node is not None and type(node).__name__ == "SoftmaxBackward0" and below == (0, 1):
+    if node is None or type(node).__name__ != "SoftmaxBackward0" or below != (0, 1):
+        return
+    if any(has_own_rows(one, other, axes[:1], axes[1]) for one, other, axes in factors):
         yield node
 
 

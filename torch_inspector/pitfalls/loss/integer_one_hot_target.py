@@ -7,68 +7,17 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import prod
-from typing import NamedTuple
 
 from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, assigned_at, syntax
-from torch_inspector.facts.made_target import made_target
+from torch_inspector.facts.made_target import CAST, COMPUTED, MOVED, MadeTarget, made_target
+from torch_inspector.facts.refused_targets import REFUSALS, Refusal
+from torch_inspector.facts.replaced import in_statement
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _WHOLE = frozenset(["int64", "int32", "int16", "int8", "uint8", "bool"])
 
 
-class _Refusal(NamedTuple):
-    """One way in which a loss refuses its target."""
-
-    text: re.Pattern[str]
-    said: str
-    fix: str
-    """The target as it should be, where `{}` stands for it; or what is to be looked at, with its `{name}`."""
-    remark: str = ""
-    whole: bool | None = None
-    """True if the target is of whole numbers, False if not, None if that may be."""
-    axes: int = 0
-    """Axes that the target has at least."""
-
-
-_REFUSALS = (
-    _Refusal(
-        re.compile(r"floating point type for target with class probabilities"),
-        "has one number per class, which cross-entropy reads as probabilities, and these must be floating point",
-        "{}.argmax(1)",
-        "class numbers; or .float()",
-        whole=True,
-        axes=2,
-    ),
-    _Refusal(
-        re.compile(r"expected target dtype to be Long or Byte|expected scalar type Long but found"),
-        "has one number per sample, which must be the number of a class, in int64",
-        "{}.long()",
-    ),
-    _Refusal(
-        re.compile(r"0D or 1D target tensor expected|only batches of spatial targets supported"),
-        "has an axis too many: the loss wants one class number per sample, without an axis of classes",
-        "{}.squeeze(1)",
-        axes=2,
-    ),
-    _Refusal(
-        re.compile(r"Target -?\d+ is out of bounds|^target out of range"),
-        "holds {value}, which is no class number: they go from 0 to the number of classes less 1",
-        "{name}.unique()  # shows what it holds; class numbers must go from 0 to {last}",
-        whole=True,
-    ),
-    _Refusal(
-        re.compile(r"can't be cast to the desired output type Long|Found dtype Long but expected Float"),
-        "is of whole numbers, where this loss calculates with floating point on both sides",
-        "{}.float()",
-        whole=True,
-    ),
-    _Refusal(
-        re.compile(r"all elements of target should be between 0 and 1"),
-        "holds numbers outside of 0 to 1, which are no probabilities",
-        "{name}.unique()  # shows what it holds; for class numbers take CrossEntropyLoss",
-    ),
-)
 # Refusals that name the size of the target, and the size that it should have.
 _SIZED = (
     re.compile(
@@ -89,17 +38,31 @@ def check(run: Run) -> Iterator[Finding]:
         if pattern.extent is not None and pattern.shapes:
             yield _taken(run, pattern.shapes[0], pattern.extent, root, place)
     error = run.error
-    refusal = next((one for one in _REFUSALS if error is not None and one.text.search(error.message)), None)
+    refusal = next((one for one in REFUSALS if error is not None and one.text.search(error.message)), None)
     if error is not None and refusal is None:
         yield from _of_another_size(run, error)
     if error is None or refusal is None:
         return
-    target = next((one for one in reversed(error.operands) if _fits(one, refusal)), None)
-    made = made_target(error) if target is None and _VALUE.search(error.message) else None
-    if made is not None:
-        yield _finding(run, error, refusal, made.operand, made.text)
-    elif target is not None:
-        yield _finding(run, error, refusal, target)
+    made, fitting = made_target(error), [one for one in error.operands if _fits(one, refusal)]
+    if made is not None and (_is_spoiled(made, refusal) or made.operand not in fitting):
+        yield from _of_made(run, error, refusal, made)
+    elif fitting:
+        yield _finding(run, error, refusal, fitting[-1] if made is None or made.operand is None else made.operand)
+
+
+def _is_spoiled(made: MadeTarget, refusal: Refusal) -> bool:
+    """True if a tensor that the target is made of does not show what the loss was given."""
+    shown = {CAST, MOVED} if not refusal.fix.endswith("()") else {MOVED}
+    shown = {CAST} if refusal.axes else shown
+    return made.operand is None or COMPUTED in made.steps or not made.steps <= shown
+
+
+def _of_made(run: Run, error: ErrorFact, refusal: Refusal, made: MadeTarget) -> Iterator[Finding]:
+    """A target that the very call computes: what it is like is only known as far as torch has said it."""
+    if refusal.axes:
+        return
+    own = made.operand if made.operand is not None else OperandFact(made.text, "tensor", (), None, "")
+    yield _finding(run, error, refusal, own, made)
 
 
 def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place: Place) -> Finding:
@@ -217,35 +180,53 @@ def _as(run: Run, error: ErrorFact, target: OperandFact, wanted: Shape) -> str:
     )
 
 
-def _fits(operand: OperandFact, refusal: _Refusal) -> bool:
+def _fits(operand: OperandFact, refusal: Refusal) -> bool:
     if operand.kind != "tensor" or operand.shape is None or operand.nested:
         return False
     whole = refusal.whole is None or (operand.dtype in _WHOLE) == refusal.whole
     return whole and len(operand.shape) >= refusal.axes
 
 
-def _finding(run: Run, error: ErrorFact, refusal: _Refusal, target: OperandFact, text: str = "") -> Finding:
+def _finding(
+    run: Run, error: ErrorFact, refusal: Refusal, target: OperandFact, made: MadeTarget | None = None
+) -> Finding:
     scores = _scores(error, target) or (_scores_of_module(run, error) if refusal.fix.startswith("{name}") else None)
     value = _VALUE.search(error.message)
     classes = _class_count(scores, target)
     words = {
-        "name": text or target.path,
+        "name": made.text if made is not None else target.path,
         "value": value.group(1) if value else "a number",
         "last": str(classes - 1) if classes else "the number of classes less 1",
         "name_less": assigned_at(run, error.place, target.path, "{} - 1"),
     }
-    evidence = [Evidence(target.path, f"{target.shape} {target.dtype}")]
+    evidence = [Evidence(target.path, f"{target.shape} {target.dtype}")] if target.shape is not None else []
     if scores is not None:
         evidence.append(Evidence("scores", str(scores)))
-    name = f"`{text}`, made of `{target.path}`" if text else f"`{target.path}`"
+    put = partial(assigned_at, run, error.place)
     return Finding(
-        message=f"The loss refused {name} {target.shape} {target.dtype}: {_said(refusal, target, words)}.",
+        message=f"The loss refused {_called(target, made)}: {_said(refusal, target, made, words)}.",
         subject=target.path,
-        fix=_fix(partial(assigned_at, run, error.place), refusal, target, scores, words),
+        fix=_fix(put, refusal, target, scores, words)
+        if made is None
+        else _fix_of_made(run, error, refusal, made, words),
         line=error.place.line,
         cell=error.place.cell,
         evidence=tuple(evidence),
     )
+
+
+def _called(target: OperandFact, made: MadeTarget | None) -> str:
+    own = f"`{target.path}` {target.shape} {target.dtype}"
+    if made is None:
+        return own
+    return f"`{made.text}`{f', made of {own}' if made.operand is not None else ''}"
+
+
+def _fix_of_made(run: Run, error: ErrorFact, refusal: Refusal, made: MadeTarget, words: dict[str, str]) -> str:
+    if "{}" in refusal.fix:
+        return in_statement(run, error.place, made.text, refusal.fix.format(made.text))
+    also = _from_one(words) if COMPUTED not in made.steps and made.operand is not None else ""
+    return refusal.fix.format(**words) + also
 
 
 def _class_count(scores: Shape | None, target: OperandFact) -> int:
@@ -257,9 +238,9 @@ def _class_count(scores: Shape | None, target: OperandFact) -> int:
     return count if len(scores) > 1 and count in (scores[1], scores[-1]) else 0
 
 
-def _said(refusal: _Refusal, target: OperandFact, words: dict[str, str]) -> str:
+def _said(refusal: Refusal, target: OperandFact, made: MadeTarget | None, words: dict[str, str]) -> str:
     """What is wrong with the target; class numbers of another kind of number are class numbers all the same."""
-    if refusal.fix == "{}.long()" and target.dtype in _WHOLE:
+    if refusal.fix == "{}.long()" and target.dtype in _WHOLE and made is None:
         return "class numbers must be int64"
     return f"it {refusal.said.format(**words)}"
 
@@ -276,7 +257,7 @@ def _scores_of_module(run: Run, error: ErrorFact) -> Shape | None:
 
 
 def _fix(
-    put: Callable[..., str], refusal: _Refusal, target: OperandFact, scores: Shape | None, words: dict[str, str]
+    put: Callable[..., str], refusal: Refusal, target: OperandFact, scores: Shape | None, words: dict[str, str]
 ) -> str:
     one_hot = target.shape is not None and target.shape == scores
     column = target.shape is not None and len(target.shape) > 1 and target.shape[1] == 1
@@ -284,6 +265,10 @@ def _fix(
         return put(target.path, "{}.argmax(1)")
     if "{}" in refusal.fix:
         return put(target.path, refusal.fix, refusal.remark)
+    return refusal.fix.format(**words) + _from_one(words)
+
+
+def _from_one(words: dict[str, str]) -> str:
+    """What to do where the largest number is that of the classes: they may be counted from 1."""
     from_one = words["value"] == str(int(words["last"]) + 1) if words["last"].isdigit() else False
-    also = f"\n# or, if they go from 1 to {words['value']}: {words['name_less']}" if from_one else ""
-    return refusal.fix.format(**words) + also
+    return f"\n# or, if they go from 1 to {words['value']}: {words['name_less']}" if from_one else ""

@@ -84,7 +84,8 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
     where = f" (`{first.text}`, {first.place.said_in(run.cell.number)})" if first is not None else ""
     where = f" (`{layer}`)" if layer else where
     made = _MADE_BY.get(kind)
-    by_value = "probabilities (each row sums to 1)" if kind == _BY_VALUE else "raw scores"
+    by_raw = not made and kind != _BY_VALUE
+    by_value = "raw scores" if by_raw else "probabilities (each row sums to 1)"
     said = f"probabilities from {made}{where}" if made else by_value
     evidence = [Evidence("loss function", loss), Evidence("input made by", made or kind.removesuffix("Backward0"))]
     if pattern.shapes and pattern.shapes[0]:
@@ -101,8 +102,18 @@ def _finding(run: Run, pattern: PatternFact, root: str, place: Place) -> Finding
         evidence=tuple(evidence),
         # Who wants a model to forget, or knows only which class is wrong, writes it alike; and a mean of rewards, each
         # weighed by the probability of what was done, is an estimate of what a policy earns.
-        severity="hint" if is_turned(pattern) or is_weighed(run) else "error",
+        severity="hint" if is_turned(pattern) or is_weighed(run) or (by_raw and _is_half(run, place)) else "error",
     )
+
+
+def _is_half(run: Run, place: Place) -> bool:
+    """True if another call of `backward()` reaches as much before the same step: it may hold against raw scores."""
+    calls = [(one, one.witness.leaf_keys) for one in run.trace.backwards if one.witness is not None]
+    ours = [(one, keys) for one, keys in calls if one.made_at == place and keys]
+    others = [(one, keys) for one, keys in calls if one.made_at != place]
+    pairs = [(*sorted((one.order, other.order)), more >= keys) for one, keys in ours for other, more in others]
+    steps = [step.order for step in run.trace.steps]
+    return any(whole and not any(first < step < last for step in steps) for first, last, whole in pairs)
 
 
 def _picks(pattern: PatternFact) -> str:

@@ -181,7 +181,10 @@ def _place(run: Run, seen: _Seen, layer: str, written: Written | None, place: Pl
 def _message(seen: _Seen, names: list[str]) -> str:
     where = " from ".join(names) or _unnamed_place(seen)
     so = _OF_HEADS if seen.is_of_heads else _ATTENDS if seen.attends else _classes_read(seen)
-    return f"{_SAID.get(seen.kind, 'softmax')} in {where} runs along dim {seen.axis}, {_what(seen)}{so} sum to 1."
+    meant = f", which is right if {_what(seen)} are to share each weight, as assets do" * (seen.reader == _AVERAGED)
+    return (
+        f"{_SAID.get(seen.kind, 'softmax')} in {where} runs along dim {seen.axis}, {_what(seen)}{so} sum to 1{meant}."
+    )
 
 
 def _unnamed_place(seen: _Seen) -> str:

@@ -22,6 +22,7 @@ from torch_inspector.facts import (
     with_other_way,
 )
 from torch_inspector.facts.edges import sole_divisor
+from torch_inspector.facts.first_spoiled import FirstSpoiled, first_spoiled
 from torch_inspector.facts.lost_masks import lost_mask, mask_of
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.standardised import standardised
@@ -33,6 +34,8 @@ _ASKS = re.compile(
     r"is_?nan|isfinite|isinf|nan_to_num|nansum|nanmean|equal_nan|detect_anomaly|\bnot *\(?\w[\w.]* *[<>]|"
     r"\b(\w[\w.]*) *[!=]= *\1\b"
 )
+# Variables made of the one that is to blame, that are named.
+_NAMED = 2
 
 
 @pitfall(severity="error")
@@ -90,13 +93,14 @@ def _of_loss(run: Run, loss: LossFact) -> Finding:
 
 def _told(run: Run, loss: LossFact, name: str, place: Place, head: str) -> Finding:
     """A number that is not finite, with what is known of the reason."""
-    origin = _origin(name, loss) or _given(run, loss)
+    first = _origin(run, name, loss) or _given(run, loss)
+    origin = first.fact if first is not None else None
     alone = _is_alone(run, loss, origin)
     told = loss.operation if origin is None or origin.computed else None
     lone = told is not None and _is_lone(run, told, loss)
     place, fix = kept_from_edge(run, None if loss.spoiled_weights else told) or (place, "")
     return Finding(
-        message=f"{head}{_because(run, loss, origin)}{_SPREAD if alone or lone else ''}.",
+        message=f"{head}{_because(run, loss, first)}{_SPREAD if alone or lone else ''}.",
         subject=name,
         fix=_of_eps(run, loss)
         or (
@@ -121,17 +125,19 @@ def _told(run: Run, loss: LossFact, name: str, place: Place, head: str) -> Findi
     )
 
 
-def _origin(name: str, loss: LossFact) -> ExtremeFact | None:
+def _origin(run: Run, name: str, loss: LossFact) -> FirstSpoiled | None:
     """What is not finite and was not computed from weights; else anything but the loss itself."""
     masks = loss.operation is not None
     others = [one for one in loss.origins if one.path != name and not (masks and _is_mask(one))]
-    return next((one for one in others if not one.computed), others[0] if others else None)
+    given = [one for one in others if not one.computed]
+    first = first_spoiled(run, [one for one in given if one.nan_count])
+    return first or next((FirstSpoiled(one) for one in (*given, *others)), None)
 
 
-def _given(run: Run, loss: LossFact) -> ExtremeFact | None:
-    """The only variable of the cell that may be what the graph was given, and that holds NaN."""
+def _given(run: Run, loss: LossFact) -> FirstSpoiled | None:
+    """The only variable of the cell that may be what the graph was given, or is made of, and that holds NaN."""
     found = [one for one in run.after.extremes if one.nan_count and not one.computed] if loss.given == "nan" else []
-    return found[0] if len(found) == 1 else None
+    return first_spoiled(run, found)
 
 
 def _is_mask(one: ExtremeFact) -> bool:
@@ -139,7 +145,8 @@ def _is_mask(one: ExtremeFact) -> bool:
     return bool(one.negative_inf_count) and not one.inf_count and not one.nan_count
 
 
-def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
+def _because(run: Run, loss: LossFact, first: FirstSpoiled | None) -> str:
+    origin = first.fact if first is not None else None
     if loss.spoiled_weights:
         bare = run.without_eps(loss.spoiled_weights)
         if bare is not None:
@@ -153,15 +160,17 @@ def _because(run: Run, loss: LossFact, origin: ExtremeFact | None) -> str:
         return f": {loss.operation.text()}"
     if origin is None and loss.given:
         return f": {loss.given} is in what its first operation was given"
-    if origin is None:
+    if origin is None or first is None:
         return ", from finite weights and finite inputs: a logarithm, root or division met a number that it cannot take"
     infinite = origin.inf_count + origin.negative_inf_count
     parts = [f"{n} {what}" for n, what in ((origin.nan_count, "nan"), (infinite, "infinite values")) if n]
     origin_is = "which was given to it," if not origin.computed else "on the way to it,"
     mask = _mask(run, origin, loss)
     row = f", as the softmax of a row has in which `{mask}` is minus infinity throughout" if mask else ""
-    origin_is = f", {origin_is}" if not mask else ""
-    return f": `{origin.path}`{origin_is} holds {' and '.join(parts)} among {origin.count} values{row}"
+    origin_is = f", {origin_is}" if not mask and not first.made else ""
+    made = " and ".join(f"`{one}`" for one in first.made[:_NAMED])
+    made = f", and {made} {'is' if len(first.made) == 1 else 'are'} made of it" if made else ""
+    return f": `{origin.path}`{origin_is} holds {' and '.join(parts)} among {origin.count} values{row}{made}"
 
 
 def _mask(run: Run, origin: ExtremeFact | None, loss: LossFact) -> str:

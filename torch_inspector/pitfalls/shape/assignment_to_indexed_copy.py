@@ -8,9 +8,15 @@ import textwrap
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, Run, syntax
+from torch_inspector.facts.shown import shown
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
+# What forgets the numbers that were there, so that nobody runs it to see the result; `nn.init.uniform_` does too.
+_ANEW = frozenset(
+    ["fill_", "zero_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "zeros_", "ones_",
+     "constant_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_"]
+)  # fmt: skip
 _WRITES = {"fill_": "=", "copy_": "=", "add_": "+=", "sub_": "-=", "mul_": "*=", "div_": "/="}
 
 
@@ -19,23 +25,32 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds assignments to an index of an index, of which the inner one makes a copy."""
     for fact in run.expressions("lost"):
         if len(fact.names) > 1:
-            yield _finding(fact)
+            yield _finding(run, fact)
 
 
-def _finding(fact: ExpressionFact) -> Finding:
+def _finding(run: Run, fact: ExpressionFact) -> Finding:
     name, index = fact.names[:2]
+    seen = _is_seen(run, fact)
+    left = "the cell shows but does not put back" if seen else "nobody keeps"
     return Finding(
         message=(
             f"`{fact.text}` does not change `{name}`: `{name}[{index}]` makes a copy, "
-            "and the value goes into the copy, which nobody keeps."
+            f"and the value goes into the copy, which {left}."
         ),
         subject=name,
         fix=_fix(fact, name, index),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(Evidence("index that copies", index), *(Evidence(name, str(shape)) for shape in fact.shapes[:1])),
-        severity="" if fact.sure else "hint",
+        severity="" if fact.sure and not seen else "hint",
     )
+
+
+def _is_seen(run: Run, fact: ExpressionFact) -> bool:
+    """True if the cell shows what a call makes of the numbers of the copy, which may be all that is wanted."""
+    last = shown(run.cell.source) if fact.place.cell == run.cell.number and not fact.place.function else None
+    call = last.value if last is not None and last.lineno == fact.place.line else None
+    return isinstance(call, ast.Call) and syntax.last_part(call.func) not in _ANEW
 
 
 def _fix(fact: ExpressionFact, name: str, index: str) -> str:

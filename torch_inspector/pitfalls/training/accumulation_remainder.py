@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import Run, WindowFact, syntax
 from torch_inspector.facts.hand_counters import HandCounter, hand_counters
+from torch_inspector.facts.last_turn import also_last
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -42,11 +43,14 @@ def _counter(run: Run, window: WindowFact) -> HandCounter | None:
     return next(found, None)
 
 
-def _fix(optimizer: str, counter: HandCounter | None) -> str:
-    if counter is None:
-        return "if (i + 1) % window == 0 or i + 1 == len(loader):  # and divide the last losses by their own number"
-    step = counter.step or f"{optimizer}.step(); {optimizer}.zero_grad()"
-    return f"if {counter.name}: {step}  # after the loop, for what is left"
+def _fix(run: Run, window: WindowFact, optimizer: str, counter: HandCounter | None) -> str:
+    step = f"{optimizer}.step(); {optimizer}.zero_grad()"
+    if counter is not None:
+        return f"if {counter.name}: {counter.step or step}  # after the loop, for what is left"
+    test = also_last(run, window)
+    if test:
+        return f"{test}  # and divide the last losses by their own number"
+    return f"{step}  # after the loop, where batches are left over; their losses divided by their own number"
 
 
 def _finding(run: Run, window: WindowFact, left: int, counter: HandCounter | None) -> Finding:
@@ -67,7 +71,7 @@ def _finding(run: Run, window: WindowFact, left: int, counter: HandCounter | Non
     return Finding(
         message=message + ".",
         subject=optimizer,
-        fix=_fix(optimizer, counter),
+        fix=_fix(run, window, optimizer, counter),
         line=window.place.line,
         cell=window.place.cell,
         evidence=(
