@@ -186,6 +186,11 @@ class BackwardFact(NamedTuple):
     weighed: bool = False
     """True for a `backward` call that was given a gradient to begin with, which may scale all others."""
 
+    @property
+    def leaf_keys(self) -> frozenset[int]:
+        """Keys of what wants a gradient and its graph reaches, as far as it was seen."""
+        return self.witness.leaf_keys if self.witness is not None else frozenset()
+
 
 class CutFact(NamedTuple):
     """An expression that gives a value without history, between a model and a loss."""
