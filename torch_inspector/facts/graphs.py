@@ -68,7 +68,7 @@ class GraphFact(NamedTuple):
     as_number: bool = True
     """False if the code asks of what is kept what a tensor has and a number has not."""
     feeds_loss: bool = False
-    """True if the code calls `backward()` on what it computes from the collection, as from log-probabilities."""
+    """True if the code calls `backward()` on what it makes of the collection or total, as of log-probabilities."""
     patterns: tuple[PatternFact, ...] = ()
     """What was found in a graph that was made in this cell."""
     made_at: Place | None = None
