@@ -431,3 +431,27 @@ def test_a_penalty_that_another_method_begins(calls, told):
     found = findings_in(SETUP, net, RESET.format(calls), slug=slug, min_bytes=0, fails=False)
     fix = "self.total = self.total + (p.norm() + p.abs().sum()).item()"
     assert [one.fix.partition("  #")[0] for one in found] == [fix] * told
+
+
+TWO_LOSSES = """
+policy, value = nn.Linear(8, 2), nn.Linear(8, 1)
+opt = torch.optim.SGD([*policy.parameters(), *value.parameters()], lr=0.01)
+entropy, log_probs = 0, []
+for _ in range(10):
+    dist = torch.distributions.Categorical(logits=policy(torch.randn(400, 8)).exp())
+    log_probs.append(dist.log_prob(dist.sample()).mean())
+    entropy = entropy + dist.entropy().mean()
+actor_loss = -torch.stack(log_probs).mean() - 0.01 * entropy
+critic_loss = value(x).square().mean()
+opt.zero_grad()
+actor_loss.backward(retain_graph={retain})
+critic_loss.backward()
+opt.step()
+del log_probs, actor_loss, dist
+"""
+
+
+@pytest.mark.parametrize(("retain", "bonus", "told"), [(True, "entropy", 0), (False, "entropy", 0), (True, "1.0", 1)])
+def test_a_part_of_a_loss_that_was_differentiated_waits_for_nothing(retain, bonus, told):
+    cell = TWO_LOSSES.format(retain=retain).replace("0.01 * entropy", f"0.01 * {bonus}")
+    assert len(found(cell)) == told

@@ -68,7 +68,7 @@ class GraphFact(NamedTuple):
     as_number: bool = True
     """False if the code asks of what is kept what a tensor has and a number has not."""
     feeds_loss: bool = False
-    """True if the code calls `backward()` on what it computes from the collection, as from log-probabilities."""
+    """True if the code calls `backward()` on what it makes of the collection or total, as of log-probabilities."""
     patterns: tuple[PatternFact, ...] = ()
     """What was found in a graph that was made in this cell."""
     made_at: Place | None = None
@@ -185,6 +185,11 @@ class BackwardFact(NamedTuple):
     """True for a `grad` call without `create_graph` that asks for nothing that an optimizer holds."""
     weighed: bool = False
     """True for a `backward` call that was given a gradient to begin with, which may scale all others."""
+
+    @property
+    def leaf_keys(self) -> frozenset[int]:
+        """Keys of what wants a gradient and its graph reaches, as far as it was seen."""
+        return self.witness.leaf_keys if self.witness is not None else frozenset()
 
 
 class CutFact(NamedTuple):

@@ -245,7 +245,7 @@ class Run:
 
     def lost_eps(self, backward: BackwardFact) -> OptimizerFact | None:
         """The optimizer of weights in float16, if what it adds to the divisor is nothing there."""
-        leaves = backward.witness.leaf_keys if backward.witness is not None else frozenset()
+        leaves = backward.leaf_keys
         mine = (one for one in self.after.optimizers if one.parameter_keys & leaves)
         return next((one for one in mine if one.path and one.eps is not None and 0 < one.eps <= _NOTHING), None)
 

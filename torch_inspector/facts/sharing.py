@@ -39,7 +39,7 @@ def turn_before(run: Run, error: ErrorFact, refusal: RefusalFact) -> BackwardFac
 def trains_others(run: Run, call: BackwardFact) -> bool:
     """True if a backward call also reaches what another optimizer holds than those that step before the next call."""
     steps = _steps_of(run, call)
-    reached = call.witness.leaf_keys if call.witness is not None else frozenset[int]()
+    reached = call.leaf_keys
     trained = frozenset[int]().union(*(one.parameter_keys for one in steps))
     stepped = {one.optimizer for one in steps}
     others = [one.parameter_keys for one in run.after.optimizers if steps and one.key not in stepped]

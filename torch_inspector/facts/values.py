@@ -25,6 +25,8 @@ class SpoiledFact(NamedTuple):
     inf_count: int
     count: int
     """Elements in all."""
+    plus_inf_count: int = 0
+    """How many of the infinite values are plus infinity, which no mask is made of."""
     without_gradient: bool = False
     """True for weights, where some that are not finite have had gradients of 0 alone, as their optimizer remembers."""
 

@@ -156,6 +156,8 @@ class BackwardWatch:
         trail = recorder.places.trail(frame) if attention.looking else 0
         with recorder.failures.guard("backward"), private.unseen():
             for root in witness.roots_of(*given)[:1]:
+                if seen and site.count == 1:
+                    self.values.note_reached(root, self.facts[-1].leaf_keys)
                 self.values.before(recorder, site.place, site.count, root, frame)
             for record in self._ledger.live():
                 record.leaves_complete &= bool(seen)

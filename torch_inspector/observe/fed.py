@@ -1,4 +1,4 @@
-"""Whether the code makes a loss of what a list holds, and differentiates that."""
+"""Whether the code makes a loss of what a list or total holds, and differentiates that."""
 
 from __future__ import annotations
 
@@ -16,19 +16,29 @@ _ROUNDS = 4
 
 
 def feeds_loss(trees: list[ast.Module], found: Growth) -> bool:
-    """True if some function, or a cell itself, calls `backward()` on what it has computed from the list.
+    """True if some function, or a cell itself, calls `backward()` on what it has computed from the list or total.
 
     Args:
         trees: The code of the cell and of what it can call.
         found: The line that collects; a list of what `backward()` itself was called on is a list of results.
     """
     node = found.node
-    name = _name_of(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+    name = _collection(found)
     kept = {dotted(one) for one in node.args} if isinstance(node, ast.Call) else set()
     if not name or _is_log_probability(node):
         return bool(name)
     made = {name, *(one for tree in trees for one in _returned(tree, name))}
     return any(_reaches_backward(scope, made, kept) for tree in trees for scope in _scopes(tree))
+
+
+def _collection(found: Growth) -> str:
+    """The list of a call that collects, the total of a statement that adds."""
+    node = found.node
+    if isinstance(node, ast.Call):
+        return _name_of(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+    adds = found.kind == "sum" and isinstance(node, (ast.Assign, ast.AugAssign))
+    targets = syntax.targets_of(node) if adds else ()
+    return next((_name_of(one) for one in targets), "")
 
 
 def _is_log_probability(node: ast.AST) -> bool:

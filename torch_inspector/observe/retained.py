@@ -216,7 +216,8 @@ def _placed(fact: GraphFact, files: list[CodeFile]) -> GraphFact:
     if not found:
         return fact
     _, best, file = max(found, key=lambda each: each[0])
-    fed = fact.container and feeds_loss(trees, best)
+    may_feed = fact.container if best.kind != "sum" else not (fact.container or fact.differentiated)
+    fed = may_feed and feeds_loss(trees, best)
     read = any(needs_tensors(tree, best) for tree in trees)
     number = fact.scalar and fact.as_number and not (read or _is_read_elsewhere(fact))
     text = "" if fact.nested else past_numbers(best, remedy(best, "item" if number else "detach"), trees)

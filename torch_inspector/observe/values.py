@@ -22,6 +22,7 @@ from torch_inspector.observe.divisors import is_zero_where_spoiled
 from torch_inspector.observe.groups import parameters_of
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.locals import locals_of, names_in
+from torch_inspector.observe.nonfinite_weights import NonfiniteWeights
 from torch_inspector.observe.reach import gradients_readable, is_leaf
 from torch_inspector.observe.versions import version_of
 
@@ -57,11 +58,18 @@ class ValueWatch:
         self.losses: list[LossFact] = []
         self._trained = False
         self._new_halves: dict[tuple[str, int], int] = {}
+        self._nonfinite = NonfiniteWeights(spoiled)
 
     def open(self) -> None:
         """Begins to record a cell."""
         self.losses = []
         self._trained = False
+
+    def note_reached(self, root: Any, reached: frozenset[int]) -> None:
+        """Notes what the graph of a loss is known to reach: with what, it is finite."""
+        value = number_of(root)
+        if value is not None and math.isfinite(value):
+            self._nonfinite.note_finite([(key, one) for key, one in self._parameters() if key in reached])
 
     def before(self, recorder: Recorder, place: Place, index: int, root: Any, frame: FrameType) -> None:
         """Notes the value of a loss that `backward` is about to be called on."""
@@ -73,7 +81,9 @@ class ValueWatch:
         if not self.losses:
             fact = fact._replace(largest_weight=_largest(self._parameters()))
         if not math.isfinite(value) and all(math.isfinite(one.value) for one in self.losses):
-            fact = fact._replace(origins=_origins(recorder, frame), spoiled_weights=self._spoiled(self._parameters()))
+            fact = fact._replace(
+                origins=_origins(recorder, frame), spoiled_weights=self._spoiled(self._parameters(), finite=False)
+            )
             if not fact.spoiled_weights:
                 fact = fact._replace(largest_weight=_largest(self._parameters()))
             if not fact.spoiled_weights and all(one.computed or _is_mask(one) for one in fact.origins):
@@ -110,7 +120,7 @@ class ValueWatch:
         pairs = [(key, gradient) for key, gradient in own if gradient is not None]
         bad = tuple(spoiled(pairs))
         readable = _readable(pairs) if not bad else []
-        zeros = len(readable) if all(_is_zero(gradient) for _, gradient in readable) else 0
+        zeros = len(readable) if not any(bool(gradient.any()) for _, gradient in readable) else 0
         self.losses[-1] = last._replace(spoiled_gradients=bad, zero_gradients=zeros, gradient_count=len(pairs))
 
     def reads_gradients(self, place: Place, index: int) -> bool:
@@ -123,9 +133,10 @@ class ValueWatch:
         groups = [group for one in optimizers if one is not None for group in parameters_of(one)]
         return [(id(p), p) for group in groups for p in group]
 
-    def _spoiled(self, tensors: list[tuple[int, Any]]) -> tuple[SpoiledFact, ...]:
+    def _spoiled(self, tensors: list[tuple[int, Any]], *, finite: bool) -> tuple[SpoiledFact, ...]:
         """Weights that are not finite, and whether their optimizers have divided 0 by something there."""
-        found, by_key = tuple(spoiled(tensors)), dict(tensors)
+        found = tuple(self._nonfinite.found(tensors, finite=finite, stepped=self._trained))
+        by_key = dict(tensors)
         alive = [one for record in self._ledger.live() if found and (one := record.ref()) is not None]
         zero = {one.key for one in found if any(is_zero_where_spoiled(opt, by_key[one.key]) for opt in alive)}
         return tuple(one._replace(without_gradient=one.key in zero) for one in found)
@@ -140,7 +151,7 @@ class ValueWatch:
         for _, module in names.modules:
             if key_of(module) in called:
                 found.update((id(p), p) for _, p in layers.walk_parameters(module))
-        return self._spoiled(list(found.items()))
+        return self._spoiled(list(found.items()), finite=all(math.isfinite(loss.value) for loss in self.losses))
 
     def halves(self, names: Names) -> tuple[ExtremeFact, ...]:
         """Variables in float16 that are new and hold infinities or NaN."""
@@ -170,9 +181,9 @@ def spoiled(tensors: _Tensors) -> Iterator[SpoiledFact]:
     """Those of some tensors that hold NaN or infinity."""
     for key, tensor in _readable(tensors):
         if not math.isfinite(as_torch.item(tensor.sum())):
-            nan, inf = int(tensor.isnan().sum()), int(tensor.isinf().sum())
-            if nan or inf:
-                yield SpoiledFact(key, nan, inf, tensor.numel())
+            nan, low, high = (int(bad.sum()) for bad in (tensor.isnan(), tensor.isneginf(), tensor.isposinf()))
+            if nan or low or high:
+                yield SpoiledFact(key, nan, low + high, tensor.numel(), high)
 
 
 def _largest(tensors: _Tensors) -> float:
@@ -197,10 +208,6 @@ def _is_plain(tensor: Any) -> bool:
     if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
         return False
     return tensor.is_floating_point() and tensor.numel() > 0 and is_in_memory(tensor)
-
-
-def _is_zero(tensor: torch.Tensor) -> bool:
-    return as_torch.item(tensor.sum()) == 0 and not bool(tensor.any())
 
 
 def _origins(recorder: Recorder, frame: FrameType) -> tuple[ExtremeFact, ...]:

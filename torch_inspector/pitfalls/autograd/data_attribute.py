@@ -29,7 +29,7 @@ def _calls(run: Run, edit: DataEditFact, cell: int | None) -> list[BackwardFact]
 
 def _reached(run: Run, edit: DataEditFact, call: BackwardFact) -> bool:
     """True if the graph ends in that tensor, or in a parameter of the module that it belongs to."""
-    keys = call.witness.leaf_keys if call.witness is not None else frozenset()
+    keys = call.leaf_keys
     of_tensors = {one.key for one in run.after.tensors if one.path == edit.path}
     of_modules = {key for one in run.after.modules if one.path == edit.owner for key in one.parameter_keys}
     return bool(keys & (of_tensors | of_modules))

@@ -39,7 +39,7 @@ def _patterns(backward: BackwardFact) -> list[PatternFact]:
 
 
 def _is_stepped(run: Run, backward: BackwardFact) -> bool:
-    reached = backward.witness.leaf_keys if backward.witness is not None else frozenset[int]()
+    reached = backward.leaf_keys
     return any(step.parameter_keys & reached and not step.idle for step in run.trace.steps)
 
 

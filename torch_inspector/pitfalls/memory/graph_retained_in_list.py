@@ -113,7 +113,7 @@ def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
             _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
             hint=not large or not _is_plain_leak(run, graph),
         )
-    elif _over_passes(graph):
+    elif _over_passes(graph) and not _is_kept_for_more(run, graph):
         yield _finding(
             graph,
             _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
@@ -147,10 +147,10 @@ def _over_steps(graph: GraphFact) -> bool:
 
 def _over_passes(graph: GraphFact) -> bool:
     """True if what is kept comes from several forward passes, collected by a line of code."""
-    if graph.pass_count < _COLLECTED or graph.feeds_loss:
+    if graph.pass_count < _COLLECTED:
         return False
     if graph.container:
-        return graph.grown_by in _COLLECTS
+        return graph.grown_by in _COLLECTS and not graph.feeds_loss
     return graph.grown_by == "joined" or (graph.grown_by == "sum" and graph.scalar and graph.sum_length >= _COLLECTED)
 
 
@@ -176,6 +176,11 @@ def _is_evaluation(run: Run, graph: GraphFact) -> bool:
 def _is_differentiated(run: Run, graph: GraphFact) -> bool:
     """True if backward was called on the variable itself: a total loss, kept with `retain_graph`."""
     return any(backward.root == graph.path for backward in run.trace.backwards)
+
+
+def _is_kept_for_more(run: Run, graph: GraphFact) -> bool:
+    """True for a part of a loss whose backward call was to keep the graph: two losses of one model."""
+    return graph.feeds_loss and any(backward.retain_graph for backward in run.trace.backwards)
 
 
 def _what(graph: GraphFact, *, calls: int) -> str:
@@ -242,7 +247,7 @@ def _left(graph: GraphFact, left: Left) -> Finding:
 
 def _advice(graph: GraphFact) -> str:
     """What to do where the line itself does not say how it would read."""
-    if graph.feeds_loss:
+    if _is_cleared(graph):
         return f"{graph.path}.clear()  # after each update: a loss is made of what it holds"
     read = ".item()" if graph.scalar and graph.as_number else ".detach()"
     if not graph.container:
@@ -261,6 +266,11 @@ def _remedy(graph: GraphFact) -> str:
     return f"{graph.remedy}  # unless a later cell calls backward() on it" if meant else graph.remedy
 
 
+def _is_cleared(graph: GraphFact) -> bool:
+    """True for what a loss is made of, which is done with after that."""
+    return graph.feeds_loss and graph.container
+
+
 def _is_state(graph: GraphFact) -> bool:
     """True for what steps hand on: taken out of its own line, the history of this step would be lost as well."""
     kinds = ("carried",) if graph.container else ("sum", "carried")
@@ -272,7 +282,9 @@ def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
     return Finding(
         message=message,
         subject=graph.path,
-        fix=_advice(graph) if graph.feeds_loss or _is_state(graph) else _remedy(graph) or _advice(graph),
+        fix=_advice(graph)
+        if (graph.feeds_loss and graph.container) or _is_state(graph)
+        else _remedy(graph) or _advice(graph),
         line=place.line if place else None,
         cell=place.cell if place else None,
         severity="hint" if hint else "",

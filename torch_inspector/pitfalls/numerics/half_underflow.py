@@ -24,7 +24,7 @@ def check(run: Run) -> Iterator[Finding]:
     loss = losses[0]
     backward = next((one for one in run.trace.backwards if one.place == loss.place), None)
     name = (backward.root if backward is not None else "") or "loss"
-    keys = backward.witness.leaf_keys if backward is not None and backward.witness is not None else frozenset[int]()
+    keys = backward.leaf_keys if backward is not None else frozenset[int]()
     owner = run.owner_path(keys)
     whose = f" of `{owner}`" if owner else ""
     yield Finding(

@@ -33,7 +33,7 @@ def _is_unscaled_half(backward: BackwardFact) -> bool:
 
 
 def _trains(run: Run, backward: BackwardFact) -> bool:
-    leaves = backward.witness.leaf_keys if backward.witness is not None else frozenset()
+    leaves = backward.leaf_keys
     stepped = any(step.parameter_keys & leaves for step in run.trace.steps)
     return stepped and run.trace.count("backward", backward.place) >= _STEPS
 
@@ -77,7 +77,7 @@ def _spoiled_since(run: Run, backward: BackwardFact) -> int:
 
 
 def _owner(run: Run, backward: BackwardFact) -> str:
-    leaves = backward.witness.leaf_keys if backward.witness is not None else frozenset()
+    leaves = backward.leaf_keys
     paths = [m.path for m in run.after.modules if m.path and m.parameter_keys & leaves]
     paths += [forward.name for forward in run.trace.forwards if forward.name and forward.parameter_keys & leaves]
     return f"`{paths[0]}`" if paths else "the model"

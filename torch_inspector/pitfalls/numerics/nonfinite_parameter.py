@@ -38,7 +38,7 @@ def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -
     since = since or _suspected(run, steep)
     first = f"for group in {bare.path}.param_groups: group['eps'] = 1e-8  # and " if bare is not None else ""
     return Finding(
-        message=f"weights of `{owner}` {when}: {shown}{since}. Every output and every loss of it is nan from then on.",
+        message=f"weights of `{owner}` {when}: {shown}{since}. {_after(spoiled)}.",
         subject=owner,
         fix=_fix(run, steep, first, owner),
         line=place.line,
@@ -48,6 +48,11 @@ def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -
             *(Evidence(f"nan in {path}", one.nan_count, "count") for path, one in zip(paths, spoiled, strict=False)),
         ),
     )
+
+
+def _after(spoiled: tuple[SpoiledFact, ...]) -> str:
+    what = "nan" if any(one.nan_count for one in spoiled) else "infinite or nan"
+    return f"Every output and every loss of it is {what} from then on"
 
 
 def _steep(run: Run) -> str:

@@ -80,7 +80,7 @@ def _finding(run: Run, step: StepFact, other: StepFact, call: BackwardFact) -> F
     name, theirs = run.optimizer_path(step.optimizer) or "optimizer", run.optimizer_path(other.optimizer) or "optimizer"
     calls = _calls(run, other)
     maker = called_path(run, calls) if calls else "the other network"
-    leaves = call.witness.leaf_keys if call.witness is not None else frozenset()
+    leaves = call.leaf_keys
     wasted = len(leaves & other.parameter_keys)
     return Finding(
         message=(

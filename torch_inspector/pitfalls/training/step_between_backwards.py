@@ -26,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _finding(run: Run, key: int, step: StepFact, failed: BackwardFact) -> Finding:
     name, loss = run.optimizer_path(key) or "optimizer", failed.root or "loss"
-    leaves = failed.witness.leaf_keys if failed.witness is not None else frozenset()
+    leaves = failed.leaf_keys
     changed = len(step.parameter_keys & leaves)
     return Finding(
         message=(
@@ -48,7 +48,7 @@ def _finding(run: Run, key: int, step: StepFact, failed: BackwardFact) -> Findin
 
 def _fix(fix: str, run: Run, step: StepFact, failed: BackwardFact) -> str:
     """A backward call may come before the step as well, where the gradient of this loss is meant for it."""
-    leaves = failed.witness.leaf_keys if failed.witness is not None else frozenset()
+    leaves = failed.leaf_keys
     # What another optimizer is to learn from this loss; before the step it would be mixed into the gradients of this.
     others = (one.parameter_keys - step.parameter_keys for one in run.after.optimizers if one.key != step.optimizer)
     made, stepped, called = failed.made_at, step.place, failed.place

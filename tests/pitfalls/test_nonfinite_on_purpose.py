@@ -1,0 +1,87 @@
+"""Weights that are not finite, and with which losses are: classes that may not be, masks, tables with gaps."""
+
+import pytest
+
+from tests.cells import a_notebook
+
+SETUP = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+inf, nan = float("inf"), float("nan")
+net = nn.Linear(5, 4)
+x, y = torch.randn(32, 5), torch.randint(1, 4, (32,))
+opt = torch.optim.Adam(net.parameters(), lr=0.1)
+def train(model, optimizer, count=4):
+    for _ in range(count):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+FORBID = "with torch.no_grad():\n    net.bias[0] = -inf"
+FROZEN = """
+class Masked(nn.Module):
+    def __init__(self, mask):
+        super().__init__()
+        self.lin = nn.Linear(5, 4)
+        self.mask = nn.Parameter(mask, requires_grad=False)
+    def forward(self, a):
+        return self.lin(a) + self.mask[:4]
+net = Masked(torch.tensor({}))
+opt = torch.optim.SGD(net.lin.parameters(), lr=0.1)
+"""
+SECOND = """
+other = nn.Linear(5, 4)
+with torch.no_grad():
+    other.bias[0] = -inf
+opt2 = torch.optim.SGD(other.parameters(), lr=0.1)
+train(net, opt)
+for _ in range(4):
+    opt2.zero_grad()
+    loss2 = F.cross_entropy(other(x), y)
+    loss2.backward()
+    opt2.step()
+"""
+JUDGE = """
+judge = nn.Linear(5, 1)
+opt_j = torch.optim.SGD(judge.parameters(), lr=0.1)
+with torch.no_grad():
+    judge.weight[0] = nan
+"""
+QUIET = {
+    "a class that may not be": [FORBID, "train(net, opt)", "z = 1", "with torch.no_grad():\n    out = net(x)"],
+    "set in the cell that trains": [f"{FORBID}\ntrain(net, opt)\ntrain(net, opt)"],
+    "set in the cell that asks": [f"{FORBID}\nout = net(x)"],
+    "of a model after another": [SECOND],
+    "a mask that is frozen": [FROZEN.format("[-inf, 0.0, 0.0, 0.0]"), "train(net, opt)", "out = net(x)"],
+    "a table with a gap": [FROZEN.format("[0.0, 0.0, 0.0, 0.0, nan]"), "train(net, opt)", "z = 2", "out = net(x)"],
+}
+FOUND = {
+    "a class that may not be, and is": [FORBID, "y = y * 0\ntrain(net, opt)"],
+    "spoiled by the last step": ["loss = F.cross_entropy(net(x), y)\nloss.backward()\nopt.step()\nnet.bias.data /= 0"],
+    "another one after a class that may not be": [
+        f"{FORBID}\ntrain(net, opt)",
+        "with torch.no_grad():\n    net.weight[1, 1] = nan\nout = net(x)",
+    ],
+    "a frozen one, all of it": [FROZEN.format("[nan, nan, nan, nan]"), "out = net(x)"],
+    "the model of another loss": [JUDGE, "train(net, opt)\nscore = judge(x)"],
+}
+
+
+def told(cells):
+    with a_notebook() as notebook:
+        for cell in (SETUP, *cells):
+            notebook.run(cell)
+        return [one.slug for run in notebook.runs for one in run.findings if one.slug.startswith("nonfinite")]
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_silent(name):
+    assert told(QUIET[name]) == []
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    assert len(told(FOUND[name])) == 1
