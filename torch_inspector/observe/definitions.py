@@ -21,3 +21,9 @@ def definition(tree: ast.Module, code: CodeType) -> Function | None:
             if (name, min(d.lineno for d in [*decorators, node])) == (code.co_name, code.co_firstlineno):
                 return node
     return None
+
+
+def own_name(function: Function) -> str:
+    """What a method calls its object: `self`, unless it says otherwise; the first parameter of any function."""
+    given = [*function.args.posonlyargs, *function.args.args]
+    return given[0].arg if given else "self"

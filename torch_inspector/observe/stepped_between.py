@@ -83,9 +83,9 @@ def _runs(call: ast.Call, leading: Leading, names: Mapping[str, Any]) -> bool:
     if not leading.named_in(call.func):
         return False
     path = dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-    owner = at(names, path) if path else UNKNOWN
+    owner: Any = at(names, path) if path else UNKNOWN
     if owner is UNKNOWN or owner is None:
         return True
-    kind: type[Any] = owner if kinds.is_a(owner, type) else type(owner)
+    kind = owner if kinds.is_a(owner, type) else type(owner)
     own = [kinds.class_fields(one) for one in kinds.mro_of(kind) if kinds.module_of(one) == "__main__"]
     return any(syntax.name_of(call.func) in one for one in own)

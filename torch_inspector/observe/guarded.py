@@ -1,0 +1,114 @@
+"""Under which tests the parts of a function stand, and which of them ask for the mode of a module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from torch_inspector.facts import syntax
+
+_BLOCKS = ("body", "orelse", "finalbody")
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_MODE = "training"
+
+
+class Part(NamedTuple):
+    """A node of a function with the tests that decide whether it runs."""
+
+    node: ast.AST
+    tests: tuple[ast.expr, ...]
+
+
+class Guarded:
+    """The text of a function, read for what the mode decides in it.
+
+    Args:
+        function: Its definition.
+    """
+
+    def __init__(self, function: ast.AST) -> None:
+        self.parts = list(_parts(function))
+        self._told: dict[int, bool] = {}
+        self._moded = self._names_of_mode()
+
+    def calls(self) -> Iterator[Part]:
+        """Every call."""
+        return (part for part in self.parts if isinstance(part.node, ast.Call))
+
+    def asks(self, part: Part) -> bool:
+        """True if the mode decides whether a part runs."""
+        return any(map(self._is_told, part.tests))
+
+    def tells(self, expression: ast.AST) -> bool:
+        """True if a value depends on the mode: `rate` after `rate = self.p if self.training else 0`."""
+        return _tells(expression, self._moded)
+
+    def _is_told(self, test: ast.expr) -> bool:
+        """The same of a test, which many parts have."""
+        if id(test) not in self._told:
+            self._told[id(test)] = self.tells(test)
+        return self._told[id(test)]
+
+    def names(self, *, untested: bool = False) -> set[str]:
+        """Names that are used in either mode; or only those that stand under no test at all."""
+        own = (part for part in self.parts if not (part.tests if untested else self.asks(part)))
+        return {syntax.name_of(part.node) for part in own} - {""}
+
+    def _names_of_mode(self) -> frozenset[str]:
+        kinds = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)
+        stores = [part for part in self.parts if isinstance(part.node, kinds)]
+        found, before = frozenset[str](), None
+        while found != before:
+            before = found
+            moded = (part for part in stores if any(_tells(one, found) for one in (*part.tests, part.node)))
+            found = found.union(
+                one.id
+                for part in moded
+                for target in syntax.targets_of(part.node)
+                for one in syntax.walk(target)
+                if isinstance(one, ast.Name)
+            )
+        return found
+
+
+@lru_cache(maxsize=256)
+def guarded(function: ast.AST) -> Guarded:
+    """What is read of a function, remembered."""
+    return Guarded(function)
+
+
+def _tells(node: ast.AST, moded: frozenset[str]) -> bool:
+    names = (syntax.name_of(one) for one in syntax.walk(node))
+    return any(_MODE in name or name in moded for name in names)
+
+
+def _parts(function: ast.AST) -> Iterator[Part]:
+    stack: list[Part] = [Part(function, ())]
+    while stack:
+        part = stack.pop()
+        yield part
+        inner = (*part.tests, *_tests_of(part.node))
+        above = _left_above(part.node)
+        stack.extend(Part(one, (*inner, *above.get(id(one), ()))) for one in syntax.children(part.node))
+
+
+def _tests_of(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, (ast.If, ast.IfExp, ast.While)):
+        return [node.test]
+    return node.values[:-1] if isinstance(node, ast.BoolOp) else []
+
+
+def _left_above(node: ast.AST) -> dict[int, tuple[ast.expr, ...]]:
+    """Tests under which the statements above one leave its block: `if not self.training: return x`."""
+    found: dict[int, tuple[ast.expr, ...]] = {}
+    for name in _BLOCKS:
+        block, tests = getattr(node, name, None), tuple[ast.expr, ...]()
+        for one in block if isinstance(block, list) else ():
+            found[id(one)] = tests
+            if isinstance(one, ast.If) and any(
+                isinstance(each, _LEAVES) for each in (*one.body[-1:], *one.orelse[-1:])
+            ):
+                tests = (*tests, one.test)
+    return found
