@@ -463,3 +463,15 @@ def test_the_fix_is_where_the_loaded_state_was_kept():
     found = findings_in(SETUP, first, best, "step();", "net.load_state_dict(best['m'])", slug="state-dict-alias")
     (loaded,) = [one for one in found if "changes nothing" in one.message]
     assert loaded.fix == "best = {'m': copy.deepcopy(net.state_dict())}  # line 3 of cell 3"
+
+
+@pytest.mark.parametrize(
+    "first", ["from copy import copy", "from copy import copy, error", "def copy(x):\n    return x"]
+)
+def test_the_fix_leaves_another_copy_alone(first):
+    (finding,) = findings_in(PLAIN, first, BEST, slug="state-dict-alias", fails=False)
+    *imports, statement = finding.fix.partition("  # line ")[0].splitlines()
+    assert (imports, statement) == (
+        ["from copy import deepcopy"],
+        "best, state = (loss, deepcopy(net.state_dict()))",
+    )
