@@ -25,6 +25,11 @@ class Leading(NamedTuple):
 
 def leading_to(names: Iterable[str], trees: list[ast.Module]) -> Leading:
     """All that lead to functions of these names, among those of some texts."""
+    return _leading_to(frozenset(names), tuple(trees))
+
+
+@lru_cache(maxsize=64)
+def _leading_to(names: frozenset[str], trees: tuple[ast.Module, ...]) -> Leading:
     known = [one for tree in trees for one in _defined(tree)]
     wanted = {name.rpartition(".")[2] for name in names} - {""}
     found = Leading(

@@ -108,7 +108,9 @@ def _reached(kind: type[Any], places: Places) -> Iterator[tuple[FunctionType, bo
 def _used(function: FunctionType, places: Places, *, untested: bool = False) -> frozenset[str]:
     """Names in the code of a function, without those under a test of the mode, or under any."""
     node, names = _text_of(function, places), names_of(function.__code__)
-    return names & guarded(node).names(untested=untested) if node is not None else names
+    if node is None:
+        return names
+    return names & (guarded(node).untested_names if untested else guarded(node).names)
 
 
 def _text_of(function: FunctionType, places: Places) -> Function | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import syntax
@@ -51,10 +51,15 @@ class Guarded:
             self._told[id(test)] = self.tells(test)
         return self._told[id(test)]
 
-    def names(self, *, untested: bool = False) -> set[str]:
-        """Names that are used in either mode; or only those that stand under no test at all."""
-        own = (part for part in self.parts if not (part.tests if untested else self.asks(part)))
-        return {syntax.name_of(part.node) for part in own} - {""}
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names that are used in either mode."""
+        return _names(part for part in self.parts if not self.asks(part))
+
+    @cached_property
+    def untested_names(self) -> frozenset[str]:
+        """Names that stand under no test at all."""
+        return _names(part for part in self.parts if not part.tests)
 
     def _names_of_mode(self) -> frozenset[str]:
         kinds = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)
@@ -77,6 +82,10 @@ class Guarded:
 def guarded(function: ast.AST) -> Guarded:
     """What is read of a function, remembered."""
     return Guarded(function)
+
+
+def _names(parts: Iterable[Part]) -> frozenset[str]:
+    return frozenset(syntax.name_of(part.node) for part in parts) - {""}
 
 
 def _tells(node: ast.AST, moded: frozenset[str]) -> bool:

@@ -61,7 +61,8 @@ def _hands_on(method: FunctionType, key: str, functions: list[FunctionType], pla
     node = _text_of(method.__code__, places)
     if node is None:
         return False
-    calls = [one for one in syntax.walk(node) if isinstance(one, ast.Call) and _is_given(one, key, _aliases(node, key))]
+    aliases = _aliases(node, key)
+    calls = [one for one in syntax.walk(node) if isinstance(one, ast.Call) and _is_given(one, key, aliases)]
     told = any(keyword.arg == "device" for one in calls for keyword in one.keywords)
     return told or any(_moves(one, method, functions) for one in calls)
 
