@@ -11,12 +11,20 @@ from torch_inspector.facts import syntax
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-@lru_cache(maxsize=256)
 def definition(tree: ast.Module, code: CodeType) -> Function | None:
     """The function in a cell that a code object was made of; None if it is not there, or one of several lambdas."""
-    every = (one for one in syntax.walk(tree) if isinstance(one, Function))
-    found = [one for one in every if _start_of(one) == (code.co_name, code.co_firstlineno)]
+    found = _by_start(tree).get((code.co_name, code.co_firstlineno), [])
     return found[0] if len(found) == 1 else None
+
+
+@lru_cache(maxsize=64)
+def _by_start(tree: ast.Module) -> dict[tuple[str, int], list[Function]]:
+    """All functions of a text: it is gone through once for all that are asked for."""
+    found: dict[tuple[str, int], list[Function]] = {}
+    for one in syntax.walk(tree):
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            found.setdefault(_start_of(one), []).append(one)
+    return found
 
 
 def plain_definition(tree: ast.Module, code: CodeType) -> ast.FunctionDef | None:

@@ -108,7 +108,7 @@ def _reached(kind: type[Any], places: Places) -> Iterator[tuple[FunctionType, bo
 def _used(function: FunctionType, places: Places, *, untested: bool = False) -> frozenset[str]:
     """Names in the code of a function, without those under a test of the mode, or under any."""
     node, names = _text_of(function, places), names_of(function.__code__)
-    if node is None:
+    if node is None or not (untested or any("training" in name for name in names)):
         return names
     return names & (guarded(node).untested_names if untested else guarded(node).names)
 

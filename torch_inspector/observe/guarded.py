@@ -12,6 +12,7 @@ from torch_inspector.facts import syntax
 _BLOCKS = ("body", "orelse", "finalbody")
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _MODE = "training"
+_STORES = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)
 
 
 class Part(NamedTuple):
@@ -31,6 +32,7 @@ class Guarded:
     def __init__(self, function: ast.AST) -> None:
         self.parts = list(_parts(function))
         self._told: dict[int, bool] = {}
+        self._in_tests: dict[int, frozenset[str]] = {}
         self._moded = self._names_of_mode()
 
     def calls(self) -> Iterator[Part]:
@@ -62,20 +64,22 @@ class Guarded:
         return _names(part for part in self.parts if not part.tests)
 
     def _names_of_mode(self) -> frozenset[str]:
-        kinds = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)
-        stores = [part for part in self.parts if isinstance(part.node, kinds)]
-        found, before = frozenset[str](), None
+        if not any(_MODE in syntax.name_of(part.node) for part in self.parts):
+            return frozenset()
+        stores = [part for part in self.parts if isinstance(part.node, _STORES)]
+        given = [(self._words(part), _stored_in(part.node)) for part in stores]
+        found, before = frozenset(name for words, _ in given for name in words if _MODE in name), None
         while found != before:
             before = found
-            moded = (part for part in stores if any(_tells(one, found) for one in (*part.tests, part.node)))
-            found = found.union(
-                one.id
-                for part in moded
-                for target in syntax.targets_of(part.node)
-                for one in syntax.walk(target)
-                if isinstance(one, ast.Name)
-            )
+            found = found.union(*(names for words, names in given if words & found))
         return found
+
+    def _words(self, part: Part) -> frozenset[str]:
+        """Names in a statement and in its tests, each test read once."""
+        for test in part.tests:
+            if id(test) not in self._in_tests:
+                self._in_tests[id(test)] = _names_in(test)
+        return _names_in(part.node).union(*(self._in_tests[id(test)] for test in part.tests))
 
 
 @lru_cache(maxsize=256)
@@ -89,8 +93,15 @@ def _names(parts: Iterable[Part]) -> frozenset[str]:
 
 
 def _tells(node: ast.AST, moded: frozenset[str]) -> bool:
-    names = (syntax.name_of(one) for one in syntax.walk(node))
-    return any(_MODE in name or name in moded for name in names)
+    return any(_MODE in name or name in moded for name in _names_in(node))
+
+
+def _names_in(node: ast.AST) -> frozenset[str]:
+    return frozenset(syntax.name_of(one) for one in syntax.walk(node)) - {""}
+
+
+def _stored_in(node: ast.AST) -> frozenset[str]:
+    return frozenset(name for target in syntax.targets_of(node) for name in syntax.names_in(target))
 
 
 def _parts(function: ast.AST) -> Iterator[Part]:
@@ -99,8 +110,11 @@ def _parts(function: ast.AST) -> Iterator[Part]:
         part = stack.pop()
         yield part
         inner = (*part.tests, *_tests_of(part.node))
-        above = _left_above(part.node)
-        stack.extend(Part(one, (*inner, *above.get(id(one), ()))) for one in syntax.children(part.node))
+        above = _left_above(part.node) if hasattr(part.node, "body") else {}
+        if above:
+            stack.extend(Part(one, (*inner, *above.get(id(one), ()))) for one in syntax.children(part.node))
+        else:
+            stack.extend(Part(one, inner) for one in syntax.children(part.node))
 
 
 def _tests_of(node: ast.AST) -> list[ast.expr]:
