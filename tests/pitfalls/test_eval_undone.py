@@ -209,3 +209,10 @@ def test_a_pass_of_which_nobody_wants_the_answer(cell, plain, normed):
     for layer, expected in (("Dropout(0.4)", plain), ("BatchNorm1d(16)", normed)):
         found = findings_in(START.format(layer=layer), cell, slug="eval-missing", fails=False)
         assert [one.severity for one in found] == expected
+
+
+def test_a_pass_that_hooks_look_at():
+    hook = "seen = []\nhandle = net[1].register_forward_hook(lambda layer, given, out: seen.append(out))"
+    cell = f"{hook}\nwith torch.no_grad():\n    net(x)\nprint(len(seen))"
+    (one,) = findings_in(START.format(layer="Dropout(0.4)"), cell, slug="eval-missing", fails=False)
+    assert one.severity == "warning"

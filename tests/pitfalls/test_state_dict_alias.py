@@ -232,6 +232,7 @@ FOUND = {
         ["def now():\n    start = net.state_dict()\n    return start\nstart = now()\nstep();"],
         (2, "warning"),
     ),
+    "given back by a lambda": (["now = lambda: net.state_dict()\ninitial = now()\nstep();"], (1, "warning")),
     "given another name": (["initial = net.state_dict()\nkept = initial\nstep();"], (1, "warning")),
     "steps by hand after the best": ([BEST_BY_HAND.replace("STEP", LOOP)], (8, "warning")),
     "steps of a helper": ([HELPER, BEST_BY_HAND.replace("STEP", "sgd(net.parameters())")], (8, "warning")),

@@ -31,6 +31,8 @@ _KEEPS = frozenset(
         "copy",
     ]
 )
+# Where the value goes that one gives back no line tells.
+_LAMBDA = "<lambda>"
 _BLOCKS = ("body", "orelse", "finalbody")
 _HOLDS = (ast.Dict, ast.Tuple, ast.List, ast.keyword, ast.Starred, ast.IfExp)
 
@@ -55,7 +57,7 @@ class _Text(NamedTuple):
 
 def is_read_first(run: Run, one: AliasFact) -> bool:
     """True if the text uses a state after it was taken, before any statement that makes steps, and not below that."""
-    texts = list(_texts(run, one))
+    texts = list(_texts(run, one)) if one.place.function != _LAMBDA else []
     taken = _taken_in(texts[0].tree, one) if texts else None
     if taken is None:
         return False
