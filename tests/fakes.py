@@ -104,7 +104,6 @@ def an_optimizer(path: str = "optimizer", **changes: Any) -> OptimizerFact:
         learning_rate=0.1,
         parameter_keys=frozenset((WEIGHT, BIAS)),
         parameter_count=2,
-        parameter_devices=("cpu",),
     )
     return replace(fact, **changes)
 

@@ -81,3 +81,28 @@ def test_a_table_that_a_method_looks_into_has_its_name():
     )
     (finding,) = found(model)
     assert finding.subject == "model.ent.weight"
+
+
+USE = "table(picked).pow(2).mean().backward()"
+BAG = "bag = nn.EmbeddingBag(140_000, 64, {0})\nbag(picked, torch.arange(0, 128, 4)).sum().backward()"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (BAG.format("mode='max'"), "nn.Embedding(..., sparse=True) and .amax(1) of the rows of each bag with"),
+        (BAG.format("scale_grad_by_freq=True"), "nn.EmbeddingBag(..., sparse=True) without scale_grad_by_freq=True"),
+        (f"opt = torch.optim.SGD(table.parameters(), weight_decay=0.1)\n{USE}\nopt.step()", "without weight_decay"),
+        (f"opt = torch.optim.SGD(table.parameters(), lr=0.1)\n{USE}\nopt.step()", "Adagrad for its weight"),
+        (
+            (
+                f"opt = torch.optim.SGD(table.parameters(), lr=0.1)\n{USE}\n"
+                "nn.utils.clip_grad_norm_(table.parameters(), 1.0)\nopt.step()"
+            ),
+            "clip_grad_norm_ refuses it",
+        ),
+    ],
+)
+def test_what_sparse_gradients_refuse(code, said):
+    (finding,) = found(code)
+    assert said in finding.fix

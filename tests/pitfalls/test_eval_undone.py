@@ -156,3 +156,63 @@ def test_train_in_the_lines_that_measure(again):
 def test_train_that_is_meant(cell):
     train = EPOCHS[: EPOCHS.index("    net.eval()")]
     assert not findings_in(BOTH_PHASES, train, cell, slug="eval-missing", fails=False)
+
+
+START = """\
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(6, 16), nn.{layer}, nn.Linear(16, 2))
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(40, 6), torch.randn(40, 2)
+net(x).sub(y).pow(2).mean().backward()
+sgd.step()"""
+AWAKE = """\
+net.eval()
+def {name}(model, x):
+    model.train()
+    with torch.no_grad():
+        answers = {calls}
+    {after}
+    return answers
+print({name}(net, x))"""
+ONE = "model(x).mean()"
+
+
+@pytest.mark.parametrize(
+    ("name", "calls", "after", "count"),
+    [
+        ("mc_dropout", "torch.stack([model(x) for _ in range(3)])", "pass", 0),
+        ("spread", "model(x) - model(x)", "pass", 0),
+        ("spread", ONE, "model.eval()", 0),
+        ("train_loss", ONE, "pass", 0),
+        ("score", ONE, "pass", 1),
+        ("both", "model(x[:20]) - model(x[20:])", "pass", 1),
+    ],
+)
+def test_a_function_that_wakes_the_module_and_asks_it(name, calls, after, count):
+    cell = AWAKE.format(name=name, calls=calls, after=after)
+    assert len(findings_in(START.format(layer="Dropout(0.4)"), cell, slug="eval-missing", fails=False)) == count
+
+
+@pytest.mark.parametrize(
+    ("cell", "plain", "normed"),
+    [
+        ("with torch.no_grad(): print(net(x).shape)", [], ["hint"]),
+        ("net(x).shape", [], ["hint"]),
+        ("with torch.no_grad(): print(net(x)[0].size())", [], ["hint"]),
+        ("with torch.no_grad():\n    net(x)\nprint('ran')", [], ["hint"]),
+        ("with torch.no_grad():\n    out = net(x)\n    print(out.shape)", ["hint"], ["hint"]),
+        ("with torch.no_grad():\n    out = net(x)\n    print(out.shape, out.mean())", ["warning"], ["warning"]),
+    ],
+)
+def test_a_pass_of_which_nobody_wants_the_answer(cell, plain, normed):
+    for layer, expected in (("Dropout(0.4)", plain), ("BatchNorm1d(16)", normed)):
+        found = findings_in(START.format(layer=layer), cell, slug="eval-missing", fails=False)
+        assert [one.severity for one in found] == expected
+
+
+def test_a_pass_that_hooks_look_at():
+    hook = "seen = []\nhandle = net[1].register_forward_hook(lambda layer, given, out: seen.append(out))"
+    cell = f"{hook}\nwith torch.no_grad():\n    net(x)\nprint(len(seen))"
+    (one,) = findings_in(START.format(layer="Dropout(0.4)"), cell, slug="eval-missing", fails=False)
+    assert one.severity == "warning"

@@ -245,3 +245,53 @@ def test_the_fix_is_the_statement(body):
     first, *others = body.split("\n")
     assert found(NET.format(body="\n".join([finding.fix, *others]))) == []
     assert finding.fix.partition("F.")[0] == first.partition("F.")[0]
+
+
+ENCODER = """
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.p, self.off, self.always = nn.Linear(20, 3), 0.2, 0.0, True
+    def noise(self, x):
+        return F.dropout(x, 0.2)
+    @property
+    def rate(self):
+        return 0.2 if self.training else 0.0
+    def forward(self, x):
+        {body}
+        return self.out(x) + torch.randn(3)
+net = Encoder()
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if self.training: x = self.noise(x)",
+        "x = self.noise(x) if self.training else x",
+        "on = self.training\n        if on: x = self.noise(x)",
+        "rate = self.p if self.training else 0.0\n        x = F.dropout(x, rate)",
+        "x = F.dropout(x, p=self.rate)",
+        "x = F.dropout(x, self.off)",
+        "if not self.training: return self.out(x) + torch.randn(3)\n        x = F.dropout(x, 0.2)",
+        "if self.always: x = F.dropout(x, 0.2, training=True)",
+        "x = F.dropout(x, 0.2, training=True) if self.always else x",
+    ],
+)
+def test_silent_where_others_draw_too(body):
+    assert found(ENCODER.format(body=body), ASK) == []
+    assert found(ENCODER.format(body=body).replace(" + torch.randn(3)", ""), ASK) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "severity"), [("x = self.noise(x)", "warning"), ("if self.always: x = self.noise(x)", "hint"),
+                           ("if self.always: x = F.dropout(x, 0.2)", "hint")]
+)  # fmt: skip
+def test_others_draw_too(body, severity):
+    assert [one[-1] for one in found(ENCODER.format(body=body), ASK)] == [severity]
+
+
+def test_the_fix_calls_the_module_as_its_method_does():
+    cell = net("return self.out(F.dropout(x))").replace("self", "me")
+    (finding,) = findings_in(SETUP, cell, ASK, slug="functional-dropout-always-on")
+    assert finding.fix == "return me.out(F.dropout(x, training=me.training))"

@@ -215,3 +215,8 @@ def test_what_only_the_hooks_keep_alive_is_told(by, last, told):
         if told
         else "; it runs as often in each pass."
     )
+
+
+def test_beside_a_traced_module():
+    cell = f"{ATTACH}traced = torch.jit.trace(net, x)\nnet[0].register_forward_hook(note);"
+    assert len(findings_in(SETUP, cell, slug="hooks-registered-twice")) == 1

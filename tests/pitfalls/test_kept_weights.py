@@ -279,3 +279,37 @@ def test_weights_to_go_back_to(kept, cells):
 )  # fmt: skip
 def test_weights_that_are_read_or_no_alias(cells):
     assert found(*cells) == []
+
+
+OTHERS = """
+sched = torch.optim.lr_scheduler.StepLR(opt, 1)
+def report(fit):
+    print(fit)
+class Trainer:
+    def step(self):
+        fit()
+trainer = Trainer()
+def learn(model):
+    own = torch.optim.SGD(model.parameters(), lr=0.1)
+    nn.functional.cross_entropy(model(x), y).backward()
+    own.step()
+"""
+SAME = "print(torch.equal(net[0].weight, w0))"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"fit()\nw0 = net[0].weight.data\nnet.train()\nreport('done')\n{SAME}",
+        f"trainer.step()\nw0 = net[0].weight.data\nsched.step()\n{SAME}",
+        "fit()\ninitial_w = net[0].weight.data\nnet.eval()\nnet.train()",
+        f"learn(net)\nw0 = net[0].weight.data\nlearn(other)\n{SAME}",
+    ],
+)
+def test_what_only_has_the_name_of_a_function_that_trains(lines):
+    assert found(f"{OTHERS}def train():\n    fit()", lines) == []
+
+
+@pytest.mark.parametrize("calls", ["learn(net)\nlearn(other)", "learn(other)\nlearn(net)", "trainer.step()"])
+def test_one_line_that_steps_several_models(calls):
+    assert len(found(OTHERS, f"w0 = net[0].weight.data\n{calls}\n{SAME}")) == 1

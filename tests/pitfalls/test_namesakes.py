@@ -169,3 +169,10 @@ def test_fix():
     assert found(AGENT, LEARN)[0].fix.startswith("self.q_target = copy.deepcopy(self.q)  #")
     by_name = found("from copy import copy", START.replace("copy.deepcopy", "copy"), PLAIN)[0]
     assert by_name.fix.startswith("from copy import deepcopy\ntarget_net = deepcopy(policy_net)  #")
+
+
+@pytest.mark.parametrize("cells", [[f"{START}target_net = policy_net{PLAIN}"], [AGENT + LEARN]])
+def test_told_once(cells):
+    more = "for _ in range(3):\n    opt.zero_grad()\n    policy_net(x).mean().backward()\n    opt.step()"
+    later = [more, f"{more}\nprint(1)"] if "policy_net =" in cells[0] else [LEARN, f"{LEARN}\nprint(1)"]
+    assert len(found(*cells, *later)) == 1

@@ -205,7 +205,35 @@ before = net[0].state_dict()
 net[0](x).sum().backward()
 net[0].load_state_dict(before)
 """
+SAVER = """
+class Saver:
+    def fit(self):
+        self.lowest = 1e9
+        for _ in range(4):
+            loss = step()
+            if loss < self.lowest:
+                self.lowest = loss
+                self.best_state = net.state_dict()
+                HAND_ON
+saver = Saver()
+saver.fit()
+step();
+"""
+LOOK = "print(sum(v.numel() for v in before.values()))"
 FOUND = {
+    "the best of an object, which is not saved": ([SAVER.replace("HAND_ON", "print('lower')")], (9, "warning")),
+    "saved after the steps": (["best = net.state_dict()\nstep()\ntorch.save(best, io.BytesIO())"], (1, "warning")),
+    "looked at before and after": ([f"before = net.state_dict(); {LOOK}; step(); {LOOK}"], (1, "warning")),
+    "looked at, and again in the next turn": (
+        [f"before = {{}}\nfor _ in range(3):\n    {LOOK}\n    before = net.state_dict()\n    {LOOK}\n    step()"],
+        (4, "warning"),
+    ),
+    "given back by a function": (
+        ["def now():\n    start = net.state_dict()\n    return start\nstart = now()\nstep();"],
+        (2, "warning"),
+    ),
+    "given back by a lambda": (["now = lambda: net.state_dict()\ninitial = now()\nstep();"], (1, "warning")),
+    "given another name": (["initial = net.state_dict()\nkept = initial\nstep();"], (1, "warning")),
     "steps by hand after the best": ([BEST_BY_HAND.replace("STEP", LOOP)], (8, "warning")),
     "steps of a helper": ([HELPER, BEST_BY_HAND.replace("STEP", "sgd(net.parameters())")], (8, "warning")),
     "steps of an object": ([HELPER, "before = net.state_dict()\nFitter(net).go()"], (1, "warning")),
@@ -254,6 +282,18 @@ FOUND = {
     "loaded back": (["sd = net.state_dict()\nstep()\nnet.load_state_dict(sd);"], (3, "error")),
 }
 QUIET = {
+    "the best of an object, saved": [SAVER.replace("HAND_ON", "torch.save(self.best_state, io.BytesIO())")],
+    "a name that stays, saved": ["best = net.state_dict()\ntorch.save(best, io.BytesIO()); step()"],
+    "saved in a cell of its own": ["snapshot = net.state_dict()", "torch.save(snapshot, io.BytesIO())", "step();"],
+    "saved with the rest, a name that stays": [
+        "best = {'net': net.state_dict()}\nfile = io.BytesIO()\ntorch.save(best, file)\nstep();"
+    ],
+    "loaded elsewhere": ["twin = copy.deepcopy(net)\nstart = net.state_dict(); twin.load_state_dict(start); step()"],
+    "a name that stays, looked at": [f"before = net.state_dict(); {LOOK}; step();"],
+    "loaded elsewhere before steps by hand": [
+        HELPER,
+        "twin = copy.deepcopy(net)\nbefore = net.state_dict()\ntwin.load_state_dict(before)\nfit(net)",
+    ],
     "a number that is none": [
         OTHERS,
         SPOILED,
@@ -424,3 +464,15 @@ def test_the_fix_is_where_the_loaded_state_was_kept():
     found = findings_in(SETUP, first, best, "step();", "net.load_state_dict(best['m'])", slug="state-dict-alias")
     (loaded,) = [one for one in found if "changes nothing" in one.message]
     assert loaded.fix == "best = {'m': copy.deepcopy(net.state_dict())}  # line 3 of cell 3"
+
+
+@pytest.mark.parametrize(
+    "first", ["from copy import copy", "from copy import copy, error", "def copy(x):\n    return x"]
+)
+def test_the_fix_leaves_another_copy_alone(first):
+    (finding,) = findings_in(PLAIN, first, BEST, slug="state-dict-alias", fails=False)
+    *imports, statement = finding.fix.partition("  # line ")[0].splitlines()
+    assert (imports, statement) == (
+        ["from copy import deepcopy"],
+        "best, state = (loss, deepcopy(net.state_dict()))",
+    )

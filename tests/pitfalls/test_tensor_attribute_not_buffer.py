@@ -245,3 +245,58 @@ def test_models_that_are_both_called_are_compared():
 def test_models_of_other_weights_are_not_compared():
     later = f"{LOADED}torch.nn.init.ones_(again.out.weight)\nagain(x)"
     assert findings_in(SETUP, FITTED, later, slug="tensor-attribute-not-buffer", fails=False) == []
+
+
+HELPERS = """
+def extract(table, x):
+    return table.to(x.device)
+def given(table, like):
+    return torch.as_tensor(table, device=like.device)
+def prepared(x):
+    return x.to("cpu")
+"""
+MOVED = [
+    "extract(self.const, x)",
+    "given(self.const, x)",
+    "torch.as_tensor(self.const, device=x.device)",
+    "self.spread(self.const, x)",
+    "(self.out.weight.cpu() - self.const).norm()",
+    "self.const[0].item()",
+]
+STATE = """
+class Rnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+        self.reset_state()
+    def reset_state(self):
+        self.h = torch.zeros(1, 4)
+    def forward(self, x):
+        self.h = x.new_zeros(len(x), 4)
+        self.once(x)
+        return self.h
+    def once(self, x):
+        self.h = self.out(x) + self.h
+rnn = Rnn()
+"""
+
+
+@pytest.mark.parametrize("use", MOVED)
+def test_moved_by_others(use):
+    spread = "    def spread(self, table, x):\n        return table.to(x.device)\n    def forward"
+    cell = net(use=use).replace("    def forward", spread)
+    assert found(HELPERS, cell, "net.to('meta');") == []
+
+
+def test_set_by_forward_before_it_is_read():
+    assert found(STATE, "rnn.to('meta');") == []
+
+
+def test_others_are_moved():
+    assert found(HELPERS, net(use="prepared(x) + self.const"), "net.to('meta');") == [(6, "warning")]
+
+
+def test_a_method_that_calls_its_object_otherwise():
+    cells = (SETUP, made_in("build(self)").replace("self", "me"), "net.to('meta');")
+    (one,) = findings_in(*cells, slug="tensor-attribute-not-buffer", fails=False)
+    assert (one.line, one.fix.partition("(")[0]) == (8, "me.register_buffer")

@@ -43,7 +43,7 @@ def softmax_kept(run: Run) -> tuple[Place, str] | None:
     """Where the only exponentials are divided by their own sum: the softmax that never overflows."""
     exps = written(run, lambda node: called(node) == "exp")
     scores = operand(exps[0].text) if len(exps) == 1 else ""
-    shares = [one for one in map(_share, written(run, _is_share)) if one[1]] if scores else []
+    shares = [one for one in map(_share, written(run, syntax.is_division)) if one[1]] if scores else []
     if len(shares) != 1:
         return None
     top, axis = shares[0]
@@ -69,10 +69,6 @@ def _picked(log: Written) -> tuple[str, str]:
     parts = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else []
     picked = ast.unparse(parts[1]) if len(parts) == _PAIR and isinstance(parts[1], ast.Name) else ""
     return given, picked
-
-
-def _is_share(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
 
 
 def _share(division: Written) -> tuple[str, str]:

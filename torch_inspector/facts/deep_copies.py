@@ -20,7 +20,12 @@ _ENTRIES = 8
 _SHALLOW = ("copy", "dict", "OrderedDict")
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _MODULE = re.compile(r"^\s*import\s+(?:[\w., ]+,\s*)?copy\s*(?:,|$|#|;)", re.MULTILINE)
-_FUNCTION = re.compile(r"^\s*from\s+copy\s+import\s+(?:\w+\s*,\s*)*deepcopy\b", re.MULTILINE)
+_FUNCTION = re.compile(r"^\s*from\s+copy\s+import\s+\(?\s*(?:\w+\s*,\s*)*deepcopy\b(?!\s+as\b)", re.MULTILINE)
+# Where `copy` is something else, an import of the module would take it away.
+_OTHER = re.compile(
+    r"^\s*from\s+copy\s+import\s+\(?\s*(?:\w+\s*,\s*)*copy\b(?!\s+as\b)|^(?:async\s+)?(?:def|class)\s+copy\b|^copy\s*=(?!=)",
+    re.MULTILINE,
+)
 
 
 def with_copy(run: Run, place: Place) -> str:
@@ -74,10 +79,13 @@ def _name(call: ast.Call) -> str:
 def copier(run: Run) -> tuple[str, str]:
     """What the cells call the function that copies, and the import that comes before it; empty if it is there."""
     sources = [one.cell.source for one in (run, *run.earlier)]
-    if any(map(_MODULE.search, sources)):
+    taken = any(map(_OTHER.search, sources))
+    if any(map(_MODULE.search, sources)) and not taken:
         return "copy.deepcopy", ""
     if any(map(_FUNCTION.search, sources)):
         return "deepcopy", ""
+    if taken:
+        return "deepcopy", "from copy import deepcopy\n"
     return "copy.deepcopy", "import copy\n"
 
 

@@ -43,7 +43,31 @@ def is_only_run(run: Run, call: ForwardFact) -> bool:
         return False
     nodes = [one for one in syntax.walk(tree) if getattr(one, "lineno", None) == call.place.line]
     asked = {id(one) for one in nodes if isinstance(one, ast.Call) and ast.unparse(one.func) == call.name}
-    return bool(asked) and asked <= {id(one.value) for one in nodes if _is_unasked(one) and one is not tree.body[-1]}  # type: ignore[attr-defined]
+    unasked: list[ast.Expr | ast.Assign | ast.Attribute] = [one for one in nodes if _is_unasked(one)]  # type: ignore[misc]
+    return bool(asked) and asked <= {id(_whole(one.value)) for one in unasked if one is not tree.body[-1]}
+
+
+def is_only_measured(run: Run, call: ForwardFact) -> bool:
+    """True if the line keeps the answer in a variable, of which the cell reads the sizes only."""
+    tree = syntax.parse(run.source_of(call.place.cell))
+    scope = syntax.scope_at(tree, call.place.line) if tree is not None and call.place.line is not None else None
+    own = list(syntax.own_expressions(scope)) if scope is not None else []
+    given = [one for one in own if isinstance(one, ast.Assign) and one.lineno == call.place.line]
+    if not given or not all(
+        isinstance(one.value, ast.Call) and ast.unparse(one.value.func) == call.name for one in given
+    ):
+        return False
+    names = {target.id for one in given for target in one.targets if isinstance(target, ast.Name)}
+    measured = {id(one.value) for one in own if isinstance(one, ast.Attribute) and one.attr in _SIZES}
+    reads = [one for one in own if isinstance(one, ast.Name) and one.id in names and isinstance(one.ctx, ast.Load)]
+    return bool(reads) and all(id(one) in measured for one in reads)
+
+
+def _whole(node: ast.expr) -> ast.expr:
+    """`net(x)` of `net(x)[0]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
 
 
 def _is_unasked(node: ast.AST) -> bool:

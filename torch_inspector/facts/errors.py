@@ -97,7 +97,6 @@ class ShortageFact(NamedTuple):
     """Innermost line of the user's own code."""
     operation: str = ""
     """The expression in that line, or the function of torch that it led to."""
-    raised_as: str = ""
 
 
 class NamedFact(NamedTuple):

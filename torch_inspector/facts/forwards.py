@@ -50,6 +50,12 @@ class DropoutFact(NamedTuple):
     """Of attention, which cannot be told the mode: the probability as written, `self.p`."""
     told: str = ""
     """Of a call that is told `training=True`: how it reads when it is told the mode."""
+    own: str = "self"
+    """What the function calls its module."""
+    tested: bool = False
+    """True if it stands under tests of anything else than the mode."""
+    alone: bool = True
+    """True if nothing else in the code of the module, as far as it was read, draws random numbers."""
 
 
 class NormsFact(NamedTuple):

@@ -117,6 +117,8 @@ class TableFact(NamedTuple):
     """Elements that can have been used, at most."""
     nodes: tuple[str, ...]
     """Kinds of the operations that used it: `EmbeddingBackward0`, `IndexBackward0`."""
+    settings: tuple[str, ...] = ()
+    """Settings of these that torch refuses beside `sparse=True`: `mode="max"`, `scale_grad_by_freq=True`."""
 
 
 class WitnessFact(NamedTuple):

@@ -23,8 +23,6 @@ class OptimizerFact:
     parameter_count: int
     """Parameter tensors it holds."""
     state_nbytes: int = 0
-    state_devices: tuple[str, ...] = ()
-    parameter_devices: tuple[str, ...] = ()
     gradient_nbytes: int = 0
     """Bytes of gradients that its parameters have; as the state, not looked at after a cell that trains."""
     eps: float | None = None
@@ -33,6 +31,8 @@ class OptimizerFact:
     """The rate of the first group that a schedule began from; None where there is no schedule."""
     groups: tuple[frozenset[int], ...] = ()
     """Parameters of each group that has a learning rate above 0, where there are several groups."""
+    decayed_keys: frozenset[int] = frozenset()
+    """Parameters of the groups with a `weight_decay` that is not 0."""
 
 
 class StepFact(NamedTuple):

@@ -55,7 +55,8 @@ def registered(one: AttributeFact | UnsavedFact, source: str) -> str:
     """The line that makes a buffer of an attribute; `source` is the cell that sets it."""
     lines = source.splitlines()
     line = lines[one.place.line - 1] if one.place.line is not None and one.place.line <= len(lines) else ""
-    given = re.fullmatch(rf"\s*self\.{re.escape(one.name)} = (?P<value>[^#]*?)\s*(#.*)?", line)
+    given = re.fullmatch(rf"\s*(?P<own>\w+)\.{re.escape(one.name)} = (?P<value>[^#]*?)\s*(#.*)?", line)
     value = given["value"] if given is not None and given["value"].count("(") == given["value"].count(")") else "..."
     where = f"in {getattr(one, 'method', '__init__')} of {one.kind}"
-    return f'self.register_buffer("{one.name}", {value})  # {where}, in place of self.{one.name} = ...'
+    own = given["own"] if given is not None else "self"
+    return f'{own}.register_buffer("{one.name}", {value})  # {where}, in place of {own}.{one.name} = ...'

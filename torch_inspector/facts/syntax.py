@@ -165,6 +165,11 @@ def parameters_of(scope: ast.AST) -> set[str]:
     return {one.arg for one in walk(given) if isinstance(one, ast.arg)} if given is not None else set()
 
 
+def is_division(node: ast.AST) -> bool:
+    """True for `a / b`."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+
+
 def axis_named(node: ast.AST) -> int | None:
     """The axis that a call names as a number: by `dim=` or `axis=`, or as the last of what it is given."""
     if not isinstance(node, ast.Call):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING
+
+from torch_inspector.facts import syntax
 
 if TYPE_CHECKING:
     from torch_inspector.facts.forwards import ForwardFact, ModeFact
@@ -14,6 +17,8 @@ _WANTED = re.compile(
     r"monte|\bmc\b|\bmc_|_mc\b|mc.?dropout|dropout.{0,12}\bon\b|uncertain|bayes|\bsampl(e|es|ing)\b|statistic|calibrat",
     re.IGNORECASE,
 )
+# Names of functions that want a model as it is while it learns.
+_TRAINS = re.compile(r"(^|_)(train|fit|augment|views?)", re.IGNORECASE)
 
 
 def last_training(run: Run, before: int | None = None) -> int:
@@ -42,16 +47,41 @@ def undoing(call: ForwardFact, run: Run) -> ModeFact | None:
     asleep_calls = (f for f in run.trace.forwards if f.module == call.module or f.parameter_keys & call.parameter_keys)
     asked = any(f.order < awake and f.last_order > asleep for f in asleep_calls)
     trained = any(asleep < step.order < awake for step in run.trace.steps)
-    if asked or trained or not _is_a_slip(here[-2], here[-1], run):
+    if asked or trained or _is_noise_wanted(call, here[-1], run) or not _is_a_slip(here[-2], here[-1], run):
         return None
     return here[-1]
+
+
+def _is_noise_wanted(call: ForwardFact, awake: ModeFact, run: Run) -> bool:
+    """True where the text that wakes the module says what for, and where the function that does asks it itself.
+
+    Such a function goes back to `eval()` afterwards, asks one question several times, or has a name for training.
+    """
+    if _WANTED.search(run.source_of(awake.place.cell)):
+        return True
+    scopes = {call.place.scope, *(caller.place.scope for caller in call.callers)}
+    if not awake.place.function or awake.place.scope not in scopes:
+        return False
+    later = [m for m in run.trace.modes if m.module == call.module and m.order > call.order and not m.training]
+    back = any(m.place.scope == awake.place.scope for m in later)
+    several = (call.same_input and call.count > 1) or _is_written_twice(call, run)
+    return back or several or _TRAINS.search(awake.place.function) is not None
+
+
+def _is_written_twice(call: ForwardFact, run: Run) -> bool:
+    """True if the function that asks says the same call again: `m(x), m(x)`."""
+    tree = syntax.parse(run.source_of(call.place.cell))
+    scope = syntax.scope_at(tree, call.place.line) if tree is not None and call.place.line is not None else None
+    calls = [one for one in syntax.own_expressions(scope) if isinstance(one, ast.Call)] if scope is not None else []
+    texts = [ast.unparse(one) for one in calls if ast.unparse(one.func) == call.name]
+    return len(set(texts)) < len(texts)
 
 
 def _is_a_slip(asleep: ModeFact, awake: ModeFact, run: Run) -> bool:
     """True for modes of two functions, and for a `train()` with no training behind it, which has one of its own."""
     if awake.place.function not in (asleep.place.function, ""):
         return True
-    if awake.place.function != asleep.place.function or _WANTED.search(run.source_of(awake.place.cell)):
+    if awake.place.function != asleep.place.function:
         return False
     others = (m for m in run.trace.modes if m.training and m.module == awake.module and m.place != awake.place)
     return not begins_training(awake, run) and any(begins_training(one, run) for one in others)

@@ -47,6 +47,11 @@ class ExtremeFact(NamedTuple):
     low_rows: int = 0
     """How many rows along the last axis are minus infinity throughout; 0 if these have one number each."""
 
+    @property
+    def only_masks(self) -> bool:
+        """True if minus infinity is all that is not finite: what may not be chosen is marked with it."""
+        return bool(self.negative_inf_count) and not self.inf_count and not self.nan_count
+
 
 class OperationFact(NamedTuple):
     """An operation that gives NaN or infinity, or whose slope is not finite where it was asked."""

@@ -128,7 +128,7 @@ def _kept_by(node: ast.expr | None) -> str:
 def guards(run: Run) -> Iterator[Guarded]:
     """Divisors of the texts that a number is to keep from zero which is zero in float16."""
     known = known_numbers(run)
-    for one in written(run, _is_division):
+    for one in written(run, syntax.is_division):
         by = ast.parse(one.text, mode="eval").body.right  # type: ignore[attr-defined]
         number = next((part for part in syntax.walk(by) if number_in(part, known)), None)
         if number is not None and _is_guard(by, known):
@@ -139,10 +139,6 @@ def guards(run: Run) -> Iterator[Guarded]:
 def _short(text: str) -> str:
     """`1e-8` for `1e-08`, as it is typed."""
     return re.sub(r"(\de-)0(\d)\b", r"\1\2", text)
-
-
-def _is_division(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
 
 
 def _fact(result: ExtremeFact, guard: _Guard) -> Vanished:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds
+from torch_inspector.observe.definitions import definition
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.truths import truth
 
@@ -106,14 +107,8 @@ def _property(owner: Any, name: str) -> property | None:
 def _node_of(code: CodeType, tree_of: TreeOf) -> ast.FunctionDef | ast.Lambda | None:
     """A function in the text of its cell."""
     tree = tree_of(code)
-    kind = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
-    found = [one for one in syntax.walk(tree) if isinstance(one, kind)] if tree is not None else []
-    at = [one for one in found if code.co_firstlineno in (one.lineno, *(d.lineno for d in _decorators(one)))]
-    return at[0] if len(at) == 1 and getattr(at[0], "name", "<lambda>") == code.co_name else None
-
-
-def _decorators(node: ast.AST) -> list[ast.expr]:
-    return list(getattr(node, "decorator_list", ()))
+    found = definition(tree, code) if tree is not None else None
+    return None if isinstance(found, ast.AsyncFunctionDef) else found
 
 
 def _named_in(node: ast.FunctionDef | ast.Lambda, asked: Asked) -> Iterator[str]:

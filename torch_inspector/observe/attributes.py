@@ -12,6 +12,7 @@ import torch
 from torch_inspector.facts import AttributeFact, Place, syntax
 from torch_inspector.observe import as_torch, kinds, layers
 from torch_inspector.observe.groups import held_by
+from torch_inspector.observe.moved_by import MOVES, is_moved, is_set_first
 from torch_inspector.observe.naming import names_of
 from torch_inspector.observe.source import dotted
 
@@ -23,13 +24,10 @@ if TYPE_CHECKING:
 _LAYERS, _FACTS = 2_000, 32
 # Entries of a container that are looked at.
 _ENTRIES = 32
-# Names in the code of a class that can move a tensor to where it is needed.
-_MOVES = frozenset(["to", "cuda", "type_as", "new_tensor", "_apply"])
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 _FILLS = frozenset(["append", "extend", "insert", "update", "clear", "pop", "setdefault"])
-_MOVING_METHODS = ("to", "_apply", "cuda")
 # What knows where its tensors belong can make them anew there, whenever it is called.
-_KNOWS = frozenset(["device", *_MOVES])
+_KNOWS = frozenset(["device", *MOVES])
 
 
 class Attributes:
@@ -76,6 +74,8 @@ class Attributes:
                 continue
             if made.co_name == "__init__" and any(_names(made, one) and key in one.co_names for one in knowing):
                 continue  # a part of it that knows the device has set it, or sets it again
+            if is_set_first(type(layer), key, self._places):
+                continue
             if where and (kinds.is_a(tensor, torch.nn.Parameter) or _is_filled(methods, key)):
                 continue
             yield AttributeFact(
@@ -91,7 +91,7 @@ class Attributes:
                 wants_gradient=as_torch.requires_grad(tensor) and as_torch.is_leaf(tensor),
                 stepped=id(tensor) in stepped,
                 owner_stepped=any(id(p) in stepped for p in parameters),
-                moved=_is_moved(methods, key),
+                moved=is_moved(type(layer), key, self._places),
                 place=place_of(self._places, made, key),
                 container=type(fields[key]).__name__ if where else "",
                 method=made.co_name,
@@ -111,7 +111,7 @@ def _makers(methods: list[CodeType], own: set[str], trees: list[ast.Module | Non
     others = [one for one in methods if one.co_name != "__init__"]
     parts = (one for one in others if made is not None and _names(made, one) and one.co_argcount == 1)
     alone = (one for one in parts if not any(_names(other, one) for other in others) and not _knows(one, own))
-    alone = (one for one in alone if not any(_is_called(one.co_name, tree) for tree in trees if tree is not None))
+    alone = (one for one in alone if not any(_is_called(one, tree) for tree in trees if tree is not None))
     return [made, *alone] if made is not None else []
 
 
@@ -121,10 +121,10 @@ def _knows(code: CodeType, own: set[str]) -> bool:
     return bool(names & (own | _KNOWS)) or any(one.endswith("_like") or one.startswith("new_") for one in names)
 
 
-def _is_called(method: str, tree: ast.Module) -> bool:
+def _is_called(method: CodeType, tree: ast.Module) -> bool:
     """True if a text names a method of something else than `self`: `net.reset()`."""
-    named = (one for one in syntax.walk(tree) if isinstance(one, ast.Attribute) and one.attr == method)
-    return any(dotted(one.value) not in ("self", "super()") for one in named)
+    named = (one for one in syntax.walk(tree) if isinstance(one, ast.Attribute) and one.attr == method.co_name)
+    return any(dotted(one.value) not in ("self", "super()", *method.co_varnames[:1]) for one in named)
 
 
 def _names(code: CodeType, method: CodeType) -> bool:
@@ -138,12 +138,13 @@ def place_of(places: Places | None, made: CodeType, key: str) -> Place:
     file = places.file_of_code(made) if places is not None else None
     if places is None or file is None or file.tree is None:
         return Place()
+    own = made.co_varnames[0] if made.co_argcount else "self"
     lines = [
         node.lineno
         for node in syntax.walk(file.tree)
         if isinstance(node, ast.Attribute)
         and isinstance(node.ctx, ast.Store)
-        and dotted(node) == f"self.{key}"
+        and dotted(node) == f"{own}.{key}"
         and node.lineno >= made.co_firstlineno
     ]
     return places.place_in(file, made, min(lines)) if lines else Place()
@@ -179,11 +180,3 @@ def _is_read(methods: list[CodeType], key: str) -> bool:
 def _is_filled(methods: list[CodeType], key: str) -> bool:
     """True if a method names a container and something that changes what is in it: a record, no constants."""
     return any(key in names_of(code) and _FILLS & names_of(code) for code in methods if code.co_name != "__init__")
-
-
-def _is_moved(methods: list[CodeType], key: str) -> bool:
-    """True if a method names the attribute and something that moves tensors, or the class moves itself."""
-    own = {code.co_name for code in methods}
-    if own & set(_MOVING_METHODS):
-        return True
-    return any(key in names_of(code) and _MOVES & names_of(code) for code in methods if code.co_name != "__init__")

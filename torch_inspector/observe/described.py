@@ -61,11 +61,10 @@ def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> Optimi
         parameter_keys=keys,
         parameter_count=len(parameters),
         state_nbytes=sum(layers.nbytes_of(t) for t in state),
-        state_devices=tuple(sorted({str(t.device) for t in state if t.dim()})),
-        parameter_devices=tuple(sorted({str(as_torch.device(p)) for p in parameters})) if full else (),
         gradient_nbytes=_gradient_nbytes(parameters) if full else 0,
         eps=next((float(g["eps"]) for g in groups_of(optimizer) if kinds.is_one_of(g.get("eps"), (int, float))), None),
         groups=_keys_by_group(optimizer),
+        decayed_keys=_decayed_keys(optimizer),
     )
 
 
@@ -75,6 +74,12 @@ def _keys_by_group(optimizer: Any) -> tuple[frozenset[int], ...]:
     rates = [kinds.is_one_of(one.get("lr"), (int, float)) and one["lr"] > 0 for one in groups]
     found = (frozenset(map(id, one["params"])) for one, moves in zip(groups, rates, strict=True) if moves)
     return tuple(found) if len(groups) > 1 else ()
+
+
+def _decayed_keys(optimizer: Any) -> frozenset[int]:
+    groups = [one for one in groups_of(optimizer) if type(one.get("params")) is list]
+    decayed = [one for one in groups if kinds.is_one_of(one.get("weight_decay"), (int, float)) and one["weight_decay"]]
+    return frozenset(id(p) for one in decayed for p in one["params"])
 
 
 def _gradient_nbytes(parameters: list[Any]) -> int:

@@ -16,11 +16,13 @@ from torch.nn import functional
 
 from torch_inspector.facts import DropoutFact, syntax
 from torch_inspector.observe import kinds, layers
+from torch_inspector.observe.definitions import Function, definition, own_name
+from torch_inspector.observe.guarded import Guarded, guarded
 from torch_inspector.observe.naming import names_of
 from torch_inspector.observe.source import dotted
 
 if TYPE_CHECKING:
-    from torch_inspector.observe.place import CodeFile, Places
+    from torch_inspector.observe.place import Places
 
 # `alpha_dropout` and its like are off unless they are told otherwise.
 _NAMES = ("dropout", "dropout1d", "dropout2d", "dropout3d")
@@ -35,6 +37,12 @@ _TRAINING_AT = 2
 _ATTENTION = "scaled_dot_product_attention"
 _ATTENTIONS = tuple(f for f in (functional.__dict__.get(_ATTENTION),) if f is not None)
 _RATE_AT = 4
+# What else draws random numbers, in either mode: then that some were drawn does not show who drew them.
+_NOISES = frozenset(
+    ["rand", "randn", "rand_like", "randn_like", "randint", "randint_like", "randperm", "normal", "normal_", "uniform_",
+     "bernoulli", "bernoulli_", "multinomial", "poisson", "exponential_", "geometric_", "log_normal_", "cauchy_",
+     "random_", "sample", "rsample", "gumbel_softmax"]
+)  # fmt: skip
 # Functions of the user that are followed from one `forward`, and classes looked at in one module.
 _FUNCTIONS, _CLASSES = 32, 64
 
@@ -43,6 +51,7 @@ def dropouts_in(module: Any, places: Places) -> tuple[DropoutFact, ...]:
     """Every such call that the `forward` of the module, or of a part of it, leads to, as its text says."""
     found: dict[tuple[int, int], DropoutFact] = {}
     classes: set[int] = set()
+    noisy = False
     for _, layer in layers.walk_modules(module):
         kind = type(layer)
         if id(kind) in classes:
@@ -50,12 +59,14 @@ def dropouts_in(module: Any, places: Places) -> tuple[DropoutFact, ...]:
         classes.add(id(kind))
         if kinds.module_of(kind).startswith("torch."):
             continue
-        for function in _reached(kind):
-            for fact in (*_calls_in(function, kinds.class_name(layer), places), *_attending(function, layer, places)):
-                found.setdefault((fact.place.cell or 0, fact.place.line or 0), fact)
+        for function, tested in _reached(kind, places):
+            noisy = noisy or bool(_NOISES & _used(function, places))
+            for fact in (*_calls_in(function, layer, places), *_attending(function, layer, places)):
+                own = fact._replace(tested=fact.tested or tested)
+                found.setdefault((fact.place.cell or 0, fact.place.line or 0), own)
         if len(classes) >= _CLASSES:
             break
-    return tuple(found.values())
+    return tuple(one._replace(alone=not noisy) for one in found.values())
 
 
 def random_state() -> tuple[Any, ...]:
@@ -75,18 +86,36 @@ def _generators() -> tuple[torch.Generator, ...]:
     return (torch.default_generator, *torch.cuda.default_generators)
 
 
-def _reached(kind: type[Any]) -> Iterator[FunctionType]:
-    """`forward` of a class, and functions and methods of the user that it names, and so on."""
-    stack = [_method(kind, "forward")]
+def _reached(kind: type[Any], places: Places) -> Iterator[tuple[FunctionType, bool]]:
+    """`forward` of a class, and functions and methods of the user that it names in either mode, and so on.
+
+    With each, whether it is called under tests.
+    """
+    stack = [(_method(kind, "forward"), False)]
     seen: set[CodeType] = set()
     while stack and len(seen) < _FUNCTIONS:
-        function = stack.pop()
+        function, tested = stack.pop()
         if function is None or function.__code__ in seen:
             continue
         seen.add(function.__code__)
-        yield function
-        for name in names_of(function.__code__):
-            stack.extend((_method(kind, name), _plain(dict.get(function.__globals__, name))))
+        yield function, tested
+        names, always = _used(function, places), _used(function, places, untested=True)
+        for name in (*(names - always), *always):  # the last is gone into first
+            under = tested or name not in always
+            stack.extend(((_method(kind, name), under), (_plain(dict.get(function.__globals__, name)), under)))
+
+
+def _used(function: FunctionType, places: Places, *, untested: bool = False) -> frozenset[str]:
+    """Names in the code of a function, without those under a test of the mode, or under any."""
+    node, names = _text_of(function, places), names_of(function.__code__)
+    if node is None or not (untested or any("training" in name for name in names)):
+        return names
+    return names & (guarded(node).untested_names if untested else guarded(node).names)
+
+
+def _text_of(function: FunctionType, places: Places) -> Function | None:
+    tree = places.tree_of(function.__code__)
+    return definition(tree, function.__code__) if tree is not None else None
 
 
 def _method(kind: type[Any], name: str) -> FunctionType | None:
@@ -95,7 +124,8 @@ def _method(kind: type[Any], name: str) -> FunctionType | None:
             return None
         found = kinds.class_fields(base).get(name)
         if found is not None:
-            return _plain(found.__func__ if type(found) is staticmethod else found)
+            inner = found.fget if type(found) is property else found
+            return _plain(inner.__func__ if type(inner) is staticmethod else inner)
     return None
 
 
@@ -103,26 +133,50 @@ def _plain(thing: Any) -> FunctionType | None:
     return thing if type(thing) is FunctionType and thing.__module__ == "__main__" else None
 
 
-def _calls_in(function: FunctionType, kind: str, places: Places) -> Iterator[DropoutFact]:
-    file = places.file_of_code(function.__code__)
-    node = _node_of(function.__code__, file)
+def _calls_in(function: FunctionType, layer: Any, places: Places) -> Iterator[DropoutFact]:
+    file, node = places.file_of_code(function.__code__), _text_of(function, places)
     if file is None or node is None or not any("drop" in name.lower() for name in _words(function)):
         return
+    text, kind, own = guarded(node), kinds.class_name(layer), own_name(node)
     local = _local_layers(node, function)
-    given = syntax.parameters_of(node) - {"self"} if isinstance(node, syntax.FUNCTIONS) else set[str]()
-    for call, tests in _calls_under(node):
-        if any("training" in ast.unparse(t) for t in tests):
+    for part in text.calls():
+        call: Any = part.node
+        if text.asks(part) or (_is_told_to(call) and any(_is_chosen(test, node, own) for test in part.tests)):
             continue
-        if _is_told_to(call) and any(syntax.names_in(t) & given for t in tests):
-            continue  # the caller chooses
-        place = places.place_in(file, function.__code__, call.lineno)
-        if _is_drop(call, function) and (not _is_told(call) or _is_told_to(call)):
-            told = _with_the_mode(call) if _is_told(call) else ""
-            yield DropoutFact(place, kind, ast.unparse(call.func), ast.unparse(call), told=told)
+        fact = DropoutFact(
+            places.place_in(file, function.__code__, call.lineno), kind, ast.unparse(call.func), ast.unparse(call),
+            own=own, tested=bool(part.tests),
+        )  # fmt: skip
+        if (
+            _is_drop(call, function)
+            and (not _is_told(call) or _is_told_to(call))
+            and not _is_off(call, text, layer, own)
+        ):
+            yield fact._replace(told=_with_the_mode(call, own) if _is_told(call) else "")
         made = local.get(dotted(call.func)) if local else None
         made = call.func if made is None and _makes_layer(call.func, function) else made
         if isinstance(made, ast.Call) and not _MODES & set(names_of(function.__code__)):
-            yield DropoutFact(place, kind, ast.unparse(made.func), ast.unparse(made), is_layer=True)
+            yield fact._replace(name=ast.unparse(made.func), text=ast.unparse(made), is_layer=True)
+
+
+def _is_chosen(test: ast.expr, node: Function, own: str) -> bool:
+    """True for a test of what the function was given, or of a setting of its module: somebody chooses."""
+    given = syntax.parameters_of(node) - {own}
+    fields = (one for one in syntax.walk(test) if isinstance(one, ast.Attribute) and syntax.root_of(one) == own)
+    return bool(syntax.names_in(test) & given) or any(fields)
+
+
+def _is_off(call: ast.Call, text: Guarded, layer: Any, own: str) -> bool:
+    """True if the probability is 0 now, or comes from the mode."""
+    named = [one.value for one in call.keywords if one.arg == "p"]
+    rate = next(iter(named or call.args[1:2]), None)
+    if rate is None or isinstance(rate, ast.Starred):
+        return False
+    asked = [_method(type(layer), syntax.name_of(one)) for one in syntax.walk(rate) if syntax.root_of(one) == own]
+    if any(one is not None and "training" in names_of(one.__code__) for one in asked):
+        return True
+    value = _value_of(rate, layer, own)
+    return text.tells(rate) or (kinds.is_one_of(value, (int, float)) and value == 0)
 
 
 def _attending(function: FunctionType, layer: Any, places: Places) -> Iterator[DropoutFact]:
@@ -131,14 +185,16 @@ def _attending(function: FunctionType, layer: Any, places: Places) -> Iterator[D
     aliased = any(_is_one_of(dict.get(function.__globals__, name), _ATTENTIONS) for name in names)
     if "training" in names or not (_ATTENTION in names or aliased):
         return
-    file = places.file_of_code(function.__code__)
-    node = _node_of(function.__code__, file)
-    for call, _ in _calls_under(node) if file is not None and node is not None else ():
+    file, node = places.file_of_code(function.__code__), _text_of(function, places)
+    for part in guarded(node).calls() if file is not None and node is not None else ():
+        call: Any = part.node
         rate = _rate(call) if _is_one_of(_named(call.func, function), _ATTENTIONS) else None
-        if file is not None and rate is not None and _is_live(rate, layer):
+        value: Any = _value_of(rate, layer, own_name(node)) if rate is not None else None  # type: ignore[arg-type]
+        if file is not None and rate is not None and kinds.is_one_of(value, (int, float)) and value > 0:
             place = places.place_in(file, function.__code__, call.lineno)
             kind = kinds.class_name(layer)
-            yield DropoutFact(place, kind, ast.unparse(call.func), ast.unparse(call), rate=ast.unparse(rate))
+            fact = DropoutFact(place, kind, ast.unparse(call.func), ast.unparse(call), rate=ast.unparse(rate))
+            yield fact._replace(own=own_name(node), tested=bool(part.tests))  # type: ignore[arg-type]
 
 
 def _rate(call: ast.Call) -> ast.expr | None:
@@ -149,17 +205,17 @@ def _rate(call: ast.Call) -> ast.expr | None:
     return call.args[_RATE_AT] if named is None and len(call.args) > _RATE_AT else named
 
 
-def _is_live(rate: ast.expr, layer: Any) -> bool:
-    """True for a number above 0, and for a field of the layer such as `self.p` or `self.drop.p` that is one now."""
-    value: Any = rate.value if isinstance(rate, ast.Constant) else None
+def _value_of(rate: ast.expr, layer: Any, own: str) -> Any:
+    """A number as written, and a field of the layer such as `self.p` or `self.drop.p` as it is now; else None."""
+    if isinstance(rate, ast.Constant):
+        return rate.value
     first, *rest = dotted(rate).split(".")
-    if first == "self" and rest:
-        value = layer
-        for part in rest:
-            fields = kinds.fields_of(value)
-            inner = fields.get("_modules")
-            value = fields.get(part, inner.get(part) if kinds.is_registry(inner) else None)
-    return kinds.is_one_of(value, (int, float)) and value > 0
+    value: Any = layer if first == own and rest else None
+    for part in rest:
+        fields = kinds.fields_of(value)
+        inner = fields.get("_modules")
+        value = fields.get(part, inner.get(part) if kinds.is_registry(inner) else None)
+    return value
 
 
 def _local_layers(node: ast.AST, function: FunctionType) -> dict[str, ast.expr]:
@@ -177,30 +233,6 @@ def _words(function: FunctionType) -> tuple[str, ...]:
     """Names that its code uses; `drop` may stand for anything that has been imported under it."""
     names = names_of(function.__code__)
     return (*names, *("drop" for name in names if _is_one_of(dict.get(function.__globals__, name), _DROPS)))
-
-
-def _node_of(code: CodeType, file: CodeFile | None) -> ast.AST | None:
-    """The definition of a function in the text of its cell."""
-    if file is None or file.tree is None:
-        return None
-    for node in syntax.walk(file.tree):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            first = node.decorator_list[0] if isinstance(node, ast.FunctionDef) and node.decorator_list else node
-            name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
-            if (name, first.lineno) == (code.co_name, code.co_firstlineno):
-                return node
-    return None
-
-
-def _calls_under(node: ast.AST) -> Iterator[tuple[ast.Call, tuple[ast.expr, ...]]]:
-    """Every call with the conditions under which it is made."""
-    stack: list[tuple[ast.AST, tuple[ast.expr, ...]]] = [(node, ())]
-    while stack:
-        one, tests = stack.pop()
-        if isinstance(one, ast.Call):
-            yield one, tests
-        inner = (*tests, one.test) if isinstance(one, (ast.If, ast.IfExp)) else tests
-        stack.extend((child, inner) for child in syntax.children(one))
 
 
 def _is_drop(call: ast.Call, function: FunctionType) -> bool:
@@ -244,9 +276,9 @@ def _given_mode(call: ast.Call) -> list[ast.expr]:
     return [*call.args[_TRAINING_AT : _TRAINING_AT + 1], *named]
 
 
-def _with_the_mode(call: ast.Call) -> str:
+def _with_the_mode(call: ast.Call, own: str) -> str:
     """The call with `self.training` in place of the constant."""
-    given, fresh = _given_mode(call)[0], ast.Attribute(ast.Name("self"), "training")
+    given, fresh = _given_mode(call)[0], ast.Attribute(ast.Name(own), "training")
     arguments = [fresh if one is given else one for one in call.args]
     keywords = [ast.keyword(one.arg, fresh if one.value is given else one.value) for one in call.keywords]
     return ast.unparse(ast.Call(call.func, arguments, keywords))

@@ -11,7 +11,6 @@ from typing import Any
 
 from torch import nn
 
-from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds
 from torch_inspector.observe.half_twins import UnknownError
 from torch_inspector.observe.kinds import fields_of
@@ -38,13 +37,6 @@ def forward_of(callee: Any) -> Any:
     if any("__call__" in one for one in own) or any(fields.get(f"_forward{one}_hooks") for one in ("", "_pre")):
         raise UnknownError
     return next((one["forward"] for one in own if "forward" in one), None)
-
-
-def defined(tree: ast.Module, function: FunctionType) -> ast.FunctionDef | None:
-    """The text of a function without decorators."""
-    line = function.__code__.co_firstlineno
-    found = (one for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef) and one.name == function.__name__)
-    return next((one for one in found if one.lineno == line and not one.decorator_list), None)
 
 
 def bound(

@@ -14,8 +14,9 @@ from torch import nn
 from torch.nn import functional
 
 from torch_inspector.observe import kinds
+from torch_inspector.observe.definitions import plain_definition
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.half_callees import bound, defined, forward_of, is_modest
+from torch_inspector.observe.half_callees import bound, forward_of, is_modest
 from torch_inspector.observe.half_names import Frame, changed_later, lines_of, straight
 from torch_inspector.observe.half_twins import (
     FUNCTIONS,
@@ -249,7 +250,7 @@ class Reader:
         if type(function) is not FunctionType or self._depth >= _DEEP:
             raise UnknownError
         tree = self._scope.reading.tree_of(function.__code__)
-        body = defined(tree, function) if tree is not None else None
+        body = plain_definition(tree, function.__code__) if tree is not None else None
         if body is None:
             raise UnknownError
         self._depth += 1

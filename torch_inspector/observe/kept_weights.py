@@ -26,7 +26,7 @@ from torch_inspector.observe.namespace import hidden
 from torch_inspector.observe.piled_weights import piled_weights
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.shapes import is_array
-from torch_inspector.observe.source import dotted
+from torch_inspector.observe.stepped_between import Lines, Steps, stepped_between, steps_by_place
 from torch_inspector.observe.taken import Taken, in_step, origin, taken_in
 
 # Variables and tensors looked at, and cells whose steps are remembered.
@@ -50,8 +50,6 @@ _ON_PURPOSE = re.compile(
     re.IGNORECASE,
 )
 _TO_SINGLE = re.compile(r"\.float\(\)|torch\.float(32)?\b")
-# Statements of a cell whose calls may not run, or not now.
-_PERHAPS = (ast.If, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _Side = tuple[ast.expr, ast.expr]
 
 
@@ -66,7 +64,7 @@ class KeptWeights:
     """Finds such comparisons; remembers of the latest cells which parameters their lines have stepped."""
 
     def __init__(self) -> None:
-        self._stepped: list[tuple[CodeFile, dict[Place, frozenset[int]]]] = []
+        self._stepped: list[tuple[CodeFile, Steps]] = []
         self._told: set[tuple[int | None, int]] = set()
 
     def found(self, names: Mapping[str, Any], files: list[CodeFile], steps: list[StepFact]) -> Iterator[ExpressionFact]:
@@ -78,7 +76,7 @@ class KeptWeights:
             steps: Steps of the optimizers in the cell.
         """
         if steps and files:
-            self._stepped = [*self._stepped, (files[0], {one.place: one.parameter_keys for one in steps})][-_CELLS:]
+            self._stepped = [*self._stepped, (files[0], steps_by_place(steps))][-_CELLS:]
         if files and not _is_known(files[0]):
             yield from piled_weights(names, files, steps)
         deadline = thread_time() + _TIME_S
@@ -116,8 +114,7 @@ class KeptWeights:
             if (file.cell or 0) >= (kept.file.cell or 0):
                 first = kept.node.lineno if file.cell == kept.file.cell else 0
                 last = pair.lineno if pair is not None and file.cell == files[0].cell else 1 << 30
-                keys = (one for place, one in stepped.items() if _is_between(place, file, files, (first, last)))
-                between = between.union(*keys)
+                between |= stepped_between(Lines(file, first, last), stepped, files, kept.model, names)
         sides = [one for one in (kept, other) if one is not None]
         if not between or _is_known(kept.file) or any(_is_bound_again(one, files) for one in sides):
             return False
@@ -190,32 +187,6 @@ def _is_bound_again(kept: Taken, files: list[CodeFile]) -> bool:
         if file is kept.file:
             break
     return False
-
-
-def _is_between(place: Place, file: CodeFile, files: list[CodeFile], lines: tuple[int, int]) -> bool:
-    """True for a step of these lines of a cell, or of a function that they call."""
-    first, last = lines
-    if place.cell == file.cell and not place.function:
-        return first < (place.line or 0) - file.offset < last
-    leading = _leading_to(place.function.rpartition(".")[2], files)
-    return any(
-        isinstance(node, ast.Call) and first < node.lineno < last and dotted(node.func).rpartition(".")[2] in leading
-        for statement in (file.tree.body if file.tree is not None else ())
-        if not isinstance(statement, _PERHAPS)
-        for node in syntax.own_expressions(statement)
-    )
-
-
-def _leading_to(function: str, files: list[CodeFile]) -> set[str]:
-    """Names of a function and of all that name it, or one of these: to call one of them may run it."""
-    trees = (file.tree for file in files if file.tree is not None)
-    every = [one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.FunctionDef)]
-    named = [(one.name, {syntax.name_of(part) for part in syntax.walk(one)}) for one in every]
-    leading, before = {function}, set[str]()
-    while leading != before:
-        before = leading
-        leading = leading | {name for name, names in named if names & leading}
-    return leading
 
 
 def _pairs(tree: ast.Module) -> Iterator[_Pair]:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds
+from torch_inspector.observe.definitions import definition
 from torch_inspector.observe.naming import names_of
-from torch_inspector.observe.source import dotted
+from torch_inspector.observe.turns import last_name
 
 if TYPE_CHECKING:
     from torch_inspector.observe.hooked import Root
@@ -35,7 +36,7 @@ def is_unread(function: Any, root: Root, places: Places) -> bool:
         places: The texts of the cells.
     """
     name = root.attribute or root.label
-    nodes = [_node_of(code, places) for code in _codes(function, root) if root.owner is None or name in names_of(code)]
+    nodes = [_text_of(code, places) for code in _codes(function, root) if root.owner is None or name in names_of(code)]
     return bool(nodes) and all(
         node is not None and _only_stores(node, name) and (root.owner is not None or _is_left(function, name, places))
         for node in nodes
@@ -60,7 +61,7 @@ def _has_other_code(kind: type[Any]) -> bool:
 
 def _is_left(function: FunctionType, name: str, places: Places) -> bool:
     """True if the functions around a hook name the container only to make it, and end once the hook is registered."""
-    file, own = places.file_of_code(function.__code__), _node_of(function.__code__, places)
+    file, own = places.file_of_code(function.__code__), _text_of(function.__code__, places)
     tree = file.tree if file is not None else None
     inside = set(map(id, syntax.walk(own))) if own is not None else set[int]()
     for node in syntax.walk(tree) if tree is not None else ():
@@ -81,24 +82,15 @@ def _is_about(node: ast.AST, hook: ast.AST | None) -> bool:
     return node is hook or (isinstance(node, ast.Attribute) and node.attr.startswith("register_"))
 
 
-def _node_of(code: CodeType, places: Places) -> ast.AST | None:
+def _text_of(code: CodeType, places: Places) -> ast.AST | None:
     """The definition of a function in the text of its cell."""
-    file = places.file_of_code(code)
-    for node in syntax.walk(file.tree) if file is not None and file.tree is not None else ():
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            first = node.decorator_list[0] if node.decorator_list else node
-            if first.lineno == code.co_firstlineno:
-                return node
-    return None
+    tree = places.tree_of(code)
+    return definition(tree, code) if tree is not None else None
 
 
 def _only_stores(node: ast.AST, name: str) -> bool:
     """True if a function names a container only to give it an element, or to make it anew."""
     nodes = list(syntax.walk(node))
     stored = {id(one.value) for one in nodes if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)}
-    named = (one for one in nodes if isinstance(one, (ast.Name, ast.Attribute)) and _end(one) == name)
+    named = (one for one in nodes if isinstance(one, (ast.Name, ast.Attribute)) and last_name(one) == name)
     return all(id(one) in stored or isinstance(one.ctx, ast.Store) for one in named)
-
-
-def _end(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else dotted(node)

@@ -71,8 +71,14 @@ def typed_path(path: str, module: Any, name: str) -> str:
             text = f"{text}[{part}]" if listed else f'getattr({text}, "{part}")'
         else:
             text += f".{part}"
-        here = (kinds.fields_of(here).get("_modules") or {}).get(part)
+        here = part_of(here, part)
     return text
+
+
+def part_of(module: Any, name: str) -> Any:
+    """The part that a module has under a name; None if it has none. Of a traced module the registry has no `get`."""
+    parts = kinds.fields_of(module).get("_modules")
+    return dict(parts.items()).get(name) if parts else None
 
 
 def is_training(module: Any) -> bool:

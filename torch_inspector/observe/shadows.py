@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe import kinds, private
+from torch_inspector.observe.definitions import plain_definition
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.source import dotted
 
@@ -210,13 +211,11 @@ class _Judgement:
 
     def _node_of(self, code: CodeType) -> ast.FunctionDef:
         """The text of a function without decorators, in a cell."""
-        file = self._places.file_of_code(code)
-        for node in syntax.walk(file.tree) if file is not None and file.tree is not None else ():
-            if isinstance(node, ast.FunctionDef) and (node.name, node.lineno) == (code.co_name, code.co_firstlineno):
-                if node.decorator_list:
-                    break
-                return node
-        raise _Refused
+        tree = self._places.tree_of(code)
+        found = plain_definition(tree, code) if tree is not None else None
+        if found is None:
+            raise _Refused
+        return found
 
     def _outside(self, name: str, root: str, values: dict[str, Any]) -> None:
         """What the code names and does not make itself."""

@@ -49,7 +49,7 @@ def shortage_fact(error: BaseException, places: Places) -> ShortageFact | None:
             found = parsed(message)
             if found is not None:
                 place, operation = _where(traceback_of(one), places)
-                return found._replace(place=place, operation=operation, raised_as=kinds.class_name(one))
+                return found._replace(place=place, operation=operation)
     return None
 
 

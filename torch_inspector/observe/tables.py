@@ -24,6 +24,8 @@ _PICKS = frozenset(
     ["IndexBackward0", "IndexSelectBackward0", "SelectBackward0", "GatherBackward0", "TakeBackward0",
      "MaskedSelectBackward0"]
 )  # fmt: skip
+# The mode of an `EmbeddingBag` that takes the largest value.
+_MAX = 2
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -48,7 +50,17 @@ def _fact(leaf: Node, consumers: Consumers) -> Iterator[TableFact]:
     known = [count for count in used if count is not None]
     if len(known) == len(users):
         kinds = tuple(dict.fromkeys(type(node).__name__ for node in users))
-        yield TableFact(id(table), shape, layers.nbytes_of(table), layers.number_of(table), sum(known), kinds)
+        yield TableFact(
+            id(table), shape, layers.nbytes_of(table), layers.number_of(table), sum(known), kinds, _settings(users)
+        )
+
+
+def _settings(users: list[Node]) -> tuple[str, ...]:
+    """What the lookups were told that sparse gradients do not have."""
+    lookups = [node for node in users if type(node).__name__ in _LOOKUPS]
+    most = any(getattr(node, "_saved_mode", 0) == _MAX for node in lookups)
+    scaled = any(node._saved_scale_grad_by_freq for node in lookups)
+    return ('mode="max"',) * most + ("scale_grad_by_freq=True",) * scaled
 
 
 def _used_by(node: Node, row: int) -> int | None:

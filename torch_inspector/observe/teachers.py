@@ -23,7 +23,7 @@ def teachers_in(module: Any, name: str) -> tuple[TeacherFact, ...]:
 
 def looked_again(known: tuple[TeacherFact, ...], module: Any) -> tuple[TeacherFact, ...]:
     """The same at a later moment: without those that sleep by now, with a note of those whose weights have changed."""
-    now = ((one, module if not one.path else kinds.fields_of(module)["_modules"].get(one.path)) for one in known)
+    now = ((one, module if not one.path else layers.part_of(module, one.path)) for one in known)
     awake = ((one, part) for one, part in now if part is not None and layers.look_inside(part).awake)
     return tuple(one._replace(moved=one.moved or _mark(part) != one.mark) for one, part in awake)
 

@@ -86,7 +86,7 @@ class ValueWatch:
             )
             if not fact.spoiled_weights:
                 fact = fact._replace(largest_weight=_largest(self._parameters()))
-            if not fact.spoiled_weights and all(one.computed or _is_mask(one) for one in fact.origins):
+            if not fact.spoiled_weights and all(one.computed or one.only_masks for one in fact.origins):
                 origin = self._origin(root)
                 fact = fact._replace(operation=origin.operation, given=origin.given)
         self.losses.append(fact)
@@ -96,7 +96,7 @@ class ValueWatch:
         bad = [one for one in self.losses if not math.isfinite(one.value)]
         if not bad or bad[0] is not self.losses[-1] or bad[0].spoiled_weights:
             return False
-        return all(one.computed or _is_mask(one) for one in bad[0].origins)
+        return all(one.computed or one.only_masks for one in bad[0].origins)
 
     def learn(self, operation: OperationFact | None) -> None:
         """Notes what a second look has found of the latest loss."""
@@ -250,11 +250,6 @@ def _extreme_fact(path: str, computed: bool, tensor: torch.Tensor) -> ExtremeFac
 
 def _is_bad(fact: ExtremeFact) -> bool:
     return bool(fact.inf_count or fact.negative_inf_count or fact.nan_count)
-
-
-def _is_mask(fact: ExtremeFact) -> bool:
-    """True if minus infinity is all that is not finite: what may not be chosen is marked with it."""
-    return bool(fact.negative_inf_count) and not fact.inf_count and not fact.nan_count
 
 
 def _lists_of(names: Mapping[str, Any], code: str) -> Iterator[tuple[str, list[Any]]]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from torch_inspector.facts import AliasFact, CallFact, ExpressionFact, LoadFact, Place, Run
 from torch_inspector.facts.deep_copies import copier, others_beside, with_copy
+from torch_inspector.facts.read_first import is_read_first
 from torch_inspector.facts.sole import called, sole
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -38,11 +39,21 @@ def check(run: Run) -> Iterator[Finding]:
     yield from (_shows_the_same(fact) for fact in run.expressions("kept-weights"))
     told = {one.path for one in kept if _is_kept(run, one)}
     for fact in run.expressions("piled-weights"):
-        if run.trace.count("step") >= _SEVERAL and fact.names[0] not in told:
+        if run.trace.count("step") >= _SEVERAL and fact.names[0] not in told and _is_new(run, fact):
             yield _is_piled(fact)
     for fact in run.expressions("namesake"):
-        if run.trace.count("step") >= _SEVERAL:
+        if run.trace.count("step") >= _SEVERAL and _is_new(run, fact):
             yield _is_namesake(run, fact)
+
+
+def _is_new(run: Run, fact: ExpressionFact) -> bool:
+    """True unless another cell has told the same: each cell that steps finds it again."""
+    first = next((past for past in run.earlier if past.trace.count("step") >= _SEVERAL and _has(past, fact)), run)
+    return first.cell.source == run.cell.source
+
+
+def _has(run: Run, fact: ExpressionFact) -> bool:
+    return any((one.place, one.names) == (fact.place, fact.names) for one in run.expressions(fact.kind))
 
 
 def _loads(run: Run) -> list[LoadFact]:
@@ -62,8 +73,9 @@ def _is_kept(run: Run, one: AliasFact) -> bool:
     if one.count >= _SEVERAL:
         return True
     if _MEANT_TO_STAY.search(one.path):
-        return True
-    return one.conditional and not one.saved and not any(_saves(call, one) for call in _calls_of(run, one.place.cell))
+        return not is_read_first(run, one)
+    saved = one.saved or any(_saves(call, one) for call in _calls_of(run, one.place.cell))
+    return one.conditional and not saved and not is_read_first(run, one)
 
 
 def _calls_of(run: Run, cell: int | None) -> tuple[CallFact, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import AttributeFact, Run, UnsavedFact
 from torch_inspector.facts.forgotten import is_forgotten, is_plain
+from torch_inspector.facts.own_object import in_own_name
 from torch_inspector.facts.plain import registered
 from torch_inspector.facts.set_outside import is_lost
 from torch_inspector.findings import Evidence, Finding
@@ -27,9 +28,9 @@ def check(run: Run) -> Iterator[Finding]:
     learned = {one.path for one in past if one.owner_stepped}
     for one in run.after.attributes:
         if _is_left_behind(one) and (one.path, one.device, one.owner_devices) not in known:
-            yield _left_behind(one)
+            yield _left_behind(run, one)
         elif one.wants_gradient and one.owner_stepped and not one.stepped and one.path not in learned:
-            yield from () if _is_told(run, one) else (_not_learned(one),)
+            yield from () if _is_told(run, one) else (_not_learned(run, one),)
 
 
 def _is_told(run: Run, one: AttributeFact) -> bool:
@@ -58,7 +59,7 @@ def _is_left_behind(one: AttributeFact) -> bool:
     return bool(one.owner_devices and one.shape) and one.device not in one.owner_devices and not one.moved
 
 
-def _left_behind(one: AttributeFact) -> Finding:
+def _left_behind(run: Run, one: AttributeFact) -> Finding:
     where = ", ".join(one.owner_devices)
     return Finding(
         message=(
@@ -67,7 +68,7 @@ def _left_behind(one: AttributeFact) -> Finding:
             "and is not in its state_dict()."
         ),
         subject=one.path,
-        fix=_buffer(one),
+        fix=_buffer(one) if one.element else in_own_name(run, one.place, _buffer(one)),
         line=one.place.line,
         cell=one.place.cell,
         # An index on the host may be used on any device, and what another method sets may be set again.
@@ -97,14 +98,16 @@ def _several(one: AttributeFact) -> str:
     return "" if not one.element else "Dict" if one.container == "dict" else "List"
 
 
-def _not_learned(one: AttributeFact) -> Finding:
+def _not_learned(run: Run, one: AttributeFact) -> Finding:
     return Finding(
         message=(
             f"`{one.path}` requires a gradient and is no parameter of `{one.owner}`: "
             "parameters() does not give it, so no optimizer has it."
         ),
         subject=one.path,
-        fix=f"self.{one.name} = nn.Parameter{_several(one)}(...)  # in {one.method} of {one.kind}",
+        fix=in_own_name(
+            run, one.place, f"self.{one.name} = nn.Parameter{_several(one)}(...)  # in {one.method} of {one.kind}"
+        ),
         line=one.place.line,
         cell=one.place.cell,
         evidence=(

@@ -14,6 +14,8 @@ _LARGE_NBYTES = 100 << 20
 _HINT_TIMES = 32
 # A sparse gradient keeps a number of 8 bytes with each row; it pays where most rows are left out.
 _TIMES = 20
+# Settings beside which torch makes no sparse gradients.
+_MAX, _SCALED = 'mode="max"', "scale_grad_by_freq=True"
 _LOOKUPS = frozenset(["EmbeddingBackward0", "EmbeddingBagBackward0"])
 
 
@@ -41,7 +43,6 @@ def _only_lookups(run: Run, key: int, seen: list[tuple[Place, TableFact]]) -> bo
 def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
     name = run.parameter_path(table.key)
     rows = max(table.shape[:1], default=1)
-    layer = "EmbeddingBag" if set(table.nodes) == {"EmbeddingBagBackward0"} else "Embedding"
     used_rows = used * rows // max(table.element_count, 1)
     return Finding(
         message=(
@@ -49,10 +50,7 @@ def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
             f"and backward makes a dense gradient of {size_text(table.nbytes)}."
         ),
         subject=name,
-        fix=(
-            f"nn.{layer}(..., sparse=True) with torch.optim.SparseAdam, SGD or Adagrad for its weight: "
-            "the gradient then holds the rows that were looked up"
-        ),
+        fix=_fix(run, table),
         line=place.line,
         cell=place.cell,
         severity="" if table.nbytes >= _LARGE_NBYTES else "hint",
@@ -62,4 +60,20 @@ def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
             Evidence("rows looked up per step, at most", used_rows, "count"),
             Evidence("bytes of the gradient", table.nbytes, "bytes"),
         ),
+    )
+
+
+def _fix(run: Run, table: TableFact) -> str:
+    """A sparse gradient, with what has to go for it: torch refuses some settings beside it."""
+    bag = set(table.nodes) == {"EmbeddingBagBackward0"} and _MAX not in table.settings
+    made = f"nn.{'EmbeddingBag' if bag else 'Embedding'}(..., sparse=True)"
+    made += " and .amax(1) of the rows of each bag" if _MAX in table.settings else ""
+    made += f" without {_SCALED}" if _SCALED in table.settings else ""
+    decayed = any(table.key in one.decayed_keys for one in run.after.optimizers)
+    decay = " without weight_decay" if decayed else ""
+    clip = next((one.function for one in run.trace.clips), "")
+    clipped = f"; {clip} refuses it, and is given the other parameters" if clip else ""
+    return (
+        f"{made} with torch.optim.SparseAdam, SGD or Adagrad{decay} for its weight: "
+        f"the gradient then holds the rows that were looked up{clipped}"
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, LayerCounts, ModeFact, Place, Run, only_reads_outputs
 from torch_inspector.facts.asked import asked_together
-from torch_inspector.facts.dropped import is_dropped, is_last_shown, is_only_run
+from torch_inspector.facts.dropped import is_dropped, is_last_shown, is_only_measured, is_only_run
 from torch_inspector.facts.part_left import PartLeft, part_left
 from torch_inspector.facts.teachers import awake_teachers, counted, stays
 from torch_inspector.facts.undone import begins_training as _begins_training
@@ -102,7 +102,14 @@ def _is_asked_in_train_mode(call: ForwardFact, run: Run) -> bool:
         return not call.grad_enabled and not _is_dropped(run, call)
     if call.copy_of and (_was_meant(call._replace(module=call.copy_of), run) or _is_dropped(run, call)):
         return False  # the copy has the mode that was chosen for the original
-    return call.trained and not _was_meant(call, run)
+    # A pass whose answer nobody wants changes batch statistics, and nothing else.
+    idle = not any("Norm" in kind for kind, _ in call.awake) and _is_for_nobody(run, call)
+    return call.trained and not _was_meant(call, run) and not idle
+
+
+def _is_for_nobody(run: Run, call: ForwardFact) -> bool:
+    """True if the line drops the answer, and no hook has looked on."""
+    return not call.hooked and is_only_run(run, call)
 
 
 def _is_dropped(run: Run, call: ForwardFact) -> bool:
@@ -271,7 +278,8 @@ def _finding(run: Run, calls: list[ForwardFact]) -> Finding:
 def _is_perhaps_meant(run: Run, call: ForwardFact, left: PartLeft | None) -> bool:
     chosen = (left is not None and _is_apart(call)) or (call.only_norms and is_last_shown(run, call))
     # A copy may have been changed before it is trained, and a mode set for another part may be meant for that one.
-    unsure = bool(call.copy_of) or _undoing(call, run) is not None
+    unsure = bool(call.copy_of) or _undoing(call, run) is not None or _is_for_nobody(run, call)
+    unsure = unsure or is_only_measured(run, call)
     return chosen or unsure or call.grad_enabled or _is_repeated(call, run) or _is_generator(call, run)
 
 

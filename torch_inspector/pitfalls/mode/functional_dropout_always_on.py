@@ -43,9 +43,16 @@ def _expects_answers(call: ForwardFact, run: Run) -> bool:
 def _is_wanted(call: ForwardFact, drop: DropoutFact, run: Run) -> bool:
     cells = {caller.place.cell for caller in call.callers} | {call.place.cell, drop.place.cell}
     texts = [run.cell.source, *(past.cell.source for past in run.earlier if past.cell.number in cells)]
-    if drop.told and (not call.drew or call.training or _is_remarked(run, drop) or any(map(_SPREAD.search, texts))):
+    if drop.told and (
+        not _has_dropped(call, drop) or call.training or _is_remarked(run, drop) or any(map(_SPREAD.search, texts))
+    ):
         return True
     return _WANTED_CLASS.search(drop.kind) is not None or any(_WANTED.search(text) for text in texts)
+
+
+def _has_dropped(call: ForwardFact, drop: DropoutFact) -> bool:
+    """True if random numbers were drawn that nothing else can have drawn."""
+    return bool(call.drew) and drop.alone
 
 
 def _is_remarked(run: Run, drop: DropoutFact) -> bool:
@@ -58,8 +65,10 @@ def _is_remarked(run: Run, drop: DropoutFact) -> bool:
 def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
     name = run.path_of(call)
     mode = "was in train mode without gradients" if call.training else "was in eval mode"
-    sure = call.drew and not call.training
-    seen = "and the call drew random numbers" if call.drew else "and nothing tells the function so"
+    drew = _has_dropped(call, drop)
+    sure = drew and not call.training
+    unsure = bool(call.drew) and not drew and drop.tested
+    seen = "and the call drew random numbers" if drew else "and nothing tells the function so"
     return Finding(
         message=f"{_what(drop)} drops in every mode: `{name}` {mode}, {seen}.",
         subject=name,
@@ -67,7 +76,7 @@ def _finding(run: Run, call: ForwardFact, drop: DropoutFact) -> Finding:
         line=drop.place.line,
         cell=drop.place.cell,
         # Told to, it may be meant: then each answer is one of many.
-        severity="hint" if drop.told or call.copy_of else "" if sure else "warning",
+        severity="hint" if drop.told or call.copy_of or unsure else "" if sure else "warning",
         evidence=(
             Evidence("module", f"{name} ({call.kind})"),
             Evidence("layer", drop.kind),
@@ -86,12 +95,13 @@ def _what(drop: DropoutFact) -> str:
 
 def _fixed(run: Run, drop: DropoutFact) -> str:
     """The statement with the argument that the call lacks, where that is written on its own and ends in a bracket."""
+    own = drop.own if drop.place.function == "forward" else "self"
     if drop.is_layer:
-        return f"self.dropout = {drop.text}  # in __init__, where eval() finds it; then call self.dropout"
+        return f"{own}.dropout = {drop.text}  # in __init__, where eval() finds it; then call {own}.dropout"
     if drop.rate:
-        return f"dropout_p={drop.rate} if self.training else 0.0"
+        return f"dropout_p={drop.rate} if {own}.training else 0.0"
     if drop.told and drop.place.function == "forward":
         return in_statement(run, drop.place, drop.text, drop.told)
     if not drop.text.endswith(")") or drop.place.function != "forward":
-        return f"hand self.training on to {drop.name}(..., training=...)"
-    return in_statement(run, drop.place, drop.text, f"{drop.text[:-1]}, training=self.training)")
+        return f"hand {own}.training on to {drop.name}(..., training=...)"
+    return in_statement(run, drop.place, drop.text, f"{drop.text[:-1]}, training={own}.training)")

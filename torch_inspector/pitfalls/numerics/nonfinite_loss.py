@@ -128,7 +128,7 @@ def _told(run: Run, loss: LossFact, name: str, place: Place, head: str) -> Findi
 def _origin(run: Run, name: str, loss: LossFact) -> FirstSpoiled | None:
     """What is not finite and was not computed from weights; else anything but the loss itself."""
     masks = loss.operation is not None
-    others = [one for one in loss.origins if one.path != name and not (masks and _is_mask(one))]
+    others = [one for one in loss.origins if one.path != name and not (masks and one.only_masks)]
     given = [one for one in others if not one.computed]
     first = first_spoiled(run, [one for one in given if one.nan_count])
     return first or next((FirstSpoiled(one) for one in (*given, *others)), None)
@@ -138,11 +138,6 @@ def _given(run: Run, loss: LossFact) -> FirstSpoiled | None:
     """The only variable of the cell that may be what the graph was given, or is made of, and that holds NaN."""
     found = [one for one in run.after.extremes if one.nan_count and not one.computed] if loss.given == "nan" else []
     return first_spoiled(run, found)
-
-
-def _is_mask(one: ExtremeFact) -> bool:
-    """True if minus infinity is all that is not finite: what may not be chosen is marked with it."""
-    return bool(one.negative_inf_count) and not one.inf_count and not one.nan_count
 
 
 def _because(run: Run, loss: LossFact, first: FirstSpoiled | None) -> str:
@@ -175,7 +170,7 @@ def _because(run: Run, loss: LossFact, first: FirstSpoiled | None) -> str:
 
 def _mask(run: Run, origin: ExtremeFact | None, loss: LossFact) -> str:
     """What has masked whole rows before a softmax, if that is what made the origin NaN."""
-    return mask_of(run, origin.path, tuple(filter(_is_mask, loss.origins))) if origin is not None else ""
+    return mask_of(run, origin.path, tuple(one for one in loss.origins if one.only_masks)) if origin is not None else ""
 
 
 def _masks(run: Run) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import BuiltFact, Run, syntax
+from torch_inspector.facts.own_object import in_own_name
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -19,17 +20,17 @@ def check(run: Run) -> Iterator[Finding]:
     for fact in run.trace.built:
         if fact.place not in told and fact.count > 0:
             told.add(fact.place)
-            yield _finding(fact)
+            yield _finding(run, fact)
 
 
-def _finding(fact: BuiltFact) -> Finding:
+def _finding(run: Run, fact: BuiltFact) -> Finding:
     return Finding(
         message=(
             f"`{_shown(fact)}` is made inside `{fact.function}`: each pass starts with new weights, and no optimizer "
             f"ever holds them ({fact.count} new parameters in each of {fact.pass_count} passes looked at)."
         ),
         subject=fact.function,
-        fix=_fix(fact),
+        fix=in_own_name(run, fact.place, _fix(fact)),
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(

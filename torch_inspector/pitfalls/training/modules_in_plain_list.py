@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import Run, UnlistedFact, syntax
 from torch_inspector.facts.kept_aside import is_kept_aside
+from torch_inspector.facts.own_object import in_own_name
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -69,7 +70,7 @@ def _finding(run: Run, fact: UnlistedFact, *, reached: bool, count: int) -> Find
             f"leave them out{f'; {count} modules of class {fact.kind} are like this' if count > 1 else ''}."
         ),
         subject=path,
-        fix=_fix(fact),
+        fix=in_own_name(run, place, _fix(fact)),
         line=place.line if place is not None else _step_line(run),
         cell=place.cell if place is not None else None,
         # A second optimizer may be meant for parameters that are kept apart.
