@@ -38,7 +38,7 @@ def _kept(method: ast.FunctionDef) -> Iterator[ast.expr]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(_is_part(one, own) for one in targets):
                 yield node.value
-        elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _TAKES and _is_part(node.func, own):
+        elif isinstance(node, ast.Call) and syntax.name_of(node.func) in _TAKES and _is_part(node.func, own):
             yield from (*node.args, *_values(node))
 
 
@@ -71,7 +71,7 @@ def _handed(kind: str, method: ast.FunctionDef) -> Iterator[str]:
             outside = (one for one in node.targets if isinstance(one, (ast.Attribute, ast.Subscript)))
             yield from (kind for one in outside if syntax.root_of(one) != own or not _is(one.value, own))
         elif isinstance(node, ast.Call) and any(_is(one, own) for one in (*node.args, *_values(node))):
-            last = dotted(node.func).rpartition(".")[2]
+            last = syntax.name_of(node.func)
             if last in _TAKES or last[:1].isupper() or last in ("__class__", "setattr") or _KEEPS.search(last):
                 yield kind
 
