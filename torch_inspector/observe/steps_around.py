@@ -7,11 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from torch_inspector.facts import Place, StepFact, syntax
+from torch_inspector.facts.leading import Leading, leading_to
 from torch_inspector.observe.lines import loops_around
 from torch_inspector.observe.place import CodeFile
-
-# Calls of calls that are followed by their names.
-_ROUNDS = 4
 
 
 class _Region(NamedTuple):
@@ -34,11 +32,11 @@ def is_run_in_turns(
         steps: Steps of the cell that is done.
         files: Code of all cells.
     """
-    leading = leading_to(function, files) if function else frozenset[str]()
+    leading = _leading(function, files)
     for region in _regions(steps, files):
         if region.file == file and region.first <= node.lineno <= region.last:
             return True
-        if leading and any(name in leading for name in _called(region)):
+        if leading is not None and any(map(leading.named_in, _called(region))):
             return True
     return False
 
@@ -62,14 +60,9 @@ def stepped_after(
     return found
 
 
-def leading_to(function: str, files: list[CodeFile]) -> frozenset[str]:
-    """Names of a function, and of those whose text names it, or one of these."""
-    trees = (file.tree for file in files if file.tree is not None)
-    every = [(one.name, _names_in(one)) for tree in trees for one in syntax.functions_of(tree)]
-    found = frozenset([function])
-    for _ in range(_ROUNDS):
-        found |= {name for name, names in every if names & found}
-    return found
+def _leading(function: str, files: list[CodeFile]) -> Leading | None:
+    """What may run a function when it is called; None without one."""
+    return leading_to([function], [one.tree for one in files if one.tree is not None]) if function else None
 
 
 def _regions(steps: list[StepFact], files: list[CodeFile]) -> Iterator[_Region]:
@@ -82,37 +75,35 @@ def _regions(steps: list[StepFact], files: list[CodeFile]) -> Iterator[_Region]:
         loops = loops_around(file.tree, line)
         yield from (_Region(file, *ends) for ends in loops)
         body = syntax.function_around(file.tree, line) if not loops else None
-        around = list(_loops_calling(leading_to(body.name, files), files)) if body is not None else []
+        leading = _leading(body.name, files) if body is not None else None
+        around = list(_loops_calling(leading, files)) if leading is not None else []
         yield from around
         if around and body is not None:
             yield _Region(file, body.lineno, body.end_lineno or body.lineno)
 
 
-def _loops_calling(names: frozenset[str], files: list[CodeFile]) -> Iterator[_Region]:
+def _loops_calling(leading: Leading, files: list[CodeFile]) -> Iterator[_Region]:
     """Loops with a call of one of these functions."""
     for file in files:
         for node in syntax.walk(file.tree) if file.tree is not None else ():
             if isinstance(node, (ast.For, ast.While)):
                 region = _Region(file, node.lineno, node.end_lineno or node.lineno)
-                if any(name in names for name in _called(region)):
+                if any(map(leading.named_in, _called(region))):
                     yield region
 
 
-def _called(region: _Region) -> Iterator[str]:
-    """Last names of what the lines call."""
+def _called(region: _Region) -> Iterator[ast.expr]:
+    """What the lines call."""
     nodes = syntax.walk(region.file.tree) if region.file.tree is not None else ()
     calls = (one for one in nodes if isinstance(one, ast.Call))
-    return (syntax.name_of(one.func) for one in calls if region.first <= one.lineno <= region.last)
+    return (one.func for one in calls if region.first <= one.lineno <= region.last)
 
 
 def _lines_of(place: Place, file: CodeFile, files: list[CodeFile]) -> list[int]:
     """Lines of a cell, outside of its functions, that have made a step."""
     if not place.function:
         return [(place.line or 0) - file.offset] if place.cell == file.cell else []
-    leading = leading_to(place.function.rpartition(".")[2], files)
+    leading = _leading(place.function, files)
     nodes = syntax.own_expressions(file.tree) if file.tree is not None else ()
-    return [one.lineno for one in nodes if isinstance(one, ast.Call) and syntax.name_of(one.func) in leading]
-
-
-def _names_in(function: ast.AST) -> frozenset[str]:
-    return frozenset(name for one in syntax.walk(function) if (name := syntax.name_of(one)))
+    calls = [one for one in nodes if isinstance(one, ast.Call)] if leading is not None else []
+    return [one.lineno for one in calls if leading is not None and leading.named_in(one.func)]
