@@ -70,3 +70,17 @@ def test_the_loader_is_named_that_gave_the_last_batch():
     loop = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor row in small:\n    net(row).sum().backward()"
     (finding,) = found(made, loop)
     assert finding.fix == "DataLoader(…, batch_size=2, drop_last=True)  # for small: its last batch had one sample"
+
+
+@pytest.mark.parametrize(
+    ("call", "subject", "fix"),
+    [
+        ("pooled = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.InstanceNorm2d(4))\npooled(torch.randn(2, 4, 8, 8))",
+         "pooled[1]", "nn.GroupNorm(1, 4)"),
+        ("nn.functional.instance_norm(torch.randn(2, 3, 1))", "", "nn.GroupNorm(1, 3)"),
+    ],
+)  # fmt: skip
+def test_maps_of_one_place_are_refused_whatever_the_batch(call, subject, fix):
+    (finding,) = found(call)
+    assert (finding.severity, finding.subject, finding.fix.partition("  #")[0]) == ("hint", subject, fix)
+    assert "more samples change nothing" in finding.message

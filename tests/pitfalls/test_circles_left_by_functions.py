@@ -57,6 +57,23 @@ class Awaited:
 def lookup():
     return Awaited(torch.zeros(600_000)).wait().mean().item()
 """
+CALLBACK = """
+class History:
+    def follow(self, trainer):
+        self.trainer = {followed}
+class Trainer:
+    def __init__(self):
+        self.rows, self.callbacks = torch.zeros(300_000), {"all": History()}
+        {line}
+def folds():
+    trainer = Trainer()
+    return [len(Trainer().callbacks) for _ in range(3)]
+"""
+
+
+def linked_by(line, followed="trainer"):
+    return CALLBACK.replace("{line}", line).replace("{followed}", followed)
+
 
 pytestmark = pytest.mark.usefixtures("no_collection_by_chance")
 
@@ -69,8 +86,11 @@ pytestmark = pytest.mark.usefixtures("no_collection_by_chance")
         (LISTENER, "record()", "Recorder", 1),
         (AWAITED.replace("{calls}", "[self.turned]"), "means = [lookup() for _ in range(3)]", "Awaited", 1),
         (AWAITED.replace("{calls}", "[lambda rows: self.turned(rows)]"), "lookup()", "Awaited", 1),
+        (linked_by("self.callbacks['all'].trainer = self"), "folds()", "Trainer", 1),
+        (linked_by("setattr(self.callbacks['all'], 'trainer', self)"), "folds()", "Trainer", 1),
+        (linked_by("self.callbacks['all'].follow(self)").replace("follow(", "set_trainer("), "folds()", "Trainer", 1),
     ],
-    ids=["both ways", "tree", "listener", "own method", "lambda"],
+    ids=["both ways", "tree", "listener", "own method", "lambda", "later", "by name", "by a method"],
 )
 def test_the_class_is_named(code, use, kind, line):
     (finding,) = findings_in(SETUP, code, use, fails=False)
@@ -96,8 +116,22 @@ def test_the_class_is_named(code, use, kind, line):
             AWAITED.replace("{calls}", "[weakref.WeakMethod(self.turned)]").replace("call(self", "call()(self"),
             "lookup()",
         ],
+        [linked_by("self.callbacks['all'].trainer = weakref.ref(self)"), "folds()"],
+        [linked_by("self.callbacks['all'].set_trainer(self)", "None").replace("follow(", "set_trainer("), "folds()"],
     ],
-    ids=["collected", "weak", "returned", "kept", "no parent", "closure", "small", "called", "weak method"],
+    ids=[
+        "collected",
+        "weak",
+        "returned",
+        "kept",
+        "no parent",
+        "closure",
+        "small",
+        "called",
+        "weak method",
+        "weak field",
+        "not kept",
+    ],
 )
 def test_silent(cells):
     assert findings_in(SETUP, *cells, fails=False) == []

@@ -97,6 +97,8 @@ def growths(*cells):
         ("s = sorted(x)", 1, "x", "x.sort().values"),
         ("values = [v.item() for v in x]", 1, "x", "x.tolist()"),
         ("values = [x[i].item() for i in range(len(x))]", 1, "x", "x.tolist()"),
+        ("values = [[v.item() for v in row] for row in m]", 1, "m", "m.tolist()"),
+        ("total = sum(sum(v.item() for v in row) for row in m)", 1, "m", None),
         ("values = []\nfor v in x:\n    values.append(float(v))", 2, "x", "x.tolist()"),
         ("n = 0\nfor a, b in zip(x, y):\n    if a > b:\n        n += 1", 2, "x", None),
         ("best = x[0]\nfor i, v in enumerate(x):\n    if v > best:\n        best = v", 2, "x", None),
@@ -138,6 +140,8 @@ def test_loops_over_elements(cell, line, subject, fix):
         "names = dict(enumerate('abc'))\nfor i in range(3000):\n    names.get(int(x[i]))",
         "n = torch.tensor(3000)\nfor i in range(n):\n    pass",
         f"{PADDED}one = m\np = [pad(one, 1) for one in torch.ones(2, 3, 3)]",
+        "values = [[v for v in row] for row in m.tolist()]",
+        "h = torch.randn(40, 4000)\nmeans = [[part.mean() for part in row.split(2000)] for row in h]",
     ],
     ids=[
         "decay",
@@ -155,6 +159,8 @@ def test_loops_over_elements(cell, line, subject, fix):
         "other",
         "bound",
         "hidden",
+        "numbers",
+        "long parts",
     ],
 )
 def test_other_loops(cell):

@@ -214,3 +214,64 @@ def test_the_error_that_follows_names_the_line():
     lost = PREPARE.format("a.float()", "a, b", "u, v")
     (finding,) = findings_in(SETUP, lost, "nn.Linear(3, 1)(u)", slug="dtype-mismatch")
     assert "the result of `a.float()` in line 3 of cell 2 is thrown away" in finding.message
+
+
+HELPERS = """
+def each(batch, device):
+    for t in batch:
+        t.to(device)
+    return batch
+def alone(x, device):
+    x.to(device)
+    return x
+class Mover:
+    def __init__(self, device):
+        self.device = device
+    def move(self, batch):
+        for t in batch:
+            t.to(self.device)
+        return batch
+def waits(y, device):
+    y.to(device)
+def timed(y, device):
+    import time
+    began = time.perf_counter()
+    y.to(device)
+    began = time.perf_counter() - began
+    return y, began
+def perhaps(y, device, go=False):
+    if go:
+        y.to(device)
+    return y
+def anew(batch, device):
+    out = []
+    for t in batch:
+        t = t.to(device)
+        out.append(t)
+    return out
+rows, pair = [x, x + 1], (x, x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "severity", "fix"),
+    [
+        ("a, b = each(rows, device)", 4, "warning", "batch = [t.to(device) for t in batch]  # in place of the loop"),
+        ("y = alone(x, 'meta')", 7, "warning", "x = x.to(device)"),
+        ("c = Mover(device).move(pair)", 14, "warning",
+         "batch = tuple(t.to(self.device) for t in batch)  # in place of the loop"),
+    ],
+)  # fmt: skip
+def test_what_a_function_throws_away_is_told_where_it_is_given_a_tensor(code, line, severity, fix):
+    (finding,) = findings_in(SETUP, HELPERS, code, slug="to-result-discarded")
+    assert (finding.cell, finding.line, finding.severity, finding.fix) == (2, line, severity, fix)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["each([net, nn.Linear(2, 2)], device)", "nets = [net]\neach(nets, device)", "each(rows, 'cpu')",
+     "each([x.to(device)], device)", "waits(x, device)",
+     "timed(x, device)", "perhaps(x, device)", "anew(rows, device)", "alone(net, device)"],
+)  # fmt: skip
+def test_functions_that_are_given_modules_or_keep_or_measure(code):
+    assert not findings_in(SETUP, HELPERS, code, slug="to-result-discarded")

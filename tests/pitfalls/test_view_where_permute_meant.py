@@ -306,3 +306,42 @@ def test_a_tensor_that_is_turned_in_place_has_other_sizes(made, turn):
 def test_a_function_that_is_defined_anew_was_another():
     anew = "\ndef turn(x):\n    return x"
     assert turned("turn(x)", "return x.transpose(1, 2)", CALL + anew) == []
+
+
+RECURRENT = """\
+import torch
+from torch import nn
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.rnn = nn.Embedding(9, 6), nn.{layer}
+    def forward(self, ids):
+        {names} = ids.shape
+        out, _ = self.rnn(self.table(ids))
+        return {cut}
+tagger = Tagger()"""
+
+
+def of_steps(layer, names, cut):
+    with a_notebook() as notebook:
+        notebook.run(RECURRENT.format(layer=layer, names=names, cut=cut))
+        return notebook.run("with torch.no_grad():\n    y = tagger(torch.randint(0, 9, (7, 4)))").findings
+
+
+@pytest.mark.parametrize(("layer", "width"), [("LSTM(6, 10)", 10), ("GRU(6, 5, bidirectional=True)", 10)])
+def test_steps_of_a_recurrent_layer_are_told_without_a_graph(layer, width):
+    (finding,) = of_steps(layer, "time, batch", f"out.contiguous().view(batch, time, {width})")
+    assert (finding.slug, finding.cell, finding.line) == ("view-where-permute-meant", 1, 10)
+
+
+@pytest.mark.parametrize(
+    ("layer", "names", "cut"),
+    [
+        ("LSTM(6, 10, batch_first=True)", "batch, time", "out.contiguous().view(batch, time, 10)"),
+        ("LSTM(6, 10)", "time, batch", "out.transpose(0, 1).reshape(batch, time, 10)"),
+        ("GRU(6, 5, bidirectional=True)", "time, batch", "out.view(time, batch, 2, 5)[:, :, 0]"),
+        ("RNN(6, 10)", "time, batch", "out.view(time * batch, 10)"),
+    ],
+)
+def test_steps_that_keep_their_order(layer, names, cut):
+    assert not of_steps(layer, names, cut)

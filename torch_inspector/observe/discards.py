@@ -15,8 +15,7 @@ from torch_inspector.observe.given_back_as import given_back_as
 from torch_inspector.observe.measuring import is_measured, is_timed
 from torch_inspector.observe.source import dotted
 
-# Methods that give a new tensor, with what they make of it; None where the arguments say so.
-_MAKES = {
+MAKES = {
     "to": None,
     "type": None,
     "cuda": "cuda",
@@ -29,6 +28,7 @@ _MAKES = {
     "int": "int32",
     "bool": "bool",
 }
+"""Methods that give a new tensor, with what they make of it; None where the arguments say so."""
 _DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu", "meta")
 # Used with a name, one of these says that it stands for a module.
 _OF_MODULES = frozenset(
@@ -54,7 +54,7 @@ class _Call(NamedTuple):
 
 def discard_facts(cell: Cell, names: Mapping[str, Any]) -> tuple[DiscardFact, ...]:
     """What the text of a cell throws away, with what the tensor is now."""
-    if not any(f".{method}(" in cell.code for method in _MAKES):
+    if not any(f".{method}(" in cell.code for method in MAKES):
         return ()
     tree = syntax.parse(cell.code)
     return tuple(_fact(call, cell, names, tree) for call in _calls(tree)) if tree is not None else ()
@@ -79,7 +79,7 @@ def _fact(call: _Call, cell: Cell, names: Mapping[str, Any], tree: ast.Module) -
 
 def _given_back(call: _Call, names: Mapping[str, Any], tree: ast.Module) -> Any:
     """The tensor that a function gave back as it was, though it was to have numbers of another type."""
-    wanted = _MAKES[call.method] or ""
+    wanted = MAKES[call.method] or ""
     if call.argument is not None and dotted(call.argument).startswith("torch."):
         wanted = dotted(call.argument).removeprefix("torch.")
     is_dtype = type(kinds.fields_of(torch).get(wanted)) is torch.dtype
@@ -103,7 +103,7 @@ def _calls(tree: ast.Module) -> tuple[_Call, ...]:
     while stack:
         node, scope, loops = stack.pop()
         call = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _MAKES:
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in MAKES:
             made = _call(call, call.func, scope, shown=bool(tree.body) and node is tree.body[-1])
             found.append(made._replace(over=_gone_through(loops, dotted(call.func.value))))
         if is_measured(node):
@@ -176,13 +176,22 @@ def _entry(holder: Any, key: Any) -> Any:
 
 def _wanted(call: _Call, names: Mapping[str, Any]) -> str:
     """The device or type of numbers that was asked for; empty where that is not known."""
-    made = _MAKES[call.method]
+    made = MAKES[call.method]
     if made is not None or call.argument is None:
         return made or ""
     value = call.argument.value if isinstance(call.argument, ast.Constant) else _resolve(call.argument, names)
     if dotted(call.argument).startswith("torch."):
         value = kinds.fields_of(torch).get(dotted(call.argument).removeprefix("torch."))
+    return said(value)
+
+
+def said(value: Any) -> str:
+    """A device or a type of numbers as text; empty for anything else."""
     if kinds.is_one_of(value, (torch.device, torch.dtype)):
         return str(value).removeprefix("torch.")
-    is_device = type(value) is str and value.partition(":")[0] in _DEVICE_TYPES
-    return str(value) if is_device else ""
+    return str(value) if type(value) is str and asks_for_device(value) else ""
+
+
+def asks_for_device(wanted: str) -> bool:
+    """True for the name of a device, with or without its number."""
+    return wanted.partition(":")[0] in _DEVICE_TYPES

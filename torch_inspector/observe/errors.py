@@ -30,9 +30,10 @@ _MESSAGE_LIMIT = 2_000
 _OPERANDS, _WAY = 12, 20
 # In messages of layers that refuse their input.
 _OF_LAYERS = (
-    "was expecting embedding dimension of", "value per channel", "mat1 and mat2 shapes", "Given groups=",
-    "batched) input to conv", "Given transposed=", "input.size(-1) must be equal", "running_mean should contain",
-    "Given normalized_shape=", "D input (got ", "index out of range in self", "Expected hidden",
+    "was expecting embedding dimension of", "value per channel", "spatial element", "mat1 and mat2 shapes",
+    "Given groups=", "batched) input to conv", "Given transposed=", "input.size(-1) must be equal",
+    "running_mean should contain", "Given normalized_shape=", "D input (got ", "index out of range in self",
+    "Expected hidden",
 )  # fmt: skip
 _LEAFLESS = ("can't optimize a non-leaf Tensor", "support the deepcopy protocol")
 _OF_STATES = ("dtype", "scalar type", "device")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import torch
 
 from torch_inspector.observe import as_torch
 from torch_inspector.observe.in_memory import is_in_memory
-from torch_inspector.observe.shapes import is_tensor
+from torch_inspector.observe.shapes import is_tensor, shape_of, stretched_to
 
 SMALL = {torch.uint8: (0, 255), torch.int8: (-128, 127), torch.int16: (-(1 << 15), (1 << 15) - 1)}
 # About half a millisecond on a laptop.
@@ -54,6 +55,9 @@ def outside_of(operation: str, values: list[Any], dtype: torch.dtype) -> torch.T
     low, high = SMALL[dtype]
     one, two = (value.to(torch.int32) if type(value) is torch.Tensor else value for value in values)
     if operation == "pow" and (type(two) is not int or not 1 < two <= _CUBE):
+        return None
+    sizes = stretched_to(*(shape_of(value) or () for value in (one, two)))
+    if sizes is None or prod(sizes) > LARGEST:
         return None
     try:
         result = OPERATORS[operation](one, two)

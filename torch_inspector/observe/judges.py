@@ -21,6 +21,7 @@ from torch_inspector.observe.reshapes import reshapes
 from torch_inspector.observe.second_names import second_names
 from torch_inspector.observe.squashed import squashed
 from torch_inspector.observe.tabled import tabled
+from torch_inspector.observe.thrown_away import thrown_away
 from torch_inspector.observe.visits import visits
 from torch_inspector.observe.wraps import wraps
 from torch_inspector.observe.zeroed import zeroed
@@ -30,7 +31,7 @@ JUDGES: Judges = {
     ast.Compare: (crossings,),
     ast.Call: (
         *(crossings, wraps, reshapes, lost, unnamed, over_batch, over_samples),
-        *(legacy, columns, tabled, visits, second_names, squashed, handed_copies),
+        *(legacy, columns, tabled, visits, second_names, squashed, handed_copies, thrown_away),
     ),
     ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed, handed_copies, half_steps),
     ast.Return: (handed_copies,),

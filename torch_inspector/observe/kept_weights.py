@@ -77,10 +77,10 @@ class KeptWeights:
         """
         if steps and files:
             self._stepped = [*self._stepped, (files[0], steps_by_place(steps))][-_CELLS:]
-        if files and not _is_known(files[0]):
+        if files and not is_known(files[0]):
             yield from piled_weights(names, files, steps)
         deadline = thread_time() + _TIME_S
-        if not files or not self._stepped or _is_known(files[0]):
+        if not files or not self._stepped or is_known(files[0]):
             return
         yield from self._unread(names, files, deadline) if steps else ()
         tree = files[0].tree
@@ -116,7 +116,7 @@ class KeptWeights:
                 last = pair.lineno if pair is not None and file.cell == files[0].cell else 1 << 30
                 between |= stepped_between(Lines(file, first, last), stepped, files, kept.model, names)
         sides = [one for one in (kept, other) if one is not None]
-        if not between or _is_known(kept.file) or any(_is_bound_again(one, files) for one in sides):
+        if not between or is_known(kept.file) or any(_is_bound_again(one, files) for one in sides):
             return False
         trees = [file.tree for file in files if file.tree is not None]
         rounds = any(_is_double(names.get(one.name)) for one in sides) and _rounds(pair, sides)
@@ -168,7 +168,7 @@ def _shown(names: Mapping[str, Any], code: str, deadline: float) -> frozenset[st
     return frozenset(name for name, one in own if name in named and not hidden(name) and _tensors(one))
 
 
-def _is_known(file: CodeFile) -> bool:
+def is_known(file: CodeFile) -> bool:
     """True if a cell says that memory is shared, or asks whether it is."""
     return _ON_PURPOSE.search(file.code) is not None or any(
         isinstance(one, (ast.Is, ast.IsNot)) and not isinstance(node.comparators[0], ast.Constant)

@@ -1,13 +1,18 @@
-"""What shape a layer of torch's own makes of the shape that it is given."""
+"""What a layer of torch's own makes of the shape that it is given."""
 
 from __future__ import annotations
 
-from typing import Any
+import ast
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from torch_inspector.facts import Shape
 from torch_inspector.observe import kinds
+from torch_inspector.observe.shapes import UNKNOWN, Sized, shape_of
+
+if TYPE_CHECKING:
+    from torch_inspector.observe.operands import Names
 
 _SAME = frozenset(
     [nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm, nn.InstanceNorm1d, nn.InstanceNorm2d,
@@ -15,6 +20,30 @@ _SAME = frozenset(
      nn.Dropout1d, nn.Dropout2d, nn.Dropout3d]
 )  # fmt: skip
 _CONVOLUTIONS: dict[type, int] = {nn.Conv1d: 1, nn.Conv2d: 2, nn.Conv3d: 3}
+_RECURRENT = frozenset([nn.RNN, nn.LSTM, nn.GRU])
+
+
+def by_layer(names: Names, call: ast.Call) -> Any:
+    """What a layer makes of the tensor that a call hands it, or of a tensor and a state; None if no layer is called."""
+    named = type(call.func) in (ast.Name, ast.Attribute) and call.args
+    layer = names.value(call.func) if named else UNKNOWN
+    recurs = kinds.is_among(type(layer), _RECURRENT)
+    plain = type(call.func) is ast.Attribute and len(call.args) == 1
+    if not recurs and not (plain and kinds.is_a(layer, nn.Module)):
+        return None
+    shape = shape_of(names.value(call.args[0]))
+    if recurs:
+        return _steps(layer, shape)
+    made = layer_shape(layer, shape)
+    return Sized(made) if made else UNKNOWN
+
+
+def _steps(layer: Any, shape: Shape | None) -> Any:
+    """The steps, which lie as the input does, with the batch in front or not; and a state that is not told."""
+    if shape is None or len(shape) not in (2, 3) or shape[-1] not in (-1, layer.input_size):
+        return UNKNOWN
+    width = (layer.proj_size or layer.hidden_size) * (2 if layer.bidirectional else 1)
+    return Sized((*shape[:-1], width)), UNKNOWN
 
 
 def layer_shape(layer: Any, shape: Shape | None) -> Shape | None:
@@ -24,6 +53,8 @@ def layer_shape(layer: Any, shape: Shape | None) -> Shape | None:
         return None
     if kind is nn.Linear:
         return (*shape[:-1], layer.out_features)
+    if kind is nn.Embedding:
+        return (*shape, layer.embedding_dim)
     if kinds.is_among(kind, _SAME):
         return shape
     axes = kinds.entry_of(kind, _CONVOLUTIONS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
 
 _TAKES = frozenset(("append", "add", "insert", "appendleft", "setdefault"))
+_KEEPS = re.compile(r"^(set|register|attach|bind|connect|subscribe|link)(_|$)")
 # A function that calls a function that calls one: so far it is followed.
 _CALLS = 8
 
@@ -36,7 +38,7 @@ def _kept(method: ast.FunctionDef) -> Iterator[ast.expr]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(_is_part(one, own) for one in targets):
                 yield node.value
-        elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _TAKES and _is_part(node.func, own):
+        elif isinstance(node, ast.Call) and syntax.name_of(node.func) in _TAKES and _is_part(node.func, own):
             yield from (*node.args, *_values(node))
 
 
@@ -67,10 +69,10 @@ def _handed(kind: str, method: ast.FunctionDef) -> Iterator[str]:
     for node in syntax.walk(method):
         if isinstance(node, ast.Assign) and _is(node.value, own):
             outside = (one for one in node.targets if isinstance(one, (ast.Attribute, ast.Subscript)))
-            yield from (kind for one in outside if dotted(one).partition(".")[0] != own)
+            yield from (kind for one in outside if syntax.root_of(one) != own or not _is(one.value, own))
         elif isinstance(node, ast.Call) and any(_is(one, own) for one in (*node.args, *_values(node))):
-            last = dotted(node.func).rpartition(".")[2]
-            if last in _TAKES or last[:1].isupper() or last == "__class__":
+            last = syntax.name_of(node.func)
+            if last in _TAKES or last[:1].isupper() or last in ("__class__", "setattr") or _KEEPS.search(last):
                 yield kind
 
 

@@ -128,7 +128,7 @@ def _part(look: Look, side: ast.expr, value: Any) -> Any:
     else:
         return value
     index = tuple(_index(scope, part) for part in parts)
-    if None in index:
+    if any(one is UNKNOWN for one in index):
         return value
     of = live_operand(look.deeper(), owner)
     if is_small(of) and isinstance(side, ast.Subscript):
@@ -161,11 +161,11 @@ def _is_given_anew(scope: Scope, side: ast.expr) -> bool:
 
 
 def _index(scope: Scope, part: ast.expr) -> Any:
-    """A number, a slice or `...`; None for anything else."""
-    if isinstance(part, ast.Constant) and part.value is ...:
-        return ...
+    """A number, a slice, `...`, or None for a new axis; `UNKNOWN` for anything else."""
+    if isinstance(part, ast.Constant) and (part.value is ... or part.value is None):
+        return part.value
     if not isinstance(part, ast.Slice):
         value = scope.names.value(part)
-        return value if type(value) is int else None
+        return value if type(value) is int else UNKNOWN
     bounds = [scope.names.value(one) if one is not None else None for one in (part.lower, part.upper, part.step)]
-    return slice(*bounds) if all(one is None or type(one) is int for one in bounds) else None
+    return slice(*bounds) if all(one is None or type(one) is int for one in bounds) else UNKNOWN

@@ -19,7 +19,7 @@ _TRAINS = re.compile(
 )
 
 
-def is_meant(pair: ast.expr, tree: ast.Module) -> bool:
+def is_meant(pair: ast.expr, tree: ast.AST) -> bool:
     """True if an `assert`, or a test before a `raise`, holds while the two sides are the same, or may do so."""
     given = _given(tree)
     checks = list(_checks(tree))
@@ -31,10 +31,10 @@ def is_trained_with(name: str, trees: list[ast.Module]) -> bool:
     calls = (one for tree in trees for one in syntax.walk(tree) if isinstance(one, ast.Call))
     given = (one for one in calls if _TRAINS.search(dotted(one.func).rpartition(".")[2]))
     values = (one for call in given for one in (*call.args, *(k.value for k in call.keywords)))
-    return any(name in syntax.names_in(one) for one in values)
+    return any(syntax.name_of(part) == name for one in values for part in syntax.walk(one))
 
 
-def _given(tree: ast.Module) -> dict[str, ast.expr]:
+def _given(tree: ast.AST) -> dict[str, ast.expr]:
     """Variables with the one expression that the cell gives them."""
     found: dict[str, list[ast.expr]] = {}
     for node in syntax.own_expressions(tree):
@@ -43,7 +43,7 @@ def _given(tree: ast.Module) -> dict[str, ast.expr]:
     return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
-def _checks(tree: ast.Module) -> Iterator[tuple[ast.expr, bool]]:
+def _checks(tree: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
     """Tests of a cell that complain, each with what it means of both sides where equal sides are the mistake."""
     for node in syntax.own_expressions(tree):
         if isinstance(node, ast.Assert):

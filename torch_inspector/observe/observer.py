@@ -25,6 +25,7 @@ from torch_inspector.facts import (
 )
 from torch_inspector.failures import Failures
 from torch_inspector.observe import expressions, others, private, refusals, source
+from torch_inspector.observe.anchors import Anchors
 from torch_inspector.observe.attention import Attention
 from torch_inspector.observe.backward import BackwardWatch
 from torch_inspector.observe.budget import Budget
@@ -98,7 +99,7 @@ class TorchObserver:
         self._unheld = UnheldWatch(self._ledger)
         self._backwards = BackwardWatch(self._attention, self._ledger, self._reader, self._forwards, self._unheld)
         self._values = self._backwards.values
-        self._kept_weights = KeptWeights()
+        self._kept_weights, self._anchors = KeptWeights(), Anchors()
         self._steps = StepWatch(self._attention, self._ledger, self._forwards, self._unheld)
         self._clears = ClearWatch(self._attention, self._ledger)
         self._scaling = ScalingWatch(self._attention, self._ledger)
@@ -263,7 +264,8 @@ class TorchObserver:
                 facts = self._forwards.facts, self._loaders.facts
                 reading = Reading(file, self._places, names, before[0], *facts, before[1])
                 files, steps = self._files(cell), self._steps.facts
-                kept = self._kept_weights.found(names, files, steps)
+                kept = (*self._kept_weights.found(names, files, steps),)
+                kept = (*kept, *self._anchors.found(names, files, steps, {one.place for one in kept}))
                 return (*expressions.found(reading, JUDGES), *namesakes(names, files, steps), *kept)
         return ()
 

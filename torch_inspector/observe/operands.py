@@ -14,7 +14,7 @@ from torch import nn
 from torch_inspector.observe import axis_moves
 from torch_inspector.observe.each_element import any_of
 from torch_inspector.observe.kinds import class_fields, fields_of, is_a, is_one_of, mro_of, setting_of
-from torch_inspector.observe.layer_shapes import layer_shape
+from torch_inspector.observe.layer_shapes import by_layer
 from torch_inspector.observe.shapes import (
     JOINS,
     SAME_SHAPE,
@@ -197,15 +197,13 @@ def _read_call(names: Names, node: ast.Call) -> Any:
     if type(node.func) is ast.Attribute and node.func.attr in _REDUCES and (rows := _rows_of(names, node)) is not None:
         return rows
     others = any(keyword.arg not in _SETTINGS for keyword in node.keywords)
+    if (made := by_layer(names, node)) is not None:
+        return made
     if type(node.func) is not ast.Attribute or (others and node.func.attr not in _WHATEVER):
         return _read_length(names, node)
     arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "dim")]
     if node.func.attr == "size" and len(arguments) <= 1:
         return _read_size(names, node.func.value, arguments)
-    layer = names.value(node.func) if len(node.args) == 1 else UNKNOWN
-    if is_a(layer, nn.Module):
-        shape = layer_shape(layer, shape_of(names.value(node.args[0])))
-        return Sized(shape) if shape else UNKNOWN
     owner = names.value(node.func.value)
     if is_a(owner, ModuleType):
         known = attribute(owner, "__name__") in ("torch", "torch.nn.functional")

@@ -38,15 +38,15 @@ class Taken(NamedTuple):
     fix: str
 
 
-def origin(side: ast.expr, tree: ast.Module, depth: int = 0) -> str:
+def origin(side: ast.expr, tree: ast.AST, depth: int = 0) -> str:
     """What a side of a comparison is a part of: a variable, `net.parameters()`, or `net[0].weight`; else nothing."""
-    node = _bare(side)
+    node = bare(side)
     if depth > _DEEPEST:
         return ""
     if isinstance(node, ast.Call):
         return _asked(node)
     if isinstance(node, ast.Name):
-        found = {origin(one, tree, depth + 1) for one in _bound(node, tree)}
+        found = {origin(one, tree, depth + 1) for one in bound(node, tree)}
         return found.pop() if len(found) == 1 else "" if found else node.id
     if isinstance(node, ast.Subscript) and isinstance(node.value, (ast.Name, ast.Call)):
         # Of a list or dictionary; of a model a layer, which no tensor is compared with.
@@ -54,9 +54,9 @@ def origin(side: ast.expr, tree: ast.Module, depth: int = 0) -> str:
     return ast.unparse(node) if isinstance(node, ast.Attribute) and _is_one_place(node) else ""
 
 
-def in_step(one: ast.expr, other: ast.expr, tree: ast.Module) -> bool:
+def in_step(one: ast.expr, other: ast.expr, tree: ast.AST) -> bool:
     """True if both sides go through the same: by the same index, in the same loop; neither has one of its own."""
-    sides = [_bare(one), _bare(other)]
+    sides = [bare(one), bare(other)]
     indexes = [ast.unparse(side.slice) if isinstance(side, ast.Subscript) else "" for side in sides]
     if indexes[0] == indexes[1] != "":
         return True
@@ -65,7 +65,7 @@ def in_step(one: ast.expr, other: ast.expr, tree: ast.Module) -> bool:
     return loops[0] is loops[1] and (loops[0] is not None or not any(indexes))
 
 
-def _loop_of(name: ast.Name, tree: ast.Module) -> ast.AST | None:
+def _loop_of(name: ast.Name, tree: ast.AST) -> ast.AST | None:
     """The innermost loop around a name that gives it its values."""
     found = None
     for node in syntax.own_expressions(tree):
@@ -116,7 +116,7 @@ def _read(name: str, node: ast.stmt, tree: ast.Module, file: CodeFile) -> Taken 
     source = origin(element, tree) if element is not value else origin(value, tree)
     if isinstance(value, ast.Call) and dotted(value.func) in _LISTS and value.args:
         source = origin(value.args[0], tree)
-    if not source or source.isidentifier() or isinstance(_bare(value), ast.Subscript):
+    if not source or source.isidentifier() or isinstance(bare(value), ast.Subscript):
         return None
     fix = _copied(node, value, element)
     return Taken(name, source, source.partition(".")[0].partition("[")[0], node, file, fix)
@@ -195,8 +195,8 @@ def _copied(node: ast.stmt | ast.expr, value: ast.expr, element: ast.expr) -> st
     return whole[:at] + copy + whole[at + len(new) :]
 
 
-def _bare(node: ast.expr) -> ast.expr:
-    """`p` of `p.data.view(-1)`, `x.detach()` and `dict(net.named_parameters())[n]`."""
+def bare(node: ast.expr) -> ast.expr:
+    """What it shows all of: `p` of `p.data.view(-1)`, `x.detach()` and `dict(net.named_parameters())[n]`."""
     while True:
         if isinstance(node, ast.Attribute) and node.attr == "data":
             node = node.value
@@ -234,7 +234,7 @@ def _asked(node: ast.Call) -> str:
     return ""
 
 
-def _bound(name: ast.Name, tree: ast.Module) -> Iterator[ast.expr]:
+def bound(name: ast.Name, tree: ast.AST) -> Iterator[ast.expr]:
     """What the loops around a name that give it its values go over."""
     for node in syntax.own_expressions(tree):
         loops = [node] if isinstance(node, ast.For) else getattr(node, "generators", ())

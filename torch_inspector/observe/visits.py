@@ -13,6 +13,7 @@ from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.all_places import all_places
+from torch_inspector.observe.at_once import Loop, at_once
 from torch_inspector.observe.bounds import bound_of
 from torch_inspector.observe.certain import certain
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
@@ -20,14 +21,13 @@ from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.known_loops import known_loop
 from torch_inspector.observe.lengths import is_range, range_length
 from torch_inspector.observe.own_lengths import have_own_lengths
-from torch_inspector.observe.shapes import UNKNOWN, shape_of
+from torch_inspector.observe.shapes import UNKNOWN, Sized, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import loops_in
 from torch_inspector.observe.straight import is_straight, reads_changed
 from torch_inspector.observe.turns import last_name
 from torch_inspector.observe.turns_apart import depends, indexed
 
-Loop = ast.For | ast.ListComp | ast.GeneratorExp
 # Functions that go through a tensor with a loop of their own.
 _BUILTINS = frozenset(["max", "min", "sum", "sorted", "any", "all"])
 # What a loop may call besides, of Python, to keep the result; and of torch all but what draws, learns or stores.
@@ -43,7 +43,6 @@ _OTHER = (
     ast.Break, ast.Return, ast.While, ast.Try, ast.With, ast.Yield, ast.YieldFrom, ast.Await, ast.JoinedStr, ast.Lambda,
     ast.FunctionDef, ast.ClassDef, ast.NamedExpr, ast.Raise, ast.Assert, ast.Delete,
 )  # fmt: skip
-_ROWS = {"max": "amax", "min": "amin", "sum": "sum"}
 
 
 class _Visit(NamedTuple):
@@ -69,7 +68,7 @@ def visits(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
             known = known_loop(scope, node)
             names = tuple(dict.fromkeys(one.name for one in found))
             names = names if known is None or known.written in names else (known.written, *names)
-            said = known.text if known is not None else _at_once(node, found[0]) or all_places(scope, node)
+            said = known.text if known is not None else at_once(node, found[0].name) or all_places(scope, node)
             yield scope.fact("visits", node, statement, names=names, shapes=_counts(node, found), detail=said)
 
 
@@ -131,8 +130,24 @@ def _collect(scope: Scope, node: ast.AST, turns: dict[str, int], found: list[_Vi
             turns = {**turns, **counts}
             found.extend(_visit(name, shape, turns) for name, shape in given.items())
             turns = {**_read(scope, node, turns), **turns}
-        children = [*node.body, *node.orelse] if isinstance(node, ast.For) else [node.elt]
+        if not isinstance(node, ast.For):
+            return _collect_rows(scope, node, turns, found)
+        children = [*node.body, *node.orelse]
     return all(_collect(scope, child, turns, found) for child in children)
+
+
+def _collect_rows(
+    scope: Scope, node: ast.ListComp | ast.GeneratorExp, turns: dict[str, int], found: list[_Visit]
+) -> bool:
+    """The same of the element of a comprehension, in which its variables stand for rows: `[x for x in row]`."""
+    known = scope.names.rows
+    heads = [one for one in node.generators if isinstance(one.target, ast.Name)]
+    shapes = {one.target.id: shape for one in heads if (shape := _shape(scope, one.iter))}  # type: ignore[attr-defined]
+    scope.names.rows = {**known, **{name: Sized(shape[1:]) for name, shape in shapes.items() if len(shape) > 1}}
+    try:
+        return _collect(scope, node.elt, turns, found)
+    finally:
+        scope.names.rows = known
 
 
 def _visit(name: str, shape: Shape, turns: dict[str, int]) -> _Visit:
@@ -265,40 +280,3 @@ def _gone_through(scope: Scope, call: ast.Call, turns: dict[str, int]) -> _Visit
     if not shape or len(shape) != len(indices) + 1 or any(not isinstance(one, ast.Name) for one in indices):
         return None
     return _Visit(ast.unparse(owner), shape[-1] * prod(turns.values()), text=ast.unparse(call))
-
-
-def _at_once(loop: Loop, visit: _Visit) -> str:
-    """The same in one call, where the loop does one thing of a form that is known; else empty."""
-    body: list[ast.stmt] = loop.body if isinstance(loop, ast.For) else []
-    while len(body) == 1 and isinstance(body[0], ast.For):
-        body = body[0].body
-    one = body[0] if len(body) == 1 else None
-    if isinstance(loop, ast.For) and one is None:
-        return ""
-    value = getattr(one, "value", None) if isinstance(loop, ast.For) else loop.elt
-    if isinstance(value, ast.Call) and last_name(value.func) == "append" and len(value.args) == 1:
-        return f"{visit.name}.tolist()" if _is_one(value.args[0], visit, loop) else ""
-    if isinstance(value, ast.Call) and dotted(value.func) in _ROWS and len(value.args) == 1:
-        row = value.args[0]
-        return f"{visit.name}.{_ROWS[dotted(value.func)]}(-1)" if isinstance(row, ast.Subscript) else ""
-    if value is None or not _is_one(value, visit, loop):
-        return ""
-    if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add):
-        return f"{visit.name}.sum()"
-    return f"{visit.name}.tolist()" if isinstance(loop, ast.ListComp) else ""
-
-
-def _is_one(value: ast.expr, visit: _Visit, loop: Loop) -> bool:
-    """True for the element that the loop visits, or its number: `x[i]`, `x[i].item()`, `float(x[i])`, `v`."""
-    while isinstance(value, ast.Call):
-        plain = isinstance(value.func, ast.Attribute) and value.func.attr == "item"
-        if plain:
-            value = value.func.value  # type: ignore[attr-defined]
-        elif dotted(value.func) in ("float", "int") and len(value.args) == 1:
-            value = value.args[0]
-        else:
-            return False
-    if isinstance(value, ast.Subscript):
-        return ast.unparse(indexed(value)[0]) == visit.name
-    head = loop if isinstance(loop, ast.For) else loop.generators[0]
-    return isinstance(value, ast.Name) and ast.unparse(head.target) == value.id and ast.unparse(head.iter) == visit.name

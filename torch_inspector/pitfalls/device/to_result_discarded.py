@@ -33,6 +33,17 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         if (one.is_tensor and not looked_at) or (one.fed and one.path not in modules):
             yield _finding(run, one)
+    yield from (_finding(run, one) for one in _by_functions(run) if one.place not in blamed)
+
+
+def _by_functions(run: Run) -> Iterator[DiscardFact]:
+    """What a function that the cell has called throws away of a tensor that it was given, unless it was told before."""
+    told = {one.place for past in (*run.earlier, run) for one in past.after.discards if one.fed}
+    told |= {fact.place for past in run.earlier for fact in past.expressions("thrown-away")}
+    for fact in run.expressions("thrown-away"):
+        path, device, dtype, over = fact.names
+        if fact.place not in told:
+            yield DiscardFact(fact.place, path, fact.text, fact.detail, device, dtype, is_tensor=True, over=over)
 
 
 def _blamed(run: Run) -> Iterator[tuple[DiscardFact, OperandFact]]:
@@ -84,14 +95,14 @@ def _is_move(one: DiscardFact) -> bool:
 def _finding(run: Run, one: DiscardFact) -> Finding:
     dtype = bool(one.wanted) and not _is_move(one)
     now = one.dtype if dtype else one.device
-    wrong = one.is_tensor and bool(one.wanted) and not _is_as_wanted(one) and not one.shown
+    wrong = bool(one.is_tensor and one.device and one.wanted) and not _is_as_wanted(one) and not one.shown
     if wrong:
         effect = f"`{one.path}` is still {'' if dtype else 'on '}{now}, not {'' if dtype else 'on '}{one.wanted}"
     elif one.is_tensor:
         effect = f"`{one.path}` stays as it is"
     else:
         effect = f"if `{one.path}` is a tensor, it stays as it is"
-    found = f"{one.dtype} on {one.device}" if one.is_tensor else "not known"
+    found = f"{one.dtype} on {one.device}" if one.device else "not known"
     return _told(run, one, effect, Evidence("after the cell", found), severity="" if wrong else "hint")
 
 

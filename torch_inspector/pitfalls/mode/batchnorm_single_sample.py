@@ -11,6 +11,7 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _REFUSED = re.compile(r"Expected more than 1 value per channel when training, got input size \D*([\d, ]*\d)")
+_ONE_PLACE = re.compile(r"Expected more than 1 spatial element when training, got input size \D*(\d+), *(\d+)([\d, ]*)")
 
 # What a cell calls that trains, or would if it came so far.
 _TRAINS = re.compile(r"\.(backward|step|zero_grad|fit)\(")
@@ -18,13 +19,38 @@ _TRAINS = re.compile(r"\.(backward|step|zero_grad|fit)\(")
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
-    """Finds the error with which BatchNorm refuses such a batch in train mode."""
+    """Finds the error with which BatchNorm refuses such a batch in train mode, and InstanceNorm maps of one place."""
     error = run.error
+    if error is not None and (places := _ONE_PLACE.search(error.message)) is not None:
+        yield _of_maps(error, places)
+        return
     match = _REFUSED.search(error.message) if error is not None else None
     # A layer without statistics is the subject of another pitfall; GroupNorm speaks of channels too.
     if error is None or match is None or (error.layer is not None and not _is_batch_norm(error.layer)):
         return
     yield _finding(run, error, f"({match[1]}{',' if ',' not in match[1] else ''})")
+
+
+def _of_maps(error: ErrorFact, sizes: re.Match[str]) -> Finding:
+    """A hint, as torch has said what is wrong: no batch is too small here."""
+    layer, channels = error.layer, sizes[2]
+    name = (layer.root or layer.root_kind) if layer is not None else ""
+    path = _typed(layer) if layer is not None else ""
+    path = f"{layer.root_kind}.{layer.path}" if layer is not None and layer.path and not layer.root else path
+    who = f"`{path or name}`" if path or name else "InstanceNorm"
+    shape = f"({sizes[1]}, {channels}{sizes[3].rstrip(', ')})"
+    return Finding(
+        message=(
+            f"{who} got one value per channel of each sample, {shape}: InstanceNorm takes mean and variance over the "
+            "places of one map, and here each map has one place; more samples change nothing."
+        ),
+        subject=path or name,
+        fix=f"nn.GroupNorm(1, {channels})  # in place of that layer, or none where the maps have one place",
+        line=error.place.line,
+        cell=error.place.cell,
+        severity="hint",
+        evidence=(Evidence("shape at the layer", shape),),
+    )
 
 
 def _is_batch_norm(layer: LayerFact) -> bool:

@@ -1,0 +1,118 @@
+"""Old weights that an object, a dictionary or a global name keeps without a copy, compared with the weights."""
+
+import pytest
+
+from tests.cells import findings_in
+from torch_inspector.observe import anchors
+
+START = """
+import copy
+import torch
+from torch import nn
+class Place: pass
+net, st, e, means = nn.Linear(4, 2), {}, Place(), {}
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(8, 4)
+def step(more=0):
+    opt.zero_grad()
+    (net(x).square().sum() + more).backward()
+    opt.step()
+"""
+PENALTY = """
+class Penalty:
+    def __init__(self, model):
+        self.model, self.old = model, {empty}
+    def take(self):
+        {take}
+    def loss(self):
+        return {loss}
+pen = Penalty(net)
+"""
+PAIRS = "sum((p - o).square().sum() for p, o in zip({}.parameters(), {}))"
+BY_NAME = "sum((p - {1}[n]).norm() for n, p in {0}.named_parameters())"
+TRAIN = "pen.take()\nfor _ in range(3):\n    step(pen.loss())"
+
+
+@pytest.fixture(autouse=True)
+def enough_time(monkeypatch):
+    """What is found must not depend on what else the machine does."""
+    monkeypatch.setattr(anchors, "_TIME_S", 1.0)
+
+
+def found(*cells):
+    return findings_in(START, *cells, slug="state-dict-alias")
+
+
+def penalty(take, loss=PAIRS, empty="[]"):
+    return PENALTY.format(take=take, loss=loss.format("self.model", "self.old"), empty=empty)
+
+
+@pytest.mark.parametrize(
+    ("take", "loss", "fix"),
+    [
+        ("self.old = [p.data for p in self.model.parameters()]", PAIRS,
+         "self.old = [p.data.clone() for p in self.model.parameters()]"),
+        ("for p in self.model.parameters(): self.old.append(p.detach())",
+         "sum(nn.functional.mse_loss(p, o) for p, o in zip({}.parameters(), {}))",
+         "self.old.append(p.detach().clone())"),
+        ("self.old = {n: p for n, p in self.model.named_parameters()}", BY_NAME,
+         "self.old = {n: p.detach().clone() for n, p in self.model.named_parameters()}"),
+    ],
+)  # fmt: skip
+def test_an_object_that_is_asked_in_each_turn(take, loss, fix):
+    (finding,) = found(penalty(take, loss), TRAIN)
+    assert (finding.subject, finding.severity, finding.cell) == ("pen.old", "warning", 2)
+    assert finding.fix == f"{fix}  # what is kept then stays as it is"
+    assert not found(penalty(take.replace(take.rpartition(": ")[2] if "append" in take else take, fix), loss), TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("kept", "fill"),
+    [
+        ("e.old", "e.old = [p.data for p in net.parameters()]"),
+        ("st['old']", "st['old'] = [p.detach() for p in net.parameters()]"),
+        ("means", "for n, p in net.named_parameters():\n    means[n] = p.data"),
+    ],
+)
+def test_a_field_an_entry_and_a_global_name(kept, fill):
+    compared = (BY_NAME if kept == "means" else PAIRS).format("net", kept)
+    for cells in (
+        [fill, "for _ in range(3): step()", f"d = {compared}"],
+        [fill, f"for _ in range(3): step({compared})"],
+    ):
+        (finding,) = found(*cells)
+        assert (finding.subject, finding.cell) == (kept, 2)
+
+
+def test_functions_that_fill_and_read_a_global_name():
+    fill = "def take():\n    for n, p in net.named_parameters():\n        means[n] = p.data"
+    (finding,) = found(f"{fill}\ndef loss():\n    return {BY_NAME.format('net', 'means')}", TRAIN.replace("pen.", ""))
+    assert (finding.subject, finding.line, finding.fix[:26]) == ("means", 3, "means[n] = p.data.clone() ")
+
+
+TAKE = "self.old = [p.data for p in self.model.parameters()]"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        # Of another model, of one that is made anew, of what the function is given.
+        [penalty(TAKE), "pen.take()\npen.model = copy.deepcopy(net)\nfor _ in range(3): step(pen.loss())"],
+        [f"st['old'] = [p.data for p in net.parameters()]\nfor _ in range(2):\n    net = copy.deepcopy(net)\n"
+         f"    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n    step({PAIRS.format('net', 'st[chr(111)]')})\n"
+         "    st['old'] = [p.data for p in net.parameters()]".replace("chr(111)", "'old'")],
+        [penalty(TAKE).replace("loss(self)", "loss(self, model)").replace("zip(self.model", "zip(model"),
+         "twin = copy.deepcopy(net)\n" + TRAIN.replace("loss()", "loss(twin)")],
+        # A copy as soon as it matters, other memory, no steps between.
+        [penalty(TAKE.replace("data", "data.clone()")).replace(", []", f", []\n        {TAKE}"),
+         "for _ in range(3): step(pen.loss())"],
+        [penalty(TAKE), TRAIN.replace("step(", "net.weight.data = net.weight.data.clone(); step(")],
+        [f"for _ in range(3): step()\ne.old = [p.data for p in net.parameters()]\nd = {PAIRS.format('net', 'e.old')}"],
+        # Not compared, or as a check.
+        [penalty(TAKE, "sum(o.square().sum() for o in {1})"), TRAIN],
+        ["e.old = [p.data for p in net.parameters()]\nfor _ in range(3): step()",
+         "assert all(torch.equal(p, o) for p, o in zip(net.parameters(), e.old))"],
+    ],
+)  # fmt: skip
+def test_what_is_no_alias_or_is_meant(cells):
+    assert not found(*cells)
