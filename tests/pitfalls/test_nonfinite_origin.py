@@ -344,3 +344,35 @@ def test_a_scale_that_many_layers_multiply_is_bounded_on_both_sides(factor, fix)
     assert finding.fix.startswith(fix)
     mended = FLOW.format(factor="torch.tanh(s).exp()" if "tanh(s)" in fix else "(2 * s).tanh().exp()")
     assert not findings_in(mended, turn, slug="nonfinite-loss", fails=False)
+
+
+CLAMPED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1), nn.Sigmoid())
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+x = torch.randn(128, 8) * 30
+y = (x[:, 0] > 0).float()
+def focal(p, y, eps=1e-8):
+    p = torch.clamp(p, eps, 1 - eps)
+    {}
+    more = (1 - y) * torch.pow(p, 0.0) * torch.log(1 - p)
+    return -(y * torch.pow(1 - p, 0.0) * torch.log(p) + more).mean()"""
+CLAMPED_TURNS = """\
+values = []
+for it in range(25):
+    opt.zero_grad()
+    loss = focal(net(x).squeeze(1), y)
+    loss.backward()
+    opt.step()
+    values.append(loss.item())"""
+
+
+def test_a_list_of_losses_that_ends_in_nan_names_the_logarithm_that_may_be_to_blame():
+    (finding,) = findings_in(CLAMPED.format("pass"), CLAMPED_TURNS, slug="nonfinite-loss", fails=False)
+    assert "`values[5]` is nan" in finding.message
+    assert "it goes through `log` (line 11 of cell 1, line 12 of cell 1)" in finding.message
+    fix = finding.fix.partition("  # ")[0]
+    assert fix == "p = p.clamp(1e-6, 1 - 1e-6)"
+    assert not findings_in(CLAMPED.format(fix), CLAMPED_TURNS, fails=False)
