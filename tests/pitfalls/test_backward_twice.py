@@ -439,3 +439,23 @@ def test_what_is_made_together_is_named_together(before, names, fix):
     code = f"{before}\nfor _ in range(2):\n    loss = (low + high).log().mean()\n    loss.backward()"
     (finding,) = [f for f in findings_in(START, code) if f.slug == "backward-twice"]
     assert (f"computed from {names}" in finding.message, finding.fix.startswith(fix)) == (True, True), finding
+
+
+@pytest.mark.parametrize(
+    ("trained", "fix"),
+    [
+        ("[*enc.parameters(), *dec.parameters()]", "k = ...  # h = ... (line 3) and line 5, all moved into the loop"),
+        ("dec.parameters()", "k = k.detach()  # behind line 5; or, if it is to be trained: h = ... (line 3) and line"),
+    ],
+)
+def test_what_is_made_of_another_variable_is_moved_into_the_loop_with_it(trained, fix):
+    cell = (
+        "enc, dec = nn.Linear(3, 2), nn.Linear(2, 3)\n"
+        f"opt = torch.optim.SGD({trained}, lr=0.1)\nh = enc(x)\n\nk = torch.tanh(h)\nfor epoch in range(3):\n"
+        "    loss = (dec(k).exp() - x).pow(2).mean()\n    opt.zero_grad()\n    loss.backward()\n    opt.step()"
+    )
+    (finding,) = findings_in(START, cell, slug="backward-twice", fails=True)
+    assert finding.fix.startswith(fix)
+    if ".detach()  #" in finding.fix:
+        mended = cell.replace("tanh(h)", f"tanh(h)\n{finding.fix}")
+        assert not findings_in(START, mended, slug="backward-twice", fails=False)

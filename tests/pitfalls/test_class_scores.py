@@ -563,3 +563,13 @@ def test_weights_of_a_set_that_a_teacher_gave(loss):
     cell = f"p = net(x).softmax(0)\nloss = {loss}\nloss.backward()"
     assert not found("softmax-over-batch", cell.format("torch.rand(60, 5).softmax(0)"))
     assert found("softmax-over-batch", cell.format("torch.rand(60, 5).softmax(1)"))
+
+
+def test_a_statement_that_only_applies_softmax_is_taken_out():
+    source = (
+        "net = nn.Linear(4, 3)\nx, y = torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 2])\ndef step():\n"
+        "    out = net(x)\n    out = F.softmax(out, dim=1)\n    loss = criterion(out, y)\n"
+        "    loss.backward()\ncriterion = nn.CrossEntropyLoss()\nstep()"
+    )
+    (finding,) = found("softmax-before-cross-entropy", source)
+    assert finding.fix.startswith("# take this line out: out = F.softmax(out, dim=1)  # line 5")

@@ -45,7 +45,7 @@ def test_a_block_without_gradients_around_the_model_goes_too(code):
         ("with torch.no_grad():\n    loss = F.cross_entropy(net(x).data, y)", "# outside of torch.no_grad() (line 1)"),
         (
             f"@torch.no_grad()\ndef ask():\n    return net(x)\n{WRAPPED.format('F.cross_entropy(ask(), y).data')}",
-            "# take @torch.no_grad() away from the function",
+            "# take @torch.no_grad() away from ask()",
         ),
     ],
 )

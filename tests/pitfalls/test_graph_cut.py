@@ -374,7 +374,7 @@ def test_weights_that_are_adapted_apart_are_told_by_the_line_that_cuts_them_off(
     [
         (
             "@torch.no_grad()\ndef step(a):\n    loss = net(a).sum()\n    loss.backward()\nstep(x)",
-            "take @torch.no_grad() away from the function  # line 1",
+            "take @torch.no_grad() away from step()  # line 1",
         ),
         (
             "loss = net(x).sum()\ntotal = torch.zeros(1) + loss.item()\ntotal.backward()",
@@ -635,3 +635,35 @@ def test_of_a_frozen_model_the_few_that_want_a_gradient_are_named():
     assert found(moved, step) == []
     (finding,) = found(PROMPTED.partition("\nmodel.body")[0], step)
     assert "want" not in finding.message
+
+
+ASKED = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.own = nn.Linear(4, 1)
+    def forward(self, x):
+        return self.own(x)
+    @torch.no_grad()
+    def predict(self, batch):
+        {}
+model = Net()"""
+
+
+@pytest.mark.parametrize(
+    ("body", "fix"),
+    [
+        (
+            "return self(batch)",
+            "model(x[:2])  # in place of model.predict(x[:2]), line 1: @torch.no_grad() is around that",
+        ),
+        ("out = self(batch)\n        return out * 2", "take @torch.no_grad() away from predict()  # line 7 of cell 2"),
+    ],
+)
+def test_a_method_that_is_for_using_the_model_is_named(body, fix):
+    with a_notebook() as notebook:
+        for code in (START, ASKED.format(body), "loss = model.predict(x[:2]).sum()\nloss.backward()"):
+            run = notebook.run(code)
+    (finding,) = (one for one in run.findings if one.slug == SLUG)
+    assert "`@torch.no_grad()` is around it (`predict`, line 7 of cell 2)" in finding.message
+    assert finding.fix.startswith(fix)

@@ -59,3 +59,43 @@ def test_silent(name):
 def test_the_statement_of_several_in_one_line():
     (finding,), _ = found(["p = torch.ones(3); p.requires_grad_(); p += 1"])
     assert finding.message.startswith("`p += 1` changes `p` in place")
+
+
+PROMPT = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.prompt, self.vision, self.head = nn.Parameter(torch.zeros(5, 4)), nn.Linear(3, 4), nn.Linear(4, 2)
+    def forward(self, x):
+        words, seen = self.prompt, self.vision(x)
+        {}
+        return self.head({})
+model = Net()"""
+TRAINED = (
+    "model(torch.rand(5, 3)).sum().backward()\n"
+    "assert model.vision.weight.grad is not None and model.prompt.grad is not None"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("words += seen.mean(0)", "words = words + seen.mean(0)"),
+        ("words.mul_(seen)", "words = words.mul(seen)"),
+        ("words[0] = seen[0]", "words = words.clone()  # before this line"),
+        ("self.prompt += seen", "changed = self.prompt + seen"),
+        ("self.prompt[0] += seen[0]", "changed = self.prompt.clone()\nchanged[0] += seen[0]"),
+    ],
+)
+def test_what_has_a_history_is_put_in_without_losing_it(line, fix):
+    (finding,), _ = found([PROMPT.format(line, "words"), TRAINED])
+    assert finding.fix.startswith(fix)
+    mended = f"{finding.fix}\n{line}" if "before this line" in finding.fix else finding.fix
+    used = "changed" if "changed" in finding.fix else "words"
+    assert not findings_in(START, PROMPT.format(mended.replace("\n", "\n        "), used), TRAINED, fails=False)
+
+
+@pytest.mark.parametrize("line", ["w -= 0.1 * w.grad", "w -= 0.1 * (w - v)", "w += torch.ones(3)"])
+def test_an_update_by_hand_stays_outside_of_the_graph(line):
+    start = "w, v = (torch.ones(3, requires_grad=True) for _ in range(2))\n(w * v).sum().backward()"
+    (finding,), _ = found([f"{start}\n{line}"])
+    assert finding.fix == f"with torch.no_grad():\n    {line}"

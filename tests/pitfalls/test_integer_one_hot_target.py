@@ -199,3 +199,30 @@ def test_of_a_target_that_the_line_computes_no_more_is_said_than_is_known(loss, 
 def test_of_an_axis_that_the_line_adds_nothing_is_said():
     assert not found("F.cross_entropy(scores, y.unsqueeze(1))")
     assert "if they go from 1 to 3: y = y - 1" in found("y += 1\nF.cross_entropy(scores, y.long().view(-1))")[0].fix
+
+
+WIDE = """\
+import torch
+from torch import nn
+scores = torch.zeros(4, requires_grad=True)
+bce = nn.BCEWithLogitsLoss()
+y = torch.tensor({})"""
+
+
+@pytest.mark.parametrize(
+    ("values", "loss", "fix"),
+    [
+        ([1.0, 2.0, 2.0, 1.0], "bce(scores, y)", "y = (y > 1).float()  # 0 to 1"),
+        ([-2.0, -1.0, -1.0, -2.0], "bce(scores, y)", "y = (y > -2).float()"),
+        ([0.0, 2.0, 1.0, 2.0], "bce(scores, y)", "y = (y > 0).float()"),
+        ([0.0, 255.0, 255.0, 0.0], 'bce(scores, {"y": y}["y"])', "/ 255"),
+        ([0.0, 255.0, 255.0, 0.0], "bce(scores, target=y)", "y = y / 255"),
+        ([0.0, 255.0, 255.0, 0.0], "bce(scores.clamp(-9, 9), y + 0)", "divide the targets by 255; for"),
+        ([2.0, 2.0, 2.0, 2.0], "bce(scores, y)", "make the targets 0 and 1; for"),
+    ],
+)
+def test_targets_of_a_binary_loss_are_brought_inside_by_what_they_are(values, loss, fix):
+    (finding,) = findings_in(WIDE.format(values), f"loss = {loss}\nloss.backward()", slug="integer-one-hot-target")
+    assert fix in finding.fix
+    if finding.fix.startswith("y = "):
+        assert not findings_in(WIDE.format(values) + f"\n{finding.fix}", f"loss = {loss}\nloss.backward()")

@@ -143,3 +143,35 @@ def test_the_fix_clears_all_that_a_line_steps(name):
         lines.insert(line, f"    {fix}")
     check = "assert all(p.grad is None for p in net.parameters())"
     assert findings_in(SETUP, "\n".join([*lines, f"    {check}"]), slug="missing-zero-grad", fails=False) == []
+
+
+TWO = """
+v = torch.ones(6, 1, requires_grad=True)
+for _ in range(5):
+    loss = ((x @ w + (x * 2) @ v - y) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.01 * w.grad
+        v -= 0.01 * v.grad
+        {}
+"""
+
+
+@pytest.mark.parametrize("clear", ["pass", "w.grad = None", "w.grad.zero_()"])
+def test_all_that_is_stepped_and_not_cleared_is_named(clear):
+    (finding,) = findings_in(SETUP, TWO.format(clear), slug="missing-zero-grad", fails=False)
+    both = clear == "pass"
+    assert finding.subject == ("w" if both else "v")
+    assert ("(and so with `v`)" in finding.message) == both
+    assert finding.fix == f"{'w.grad = v.grad' if both else 'v.grad'} = None  # after each step"
+    mended = TWO.format(f"{clear}; {finding.fix}")
+    assert not findings_in(SETUP, mended, slug="missing-zero-grad", fails=False)
+
+
+@pytest.mark.parametrize(
+    "clear",
+    ["w.grad, v.grad = None, None", "w.grad.zero_(); v.grad.zero_()", "w.grad = None; v.grad *= 0.9",
+     "for one in (w, v): one.grad = None"],
+)  # fmt: skip
+def test_gradients_that_are_all_cleared_or_changed(clear):
+    assert not findings_in(SETUP, TWO.format(clear), slug="missing-zero-grad", fails=False)

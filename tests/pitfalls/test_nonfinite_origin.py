@@ -286,3 +286,93 @@ def test_no_bound_is_advised_for_a_constant_of_both_signs(loss):
     (finding,) = findings_in(setup, cell, slug="nonfinite-loss", fails=False)
     assert "clamp" not in finding.fix
     assert "apart from 0" in finding.fix
+
+
+HALF = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+m = nn.Linear(3, 1).half()
+x = torch.randn(8, 3).half() * 200"""
+
+
+@pytest.mark.parametrize(
+    ("made", "fix"),
+    [
+        ("p = torch.sigmoid(m(x))\nloss = -torch.log(p + 1e-15).mean()", "(p + 1e-15).clamp_min(1e-4).log()"),
+        ("z = (m(x) * 0)[:, 0].abs()\nw = x[:, 0] / z\nloss = w.sum()", "w = x[:, 0] / z.clamp_min(0.0001)"),
+        ("v = m(x) * 0\nloss = (v / v.norm(dim=1, keepdim=True)).sum()", "F.normalize(v, dim=-1, eps=1e-4)"),
+    ],
+)
+def test_the_small_number_of_a_fix_is_none_that_float16_takes_for_zero(made, fix):
+    (finding,) = findings_in(HALF, f"{made}\nloss.backward()", slug="nonfinite-loss", fails=False)
+    assert finding.fix.startswith(fix)
+
+
+FLOW = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Coupling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(2, 4)
+    def forward(self, x):
+        a, b = x.chunk(2, 1)
+        s, t = self.net(a * 9).chunk(2, 1)
+        return torch.cat([b * {factor} + t, a], 1), s.sum(1)
+class Flow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Coupling() for _ in range(6)])
+    def forward(self, x):
+        total = 0
+        for layer in self.layers:
+            x, more = layer(x)
+            total = total + more
+        return (x.square().sum(1) - total).mean()
+flow = Flow()"""
+
+
+@pytest.mark.parametrize(
+    ("factor", "fix"),
+    [("torch.exp(s)", "s = torch.tanh(s)  # before torch.exp(s)"), ("(2 * s).exp()", "(2 * s).tanh().exp()")],
+)
+def test_a_scale_that_many_layers_multiply_is_bounded_on_both_sides(factor, fix):
+    turn = "x = torch.randn(32, 4) * 9\nloss = flow(x)\nloss.backward()"
+    (finding,) = findings_in(FLOW.format(factor=factor), turn, slug="nonfinite-loss", fails=False)
+    assert finding.fix.startswith(fix)
+    mended = FLOW.format(factor="torch.tanh(s).exp()" if "tanh(s)" in fix else "(2 * s).tanh().exp()")
+    assert not findings_in(mended, turn, slug="nonfinite-loss", fails=False)
+
+
+CLAMPED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1), nn.Sigmoid())
+opt = torch.optim.Adam(net.parameters(), lr=0.01)
+x = torch.randn(128, 8) * 30
+y = (x[:, 0] > 0).float()
+def focal(p, y, eps=1e-8):
+    p = torch.clamp(p, eps, 1 - eps)
+    {}
+    more = (1 - y) * torch.pow(p, 0.0) * torch.log(1 - p)
+    return -(y * torch.pow(1 - p, 0.0) * torch.log(p) + more).mean()"""
+CLAMPED_TURNS = """\
+values = []
+for it in range(25):
+    opt.zero_grad()
+    loss = focal(net(x).squeeze(1), y)
+    loss.backward()
+    opt.step()
+    values.append(loss.item())"""
+
+
+def test_a_list_of_losses_that_ends_in_nan_names_the_logarithm_that_may_be_to_blame():
+    (finding,) = findings_in(CLAMPED.format("pass"), CLAMPED_TURNS, slug="nonfinite-loss", fails=False)
+    assert "`values[5]` is nan" in finding.message
+    assert "it goes through `log` (line 11 of cell 1, line 12 of cell 1)" in finding.message
+    fix = finding.fix.partition("  # ")[0]
+    assert fix == "p = p.clamp(1e-6, 1 - 1e-6)"
+    assert not findings_in(CLAMPED.format(fix), CLAMPED_TURNS, fails=False)

@@ -104,3 +104,37 @@ def test_copies_of_the_weights_are_said_to_be_such(copy, held):
         "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)",
     )
     assert f"`optimizer` holds {held}" in finding.message
+
+
+APART = """
+enc, dec = nn.Linear(4, 4), nn.Linear(4, 4)
+eo, do = torch.optim.Adam(enc.parameters()), torch.optim.Adam(dec.parameters())
+def encoded(x):
+    z = enc(x)
+    return torch.autograd.Variable(z.data, requires_grad=True)
+"""
+APART_TURNS = """
+for x in torch.randn(5, 8, 4):
+    loss = (dec({given}) - x).pow(2).mean()
+    eo.zero_grad(); do.zero_grad()
+    loss.backward()
+    {steps}
+"""
+BOTH = "eo.step(); do.step()"
+
+
+@pytest.mark.parametrize("given", ["enc(x).detach()", "encoded(x)"])
+def test_of_two_optimizers_the_one_whose_model_is_cut_off_is_no_wrong_one(given):
+    (finding,) = found(APART, APART_TURNS.format(given=given, steps=BOTH))
+    assert (finding.slug, finding.subject) == ("accidental-detach", "enc")
+    assert "`eo` holds its 2 parameters" in finding.message
+
+
+def test_of_two_optimizers_one_may_have_nothing_to_do_yet():
+    assert found(APART, APART_TURNS.format(given="x", steps=BOTH)) == []
+
+
+def test_the_optimizer_that_should_have_stepped_is_named():
+    (finding,) = found(APART, APART_TURNS.format(given="x", steps="eo.step()"))
+    assert "but the loss trains `dec`, which `do` holds" in finding.message
+    assert finding.fix.startswith("do.step()  # in place of eo.step()")

@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 
-from tests.cells import a_notebook
+from tests.cells import a_notebook, findings_in
 from tests.fakes import a_run
 from torch_inspector.facts import syntax
 from torch_inspector.facts.gradient_reads import collects_gradients, logs_gradients
@@ -596,3 +596,34 @@ def test_a_text_is_gone_through_once_however_many_norms_it_logs(name):
     # A variable that is handed on to itself without end is more than a log.
     assert told == ((True, False) if name == "one variable" else (False, True))
     assert rounds(50) == (told, few)
+
+
+TOWERS = """\
+from dataclasses import dataclass
+@dataclass
+class Tower:
+    first: nn.Linear
+    last: nn.Linear
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (Tower(nn.Linear(4, 3), nn.Linear(3, 1)) for _ in range(2))
+        self.scale = nn.Parameter(torch.ones(1))
+        {}
+    def forward(self, x):
+        return (self.a.last(self.a.first(x)) + self.b.last(self.b.first(x))) * self.scale
+two = Two()
+optimizer = torch.optim.SGD(two.parameters(), lr=0.1)"""
+TURNS = """\
+for _ in range(6):
+    optimizer.zero_grad()
+    F.mse_loss(two(x), y).backward()
+    optimizer.step()"""
+
+
+def test_layers_in_objects_that_are_no_modules_have_one_cause():
+    (finding,) = findings_in(START, TOWERS.format("pass"), TURNS)
+    assert "`two.a` and `two.b` are no nn.Module, so that `two.parameters()`, `.to()`" in finding.message
+    lines = finding.fix.partition("  # ")[0].replace("\n", "\n        ")
+    assert lines.startswith("self.a_layers = nn.ModuleList([self.a.first, self.a.last])")
+    assert not findings_in(START, TOWERS.format(lines), TURNS)

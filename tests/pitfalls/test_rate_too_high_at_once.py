@@ -57,3 +57,29 @@ def test_scores_that_the_first_step_made_huge_are_no_masked_row():
     found = {one.slug: one for one in findings_in(setup, opt, LOOP.format(loss=loss), fails=False)}
     assert set(found) == {"learning-rate-divergence"}
     assert "at step 2, with weights up to" in found["learning-rate-divergence"].message
+
+
+POLICY = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+p = nn.Linear(3, 2)
+opt = torch.optim.Adam(p.parameters(), lr=0.1)
+x = torch.randn(32, 3)
+first = p(x).detach()"""
+
+
+@pytest.mark.parametrize("beginning", [1e-8, 2e-3])
+def test_a_loss_that_begins_near_zero_and_meets_the_spread_of_one_sample_has_not_grown(beginning):
+    turns = f"""\
+for n in (32, 32, 1):
+    A = torch.randn(n)
+    A = (A - A.mean()) / A.std()
+    d = p(x[:n]) - first[:n]
+    loss = (d**2).mean() + {beginning} + 0 * (A * d[:, 0]).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()"""
+    found = findings_in(POLICY, turns, fails=False)
+    assert "learning-rate-divergence" not in [one.slug for one in found]
+    assert any(one.slug == "nonfinite-loss" and "one value has no spread" in one.message for one in found)

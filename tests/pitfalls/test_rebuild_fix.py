@@ -86,3 +86,22 @@ def test_what_is_stepped_is_made_anew():
     written = "torch.optim.SGD(learner.model.parameters(), lr=0.1, momentum=0.9)"
     assert (finding.subject, finding.fix) == ("learner.opt", f"learner.opt = {written}  # again, after the model")
     assert findings_in(MODEL, LEARNER, finding.fix, "learner.fit(3)", fails=False) == []
+
+
+FOUND_BY_HAND = """
+for step in range(5):
+    for g in opt.param_groups:
+        g["lr"] = 1e-4 * 1.5 ** step
+    opt.zero_grad()
+    ((net(x) - y) ** 2).mean().backward()
+    opt.step()
+opt.param_groups[0]["lr"] = 0.3
+"""
+
+
+def test_the_rate_that_was_set_by_hand_is_kept_and_a_group_is_no_name():
+    plain = "opt = torch.optim.SGD(net.parameters(), lr=1e-4)"
+    train = TRAIN.replace("    sched.step()\n", "")
+    (finding,) = findings_in(MODEL, plain, FOUND_BY_HAND, MODEL, train, slug="optimizer-of-another-model")
+    assert "`g`" not in finding.message
+    assert finding.fix == "opt = torch.optim.SGD(net.parameters(), lr=0.3)  # again, after the model"

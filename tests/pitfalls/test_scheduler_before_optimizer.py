@@ -240,3 +240,27 @@ def test_a_function_that_is_called_before_the_step_of_the_same_loop():
     loop = "for _ in range(3):\n    turn()\n    net(torch.ones(4, 3)).sum().backward()\n    opt.step()"
     (finding,) = findings_in(SETUP, turn, loop, slug="scheduler-before-optimizer")
     assert finding.fix == "sched.step()  # move this line from turn() to the cell, behind opt.step() of line 4"
+
+
+IN_A_LIST = """
+class Model:
+    def __init__(self):
+        self.opt = torch.optim.Adam(net.parameters(), lr=0.1)
+        self.plans = [lr_scheduler.ExponentialLR(self.opt, gamma=0.5)]
+    def lower(self):
+        for s in self.plans:
+            s.step()
+    def learn(self):
+        update(self.opt)
+model = Model()
+"""
+
+
+def test_of_a_schedule_in_a_list_the_list_is_named_and_the_call_moves():
+    cell = "for _ in range(4):\n    model.lower()\n    model.learn()"
+    (finding,) = findings_in(SETUP, IN_A_LIST, cell, slug="scheduler-before-optimizer")
+    assert finding.message.startswith("`s.step()`, of each `s` in `self.plans`, ran before the first")
+    assert finding.fix.startswith("s.step()  # move this line behind the calls of update()")
+    own = IN_A_LIST.replace("update(self.opt)", "net(torch.ones(4, 3)).mean().backward(); self.opt.step()")
+    (finding,) = findings_in(SETUP, own, cell, slug="scheduler-before-optimizer")
+    assert finding.fix.startswith("model.lower()  # move this line behind the calls of learn()")

@@ -73,6 +73,47 @@ def test_the_step_comes_first(cells, line, words):
         assert [one.slug for one in run.findings] == [SLUG]
 
 
+JUDGED = """\
+G, D = {}, nn.Linear(4, 1)
+og, od = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())"""
+DEEP, FLAT = "nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4))", "nn.Linear(4, 4)"
+METHODS = """\
+class Trainer:
+    def backward_G(self):
+        self.loss = D(self.fake).mean()
+        self.loss.backward()
+    def step(self):
+        self.fake = G(x)
+        od.zero_grad()
+        D(self.fake.detach()).mean().backward()
+        od.step()
+        og.zero_grad()
+        og.step()
+        self.backward_G()
+trainer = Trainer()
+for _ in range(4):
+    trainer.step()"""
+
+
+@pytest.mark.parametrize("net", [FLAT, DEEP])
+def test_the_step_comes_first_and_the_loss_goes_back_through_a_judge(net):
+    turns = loop("fake = G(x)", "og.step()", "og.zero_grad()", "loss = D(fake).mean()", "loss.backward()")
+    ((finding, _),) = found(JUDGED.format(net), turns, failing=net == DEEP)
+    assert (finding.subject, finding.line) == ("og", 3)
+    assert "`og.step()` runs after `G` was called and before `loss.backward()`" in finding.message
+    assert finding.fix == "loss.backward()\nog.step()  # in this order"
+
+
+def test_the_method_that_goes_back_is_put_before_the_step():
+    ((finding, run),) = found(JUDGED.format(DEEP), METHODS)
+    assert (finding.line, finding.fix) == (11, "self.backward_G()\nog.step()  # in this order")
+    assert "zero-grad-misplaced" not in {one.slug for one in run.findings}
+    right = METHODS.replace("        og.step()\n", "").replace(
+        "self.backward_G()\n", "self.backward_G()\n        og.step()\n"
+    )
+    assert found(JUDGED.format(DEEP), right) == []
+
+
 def test_the_backward_call_that_fails_for_it():
     ((finding, run),) = found(loop(NET_LOSS, "adam.step()", "adam.zero_grad()", "loss.backward()"), failing=True)
     assert finding.line == 3

@@ -319,3 +319,20 @@ def test_the_fix_clears_all_that_was_cleared(lines, fix):
     assert finding.fix.startswith(f"{fix}  # after opt.step()")
     pasted = finding.fix.replace("\n", "\n    ")
     assert not findings_in(START, cell.replace(f"    {lines}\n", "") + f"    {pasted}\n", fails=False)
+
+
+@pytest.mark.parametrize(
+    ("clip", "fix"),
+    [
+        ("nn.utils.clip_grad_norm_(net.parameters(), {})", "nn.utils.clip_grad_norm_(net.parameters(), 1.0)"),
+        (
+            "nn.utils.clip_grad_value_(net.parameters(), clip_value={})",
+            "nn.utils.clip_grad_value_(net.parameters(), clip_value=1.0)",
+        ),
+    ],
+)
+def test_a_clip_to_nothing_is_the_reason(clip, fix):
+    (finding,) = found(loop(call=f"loss.backward()\n    {clip.format(0)}"))
+    assert f"{clip[9:].partition('(')[0]}` (line 5) clips every gradient to 0" in finding.message
+    assert finding.fix == f"{fix}  # or leave the line out, for no clipping"
+    assert not found(loop(call=f"loss.backward()\n    {clip.format(1e-3)}"))

@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
 _COPIED = re.compile(r"\.clone\(|\.detach\(|\bdeepcopy\(|\bParameter\(|\.data\b|torch\.(tensor|clone)\(")
 _PARAMETERS = re.compile(r"(?<![\w.])([\w.]+)\.(?:named_)?parameters\(\)")
+# A group of an optimizer under a name of its own, as a loop over `param_groups` leaves one.
+_OF_GROUP = re.compile(r"\w+\[['\"]params['\"]\]|.*\bparam_groups\b")
 # Variables that are named one by one.
 _NAMED = 4
 
 
 def held_variables(run: Run, keys: frozenset[int]) -> str:
     """The variables that lead to all of some tensors: "`params`", "`w` and `b`"; empty where one has none."""
-    found = {one.key: one.path for one in run.after.tensors if one.key in keys and one.is_leaf and one.path}
+    named = (one for one in run.after.tensors if one.key in keys and one.is_leaf and one.path)
+    found = {one.key: one.path for one in named if not _OF_GROUP.match(one.path)}
     names = list(dict.fromkeys(re.split(r"[.\[]", path)[0] for path in found.values()))
     return " and ".join(f"`{name}`" for name in names) if keys and keys == found.keys() and len(names) <= _NAMED else ""
 

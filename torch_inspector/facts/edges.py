@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from torch_inspector.facts import divisors, syntax
 from torch_inspector.facts.by_name import probabilities_kept, softmax_kept
 from torch_inspector.facts.floored import floored, is_constant
+from torch_inspector.facts.half_floors import in_half
 from torch_inspector.facts.replaced import instead
 from torch_inspector.facts.sole import Written, called, operand, written
+from torch_inspector.facts.stacked import is_stacked_factor
 
 if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
@@ -97,14 +99,15 @@ def _is_kept(node: ast.expr) -> bool:
     return any(called(one) in _FLOORS for one in parts) or any(True for _ in added)
 
 
-def _power_of_more(text: str) -> str:
+def _power_of_more(text: str, *, half: bool) -> str:
     """`(d.sum(1) + 1e-12) ** 0.5` for `d.sum(1) ** 0.5`."""
+    more = in_half("1e-12", half=half)
     node = ast.parse(text, mode="eval").body
     if isinstance(node, ast.BinOp):
         base = ast.unparse(node.left)
         plain = isinstance(node.left, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-        return f"({base if plain else f'({base})'} + 1e-12) ** {ast.unparse(node.right)}"
-    return f"({operand(text)} + 1e-12).pow({ast.unparse(node.args[-1])})"  # type: ignore[attr-defined]
+        return f"({base if plain else f'({base})'} + {more}) ** {ast.unparse(node.right)}"
+    return f"({operand(text)} + {more}).pow({ast.unparse(node.args[-1])})"  # type: ignore[attr-defined]
 
 
 def _sign_of(call: Written) -> str:
@@ -123,15 +126,28 @@ def kept_from_edge(run: Run, operation: OperationFact | None) -> tuple[Place, st
     by_name = probabilities_kept(run) if operation.name == "log" else None
     by_name = by_name or (softmax_kept(run) if operation.name in ("exp", "log") else None)
     if by_name is not None:
-        return by_name
+        return by_name[0], in_half(by_name[1], half=operation.half)
     one = _written_as(run, operation)
     given = operand(one.text) if one is not None else ""
     if one is not None and operation.name == "**" and operation.cause == "zeros":
-        return one.place, instead(run, one.place, one.text, _power_of_more(one.text))
-    if one is None or not given:
-        return None
+        return one.place, instead(run, one.place, one.text, _power_of_more(one.text, half=operation.half))
+    return (one.place, _kept(run, operation, one, given)) if one is not None and given else None
+
+
+def _kept(run: Run, operation: OperationFact, one: Written, given: str) -> str:
+    """The operation of what is kept away from its edge."""
+    if operation.name == "exp" and is_stacked_factor(run, one):
+        return _bounded(given, one.text)
     form = _ADDED if operation.name.endswith("sqrt") and operation.cause == "zeros" else _KEPT[operation.name]
-    return one.place, instead(run, one.place, one.text, form.format(given, operation.name))
+    form = in_half(form, half=operation.half)
+    return instead(run, one.place, one.text, form.format(given, operation.name))
+
+
+def _bounded(given: str, text: str) -> str:
+    """What bounds a factor of each of many layers; a variable may be used for more than that, as for a determinant."""
+    if given.isidentifier():
+        return f"{given} = torch.tanh({given})  # before {text}: each layer multiplies by it"
+    return f"{given}.tanh().exp()  # in place of {text}: each layer multiplies by it"
 
 
 def _of_division(run: Run, operation: OperationFact) -> tuple[Place, str] | None:
@@ -144,7 +160,9 @@ def _of_division(run: Run, operation: OperationFact) -> tuple[Place, str] | None
     if operation.signed:
         # A lower bound would change the numbers below zero, too.
         return place, f"# divide only where `{by}` is not 0; it has both signs, so that clamp_min would change others"
-    least = "1" if operation.whole or divisors.is_count(run, place, node.right) else "1e-8"
+    least = (
+        "1" if operation.whole or divisors.is_count(run, place, node.right) else in_half("1e-8", half=operation.half)
+    )
     certain = least == "1" or operation.bad_count < operation.count or divisors.is_never_negative(node.right)
     remark = f"`{by}` may be 0{'' if certain else '; for what is never negative'}"
     bounded = floored(run, node.right, least, operation)

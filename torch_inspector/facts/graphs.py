@@ -178,7 +178,7 @@ class BackwardFact(NamedTuple):
     device: str = ""
     """Kind of device of the loss: `cpu`, `cuda`."""
     stale: tuple[int, ...] = ()
-    """Keys of optimizers whose parameters it reaches and which have stepped since the loss was computed."""
+    """Keys of optimizers whose parameters it reaches and which have stepped since the pass that used these."""
     from_leaf: bool = False
     """True if the tensor has no history at all, so that the call fills its own gradient and nothing else."""
     number: int = -1

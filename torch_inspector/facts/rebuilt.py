@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from torch_inspector.facts import syntax
 
 if TYPE_CHECKING:
+    from torch_inspector.facts.optimizers import OptimizerFact
     from torch_inspector.facts.run import Run
 
 _GIVEN = re.compile(r"([\w.]+)\.parameters\(\)")
+_SETS_RATE = re.compile(r"\[['\"]lr['\"]\]\s*[*/]?=(?!=)")
 _SELF = re.compile(r"\bself\.")
 
 
@@ -19,7 +21,7 @@ def rebuilt(run: Run, key: int, target: str, path: str) -> str:
     """`opt = torch.optim.SGD(net.parameters(), lr=0.1)`: as it was written, if that is known, else by what it holds.
 
     The learning rate as written is the one that was meant; that of the live optimizer may be where a schedule has led
-    it.
+    it. Where there is no schedule and a text sets it by hand, it is the live one.
 
     Args:
         run: The cell that made its steps.
@@ -28,7 +30,7 @@ def rebuilt(run: Run, key: int, target: str, path: str) -> str:
         path: Of the model; empty if it has no name.
     """
     fact = run.after.optimizer(key)
-    written = _written(run, run.optimizer_path(key), path)
+    written = _at_rate(run, fact, _written(run, run.optimizer_path(key), path))
     if written and (target.startswith("self.") or not _SELF.search(written)):
         return f"{target} = {written}  # again, after the model"
     rate = f", lr={fact.learning_rate:g}" if fact and fact.learning_rate is not None else ""
@@ -36,6 +38,20 @@ def rebuilt(run: Run, key: int, target: str, path: str) -> str:
     also = f", with the {groups} groups that it had" if groups > 1 else ""
     kind = fact.kind if fact else "SGD"
     return f"{target} = torch.optim.{kind}({path or 'model'}.parameters(){rate})  # again, after the model{also}"
+
+
+def _at_rate(run: Run, fact: OptimizerFact | None, written: str) -> str:
+    """The call with the rate that the code has set since, if it has set one and no schedule did."""
+    call = syntax.expression(written)
+    given = [one for one in call.keywords if one.arg == "lr"] if isinstance(call, ast.Call) else []
+    if fact is None or fact.learning_rate is None or fact.initial_rate is not None or not given:
+        return written
+    if not any(_SETS_RATE.search(past.cell.source) for past in (run, *run.earlier)):
+        return written
+    if isinstance(given[0].value, ast.Constant) and given[0].value.value == fact.learning_rate:
+        return written
+    old = ast.get_source_segment(written, given[0])
+    return written.replace(old, f"lr={fact.learning_rate:g}") if old and written.count(old) == 1 else written
 
 
 def with_more(run: Run, key: int, target: str, more: str) -> str:

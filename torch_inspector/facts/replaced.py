@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
 
+# Where the whole statement is what is wrong.
+OUT = "# take this line out: "
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
 # A longer line is no help as a correction.
 _LONGEST = 110
@@ -110,7 +112,8 @@ def instead(run: Run, place: Place, text: str, new: str, remark: str = "") -> st
     for node in stored:
         own = node.lineno == place.line and len(node.targets) == 1
         if own and isinstance(node.targets[0], (ast.Name, ast.Attribute)) and ast.unparse(node.value) == text:
-            return f"{ast.unparse(node.targets[0])} = {new}{f'  # {remark}' if remark else ''}"
+            made = _unless_idle(f"{ast.unparse(node.targets[0])} = {new}", ast.unparse(node))
+            return f"{made}{f'  # {remark}' if remark else ''}"
     return f"{new}  # in place of {text}{f': {remark}' if remark else ''}"
 
 
@@ -122,8 +125,17 @@ def in_statement(run: Run, place: Place, text: str, new: str) -> str:
         whole, part = ast.unparse(node), ast.unparse(old) if old is not None else text
         within = place.line is not None and node.lineno <= place.line <= (node.end_lineno or node.lineno)
         if within and whole.count(part) == 1 and len(whole) <= _LONGEST:
-            return whole.replace(part, new)
+            return _unless_idle(whole.replace(part, new), whole)
     return new
+
+
+def _unless_idle(new: str, old: str) -> str:
+    """A statement; a remark in its place where it would do nothing, as `x = x` for `x = torch.softmax(x, 1)`."""
+    tree = syntax.parse(new)
+    node = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    idle = isinstance(node, ast.Assign) and len(node.targets) == 1
+    same = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == ast.unparse(node.value)
+    return f"{OUT}{old}" if idle and same else new
 
 
 def restated(error: ErrorFact, expression: str) -> str:

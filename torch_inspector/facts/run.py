@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from torch_inspector.facts import bursts, part_names
 from torch_inspector.facts.errors import ErrorFact
 from torch_inspector.facts.graphs import BackwardFact, PatternFact
+from torch_inspector.facts.growth import growth, is_of_other_cause
 from torch_inspector.facts.optimizers import OptimizerFact, StepFact
 from torch_inspector.facts.place import Cell, Place
 from torch_inspector.facts.snapshot import Snapshot
@@ -24,21 +25,8 @@ if TYPE_CHECKING:
     from torch_inspector.facts.forwards import ForwardFact, LoadFact
     from torch_inspector.findings import Finding
 
-# A loss that has grown this often before the end is divergence; one that has not ended, only beyond the second, and
-# beyond the third for each call: a total of all losses grows with their number.
-_GREW_RATIO, _EXPLODED_RATIO, _EXPLODED_EACH = 10.0, 1e3, 20.0
-_FEW_LOSSES = 5
 # Half of the smallest number of float16: what is below becomes 0.
 _NOTHING = 2**-25
-
-
-def _growth(first: float | None, last: float | None, *, index: int, ended: bool) -> tuple[float, float] | None:
-    """First and last value of a loss that is positive and grew; None if it did not."""
-    if first is None or last is None or not first > 0:
-        return None
-    ratio = last / first
-    enough = ratio >= max(_EXPLODED_RATIO, _EXPLODED_EACH * index) and index >= _FEW_LOSSES
-    return (first, last) if enough or (ended and ratio >= _GREW_RATIO) else None
 
 
 @dataclass(frozen=True)
@@ -180,13 +168,14 @@ class Run:
             return None
         ends = bool(self.after.spoiled_weights)
         listed = self.bad_series()
-        if listed is not None and (pair := _growth(listed.first, listed.last, index=listed.count, ended=True)):
+        if listed is not None and (pair := growth(listed.first, listed.last, index=listed.count, ended=True)):
             return pair
         for losses in self.trace.losses_by_place.values():
             finite = [loss.value for loss in losses if isfinite(loss.value)]
             if finite and finite[-1] >= finite[0] and finite == sorted(finite):
                 ended = ends or len(finite) < len(losses)
-                if pair := _growth(finite[0], finite[-1], index=losses[-1].index, ended=ended):
+                pair = growth(finite[0], finite[-1], index=losses[-1].index, ended=ended)
+                if pair and not is_of_other_cause(losses, pair[1]):
                     return pair
         return None
 

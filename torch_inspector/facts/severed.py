@@ -51,19 +51,37 @@ def cut_parts(run: Run) -> Iterator[tuple[CutFact, list[StepFact]]]:
 def _cut_before(run: Run, steps: list[StepFact]) -> list[CutFact]:
     """The last cut before the step of an optimizer that never found a gradient, if it is of all that it holds."""
     place, own, order = steps[0].place, steps[0].parameter_keys, steps[0].order
-    if not all(step.idle and not step.unreached and step.frozen_count == 0 for step in steps):
+    if not all(step.idle and step.frozen_count == 0 for step in steps) or not has_fellow(run, steps):
         return []
     calls = [one.place for one in run.trace.backwards if one.order < order and not one.is_grad_call]
     cuts = [one for one in run.trace.cuts if calls and calls[-1] in one.backwards] or run.trace.cuts
     before = [one for one in cuts if one.place.cell == place.cell and _is_above(one.place, place)]
-    last = max(before, key=lambda one: one.place.line or 0, default=None) or _in_method(run, own, calls)
+    last = max(before, key=lambda one: one.place.line or 0, default=None) or _in_function(run, own, calls)
     return [last] if last is not None and last.keys == own and not last.optional else []
 
 
-def _in_method(run: Run, own: frozenset[int], calls: list[Place]) -> CutFact | None:
-    """The cut in a method of a module that was never called itself, if it is the only one behind the last loss."""
-    cuts = [one for one in run.after.severed if calls and calls[-1] in one.backwards and one.keys == own]
+def _in_function(run: Run, own: frozenset[int], calls: list[Place]) -> CutFact | None:
+    """The cut in a function or method of another cell, if it is the only one behind the last loss."""
+    behind = [
+        [one for one in known if calls and calls[-1] in one.backwards and one.keys == own]
+        for known in (run.trace.cuts, run.after.severed)
+    ]
+    cuts = behind[0] or behind[1]
     return cuts[0] if len(cuts) == 1 else None
+
+
+def has_fellow(run: Run, steps: list[StepFact]) -> bool:
+    """False if losses reach what neither this optimizer nor another one of the cell steps: it may be the wrong one.
+
+    In the first turn it may step before the others, which nobody has seen yet. Leaves that each turn makes anew count
+    for nothing.
+    """
+    looked = [step.leaf_keys for step in steps if step.leaf_keys]
+    if not any(step.unreached for step in steps) or not looked:
+        return True
+    lasting, key = looked[0].intersection(*looked), steps[0].optimizer
+    others = (one.parameter_keys for one in run.trace.steps if one.optimizer != key)
+    return bool(lasting) and lasting <= frozenset[int]().union(*others)
 
 
 def may_rest(cut: CutFact, steps: list[StepFact]) -> bool:

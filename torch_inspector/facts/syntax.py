@@ -120,8 +120,8 @@ def statement_of(node: ast.AST, parents: dict[int, ast.AST]) -> ast.stmt | None:
     return node if isinstance(node, ast.stmt) else None
 
 
-def spans(node: ast.stmt, line: int) -> bool:
-    """True if a line is one of a statement's."""
+def spans(node: ast.stmt | ast.expr, line: int) -> bool:
+    """True if a line is one of a statement, or of an expression."""
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.decorated import called_itself, decorated_name
 from torch_inspector.facts.from_scores import from_chances, from_scores
 from torch_inspector.facts.functional import functional
 from torch_inspector.facts.in_torch import in_torch
@@ -68,11 +69,17 @@ def given_to(run: Run, cut: CutFact, root: str) -> str:
     """
     tree = syntax.parse(run.source_of(cut.place.cell))
     if cut.text.startswith("@") and tree is not None:
-        return _wrapper_at(run, tree, cut.place.line or 0)
+        name = decorated_name(run, cut)
+        return _wrapper_at(run, tree, cut.place.line or 0) or (f"`{name}`, " if name else "")
     stored = [one for one in syntax.walk(tree) if isinstance(one, ast.Assign)] if tree is not None else []
     targets = [one.targets[0] for one in stored if one.lineno == cut.place.line and len(one.targets) == 1]
     names = [one.id for one in targets if isinstance(one, ast.Name) and one.id != root]
     return f"`{names[0]}`, " if len(names) == len(targets) == 1 else ""
+
+
+def _decorated(run: Run, cut: CutFact) -> str:
+    name = decorated_name(run, cut)
+    return f"{name}()" if name else "the function"
 
 
 def _wrapper_at(run: Run, tree: ast.Module, line: int) -> str:
@@ -91,7 +98,8 @@ def uncut(run: Run, cut: CutFact | None, cell: int | None, root: str = "", cuts:
     if cut is None:
         return _LEFT
     if cut.text.startswith("@"):
-        return f"take {cut.text} away from the function  # {cut.place.said_in(cell)}"
+        other = called_itself(run, cut, cell)
+        return other or f"take {cut.text} away from {_decorated(run, cut)}  # {cut.place.said_in(cell)}"
     call = _NUMBER.fullmatch(cut.text)
     if call is not None and cut.kind == "item":
         return f"{call['method'] or call['given']}  # in place of {cut.text}"

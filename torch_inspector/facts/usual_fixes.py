@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torch_inspector.facts.half_floors import in_half
+
 if TYPE_CHECKING:
     from torch_inspector.facts.values import OperationFact
 
@@ -39,11 +41,11 @@ def usual_fix(operation: OperationFact | None) -> str:
     if operation is not None and operation.signed:
         # A lower bound would change the numbers below zero, too.
         return "leave out where it is 0, before the operation: a[b != 0] / b[b != 0]"
-    return _FIXES.get(operation.name, "") if operation is not None else ""
+    return in_half(_FIXES.get(operation.name, ""), half=operation.half) if operation is not None else ""
 
 
 def with_other_way(fix: str, operation: OperationFact | None) -> str:
     """A fix in the user's own names, and the way without the operation."""
-    told = "softmax" in fix or "binary_cross_entropy" in fix
+    told = any(one in fix for one in ("softmax", "binary_cross_entropy", "tanh"))
     other = _OTHERWISE.get(operation.name, "") if operation is not None and not told else ""
     return f"{fix}{'; ' if '  # ' in fix else '  # '}{other}" if fix and other else fix

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.forwards import ForwardWatch
     from torch_inspector.observe.graph import GraphReader
     from torch_inspector.observe.ledger import Ledger
+    from torch_inspector.observe.optimizer_record import OptimizerRecord
     from torch_inspector.observe.recorder import Recorder, Site
     from torch_inspector.observe.unheld import UnheldWatch
 
@@ -235,11 +236,7 @@ class BackwardWatch:
             witness=seen.fact,
             autocast=autocast_at(root),
             device=as_torch.device(root).type,
-            stale=tuple(
-                record.key
-                for record in self._ledger.live()
-                if record.stepped_number > seen.newest >= 0 and record.keys() & seen.fact.leaf_keys
-            ),
+            stale=tuple(record.key for record in self._ledger.live() if _has_stepped(record, seen.uses)),
             number=seen.number,
             plain_inputs=site.kind == "grad" and _asks_plainly(given, self._ledger.held_keys()),
             weighed=site.kind == "backward" and _is_weighed(*given),
@@ -251,6 +248,12 @@ class BackwardWatch:
             self._unheld.note(seen.unheld, seen.bare)
             for record in self._ledger.live():
                 record.leaf_keys |= seen.fact.leaf_keys
+
+
+def _has_stepped(record: OptimizerRecord, uses: dict[int, int]) -> bool:
+    """True if an optimizer has stepped since a graph was made, as far as it was made of what the optimizer holds."""
+    used = [uses[key] for key in uses.keys() & record.keys()]
+    return bool(used) and record.stepped_number > max(used)
 
 
 def _is_leaf_root(thing: Any) -> bool:

@@ -65,6 +65,8 @@ class Walk:
     deepest_number: int = 0
     lowest: int = 0
     """Number below which nodes were seen, but nothing behind them."""
+    used: dict[int, int] = field(default_factory=dict)
+    """Number of the newest node that takes a leaf, by identity of the node of the leaf."""
 
     def saved_nbytes(self, held: set[int] = frozenset()) -> int:  # type: ignore[assignment]
         """Bytes kept for backward, leaves and the storages in `held` left out, each storage once."""
@@ -77,6 +79,11 @@ class Walk:
         for node in self.nodes.values():
             found.setdefault(type(node).__name__, []).append(node)
         return found
+
+    def uses(self) -> dict[int, int]:
+        """Number of the newest operation on each leaf, by its key: when the pass took its values the last time."""
+        known = ((self.nodes[one], number) for one, number in self.used.items() if one in self.nodes)
+        return {id(node.variable): number for node, number in known}
 
     def half_nbytes(self) -> int:
         """The part of that in numbers of 16 bits; 0 if a leaf has such numbers too."""
@@ -153,7 +160,13 @@ class GraphReader:
         if number < lowest:
             walk.complete = False
             return
-        stack.extend(parent for parent, _ in node.next_functions if parent is not None and id(parent) not in walk.nodes)
+        for parent, _ in node.next_functions:
+            if parent is None:
+                continue
+            if id(parent) not in walk.nodes:
+                stack.append(parent)
+            if private.is_leaf_node(parent) and number > walk.used.get(id(parent), -1):
+                walk.used[id(parent)] = number
 
     def _account(self, walk: Walk, before: int, ends: list[Node]) -> None:
         """Ties a token to the roots and to the deepest node that was read: it is gone when all of them are."""

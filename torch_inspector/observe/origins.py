@@ -118,6 +118,7 @@ def _trap(node: Node, left: _Left, *, slope_too: bool = True) -> OperationFact |
             if count:
                 fact = OperationFact(f"{name} norm" if _by_norm(node) else name, cause.what, count, values.numel())
                 return fact._replace(
+                    half=values.dtype is torch.float16,
                     signed=cause is not NEGATIVE and name in _OF_BOTH_SIGNS and bool((values < 0).any()),
                     whole=not as_torch.is_floating_point(values),
                     given_by=kept_by(node) if name == "/" else "",

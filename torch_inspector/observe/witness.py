@@ -39,8 +39,8 @@ class Seen(NamedTuple):
     shape: Shape
     numbers: frozenset[int]
     """Numbers of the nodes seen, to tell whether a forward call was reached."""
-    newest: int
-    """Number of the newest of them; -1 if there is none."""
+    uses: dict[int, int]
+    """Number of the newest operation on each leaf, by key."""
     unheld: dict[int, Mark]
     """Parameters that no optimizer holds, and what tells whether they change."""
     bare: dict[int, Mark]
@@ -90,7 +90,7 @@ def look(
         made_at=made_at,
         shape=tuple(as_torch.shape(roots[0])),
         numbers=frozenset(walk.numbers),
-        newest=max(walk.numbers, default=-1),
+        uses=walk.uses(),
         unheld=marks_of(walk, held) if held else {},
         bare=bare_marks(walk, held) if held else {},
         number=private.node_number(as_torch.grad_fn(roots[0])),

@@ -9,6 +9,7 @@ from torch_inspector.facts import BackwardFact, ErrorFact, Place, RefusalFact, R
 from torch_inspector.facts.anew import anew
 from torch_inspector.facts.baselines import left_out
 from torch_inspector.facts.given import differentiated_at, handed_detached, loop_over_things
+from torch_inspector.facts.into_loop import into_loop
 from torch_inspector.facts.made_together import made_together
 from torch_inspector.facts.on_one_line import made_in_turn, row_at
 from torch_inspector.facts.receiver import receiver
@@ -178,7 +179,7 @@ def _of_shared(run: Run, error: ErrorFact, refusal: RefusalFact, before: Backwar
         and made.cell == error.place.cell
         and not made_in_turn(run, made, error.place)
     ):
-        fix = f"{every.text}  # line {made.line}, moved into the loop; or {every.detached()} if it is not trained"
+        fix = into_loop(run, refusal, every, made, before)
         if before is not None and trains_others(run, before):
             fix = f"{name} = {name}.detach()  # before the loop: {root} is not to train what made {name}"
     else:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from torch_inspector.facts import ErrorFact, OperandFact, Run, syntax
+from torch_inspector.facts.out_of_place import out_of_place
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -23,7 +24,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield Finding(
         message=_message(error, leaf),
         subject=leaf.path if leaf else "",
-        fix=_fix(run, error, leaf),
+        fix=out_of_place(error, leaf) or _fix(run, error, leaf),
         line=error.place.line,
         cell=error.place.cell,
         evidence=(Evidence(leaf.path, f"{leaf.dtype} {leaf.shape}, requires grad"),) if leaf else (),

@@ -78,9 +78,8 @@ def _message(error: ErrorFact, told: re.Match[str] | None, change: ChangeFact | 
 def _saved(told: re.Match[str] | None) -> str:
     if told is None:
         return "a value that autograd had saved"
-    by = (told["by"] or "").partition("Backward")[0]
-    made = f" of the operation {by}" if by and by != "AsStrided" else ""
-    return f"the saved value of shape ({told['shape']}){made}"
+    # torch names what has made the tensor as it is now, by a change in place as a rule, and not what has saved it.
+    return f"the saved value of shape ({told['shape']})"
 
 
 def _fix(run: Run, change: ChangeFact | None) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from torch_inspector.facts import BackwardFact, Place, Run, StepFact, reading
-from torch_inspector.facts.cleared_after import cleared_after
+from torch_inspector.facts import BackwardFact, Run, StepFact, reading
+from torch_inspector.facts.steps_by_hand import HandSteps, changes_gradients, steps_by_hand
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -17,17 +16,6 @@ _IN_A_ROW = 2
 _COMPARED = 32
 # `optimizer.zero_grad` alone on its line.
 _NAMED = re.compile(r"\s*[\w.\[\]]+\.zero_grad\s*;?\s*(#.*)?")
-# A step written by hand, and what clears gradients or changes them on purpose.
-_BY_HAND = re.compile(r"-=.*\.grad\b|\.(sub_|add_|copy_|addcmul_|addcdiv_)\(.*\.grad\b|\.data\s*=[^=].*\.grad\b")
-# What a step by hand changes.
-_STEPPED = re.compile(
-    r"([A-Za-z_]\w*(?:\.\w+|\[[^\[\]]*\])*?)"
-    r"(?:\s*-=|\.(?:sub|add|copy|addcmul|addcdiv)_\(|\.data\s*=(?!=))(?=[^;]*\.grad\b)"
-)
-_CLEARS = re.compile(
-    r"\.grad(\.data)?\s*([*/+-]?=)(?!=)|\.grad(\.data)?\.(detach_?\(\)\.)?(zero_|mul_|div_|fill_|copy_)|zero_grad\b"
-    r"|del .*\.grad\b|autograd\.grad\(|_foreach_"
-)
 
 
 @pitfall(severity="error", early=True)
@@ -72,12 +60,8 @@ def _in_part(run: Run, key: int, steps: list[StepFact], cleared: frozenset[int])
     some = steps[:_COMPARED]
     fed = [step.leaf_keys & step.parameter_keys for step in some if step.leaf_keys and not step.has_closure]
     left = frozenset.intersection(*fed) - cleared if len(fed) >= _IN_A_ROW else frozenset[int]()
-    if left and not any(map(_changes_gradients, (run, *run.earlier))):
+    if left and not any(map(changes_gradients, (run, *run.earlier))):
         yield _of_a_part(run, key, steps[0], left)
-
-
-def _changes_gradients(run: Run) -> bool:
-    return any("zero_grad" not in found[0] for found in _CLEARS.finditer(run.cell.source))
 
 
 def _of_a_part(run: Run, key: int, step: StepFact, left: frozenset[int]) -> Finding:
@@ -106,45 +90,23 @@ def _by_hand(run: Run) -> Iterator[Finding]:
     calls = run.trace.carried
     for place in dict.fromkeys(one.place for one in calls):
         mine = [one for one in calls if one.place == place]
-        found = _written_step(run)
+        found = steps_by_hand(run)
         if len(mine) >= _IN_A_ROW and found is not None:
             yield _of_a_loop(run, mine, found)
             return
 
 
-class _Step(NamedTuple):
-    """A line that steps by hand."""
-
-    cell: int | None
-    line: int
-    text: str
-    owner: str
-    """What it changes: `p` of `for p in ps: p -= lr * p.grad`."""
-
-
-def _written_step(run: Run) -> _Step | None:
-    """The step; None if there is none, or a cell does something to gradients itself."""
-    cells = [one.cell for one in (run, *reversed(run.earlier))]
-    if any(_CLEARS.search(line.split("#")[0]) for cell in cells for line in cell.source.splitlines()):
-        return None
-    for cell in cells:
-        for number, line in enumerate(cell.source.splitlines(), 1):
-            step = _STEPPED.search(line.split("#")[0]) if _BY_HAND.search(line.split("#")[0]) else None
-            if step is not None:
-                return _Step(cell.number, number, line.strip(), step[1].removesuffix(".data"))
-    return None
-
-
-def _of_a_loop(run: Run, calls: list[BackwardFact], step: _Step) -> Finding:
-    cell, line, text, owner = step
+def _of_a_loop(run: Run, calls: list[BackwardFact], steps: HandSteps) -> Finding:
+    cell, line, text, (owner, *others) = steps
+    also = f" (and so with {', '.join(f'`{one}`' for one in others)})" if others else ""
     count = run.trace.count("backward", calls[0].place)
     return Finding(
         message=(
-            f"`{text}` steps along `{owner}.grad`, and nothing clears it: each of {count} backward calls adds to the "
-            "gradients of all before."
+            f"`{text}` steps along `{owner}.grad`, and nothing clears it{also}: each of {count} backward calls adds to "
+            "the gradients of all before."
         ),
         subject=owner,
-        fix=cleared_after(run, Place(cell, line), owner),
+        fix=steps.cleared(run),
         line=line,
         cell=cell,
         evidence=(

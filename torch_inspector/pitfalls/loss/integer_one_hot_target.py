@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from math import prod
 
-from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, assigned_at, syntax
+from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, assigned_at
 from torch_inspector.facts.made_target import CAST, COMPUTED, MOVED, MadeTarget, made_target
 from torch_inspector.facts.refused_targets import REFUSALS, Refusal
 from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.wide_targets import OUTSIDE, extent_at, into_unit, target_at
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -27,14 +28,13 @@ _SIZED = (
     re.compile(r"Expected target size \[(?P<wanted>[\d, ]*)\], got \[(?P<own>[\d, ]*)\]"),
     re.compile(r"Expected input batch_size \((?P<wanted>\d+)\) to match target batch_size \((?P<own>\d+)\)"),
 )
-_WHITE = 255
 _VALUE = re.compile(r"Target (-?\d+) is out of bounds")
 
 
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds cells that a loss ended because of its target, and binary losses of targets that are no probabilities."""
-    for pattern, root, place in run.losses_with("targets-outside"):
+    for pattern, root, place in run.losses_with(OUTSIDE):
         if pattern.extent is not None and pattern.shapes:
             yield _taken(run, pattern.shapes[0], pattern.extent, root, place)
     error = run.error
@@ -67,10 +67,8 @@ def _of_made(run: Run, error: ErrorFact, refusal: Refusal, made: MadeTarget) -> 
 
 def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place: Place) -> Finding:
     """A binary loss that took its targets, and should not have."""
-    low, high = extent
-    name = _second_argument(run, place)
-    target = name or "target"
-    scaled = "({} + 1) / 2" if (low, high) == (-1, 1) else "{} / 255" if (low, high) == (0, _WHITE) else ""
+    low, high = whole = extent_at(run, place, extent)
+    name = target_at(run, place)
     return Finding(
         message=(
             f"{f'`{root}`' if root else 'The loss'} compares with targets from {low:g} to {high:g}"
@@ -78,7 +76,7 @@ def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place
             "has no lowest value."
         ),
         subject=name or root,
-        fix=assigned_at(run, place, target, scaled or "({} > 0).float()", "0 to 1; for quantities take MSELoss"),
+        fix=into_unit(run, place, name, whole),
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -87,17 +85,6 @@ def _taken(run: Run, shape: Shape, extent: tuple[float, float], root: str, place
             Evidence("largest target", high),
         ),
     )
-
-
-def _second_argument(run: Run, place: Place) -> str:
-    """What the only call of two arguments on a line is given second: `mask` of `criterion(net(x), mask)`."""
-    tree = syntax.parse(run.source_of(place.cell))
-    if tree is None:
-        return ""
-    calls = (one for one in syntax.walk(tree) if isinstance(one, ast.Call) and one.lineno == place.line)
-    given = [one.args[1] for one in calls if len(one.args) == 2]  # noqa: PLR2004
-    names = [ast.unparse(one) for one in given if isinstance(one, (ast.Name, ast.Attribute))]
-    return names[0] if len(names) == 1 else ""
 
 
 def _of_another_size(run: Run, error: ErrorFact) -> Iterator[Finding]:

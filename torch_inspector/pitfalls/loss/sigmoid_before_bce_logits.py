@@ -21,7 +21,7 @@ from torch_inspector.facts import (
 )
 from torch_inspector.facts.loss_called import loss_called
 from torch_inspector.facts.measured import called_loss, measured, where_made, with_scores
-from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.replaced import OUT, in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
@@ -174,4 +174,6 @@ def _fix(run: Run, layer: str, squashed: str, first: Written | None) -> str:
     if first is None or not scores:
         return f"# give the loss raw scores, without {squashed}; apply sigmoid only to show probabilities"
     new = in_statement(run, first.place, first.text, scores)
+    if new.startswith(OUT):
+        return f"{new}  # {first.place.said_in(run.cell.number)}, the loss wants raw scores"
     return f"{new}  # {first.place.said_in(run.cell.number)}, in place of {first.text}: the loss wants raw scores"

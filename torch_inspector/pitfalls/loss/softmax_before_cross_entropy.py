@@ -10,7 +10,7 @@ from typing import NamedTuple
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Written, called, instead, operand, sole
 from torch_inspector.facts.loss_called import loss_called
 from torch_inspector.facts.measured import called_loss, measured, where_made, with_scores
-from torch_inspector.facts.replaced import in_statement
+from torch_inspector.facts.replaced import OUT, in_statement
 from torch_inspector.facts.returned import returned
 from torch_inspector.facts.spelled import handed_on
 from torch_inspector.findings import Evidence, Finding
@@ -164,6 +164,8 @@ def _fix(run: Run, layers: tuple[str, ...], first: Written | None) -> str:
     if first is not None and scores:
         new = in_statement(run, first.place, first.text, scores)
         there = "" if new == scores else f"{first.place.said_in(run.cell.number)}, "
+        if new.startswith(OUT):
+            return f"{new}  # {there}the loss wants raw scores"
         return f"{new}  # {there}in place of {first.text}: the loss wants raw scores"
     if not layers:
         return "# give the loss the raw scores; apply softmax only to show probabilities"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import LossFact, OperationFact, Run, kept_from_edge
+from torch_inspector.facts.half_floors import in_half
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -60,8 +61,8 @@ def _general_fix(edge: OperationFact | None) -> str:
     if edge is None:
         return "torch.autograd.set_detect_anomaly(True)  # before the loss, for one run: it names the operation"
     if edge.name == "sqrt" and edge.cause.startswith("negative"):
-        return "keep the operand above zero before the operation: ….clamp_min(1e-12).sqrt()"
-    return _FIXES.get(edge.name, _FIX)
+        return in_half("keep the operand above zero before the operation: ….clamp_min(1e-12).sqrt()", half=edge.half)
+    return in_half(_FIXES.get(edge.name, _FIX), half=edge.half)
 
 
 def _because(edges: list[OperationFact]) -> str:

@@ -26,6 +26,7 @@ from torch_inspector.facts.first_spoiled import FirstSpoiled, first_spoiled
 from torch_inspector.facts.lost_masks import lost_mask, mask_of
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.standardised import standardised
+from torch_inspector.facts.suspects import suspect
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -281,11 +282,15 @@ def _in_lists(run: Run) -> Iterator[Evidence]:
 
 
 def _of_series(run: Run, series: SeriesFact) -> Finding:
-    place = next((backward.place for backward in run.trace.backwards), Place())
+    place, one = next((backward.place for backward in run.trace.backwards), Place()), suspect(run)
+    usual = "look at the batch and the weights of that step; clip gradients, lower the learning rate, check the data"
     return Finding(
-        message=f"`{series.path}[{series.first_bad}]` is {series.bad}, and so is what follows: the loss is not finite.",
+        message=(
+            f"`{series.path}[{series.first_bad}]` is {series.bad}, and so is what follows: the loss is not finite"
+            f"{one.said}."
+        ),
         subject=series.path,
-        fix="look at the batch and the weights of that step; clip gradients, lower the learning rate, check the data",
+        fix=f"{one.fix}{usual}",
         line=place.line,
         cell=place.cell if place.line is not None else run.cell.number,
         evidence=(

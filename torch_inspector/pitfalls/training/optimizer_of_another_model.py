@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torch_inspector.facts import ModuleFact, Run, StepFact
 from torch_inspector.facts.copied_weights import copied_from, held_variables
 from torch_inspector.facts.rebuilt import rebuilt
-from torch_inspector.facts.severed import PUT_IN, cut_models, ends_at_fresh
+from torch_inspector.facts.severed import PUT_IN, cut_models, ends_at_fresh, has_fellow
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -26,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
         unreached = [step for step in run.odd_steps(key) if step.unreached]
         if unreached and (key in cut_off or ends_at_fresh(run, steps)):
             continue
-        if unreached:
+        if unreached and not has_fellow(run, steps):
             yield _of_another_model(run, key, unreached)
             continue
         if frozenset[int]().union(*{step.parameter_keys for step in steps}) <= parts.owned:
@@ -46,6 +46,7 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
     owner = _owner(run, step.leaf_keys)
     called_as = owner.path if owner else _called_as(run, step)
     trained = f"`{called_as}`" if called_as else "other parameters"
+    right = _right_one(run, step)
     holder = _owner(run, step.parameter_keys)
     # Of modules that were not called the parameters are not known.
     called = {call.module for call in run.trace.forwards}
@@ -58,11 +59,11 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
         trained = _named(owner, step.leaf_keys)
     return Finding(
         message=(
-            f"`{name}` holds {held}, but the loss trains {trained}: "
+            f"`{name}` holds {held}, but the loss trains {trained}{f', which `{right}` holds' if right else ''}: "
             f"{_since(run, step)}`{name}.step()` changed nothing of what the loss reaches."
         ),
         subject=name,
-        fix=rebuilt(run, key, name, called_as),
+        fix=_of_right_one(run, step) or rebuilt(run, key, name, called_as),
         line=step.place.line,
         cell=step.place.cell,
         evidence=(
@@ -72,6 +73,19 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
             Evidence("steps like this, of those looked at", len(steps), "count"),
         ),
     )
+
+
+def _right_one(run: Run, step: StepFact) -> str:
+    """The other optimizer that holds all that the loss reaches, where the notebook has one and never steps it."""
+    stepped = run.steps_by_optimizer()
+    others = [one for one in run.after.optimizers if one.key != step.optimizer and one.key not in stepped]
+    found = [one.path for one in others if one.path and step.leaf_keys and step.leaf_keys <= one.parameter_keys]
+    return found[0] if len(found) == 1 else ""
+
+
+def _of_right_one(run: Run, step: StepFact) -> str:
+    right = _right_one(run, step)
+    return f"{right}.step()  # in place of {_target(run, step)}.step(); and {right}.zero_grad()" if right else ""
 
 
 def _variables(run: Run, step: StepFact) -> str:

@@ -10,6 +10,7 @@ from torch_inspector.facts.forgotten import is_collected, is_forgotten, is_on_pu
 from torch_inspector.facts.left_alone import sources
 from torch_inspector.facts.outer_names import named_outside
 from torch_inspector.facts.part_given import is_of_other_part, is_of_part
+from torch_inspector.facts.plain_holders import PlainHolder, plain_holder, registered
 from torch_inspector.facts.rebuilt import rebuilt, with_more
 from torch_inspector.facts.used_up import used_up
 from torch_inspector.findings import Evidence, Finding, Severity
@@ -32,11 +33,16 @@ def check(run: Run) -> Iterator[Finding]:
             if severity is not None:
                 found.setdefault(_line_of(run, fact), []).append((fact, severity))
     for several in found.values():
-        yield _finding(run, _as_one([fact for fact, _ in several]), several[0][1])
+        facts, severity = [fact for fact, _ in several], several[0][1]
+        inside = plain_holder(run, facts[0]) is not None
+        yield _of_holders(run, facts, severity) if inside else _finding(run, _as_one(facts), severity)
 
 
 def _line_of(run: Run, fact: UnheldFact) -> object:
-    """What plain tensors have in common that are told together; others are told apart."""
+    """What plain tensors have in common that are told together, and layers in objects of a module; else the fact."""
+    holder = plain_holder(run, fact)
+    if holder is not None:
+        return (fact.place, fact.optimizer, holder.owner)
     return (fact.place, fact.optimizer, _owner(run, fact)) if is_plain(fact) and not _container(fact) else fact
 
 
@@ -126,6 +132,33 @@ def _finding(run: Run, fact: UnheldFact, severity: Severity) -> Finding:
             Evidence("parameters without an optimizer", len(fact.keys), "count"),
             Evidence("names", ", ".join(fact.names[:_NAMES_SHOWN])),
             Evidence("other parameters of the module in an optimizer", fact.held_count, "count"),
+        ),
+    )
+
+
+def _of_holders(run: Run, facts: list[UnheldFact], severity: Severity) -> Finding:
+    """Layers that a module has in objects which are no modules: one cause for all of them."""
+    fact, name = _as_one(facts), run.optimizer_path(facts[0].optimizer) or "optimizer"
+    holders: dict[PlainHolder, list[str]] = {}
+    for one in facts:
+        if (holder := plain_holder(run, one)) is not None:
+            holders.setdefault(holder, []).append(one.module)
+    owner, paths = next(iter(holders)).owner, [f"`{one.path}`" for one in holders]
+    are = "are no nn.Module" if len(paths) > 1 else "is no nn.Module"
+    return Finding(
+        message=(
+            f"no optimizer holds {_who(fact._replace(module=''))}: gradients arrive for each `{name}.step()`, and "
+            f"{'they keep their values' if len(fact.keys) > 1 else 'it keeps its value'}; {' and '.join(paths)} {are}, "
+            f"so that `{owner}.parameters()`, `.to()` and `state_dict()` leave out the layers inside."
+        ),
+        subject=next(iter(holders)).path,
+        fix=f"{registered(holders)}  # at the end of __init__; then make {name} anew",
+        line=fact.place.line,
+        cell=fact.place.cell,
+        severity=severity,
+        evidence=(
+            Evidence("parameters without an optimizer", len(fact.keys), "count"),
+            Evidence("layers inside", len(facts), "count"),
         ),
     )
 

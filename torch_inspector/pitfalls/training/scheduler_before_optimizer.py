@@ -40,8 +40,9 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
     used = next((rate for calls, rate in fact.rates if calls == 1), None)
     step = next((one for one in run.trace.steps if one.optimizer == fact.optimizer), None)
     made = _step_text(run, step) or f"{optimizer}.step()"
+    called = f"`{name}.step()`{_of_each(run, fact)}"
     return Finding(
-        message=f"`{name}.step()` ran before the first `{made}`: {_effect(fact.first_rate, used)}.",
+        message=f"{called} ran before the first `{made}`: {_effect(fact.first_rate, used)}.",
         subject=fact.path or name,
         fix=_fix(run, fact, step, name, optimizer),
         line=fact.place.line,
@@ -64,12 +65,34 @@ def _fix(run: Run, fact: ScheduleFact, step: StepFact | None, name: str, optimiz
         if outer is not None:
             return _moved_out(run, fact, step, outer, optimizer)
         if call:
-            return f"{name}.step()  # move this line behind the calls of {call}(), which makes the steps"
+            line = _calling(run, fact, call) or f"{name}.step()"
+            return f"{line}  # move this line behind the calls of {call}(), which makes the steps"
     here = (fact.optimizer_name if fact.place.function else "") or optimizer
     scaled = _step_text(run, step)
     if scaled:
         return f"{scaled}\n{scaled.partition('.step(')[0]}.update()\n{name}.step()  # after the optimizer's steps"
     return f"{here}.step()\n{name}.step()  # after the optimizer, once its steps with this rate are made"
+
+
+def _of_each(run: Run, fact: ScheduleFact) -> str:
+    """The words on where a loop has the schedule from: `s` says little."""
+    tree, line = syntax.parse(run.source_of(fact.place.cell)), fact.place.line or 0
+    loops = [one for one in syntax.walk(tree) if isinstance(one, (ast.For, ast.comprehension))] if tree else []
+    own = [one for one in loops if ast.unparse(one.target) == fact.name]
+    near = [one for one in own if isinstance(one, ast.comprehension) or syntax.spans(one, line)]
+    return f", of each `{fact.name}` in `{ast.unparse(near[0].iter)}`," if len(near) == 1 else ""
+
+
+def _calling(run: Run, fact: ScheduleFact, call: str) -> str:
+    """The line that calls the function which steps the schedule, in the code that calls the one with the steps."""
+    caller, here = next(iter(fact.callers), None), reading.function_at(run, fact.place).rpartition(".")[2]
+    tree = syntax.parse(run.source_of(caller.cell)) if caller is not None else None
+    if caller is None or tree is None or not here:
+        return ""
+    nodes = [one for one in syntax.walk(syntax.scope_at(tree, caller.line or 0)) if isinstance(one, ast.Call)]
+    steps = any(syntax.last_part(one.func) == call.rpartition(".")[2] for one in nodes)
+    own = [one for one in nodes if one.lineno == caller.line and syntax.last_part(one.func) == here]
+    return ast.unparse(own[0]) if steps and len(own) == 1 else ""
 
 
 def _step_text(run: Run, step: StepFact | None) -> str:

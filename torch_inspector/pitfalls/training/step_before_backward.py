@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run, StepFact
+from torch_inspector.facts.calling import call_that_led_to
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -26,12 +27,14 @@ def check(run: Run) -> Iterator[Finding]:
 def _finding(run: Run, key: int, steps: list[StepFact], late: list[BackwardFact]) -> Finding:
     name, step, loss = run.optimizer_path(key) or "optimizer", steps[0], late[0].root or "loss"
     idle = [one for one in steps if one.idle]
+    called = call_that_led_to(run, late[0].place, step.place) or f"{loss}.backward()"
     return Finding(
         message=(
-            f"`{name}.step()` runs after `{loss}` was computed and before `{loss}.backward()`: {_effect(steps, idle)}."
+            f"`{name}.step()` runs after {_begun(run, step, late[0], loss)} and before `{loss}.backward()`: "
+            f"{_effect(steps, idle)}."
         ),
         subject=name,
-        fix=f"{loss}.backward()\n{run.optimizer_name_at(key, step.place) or name}.step()  # in this order",
+        fix=f"{called}\n{run.optimizer_name_at(key, step.place) or name}.step()  # in this order",
         line=step.place.line,
         cell=step.place.cell,
         evidence=(
@@ -41,6 +44,13 @@ def _finding(run: Run, key: int, steps: list[StepFact], late: list[BackwardFact]
             Evidence("steps without any gradient, of those looked at", len(idle), "count"),
         ),
     )
+
+
+def _begun(run: Run, step: StepFact, late: BackwardFact, loss: str) -> str:
+    """What the step comes after: where the loss goes back through others as well, they may have run behind it."""
+    leaves = late.witness.leaf_keys if late.witness is not None else frozenset[int]()
+    owner = run.owner_path(leaves & step.parameter_keys) if leaves - step.parameter_keys else ""
+    return f"`{owner}` was called" if owner else f"`{loss}` was computed"
 
 
 def _effect(steps: list[StepFact], idle: list[StepFact]) -> str:

@@ -17,6 +17,7 @@ from torch_inspector.facts import (
     reading,
     rounding,
 )
+from torch_inspector.facts.clipped_away import clipped_away
 from torch_inspector.facts.one_output import softmaxes_of_one
 from torch_inspector.facts.rate_functions import rate_function
 from torch_inspector.facts.zeroed_by_hand import zeroed_by_hand
@@ -140,7 +141,10 @@ def _finding(run: Run, key: int, steps: list[StepFact], why: str) -> Finding:
     moved = 0 if all(one.idle or one.rate_is_zero or one.unmoved for one in steps) else 1
     by_hand = zeroed_by_hand(run, step) if why == "zeros" else None
     reason, fix = _words(run, key, name, why)
-    if by_hand is not None:
+    clipped = clipped_away(run, step) if why == "zeros" else None
+    if clipped is not None:
+        reason, fix = clipped
+    elif by_hand is not None:
         reason = f"`{by_hand.text}` (line {by_hand.line}) sets the gradients to 0 before they are followed"
         # Before the first `backward()` there is no gradient yet.
         fix = f"{by_hand.whole or f'{name}.zero_grad()'}  # after {name}.step(), in place of line {by_hand.line}"
