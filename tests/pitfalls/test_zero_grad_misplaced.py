@@ -197,7 +197,10 @@ def closure():
     {}
     return loss
 for _ in range({}): own.step(closure)"""
-LBFGS, SGD = "own = torch.optim.LBFGS(body.parameters(), max_iter=2)", "own = torch.optim.SGD(body.parameters(), lr=0.1)"
+LBFGS, SGD = (
+    "own = torch.optim.LBFGS(body.parameters(), max_iter=2)",
+    "own = torch.optim.SGD(body.parameters(), lr=0.1)",
+)
 
 
 @pytest.mark.parametrize(
