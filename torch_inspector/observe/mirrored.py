@@ -53,7 +53,7 @@ def with_reversal(fact: RepeatedFact, files: list[CodeFile]) -> RepeatedFact | N
     name = fact.path.rpartition(".")[2]
     for file in files:
         for node in _reversals(file.tree) if file.tree is not None else ():
-            if not destinations(file.tree, node).isdisjoint((name, ANYWHERE)):  # type: ignore[arg-type]
+            if not destinations(file.tree, node).isdisjoint((name, ANYWHERE)):
                 return fact._replace(place=Place(file.cell, node.lineno + file.offset), text=ast.unparse(node))
     return None
 
