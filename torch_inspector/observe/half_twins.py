@@ -120,8 +120,13 @@ def applied(function: Callable[..., Any], args: list[Any], named: Mapping[str, A
     if not all(map(_is_plain, (*args, *named.values()))):
         raise UnknownError
     given = [one for value in (*args, *named.values()) for one in _pairs_of(value)]
-    lists = sum(one.actual.numel() for value in args if type(value) is list for one in _pairs_of(value))
-    if lists > _ELEMENTS or not _is_small(function, [one.actual for one in args if type(one) is Pair]):
+    joined = sum(one.actual.numel() for value in args if type(value) in (tuple, list) for one in _pairs_of(value))
+    # What is told where to write would write over the numbers of the user.
+    if (
+        "out" in named
+        or joined > _ELEMENTS
+        or not _is_small(function, [one.actual for one in args if type(one) is Pair])
+    ):
         raise UnknownError
     actual = function(*(_side(one, 0) for one in args), **{name: _side(one, 0) for name, one in named.items()})
     exact = function(*(_side(one, 1) for one in args), **{n: _side(one, 1) for n, one in named.items() if n != "dtype"})
