@@ -226,3 +226,52 @@ def test_the_slope_is_let_past_in_the_names_of_the_line():
 def test_a_long_chain_of_names_ends_the_search_and_nothing_fails():
     chain = "\n".join(f"t{i + 1} = t{i} + 0.1 * variation(out)" for i in range(400))
     assert found(f"out = net(x)\nt0 = F.cross_entropy(out, y)\n{chain}\nloss = t400") == []
+
+
+LOSSES = "crit = {'at': nn.MSELoss(), 'cls': nn.CrossEntropyLoss()}\nteacher = nn.Linear(5, 3).requires_grad_(False)\n"
+
+
+@pytest.mark.parametrize(
+    ("kd", "loss", "severities"),
+    [
+        ("F.mse_loss(net(x), teacher(x)).detach()", "one + kd", ["hint"]),
+        ("F.mse_loss(net(x), teacher(x)).detach() * 5", "one + kd", ["warning"]),
+        ("crit['at'](net(x), teacher(x)).detach()", "crit['cls'](net(x), y) + 5 * kd", ["warning"]),
+        ("F.mse_loss(net(x), teacher(x))", "one + kd.detach()", []),
+        # It is a loss where it waits for its epoch, and a distance that is no loss by its name.
+        ("F.mse_loss(net(x), teacher(x))", "one + (kd if len(y) > 20 else F.mse_loss(net(x), y[:, None]).detach())", []),
+        ("(net(x) - teacher(x)).square().mean().detach()", "one + kd", []),
+        # What is detached learns by a call of its own.
+        ("F.mse_loss(judge(net(x).detach()), x[:, :1]); kd.backward()", "one + kd.detach()", []),
+    ],
+)  # fmt: skip
+def test_a_loss_that_is_detached_before_it_is_added(kd, loss, severities):
+    body = f"one = F.cross_entropy(net(x), y)\nkd = {kd}\nloss = {loss}"
+    lines = "\n".join(f"    {line}" for line in body.split("\n"))
+    told = findings_in(START + LOSSES, LOOP.format(lines), slug="graph-cut", fails=False)
+    assert [one.severity for one in told] == severities
+
+
+TRAIN = """
+def train(nets, crit, rates):
+    s, t = nets['s'], nets['t']
+    for _ in range(3):
+        one = crit['at'](s(x), t(x)).detach() * rates['one']
+        two = F.mse_loss(s(x + 1), t(x)).detach() * rates['two']
+        loss = one + two + F.cross_entropy(s(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+def test_weights_that_the_one_call_of_the_function_gives():
+    call = "train({'s': net, 't': teacher}, crit, {'one': %s, 'two': %s})"
+    told = findings_in(START + LOSSES + TRAIN, call % (5, 0.5), slug="graph-cut", fails=False)
+    assert [(one.line, one.fix.partition("  #")[0]) for one in told] == [
+        (17, "one = crit['at'](s(x), t(x)) * rates['one']"),
+        (18, "two = F.mse_loss(s(x + 1), t(x)) * rates['two']"),
+    ]
+    # Weights that learn how large the losses are.
+    learned = call % (("nn.Parameter(torch.tensor(1.))",) * 2)
+    assert findings_in(START + LOSSES + TRAIN, learned, slug="graph-cut", fails=False) == []

@@ -153,6 +153,15 @@ def test_also_silent(name):
     assert findings(ALSO_QUIET[name]) == []
 
 
+@pytest.mark.parametrize(
+    ("schedule", "told"),
+    [("[12, 18], gamma=0.1", ["hint"]), ("[18]", []), ("[12, 18], gamma=2.0", []), ("[8, 35]", [])],
+)
+def test_several_milestones_in_the_first_epoch_may_be_meant(schedule, told):
+    source = NESTED.format(schedule=f"lr_scheduler.MultiStepLR(opt, {schedule})")
+    assert [one.severity for one in findings(source)] == told
+
+
 FIT = """
 def fit(epochs):
     own = nn.Linear(4, 1)

@@ -106,11 +106,11 @@ layer = Unit()"""
     ("code", "line", "number"),
     [
         ("out = unit(x)", 5, "`eps`, which is 1e-08, is zero"),
-        ("out = unit(x, 1e-9)", None, ""),
+        ("out = unit(x, 1e-9)", 5, "`eps`, 1e-09, is below"),
         ("out = unit(x, eps=1e-3)", None, ""),
         ("out = by_hand(x)", 8, "`SMALL`, which is 1e-09, is zero"),
         ("out = floored(x)", 10, "1e-12 is zero"),
-        ("out = two_names(x)", None, ""),
+        ("out = two_names(x)", 12, "`EPS`, 1e-15, is below"),
         ("out = scaled(x)", None, ""),
         ("out = shifted(x)", None, ""),
         ("out = wide(x)", None, ""),

@@ -55,6 +55,52 @@ def test_a_step_beyond_the_end(cell, step, line):
     assert not found(cell.replace("p.", "z.").replace("p *", "z *").replace("ones", "t"), "half-overflow")
 
 
+CAUSAL = """
+def attend(q):
+    n, m = q.shape[-2:]
+    rows, columns = torch.arange(n)[:, None], torch.arange(m)
+    mask = (rows >= columns).to(q.dtype)
+    return torch.softmax(q * mask - torch.tensor({}, dtype=q.dtype) * (1 - mask), -1)
+def rotate(rows, eps=1e-12):
+    length = rows.norm(p=2, dim=-1, keepdim=True).clamp(min=eps)
+    a, b, c, d = (rows / length).unbind(-1)
+    return torch.stack([1 - 2 * a * b, c * d, torch.ones_like(a)], -1).view(*a.shape, 3)
+"""
+
+
+def test_a_mask_that_is_a_comparison():
+    (finding,) = findings_in(SETUP + CAUSAL.format("1e10"), "q = low * 0", "out = attend(q)", slug="half-overflow")
+    assert finding.message.startswith(
+        "`out` has 16 nan of 16 values: `torch.tensor(10000000000.0, dtype=q.dtype)` goes up"
+    )
+    assert finding.fix.startswith("# a number that float16 holds, such as 1e4")
+    assert findings_in(SETUP + CAUSAL.format("1e4"), "q = low * 0", "out = attend(q)", slug="half-overflow") == []
+
+
+@pytest.mark.parametrize(
+    ("cell", "text", "number"),
+    [
+        ("n = z.norm(dim=-1, keepdim=True).clamp(min=1e-12)\nout = z / n", "z.norm(dim=-1, keepdim=True)", "1e-12"),
+        ("size = z.abs().sum(-1, keepdim=True)\nn = size + 1e-9\nout = z / n", "size", "1e-9"),
+        ("out = rotate(z)", "rows.norm(p=2, dim=-1, keepdim=True)", "eps"),
+    ],
+)
+def test_a_divisor_that_an_earlier_statement_has_made(cell, text, number):
+    (finding,) = findings_in(SETUP + CAUSAL, cell, slug="half-underflow")
+    assert f"`{text}" in finding.message
+    assert number in finding.message.replace("e-0", "e-")
+    assert "1e-4" in finding.fix
+    healthy = (
+        cell.replace("z", "(z + 1)") if "rotate" in cell else cell.replace("1e-12", "1e-4").replace("1e-9", "1e-4")
+    )
+    assert findings_in(SETUP + CAUSAL, healthy, slug="half-underflow") == []
+
+
+def test_a_divisor_that_is_zero_in_any_precision():
+    cell = "n = z.norm(dim=-1, keepdim=True)\nout = z / n"
+    assert findings_in(SETUP, cell, slug="half-underflow") == []
+
+
 def test_masks_that_add_up_are_a_hint():
     (finding,) = found("att = (low + low).softmax(-1)", "half-overflow")
     assert finding.severity == "hint"

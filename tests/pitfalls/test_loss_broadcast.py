@@ -337,3 +337,35 @@ def test_a_target_that_is_handed_on_by_name(loss, given, target):
         findings = findings_in(*cells, slug="loss-broadcast", fails=False)
         assert [one.severity for one in findings] == ["error"] * wrong
         assert all("compares (16,) with (16, 1)" in one.message for one in findings)
+
+
+FOLDED = """\
+import torch, warnings
+from torch import nn
+warnings.simplefilter("ignore")
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 4), nn.Linear(8 * 4, 5)
+    def forward(self, x):
+        return self.head(self.body(x).view(-1, 8 * 4))
+net, many, few = Net(), torch.randn(8, 5), torch.randn(1, 3)
+one = nn.Linear(3, 5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "severities"),
+    [
+        ("nn.functional.mse_loss(net(torch.randn(8, 3)), many)", ["warning"]),
+        ("nn.L1Loss()(one(few), many)", ["hint"]),
+        ("nn.MSELoss()(nn.Linear(3, 1)(few), many[:, :1])", ["hint"]),
+        ("nn.functional.mse_loss(one(few).expand_as(many), many)", []),
+        ("(one(few) - many).square().mean()", []),
+        ("nn.functional.mse_loss(net(torch.randn(8, 3)), many[:1])", []),
+    ],
+)
+def test_one_row_for_many_targets(loss, severities):
+    found = findings_in(FOLDED, f"loss = {loss}\nloss.backward()", slug="loss-broadcast", fails=False)
+    assert [one.severity for one in found] == severities

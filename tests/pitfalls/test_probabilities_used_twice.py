@@ -71,3 +71,24 @@ def test_a_sigmoid_that_may_be_another_is_not_named():
         SETUP, model, "loss = crit(model(x), mask)\nloss.backward()", slug="sigmoid-before-bce-logits", fails=False
     )
     assert finding.fix.startswith("# give the loss raw scores")
+
+
+HEAD = """\
+raw = nn.Linear(5, 6)(x)
+out = torch.cat([{}], 1)
+loss = crit({}, torch.ones(8, 4))
+loss.backward()"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "read", "count"),
+    [
+        ("raw[:, :2], raw[:, 2:].sigmoid()", "out[:, 2:]", 1),
+        ("raw[:, :2], raw[:, 2:].sigmoid()", "out.split([2, 4], 1)[1]", 1),
+        # The chances are those of another part than the loss reads.
+        ("raw[:, :2].sigmoid(), raw[:, 2:]", "out[:, 2:]", 0),
+        ("raw[:, :2].sigmoid(), raw[:, 2:]", "out.split([2, 4], 1)[1]", 0),
+    ],
+)
+def test_a_part_of_what_was_joined(parts, read, count):
+    assert len(findings_in(SETUP, HEAD.format(parts, read), slug="sigmoid-before-bce-logits", fails=False)) == count

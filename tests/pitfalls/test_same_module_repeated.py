@@ -236,3 +236,49 @@ def test_layers_that_are_counted_up_by_name(adds):
 )
 def test_names_of_several_layers_or_of_one_that_is_meant(before, adds):
     assert found(NAMED.format(before, adds)) == []
+
+
+CODER = """\
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        parts = [nn.Linear(8, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 8)]
+        self.encoder = nn.Sequential(*parts)
+        {}
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+coder = Coder()"""
+
+
+@pytest.mark.parametrize(
+    ("decoder", "text"),
+    [
+        ("self.decoder = nn.Sequential(*reversed(parts))", "reversed(parts)"),
+        ("self.decoder = nn.Sequential(*parts[::-1])", "parts[::-1]"),
+        (
+            "back = [p for p in reversed(parts) if not isinstance(p, nn.ReLU)]; self.decoder = nn.Sequential(*back)",
+            "reversed(parts)",
+        ),
+    ],
+)
+def test_a_decoder_that_is_the_encoder_in_reverse(decoder, text):
+    (finding,) = found(CODER.format(decoder))
+    assert (finding.line, finding.severity, finding.subject) == (6, "hint", "coder.decoder")
+    assert "there are 160 parameters to train instead of 320" in finding.message
+    assert finding.fix.splitlines()[-1].startswith(f"[copy.deepcopy(one) for one in {text}]")
+    assert found(CODER.format(decoder.replace(text, f"[copy.deepcopy(one) for one in {text}]"))) == []
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [
+        # Two towers of one kind, a way back through layers that have one, a part of them, and one that is a class.
+        "self.decoder = nn.Sequential(*list(reversed(parts))[::-1])",
+        "self.decoder = nn.Sequential(); self.back = nn.ModuleList(reversed(parts))",
+        "self.decoder = nn.Sequential(*reversed(parts[2:]))",
+        "rows = list(reversed(parts)); self.decoder = nn.Sequential(nn.Linear(8, 8), *rows[1:])",
+        "self.decoder = type('Back', (nn.Sequential,), {})(*reversed(parts))",
+    ],
+)
+def test_layers_that_are_meant_to_serve_twice(decoder):
+    assert found(CODER.format(decoder)) == []

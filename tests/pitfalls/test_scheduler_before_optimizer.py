@@ -124,6 +124,29 @@ def test_the_message_names_the_rates():
     assert "1, was never used, and training began with 0.5" in run.findings[0].message
 
 
+WARM_UP = """
+warm = lr_scheduler.LambdaLR(opt, lambda s: s / 4)
+net(torch.ones(2, 3)).sum().backward()
+for turn in range(4):
+    opt.zero_grad()
+    FIRST
+    net(torch.ones(2, 3)).sum().backward()
+    BETWEEN
+    opt.step()
+    LAST
+"""
+
+
+@pytest.mark.parametrize("place", ["BETWEEN", "FIRST", "LAST"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_warm_up_from_zero_is_a_hint_where_it_comes_between_backward_and_step(place):
+    source = WARM_UP.replace(place, "warm.step()")
+    for other in ("BETWEEN", "FIRST", "LAST"):
+        source = source.replace(other, "pass")
+    told = findings_in(SETUP, source, slug="scheduler-before-optimizer", fails=False)
+    assert [(one.line, one.severity) for one in told] == [(8, "hint")] * (place == "BETWEEN")
+
+
 def test_the_fix_has_the_scaler():
     (fix,) = fixes(FOUND["between backward and a scaler"][0])
     assert fix.splitlines()[:2] == ["s.step(opt)", "s.update()"]

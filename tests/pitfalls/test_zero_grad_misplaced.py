@@ -187,3 +187,45 @@ def test_a_clearing_that_all_steps_meet(skip):
     assert found(SKIPS.format(bad=(), skip=skip))
     # The test is around the step as well.
     assert found("if True:\n    one(body(x)).mean().backward()\n    opt.zero_grad()\n    opt.step()")
+
+
+IN_CLOSURE = """\
+def closure():
+    {}
+    loss = body(x).square().mean()
+    loss.backward()
+    {}
+    return loss
+for _ in range({}): own.step(closure)"""
+LBFGS, SGD = (
+    "own = torch.optim.LBFGS(body.parameters(), max_iter=2)",
+    "own = torch.optim.SGD(body.parameters(), lr=0.1)",
+)
+
+
+@pytest.mark.parametrize(
+    ("made", "clears", "count"),
+    [(LBFGS, "own.zero_grad()", 1), (SGD, "body.zero_grad()", 3), (LBFGS, "own.zero_grad(set_to_none=False)", 3)],
+)
+def test_at_the_end_of_a_closure(made, clears, count):
+    (finding,) = found(made, IN_CLOSURE.format("pass", clears, count))
+    assert (finding.line, finding.subject, finding.severity) == (5, "own", "error")
+    assert finding.fix == "own.zero_grad()  # in closure(), before loss.backward()"
+    assert not found(made, IN_CLOSURE.format("own.zero_grad()", "pass", count))
+
+
+@pytest.mark.parametrize(
+    ("made", "clears"),
+    [
+        (LBFGS + "; own.register_step_post_hook(lambda one, *a: one.zero_grad())", "pass"),
+        (SGD.replace("0.1", "0.0"), "pass"),
+        # It has come to its end before the first step, and is cleared after it.
+        ("nn.init.zeros_(body.weight); nn.init.zeros_(body.bias)\n" + LBFGS
+         + "; own.register_step_post_hook(lambda one, *a: one.zero_grad())", "pass"),
+        (SGD, "if not loss.isfinite(): own.zero_grad()"),
+        # An optimizer of one's own takes its steps in the closure.
+        (SGD, "with torch.no_grad(): body.weight.sub_(body.weight.grad); own.zero_grad()"),
+    ],
+)  # fmt: skip
+def test_a_closure_whose_gradients_were_used(made, clears):
+    assert not found(made, IN_CLOSURE.format("own.zero_grad()", clears, 4))

@@ -220,3 +220,5 @@ class CutFact(NamedTuple):
     """The term of a sum that it makes a number: `0.5 * variation(out).item()`."""
     elsewhere: bool = False
     """True if another method of the class uses that part too, perhaps for a loss of its own."""
+    bare: bool = False
+    """True if the term is a loss that was detached and has no weight on it: it may be there to be shown."""

@@ -99,4 +99,8 @@ def _number(node: ast.expr | None) -> str:
         and isinstance(node.right, (ast.Name, ast.Attribute))
     ):
         return ast.unparse(node.right)
+    floor = node.func if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    if isinstance(node, ast.Call) and floor is not None and floor.attr in ("clamp", "clamp_min", "clip"):
+        given = [*node.args[:1], *(one.value for one in node.keywords if one.arg == "min")]
+        return ast.unparse(given[0]) if given and isinstance(given[0], (ast.Name, ast.Attribute)) else ""
     return ""

@@ -205,7 +205,10 @@ class RepeatedFact(NamedTuple):
     path: str
     """The list: `net.blocks`; of layers with a name each, the first: `net.hidden0`."""
     container: str
-    """`ModuleList`, `Sequential`, `ModuleDict`, `ParameterList`, `list`; `names` for layers with a name each."""
+    """`ModuleList`, `Sequential`, `ModuleDict`, `ParameterList`, `list`; `names` for layers with a name each.
+
+    `mirror` for a row that holds the layers of another in reverse.
+    """
     count: int
     """How often it stands there."""
     layer_kind: str
@@ -219,3 +222,5 @@ class RepeatedFact(NamedTuple):
     """True if the layer is made in that expression; False if a variable is repeated."""
     entry_count: int = 0
     """Entries with parameters, where there are others among them; 0 where all are this layer."""
+    mirrored: str = ""
+    """The list whose layers it holds in reverse, for `mirror`; then `count` are all of them."""

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from torch_inspector.facts import CutFact, Place, syntax
 from torch_inspector.observe.collected import Element, elements, keyed, summed, turned
-from torch_inspector.observe.cuts import given, returned, root_at
+from torch_inspector.observe.cuts import given, is_optional, returned, root_at
 from torch_inspector.observe.cutting import cut_of
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.standpoints import CUT, LIVE, MEANT, NONE, Standpoint, Standpoints
-from torch_inspector.observe.texts import Spot, Texts
+from torch_inspector.observe.standpoints import CUT, LIVE, LOSS_NAMES, MEANT, NONE, OPEN, Standpoint, Standpoints
+from torch_inspector.observe.texts import Function, Spot, Texts
 
 _SPOTS = 200
 _Names = frozenset[tuple[int, str]]
@@ -49,9 +49,27 @@ def added_numbers(place: Place, texts: Texts) -> Iterator[CutFact]:
         line = place.line - file.offset
         root = root_at(file.tree, line)
         if root is not None:
-            spot = Spot(root, syntax.scope_at(file.tree, line), file, 0)
+            scope = syntax.scope_at(file.tree, line)
+            spot = Spot(root, scope, file, 0, *_called_from(scope, texts))
             yield from _Sums(texts).lost(spot, _elsewhere(file.tree, root, spot))
         return
+
+
+def _called_from(scope: ast.AST, texts: Texts) -> tuple[ast.Call, Spot] | tuple[()]:
+    """The one call of the function around a loss, and where it stands: what it gives the parameters is known."""
+    if not isinstance(scope, Function):
+        return ()
+    found = [(one, file) for file in texts.files if file.tree is not None for one in _calls_of(file.tree, scope.name)]
+    if len(found) != 1 or any(isinstance(one, ast.Starred) for one in found[0][0].args):
+        return ()
+    call, file = found[0]
+    return call, Spot(call, syntax.scope_at(file.tree, call.lineno) if file.tree is not None else scope, file, 0)
+
+
+@lru_cache(maxsize=64)
+def _calls_of(tree: ast.Module, name: str) -> list[ast.Call]:
+    calls = (one for one in syntax.walk(tree) if isinstance(one, ast.Call))
+    return [one for one in calls if dotted(one.func).rpartition(".")[2] == name]
 
 
 def _elsewhere(tree: ast.Module, root: ast.expr, spot: Spot) -> list[Spot]:
@@ -85,18 +103,26 @@ class _Sums:
             cut = self._cut(part)
             if cut is not None:
                 elsewhere = (self._stand.of(one).names for one in others)
-                yield from _fact(part._replace(beside=part.beside.union(*elsewhere)), cut)
+                weight = part.weighed or self._has_weight(part.spot)
+                yield from _fact(part._replace(beside=part.beside.union(*elsewhere)), cut, weight)
             else:
-                waiting.extend(self._parts(part._replace(above=(*part.above, part.spot))))
+                above = part.above if self._is_cut_sum(part.spot) else (*part.above, part.spot)
+                waiting.extend(self._parts(part._replace(above=above)))
 
     def _cut(self, part: _Part) -> Standpoint | None:
         """What is known of a term that has no history; None for any other part."""
-        if not part.step:
+        if not part.step or self._is_cut_sum(part.spot):
             return None
         stand = self._stand.of(part.spot)
         made = _leaf_of(part.spot) if stand.level != CUT else None
         stand = self._stand.of(made) if made is not None else stand
         return stand if stand.level == CUT else None
+
+    def _is_cut_sum(self, spot: Spot) -> bool:
+        """True for `one + two` of terms without history: each is told by itself."""
+        if not isinstance(spot.node, ast.BinOp) or not isinstance(spot.node.op, ast.Add):
+            return False
+        return all(self._stand.of(spot._replace(node=one)).level == CUT for one in (spot.node.left, spot.node.right))
 
     def _parts(self, part: _Part) -> Iterator[_Part]:
         node, spot = part.spot.node, part.spot
@@ -153,6 +179,21 @@ class _Sums:
             elif isinstance(operation, (ast.Add, ast.Sub)):
                 yield part._replace(spot=one, beside=part.beside.union(*others), step=True)
 
+    def _has_weight(self, spot: Spot) -> bool:
+        """True for a term with a weight on it, and for a name that is given nothing else: `kd = 0.1 * x.detach()`."""
+        if not isinstance(spot.node, ast.Name):
+            return _has_weight(spot.node)
+        values = list(given(spot.node.id, spot, self._texts))
+        return bool(values) and all(self._is_weighed(one) for one in values)
+
+    def _is_weighed(self, spot: Spot) -> bool:
+        """True for a product with a setting: what comes from a model is no weight, and may be all that is meant."""
+        node = spot.node
+        if not isinstance(node, ast.BinOp) or not _has_weight(node):
+            return False
+        weights = [spot._replace(node=one) for one in (node.left, node.right) if _is_setting(one)]
+        return any(self._stand.of(one).level in (NONE, OPEN) for one in weights)
+
     def _is_plain(self, spot: Spot) -> bool:
         """True for a number of the text, a name for one, and a count."""
         counted = isinstance(spot.node, ast.Call) and dotted(spot.node.func) == "len"
@@ -172,18 +213,34 @@ def _leaf_of(spot: Spot) -> Spot | None:
     return spot._replace(node=cut[0]) if cut is not None and cut[1] == "tensor" and asked else None
 
 
-def _fact(part: _Part, stand: Standpoint) -> Iterator[CutFact]:
+def _fact(part: _Part, stand: Standpoint, weight: bool) -> Iterator[CutFact]:
     """The cut behind a term, if the term is in the loss for its gradient as far as the text says."""
     cut = stand.cuts[0]
-    # An estimate that is shown as a loss may detach one side on purpose, and has no weight on it.
-    weighed = part.weighed or _has_weight(part.spot.node)
-    if stand.recurrent or stand.held & part.beside or (cut.kind in MEANT and not weighed):
+    if stand.recurrent or stand.held & part.beside:
+        return
+    # An estimate that is shown as a loss may detach one side on purpose, and has no weight on it; a loss may be shown.
+    bare = cut.kind in MEANT and not weight
+    if bare and (not _is_named_loss(cut.node) or is_optional(cut.node, cut.spot.scope)):
         return
     place = Place(cut.spot.file.cell, cut.node.lineno + cut.spot.file.offset)
     term = ast.unparse(part.spot.node)
-    yield CutFact(place, ast.unparse(cut.node), cut.kind, tuple(sorted(stand.models)), term=term)
+    yield CutFact(place, ast.unparse(cut.node), cut.kind, tuple(sorted(stand.models)), term=term, bare=bare)
+
+
+def _is_named_loss(node: ast.expr) -> bool:
+    """True for `F.mse_loss(…).detach()` and `kd_loss.data`: what loses its history is called a loss."""
+    found = cut_of(node)
+    whole = found[0].func if found is not None and isinstance(found[0], ast.Call) else found[0] if found else None
+    return whole is not None and LOSS_NAMES.search(ast.unparse(whole).rpartition(".")[2]) is not None
 
 
 def _has_weight(node: ast.expr) -> bool:
     """True for `0.1 * x` and `weight * x`."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div))
+
+
+def _is_setting(node: ast.expr) -> bool:
+    """True for a number, a name, and `settings["weight"]`."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Constant) and bool(dotted(node.value))
+    return isinstance(node, ast.Constant) or bool(dotted(node))

@@ -36,7 +36,7 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
                 place = Place(spot.file.cell, node.lineno + spot.file.offset)
                 text = ast.unparse(node) if len(ast.unparse(node)) < 100 else dotted_or(node)  # noqa: PLR2004
                 text = f"@{text}" if node in getattr(spot.scope, "decorator_list", ()) else text
-                optional = _is_optional(node, spot.scope)
+                optional = is_optional(node, spot.scope)
                 found.setdefault((place, kind, text), CutFact(place, text, kind, origins, optional=optional))
         around = _around(spot, texts)
         for cut in (*_put_in(spot, texts), *((around,) if around is not None else ())):
@@ -65,11 +65,11 @@ def _put_in(spot: Spot, texts: Texts) -> Iterator[CutFact]:
         origins = sources(spot._replace(node=one.value), texts)
         if any(origins):
             place = Place(spot.file.cell, one.node.lineno + spot.file.offset)
-            optional = _is_optional(one.node, spot.scope)
+            optional = is_optional(one.node, spot.scope)
             yield CutFact(place, ast.unparse(one.node), one.kind, origins, optional=optional)
 
 
-def _is_optional(node: ast.expr, scope: ast.AST) -> bool:
+def is_optional(node: ast.expr, scope: ast.AST) -> bool:
     """True if an expression stands in a branch: it may be one that a later pass does not take."""
     branches = (one for one in syntax.walk(scope) if isinstance(one, (ast.If, ast.IfExp, ast.Match)))
     whole = getattr(node, "value", node)  # of the positions that `max` gives beside the values

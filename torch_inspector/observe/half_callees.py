@@ -9,6 +9,7 @@ from math import prod
 from types import FunctionType
 from typing import Any
 
+import torch
 from torch import nn
 
 from torch_inspector.observe import kinds
@@ -16,6 +17,11 @@ from torch_inspector.observe.half_twins import UnknownError
 from torch_inspector.observe.kinds import fields_of
 
 _ELEMENTS = 300_000
+MAKERS = frozenset(map(id, (
+    torch.full, torch.tensor, torch.ones, torch.zeros, torch.full_like, torch.ones_like, torch.zeros_like, torch.stack,
+    torch.cat,
+)))  # fmt: skip
+"""Functions of torch that make new tensors, by their number."""
 
 
 def is_modest(args: list[Any]) -> bool:
@@ -24,6 +30,11 @@ def is_modest(args: list[Any]) -> bool:
         one for arg in args for one in (arg if kinds.is_one_of(arg, (tuple, list)) else (arg,)) if type(one) is int
     ]
     return prod(max(one, 1) for one in sizes) <= _ELEMENTS
+
+
+def counts_modestly(args: list[Any]) -> bool:
+    """True if a row of numbers is told whole ones, and none of them is large."""
+    return all(type(one) is int and abs(one) <= _ELEMENTS for one in args)
 
 
 def forward_of(callee: Any) -> Any:

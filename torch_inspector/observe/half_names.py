@@ -43,6 +43,8 @@ class Frame:
 
     def __init__(self, scope: Scope, line: int = 0, own: dict[str, Any] | None = None, function: Any = None) -> None:
         self.scope, self.line, self.own = scope, line, own
+        self.made: dict[str, ast.expr] = {}
+        """What the latest statements have given names."""
         self.function = function
         file = scope.reading.file_of(function.__code__) if function is not None else scope.file
         self.cell, self.offset = (file.cell, file.offset) if file is not None else (None, 0)
@@ -51,6 +53,7 @@ class Frame:
         """The cause that stands there."""
         if not over:
             node = _operand(node, place)
+            node = self.made.get(node.id, node) if isinstance(node, ast.Name) else node
         line = int(getattr(node, "lineno", 0)) + self.offset
         name = self.function.__name__ if self.function is not None else ""
         return Cause(node, line, self.cell, name, over, extreme)

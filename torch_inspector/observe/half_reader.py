@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from time import thread_time
 from types import FunctionType
@@ -16,14 +16,14 @@ from torch.nn import functional
 from torch_inspector.observe import kinds
 from torch_inspector.observe.definitions import plain_definition
 from torch_inspector.observe.expressions import Scope
-from torch_inspector.observe.half_callees import bound, forward_of, is_modest
+from torch_inspector.observe.half_callees import MAKERS, bound, counts_modestly, forward_of, is_modest
+from torch_inspector.observe.half_layers import LAYERS, layer, normalized
 from torch_inspector.observe.half_names import Frame, changed_later, lines_of, straight
 from torch_inspector.observe.half_twins import (
+    COMPARISONS,
     FUNCTIONS,
-    LINEAR,
     METHODS,
     OPERATORS,
-    Cause,
     Pair,
     UnknownError,
     applied,
@@ -34,17 +34,8 @@ from torch_inspector.observe.kinds import fields_of, is_a
 from torch_inspector.observe.shapes import Unknown as NoValue
 
 _DEEP, _BUDGET_S, _TABLE = 5, 0.02, 2
-_MAKERS = frozenset(map(id, (torch.full, torch.tensor, torch.ones, torch.zeros, torch.full_like, torch.ones_like)))
-_LAYERS = (nn.Linear, nn.Embedding, nn.KLDivLoss)
+_NUMBERS, _BOTH = (Pair, int, float, bool), 2
 _PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.finfo)
-
-
-def _divergence(given: Any, target: Any, *, reduction: str, log_target: bool) -> Any:
-    """What `kl_div` gives, past what the user may have put in the place of torch's function."""
-    parts = torch.ops.aten.kl_div(given, target, 0, log_target=log_target)
-    if reduction == "none":
-        return parts
-    return parts.sum() / (given.shape[0] if reduction == "batchmean" else 1)
 
 
 class Reader:
@@ -83,8 +74,27 @@ class Reader:
         if changed_later(self._scope.node, node.id, frame.line - 1):
             raise UnknownError
         value = self._known(self._scope.reading.names.get(node.id, NoValue))
-        spoiled = type(value) is Pair and value.actual.is_floating_point() and not bool(value.actual.isfinite().all())
-        return self._again(earlier, node.id, frame.line) if spoiled and earlier else value
+        if not earlier or type(value) is not Pair or not value.actual.is_floating_point():
+            return value
+        if not bool(value.actual.isfinite().all()):
+            return self._again(earlier, node.id, frame.line)
+        zeros = value.actual.dtype is torch.float16 and not bool(value.actual.all())
+        return self._with_its_past(value, earlier, node.id, frame) if zeros else value
+
+    def _with_its_past(self, value: Pair, earlier: list[ast.Assign], name: str, frame: Frame) -> Pair:
+        """A variable with zeros as its statement makes it again: they may be zero in float16 alone."""
+        depth = self._depth
+        try:
+            again = self._again(earlier, name, frame.line)
+        except UnknownError:
+            self._depth = depth
+            return value
+        if type(again) is not Pair or again.actual.dtype is not torch.float16:
+            return value
+        if again.actual.shape != value.actual.shape or not bool((again.actual == value.actual).all()):
+            return value
+        frame.made[name] = earlier[-1].value
+        return again
 
     def _assigned(self, name: str) -> list[ast.Assign]:
         body = self._scope.node.body if isinstance(self._scope.node, ast.Module) else []
@@ -110,8 +120,8 @@ class Reader:
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:
         owner = self.value(node.value, frame)
         if type(owner) is Pair:
-            if node.attr == "dtype":
-                return owner.actual.dtype
+            if node.attr in ("dtype", "shape"):
+                return owner.actual.dtype if node.attr == "dtype" else tuple(owner.actual.shape)
             if node.attr in ("T", "mT") and owner.actual.dim() == _TABLE:
                 return Pair(getattr(owner.actual, node.attr), getattr(owner.exact, node.attr), owner.cause)
             raise UnknownError
@@ -139,13 +149,22 @@ class Reader:
 
     def _binop(self, node: ast.BinOp, frame: Frame) -> Any:
         sides = [self.value(one, frame) for one in (node.left, node.right)]
-        if type(node.op) not in OPERATORS or any(not kinds.is_one_of(one, (Pair, int, float, bool)) for one in sides):
+        if type(node.op) not in OPERATORS or any(not kinds.is_one_of(one, _NUMBERS) for one in sides):
             raise UnknownError
         return applied(OPERATORS[type(node.op)][1], sides, {}, partial(frame.at, node))
 
+    def _compare(self, node: ast.Compare, frame: Frame) -> Any:
+        sides = [self.value(one, frame) for one in (node.left, *node.comparators)]
+        kind = type(node.ops[0])
+        if len(sides) == _BOTH and kind in (ast.Is, ast.IsNot) and any(one is None for one in sides[:2]):
+            return (sides[0] is sides[1]) == (kind is ast.Is)
+        if len(sides) != _BOTH or kind not in COMPARISONS or any(not kinds.is_one_of(one, _NUMBERS) for one in sides):
+            raise UnknownError
+        return applied(COMPARISONS[kind], sides, {}, partial(frame.at, node))
+
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
         owner, index = self.value(node.value, frame), self._index(node.slice)
-        if type(owner) is tuple and type(index) is int:
+        if type(owner) is tuple and type(index) in (int, slice):
             return owner[index]
         if type(owner) is not Pair:
             raise UnknownError
@@ -162,9 +181,9 @@ class Reader:
             raise UnknownError from None
 
     def _call(self, node: ast.Call, frame: Frame) -> Any:
-        if any(isinstance(one, ast.Starred) for one in node.args) or any(one.arg is None for one in node.keywords):
+        if any(one.arg is None for one in node.keywords):
             raise UnknownError
-        args = [self.value(one, frame) for one in node.args]
+        args = [value for one in node.args for value in self._given(one, frame)]
         named = {str(one.arg): self.value(one.value, frame) for one in node.keywords}
         own = node.func.value if isinstance(node.func, ast.Attribute) else None
         of_torch = own is None or ast.unparse(own) in ("torch", "F", "nn.functional", "torch.nn.functional", "self")
@@ -175,6 +194,15 @@ class Reader:
             raise UnknownError
         callee = self._callee(node.func, frame)
         return self._function(callee, node, args, named, frame)
+
+    def _given(self, node: ast.expr, frame: Frame) -> list[Any]:
+        """What an argument stands for: several behind a star."""
+        if not isinstance(node, ast.Starred):
+            return [self.value(node, frame)]
+        values = self.value(node.value, frame)
+        if type(values) not in (tuple, list):
+            raise UnknownError
+        return list(values)
 
     def _callee(self, func: ast.expr, frame: Frame) -> Any:
         if isinstance(func, ast.Call):  # `DiceLoss()(p, t)`
@@ -200,6 +228,8 @@ class Reader:
         as_other = cast(owner, name, args, partial(frame.at, node))
         if as_other is not None:
             return as_other
+        if name == "size" and not named and len(args) <= 1:
+            return tuple(owner.actual.shape) if not args else tuple(owner.actual.shape)[args[0]]
         if name not in METHODS:
             raise UnknownError
         return applied(METHODS[name], [owner, *args], named, partial(frame.at, node))
@@ -207,39 +237,17 @@ class Reader:
     def _function(self, callee: Any, node: ast.Call, args: list[Any], named: Mapping[str, Any], frame: Frame) -> Any:
         if callee is torch.finfo and len(args) == 1:
             return torch.finfo(args[0])
-        if id(callee) in _MAKERS and is_modest(args):
+        if callee is torch.arange and not counts_modestly(args):
+            raise UnknownError
+        if (callee is torch.arange or id(callee) in MAKERS) and is_modest(args):
             return applied(callee, args, named, partial(frame.at, node))
         if callee is functional.normalize and args and type(args[0]) is Pair:
-            return self._normalized(args[0], node, named, frame)
+            return normalized(args[0], node, named, partial(frame.at, node))
         if id(callee) in FUNCTIONS and args and type(args[0]) is Pair:
             return applied(METHODS[FUNCTIONS[id(callee)]], args, named, partial(frame.at, node))
-        if kinds.is_one_of(callee, _LAYERS):
-            return self._layer(callee, args, partial(frame.at, node)) if not named else self._own(callee, args, named)
+        if kinds.is_one_of(callee, LAYERS):
+            return layer(callee, args, partial(frame.at, node)) if not named else self._own(callee, args, named)
         return self._own(callee, args, named)
-
-    @staticmethod
-    def _layer(layer: Any, args: list[Any], at: Callable[..., Cause]) -> Any:
-        if not all(type(one) is Pair for one in args):
-            raise UnknownError
-        if type(layer) is nn.KLDivLoss:
-            if layer.reduction == "mean":
-                raise UnknownError  # torch warns of it
-            divergence = partial(_divergence, reduction=layer.reduction, log_target=bool(layer.log_target))
-            return applied(divergence, args, {}, at)
-        if type(layer) is nn.Linear:
-            bias = None if layer.bias is None else paired(layer.bias)
-            return applied(LINEAR, [*args, paired(layer.weight), bias], {}, at)
-        if layer.max_norm is not None or len(args) != 1:
-            raise UnknownError
-        weight = paired(layer.weight)
-        return Pair(weight.actual[args[0].actual], weight.exact[args[0].actual])
-
-    def _normalized(self, given: Pair, node: ast.Call, named: Mapping[str, Any], frame: Frame) -> Any:
-        at, axis, eps = partial(frame.at, node), named.get("dim", 1), named.get("eps", 1e-12)
-        if set(named) - {"dim", "eps"} or len(node.args) > 1:
-            raise UnknownError
-        length = applied(METHODS["norm"], [given, 2, axis, True], {}, at)
-        return applied(OPERATORS[ast.Div][1], [given, applied(METHODS["clamp_min"], [length, eps], {}, at)], {}, at)
 
     def _own(self, callee: Any, args: list[Any], named: Mapping[str, Any]) -> Any:
         """A function, or a module without parameters, that a cell defines."""
@@ -280,8 +288,8 @@ class Reader:
             return
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
         value = self.value(statement.value, frame) if isinstance(statement, ast.Assign) else None
-        if isinstance(target, ast.Name):
-            own[target.id] = value
+        if isinstance(target, ast.Name) and isinstance(statement, ast.Assign):
+            own[target.id], frame.made[target.id] = value, statement.value
         elif isinstance(target, ast.Tuple) and type(value) is tuple and len(value) == len(target.elts):
             own.update(
                 (one.id, part) for one, part in zip(target.elts, value, strict=True) if isinstance(one, ast.Name)

@@ -26,10 +26,20 @@ _SAME = (
     "reshape", "flatten", "permute", "triu", "tril", "detach", "clone", "contiguous", "prod", "neg",
     "matmul", "mm", "bmm", "add", "sub", "mul", "div", "diagonal", "logsumexp", "cpu", "bool",
     "view_as", "reciprocal", "log1p", "expm1", "cumsum", "cumprod", "dot", "eq", "ne", "gt", "lt",
+    "ge", "le", "unbind", "chunk", "split",
 )  # fmt: skip
+
+
+def _norm(given: Any, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any:
+    """What the method of tensors gives, which stands in Python there."""
+    order = 2 if p == "fro" else p
+    return _NORM(given, order) if dim is None else _NORM(given, order, dim, keepdim)
+
+
+_NORM: Callable[..., Any] = getattr(torch._C.TensorBase, "norm")  # noqa: B009  (unknown to types)
 METHODS: Mapping[str, Callable[..., Any]] = {
     name: getattr(torch._C.TensorBase, name) for name in _SAME if hasattr(torch._C.TensorBase, name)
-}
+} | {"norm": _norm}
 _CASTS = {"half": torch.float16, "float": torch.float32, "double": torch.float64, "bfloat16": torch.bfloat16}
 FUNCTIONS: Mapping[int, str] = {
     id(getattr(home, name)): name for home in (torch, functional) for name in _SAME if hasattr(home, name)
@@ -39,6 +49,10 @@ OPERATORS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("+", operator.add), ast.Sub: ("-", operator.sub), ast.Mult: ("*", operator.mul),
     ast.Div: ("/", operator.truediv),
     ast.MatMult: ("@", operator.matmul), ast.Pow: ("**", operator.pow),
+}  # fmt: skip
+COMPARISONS: Mapping[type, Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
 }  # fmt: skip
 
 
@@ -105,11 +119,17 @@ def applied(function: Callable[..., Any], args: list[Any], named: Mapping[str, A
     """
     if not all(map(_is_plain, (*args, *named.values()))):
         raise UnknownError
-    if not _is_small(function, [one.actual for one in args if type(one) is Pair]):
+    given = [one for value in (*args, *named.values()) for one in _pairs_of(value)]
+    joined = sum(one.actual.numel() for value in args if type(value) in (tuple, list) for one in _pairs_of(value))
+    # What is told where to write would write over the numbers of the user.
+    if (
+        "out" in named
+        or joined > _ELEMENTS
+        or not _is_small(function, [one.actual for one in args if type(one) is Pair])
+    ):
         raise UnknownError
     actual = function(*(_side(one, 0) for one in args), **{name: _side(one, 0) for name, one in named.items()})
     exact = function(*(_side(one, 1) for one in args), **{n: _side(one, 1) for n, one in named.items() if n != "dtype"})
-    given = [one for one in (*args, *named.values()) if type(one) is Pair]
     if isinstance(actual, tuple) and not isinstance(actual, torch.Size):
         return tuple(_judged(*both, given, at) for both in zip(actual, exact, strict=True))
     return _judged(actual, exact, given, at) if type(actual) is torch.Tensor else actual
@@ -137,7 +157,14 @@ def _is_small(function: Callable[..., Any], given: list[torch.Tensor]) -> bool:
 def _side(value: Any, side: int) -> Any:
     if type(value) is Pair:
         return value[side]
+    if type(value) is list:
+        return [_side(one, side) for one in value]
     return tuple(_side(one, side) for one in value) if type(value) is tuple else value
+
+
+def _pairs_of(value: Any) -> list[Pair]:
+    values = value if type(value) in (tuple, list) else [value]
+    return [one for one in values if type(one) is Pair]
 
 
 def _judged(actual: torch.Tensor, exact: torch.Tensor, given: list[Pair], at: Callable[..., Cause]) -> Pair:

@@ -212,6 +212,19 @@ class OptimizerRecord:
         """True if the step that ends, of an optimizer of torch, evaluated its closure and nothing has a gradient."""
         return self._is_from_torch() and not self.backward_count and not self.has_gradients()
 
+    def lost_in_closure(self) -> Place | None:
+        """Where its closure cleared what its backward call had made, so that the step that ends had nothing to follow.
+
+        Torch's own optimizers read the gradients when the closure has come back. It is the place of the backward call
+        where they went by other means than `zero_grad`.
+        """
+        written = self.before_step is None or self.weights() != self.before_step[1]
+        if written or not self.backward_count or not self._is_from_torch():
+            return None
+        if self.cleared_at is not None:
+            return self.cleared_at if self.marks() == self.clear_marks else None
+        return None if self.has_gradients() else self.backward_at
+
     def _is_from_torch(self) -> bool:
         optimizer = self.ref()
         return optimizer is not None and kinds.module_of(type(optimizer)).startswith("torch.")

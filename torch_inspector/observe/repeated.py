@@ -13,6 +13,7 @@ from torch import nn
 from torch_inspector.facts import Place, RepeatedFact, syntax
 from torch_inspector.observe import kinds, layers, unlisted
 from torch_inspector.observe.destined import ANYWHERE, destinations, is_of_the_cell, onward
+from torch_inspector.observe.mirrored import MIRROR, mirrored_facts, with_reversal
 from torch_inspector.observe.source import dotted
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Repetition(NamedTuple):
 
 def repeated_facts(modules: Iterable[tuple[str, Any]]) -> tuple[RepeatedFact, ...]:
     """One fact, without a line, per list of layers in some modules of which all entries are one layer."""
-    return tuple(fact for path, module in modules for fact in _facts_of(path, module))
+    return tuple(fact for path, one in modules for of in (_facts_of, mirrored_facts) for fact in of(path, one))
 
 
 def _facts_of(path: str, module: Any) -> Iterator[RepeatedFact]:
@@ -131,7 +132,7 @@ def with_texts(facts: Iterable[RepeatedFact], files: list[CodeFile]) -> tuple[Re
     found = [(file, one) for file in files if file.tree is not None for one in repetitions(file.tree)]
     trees = tuple(file.tree for file in files if file.tree is not None)
     found += [(file, one._replace(ends=onward(trees, one.ends))) for file, one in found if one.known]
-    placed = (_placed(fact, found) for fact in facts)
+    placed = (with_reversal(one, files) if one.container == MIRROR else _placed(one, found) for one in facts)
     return tuple(fact for fact in placed if fact is not None)
 
 

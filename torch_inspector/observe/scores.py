@@ -15,12 +15,14 @@ from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.distributions import BY_VALUE, holds_probabilities, is_of_classes
 from torch_inspector.observe.gathered import with_use
 from torch_inspector.observe.graph import Walk
+from torch_inspector.observe.joined import JOINS, part_read
 from torch_inspector.observe.lone import lone_softmaxes
 from torch_inspector.observe.mixed import is_mixture
 from torch_inspector.observe.mixtures import mixtures
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.raw_scores import LINEAR, is_raw
 from torch_inspector.observe.saved import saved_value, saved_values
+from torch_inspector.observe.slices import past_whole
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
 from torch_inspector.observe.weighed import weighed_across
 
@@ -53,8 +55,6 @@ _LOGS = frozenset(["LogSoftmaxBackward0", "LogBackward0", "LogSigmoidBackward0"]
 # A sum or a mean of sigmoids is a count of votes, which may well be a score.
 _SUMS = frozenset(["SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1"])
 _PASSES = (IN_PLACE | MOVES | {"SqueezeBackward3", "DropoutBackward0"}) - {"CopySlices"}
-# Parts that were made one by one, as steps in time or real and fake: the first speaks for all.
-_JOINS = frozenset(["CatBackward0", "StackBackward0"])
 # What keeps every number in its place on the way from a softmax over classes to the number that is picked.
 _LOGARITHMS = IN_PLACE | {"LogBackward0", "AddBackward0", "ExpandBackward0", "NegBackward0"}
 # Between the product and the bias of a linear layer.
@@ -102,14 +102,18 @@ def _attention(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
 
 
 def _down(node: Node, passes: frozenset[str]) -> list[Node]:
-    """The nodes on the way down from an operation's first input, through operations that hand it on."""
+    """The nodes on the way down from an operation's first input, through operations that hand it on.
+
+    Of parts that were joined, as steps in time or real and fake, the first that is read speaks for all.
+    """
     path: list[Node] = []
     here = parents_of(node)[0]
     while here is not None and len(path) < _FAR:
         path.append(here)
         if type(here).__name__ not in passes and not _adds_bias(here):
             break
-        here = next((parent for parent in parents_of(here) if parent is not None), None)
+        first = next((parent for parent in parents_of(here) if parent is not None), None)
+        here = past_whole(part_read([node, *path])) if type(here).__name__ in JOINS else first
     return path
 
 
@@ -129,7 +133,7 @@ def _nll(
     node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer, consumers: Consumers
 ) -> Iterator[PatternFact]:
     """Probabilities, or raw scores, in a loss that takes the first input for logarithms."""
-    path = _down(node, _PASSES | _JOINS)
+    path = _down(node, _PASSES | JOINS)
     end = type(path[-1]).__name__ if path else ""
     parents = parents_of(path[-1]) if path else []
     exp = end == "ExpBackward0" and type(parents[0]).__name__ == "LogSoftmaxBackward0"
@@ -147,14 +151,14 @@ def _nll(
 
 
 def _hands_on(node: Node) -> bool:
-    return type(node).__name__ in _PASSES or type(node).__name__ in _JOINS or _adds_bias(node)
+    return type(node).__name__ in _PASSES or type(node).__name__ in JOINS or _adds_bias(node)
 
 
 def _logits(
     node: Node, loss: str, consumers: Consumers, kinds: dict[str, list[Node]], name_of: Namer
 ) -> Iterator[PatternFact]:
     """A sigmoid, or a softmax, directly below a loss that begins with a sigmoid of its own; and what else reads it."""
-    path = _down(node, _PASSES - _SUMS | _JOINS)
+    path = _down(node, _PASSES - _SUMS | JOINS)
     end = type(path[-1]).__name__ if path else ""
     shape = private.output_shape(path[0]) or () if path else ()
     if end == "SigmoidBackward0" or (end == "SoftmaxBackward0" and loss != "logsigmoid"):

@@ -1,4 +1,4 @@
-"""One predicted number a sample that a loss of torch spread over several targets: (N, 1) met (N, 4)."""
+"""What a loss of torch spread over several targets: one predicted number a sample, (N, 1) with (N, 4), or one row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TABLE = 2
 
 
 def spread_predictions(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
-    """A pair loss or an `l1_loss` which expanded a prediction (N, 1) to the (N, C) of its target.
+    """A pair loss or an `l1_loss` which expanded a prediction (N, 1), or (1, C), to the (N, C) of its target.
 
     Only losses of torch, which warn of it: they expand both sides, where a formula broadcasts.
     """
@@ -27,7 +27,9 @@ def spread_predictions(node: Node, other_side: OtherSide) -> Iterator[PatternFac
         return
     made, known, table = expanded
     rows, columns = table
-    if known == (rows, 1) and columns > 1 and rows not in (1, columns) and is_predicted(made):
+    one_number = known == (rows, 1) and columns > 1 and rows not in (1, columns)
+    one_row = known == (1, columns) and rows > 1
+    if (one_number or one_row) and is_predicted(made):
         other = other_side(Stretch(operation, known, table, made, table))
         texts = (other.text,) if other is not None and other.text else ()
         yield PatternFact(SPREAD, (operation,), (table, known), texts)

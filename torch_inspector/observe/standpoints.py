@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from time import thread_time
@@ -32,6 +33,8 @@ _ABOUT_CALLS = frozenset(
         *("full_like", "new_zeros", "new_ones", "isinstance", "print", "type", "id"),
     )
 )
+# What losses, and dictionaries of them, are called.
+LOSS_NAMES = re.compile(r"loss|crit|cross_entropy|kl_div|distil", re.IGNORECASE)
 _LIBRARIES = frozenset(["torch", "nn", "F", "np", "numpy", "math", "scipy", "functional"])
 _METHODS = frozenset(dir(torch.Tensor)) | {"astype", "items"}
 _BUILTINS = frozenset(dir(builtins))
@@ -211,7 +214,9 @@ class Standpoints:
         return self._all([*given, *(one.value for one in node.keywords)], spot)
 
     def _is_loss(self, node: ast.expr) -> bool:
-        """True for `nn.MSELoss()`, made where it is called."""
+        """True for `nn.MSELoss()`, made where it is called, and for `criterions["kd"]`, one of a dictionary."""
+        if isinstance(node, ast.Subscript):
+            return LOSS_NAMES.search(ast.unparse(node)) is not None
         return isinstance(node, ast.Call) and dotted(node.func).endswith(("Loss", "Similarity"))
 
 

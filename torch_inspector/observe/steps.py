@@ -241,6 +241,9 @@ class StepWatch:
             self.facts[-1] = last = last._replace(kept_gradients=True)
         if last.has_closure and record.is_without_gradients():
             self.facts[-1] = last = last._replace(idle=True)
+        if last.has_closure and (lost := record.lost_in_closure()) is not None:
+            count, at = record.backward_count, record.backward_at
+            self.facts[-1] = last = last._replace(cleared_at=lost, backward_count=count, backward_at=at)
         if last.idle and record.weights() != record.before_step[1]:
             self.facts[-1] = last = last._replace(idle=False)
         values = record.before_values

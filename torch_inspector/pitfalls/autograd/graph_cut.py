@@ -273,7 +273,7 @@ def _added(run: Run) -> Iterator[Finding]:
             fix=term_kept(run, cut),
             line=cut.place.line,
             cell=cut.place.cell,
-            severity="warning",
+            severity="hint" if cut.bare else "warning",
             evidence=(Evidence("term", cut.term), Evidence("history lost", cut.text)),
         )
 

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import Place, Run, StepFact, called, syntax
+from torch_inspector.facts import Place, Run, StepFact, called, reading, syntax
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -24,7 +24,7 @@ def check(run: Run) -> Iterator[Finding]:
     said = set[tuple[Place | None, Place]]()
     for key in run.steps_by_optimizer():
         lost = [step for step in run.odd_steps(key) if step.cleared_at is not None or step.discarded_count]
-        empty = [step for step in lost if step.cleared_at is not None and not step.has_closure]
+        empty = [step for step in lost if step.cleared_at is not None and _is_before_use(step)]
         thrown = [s for s in lost if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
         if not lost or run.trace.steps_come_first(key):
             continue  # `step-before-backward` says it
@@ -37,11 +37,18 @@ def check(run: Run) -> Iterator[Finding]:
             yield _micro_batches(run, key, thrown)
 
 
+def _is_before_use(step: StepFact) -> bool:
+    """True unless a step is given a closure and they were cleared elsewhere, as by a hook that runs after it."""
+    at, place = step.backward_at, step.cleared_at
+    return not step.has_closure or (at is not None and place is not None and at.scope == place.scope)
+
+
 def _is_built_so(run: Run, key: int, empty: list[StepFact]) -> bool:
     """True if steps find nothing because of how the loop is built; under a test, a bad batch may be left out."""
-    alike = [one for one in run.steps_by_optimizer()[key] if one.place == empty[0].place and not one.has_closure]
-    place = empty[0].cleared_at
-    apart = place is not None and place.function != empty[0].place.function
+    step, place = empty[0], empty[0].cleared_at
+    others = (one for one in run.steps_by_optimizer()[key] if one.place == step.place)
+    alike = [one for one in others if one.has_closure == step.has_closure]
+    apart = place is not None and place.function != step.place.function and not step.has_closure
     if apart or _is_tested(run, empty[0]):
         return len(alike) == len(empty) >= _OFTEN
     return len(alike) == len(empty) or len(empty) >= _OFTEN
@@ -114,13 +121,16 @@ def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
     which = f"step {step.index}" if len(steps) == 1 else f"at least {len(steps)} steps, from step {step.index} on,"
     if len(run.steps_by_optimizer()[key]) == len(steps) > 1:
         which = "every step that was looked at, from the first on,"
+    used, fix = f"`{name}.step()`", f"{here}.step()\n{here}.zero_grad()  # after the step, or before backward()"
+    if step.has_closure:
+        used, fix = _in_closure(run, step, here)
     return Finding(
         message=(
-            f"the gradients of `{name}` were cleared after backward() and before `{name}.step()`: "
+            f"the gradients of `{name}` were cleared after backward() and before {used}: "
             f"{which} found nothing to follow in {step.parameter_count} parameter{'s' * (step.parameter_count != 1)}."
         ),
         subject=name,
-        fix=f"{here}.step()\n{here}.zero_grad()  # after the step, or before backward()",
+        fix=fix,
         line=place.line,
         cell=place.cell,
         evidence=(
@@ -128,6 +138,17 @@ def _cleared_before_step(run: Run, key: int, steps: list[StepFact]) -> Finding:
             Evidence("steps like this, of those looked at", len(steps), "count"),
             Evidence("steps in this cell", run.trace.count("step", step.place), "count"),
         ),
+    )
+
+
+def _in_closure(run: Run, step: StepFact, optimizer: str) -> tuple[str, str]:
+    """What uses the gradients that a closure computes, and where they are cleared instead."""
+    function = step.backward_at.function.rpartition(".")[2] if step.backward_at is not None else ""
+    where = "the closure" if not function or function.startswith("<") else f"{function}()"
+    loss = reading.differentiated(run, step.backward_at) if step.backward_at is not None else ""
+    return (
+        "the step could use them, for it does so once its closure has come back",
+        f"{optimizer}.zero_grad()  # in {where}, before {loss or 'loss'}.backward()",
     )
 
 

@@ -1,4 +1,4 @@
-"""Prediction (N, 1) minus or times (N,), or (N, 1, H, W) minus (N, H, W); one number (N, 1) for targets (N, C)."""
+"""Prediction (N, 1) minus or times (N,), (N, 1, H, W) minus (N, H, W); one number, or one row, for targets (N, C)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def check(run: Run) -> Iterator[Finding]:
         written = _EXPANDS.search(run.source_of(backward.made_at.cell))
         if spread is not None and not written and backward.made_at not in seen:
             seen.add(backward.made_at)
-            yield _spread(run, backward, spread)
+            one_row = spread.shapes[1][0] == 1
+            yield (_spread_row if one_row else _spread)(run, backward, spread)
 
 
 def _has_terms(pattern: PatternFact) -> bool:
@@ -68,6 +69,37 @@ def _spread(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         severity="warning",
+        evidence=(
+            Evidence("predictions", str(known)),
+            Evidence("targets", str(table)),
+            Evidence("loss", pattern.nodes[0]),
+        ),
+    )
+
+
+def _spread_row(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
+    """One row for all targets: a model that was given as many samples has folded them; else it may be meant."""
+    table, known = pattern.shapes[:2]
+    loss = f"`{backward.root}`" if backward.root else "the loss"
+    leaves = backward.witness.leaf_keys if backward.witness else frozenset[int]()
+    calls = (one for one in run.trace.forwards if one.parameter_keys & leaves and one.order < backward.order)
+    given = next((one for one in calls if one.input_shapes and one.input_shapes[0][:1] == table[:1]), None)
+    name = (given.name if given is not None else "") or "the model"
+    folded = f", for `{name}` was given {table[0]} samples and made one of them" if given is not None else ""
+    return Finding(
+        message=(
+            f"{loss} spreads one prediction {known} over {table[0]} targets {table}{folded}: each of them is compared "
+            f"with the same row, and the best answer becomes their mean."
+        ),
+        subject=backward.root,
+        fix=(
+            f"# in {name}: x.flatten(1), or x.view(x.size(0), -1), keeps the {table[0]} samples apart"
+            if given is not None
+            else "# one prediction for each target; if one is meant for all: prediction.expand_as(target) says so"
+        ),
+        line=backward.made_at.line,
+        cell=backward.made_at.cell,
+        severity="hint" if given is None else "warning",
         evidence=(
             Evidence("predictions", str(known)),
             Evidence("targets", str(table)),

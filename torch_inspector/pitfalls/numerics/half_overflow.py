@@ -135,6 +135,8 @@ def _fix_of_cause(one: HalfCause) -> str:
         return "# torch.logsumexp or log_softmax of the exponents, which float16 holds; or exp of x.float()"
     if one.name in ("@", "a linear layer") or _PRODUCT.search(one.name):
         return "# divide before multiplying: (q / d**0.5) @ k; or .float() on both sides, or bfloat16"
+    if one.name.startswith(("torch.tensor(", "torch.full(")):
+        return f"# a number that float16 holds, such as 1e4, in `{one.name}`; or bfloat16"
     return f"# .float() on what `{one.name}` is given, or bfloat16"
 
 

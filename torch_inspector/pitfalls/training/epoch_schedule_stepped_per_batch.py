@@ -26,6 +26,9 @@ _SAME_RATIO = 0.99
 # A period in batches is at least an epoch or so; one that fits this often into an epoch was meant otherwise.
 _PERIODS = 2
 _RESTARTS = 4
+# Milestones in epochs are seldom beyond the first. All of several in the first epoch, and in the first third of the
+# training, may be meant in batches: a hint.
+_LAST_EPOCH, _FIRST_PART = 300, 3
 _TOO_OFTEN = re.compile(r"Tried to step (\d+) times. The specified number of total steps is (\d+)")
 
 
@@ -50,14 +53,19 @@ def _per_batch(fact: ScheduleFact) -> bool:
 
 def _reason(run: Run, fact: ScheduleFact) -> str:
     """What shows that its numbers are epochs; empty if nothing does."""
-    epochs = fact.turns[1] or 0
-    batches = fact.turns[0] or (fact.count // epochs if epochs and run.error is None and fact.siblings == 1 else 0)
+    epochs, batches = _epochs_and_batches(run, fact)
     if run.error is not None:
         return _too_often(run, fact, epochs)
     reason = _by_kind(fact, epochs, batches)
     if not reason and _fell(fact) < _DEAD_RATIO and _was_dead_early(fact):
         reason = "long before the last of them the learning rate had vanished"
     return reason
+
+
+def _epochs_and_batches(run: Run, fact: ScheduleFact) -> tuple[int, int]:
+    epochs = fact.turns[1] or 0
+    counted = fact.count // epochs if epochs and run.error is None and fact.siblings == 1 else 0
+    return epochs, fact.turns[0] or counted
 
 
 def _too_often(run: Run, fact: ScheduleFact, epochs: int) -> str:
@@ -93,14 +101,26 @@ def _jumps(fact: ScheduleFact, epochs: int, batches: int) -> str:
 
 def _milestones(fact: ScheduleFact, epochs: int, batches: int) -> str:
     last = max(fact.milestones, default=0)
-    early = 0 < last < batches and (last < epochs or last * _PERIODS <= batches)
-    # Milestones in the second half of the epochs are passed where the training has hardly begun.
-    of_epochs = last < epochs <= _PERIODS * last and last * _RESTARTS <= fact.count
-    if not (early or of_epochs) or fact.count < last or _fell(fact) >= 1:
+    told = _are_of_epochs(fact, epochs, batches) or _are_early(fact, batches)
+    if not told or fact.count < last or _fell(fact) >= 1:
         return ""
-    if not early:
+    if last >= batches:
         return f"all its milestones, up to {last}, were passed after {last} batches"
     return f"all its milestones, up to {last}, lie within the {batches} batches of the first epoch"
+
+
+def _are_of_epochs(fact: ScheduleFact, epochs: int, batches: int) -> bool:
+    last = max(fact.milestones, default=0)
+    early = 0 < last < batches and (last < epochs or last * _PERIODS <= batches)
+    # Milestones in the second half of the epochs are passed where the training has hardly begun.
+    return early or (last < epochs <= _PERIODS * last and last * _RESTARTS <= fact.count)
+
+
+def _are_early(fact: ScheduleFact, batches: int) -> bool:
+    """True if several milestones lie within the first epoch, and most of the training behind them."""
+    last = max(fact.milestones, default=0)
+    early = last < batches and last * _FIRST_PART <= fact.count
+    return early and len(fact.milestones) > 1 and last <= _LAST_EPOCH
 
 
 def _steady(fact: ScheduleFact, _: int, __: int) -> str:
@@ -171,6 +191,7 @@ def _times(number: float) -> str:
 def _finding(run: Run, fact: ScheduleFact, reason: str) -> Finding:
     name = fact.name or fact.kind
     rates = (("learning rate before", fact.first_rate), ("learning rate after", fact.last_rate))
+    unsure = fact.kind == "MultiStepLR" and not _are_of_epochs(fact, *_epochs_and_batches(run, fact))
     change = f" The rate went from {fact.first_rate:g} to {fact.last_rate:g}." if _fell(fact) < _SAME_RATIO else ""
     return Finding(
         message=f"`{name}.step()` ran {fact.count} times, once per batch, but {_joined(fact, reason)}.{change}",
@@ -178,6 +199,7 @@ def _finding(run: Run, fact: ScheduleFact, reason: str) -> Finding:
         fix=_fix(run, fact, name),
         line=fact.place.line,
         cell=fact.place.cell,
+        severity="hint" if unsure else "",
         evidence=(
             Evidence("schedule", fact.kind),
             Evidence("calls of the schedule", fact.count, "count"),

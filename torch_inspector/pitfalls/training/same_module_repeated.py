@@ -1,4 +1,4 @@
-"""A list of layers holds one layer several times."""
+"""A list of layers holds one layer several times, or those of another list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check(run: Run) -> Iterator[Finding]:
     for fact in run.after.repeated:
         if fact.place not in told and fact.count > 1:
             told.add(fact.place)
-            yield _finding(run, fact)
+            yield _of_mirror(run, fact) if fact.mirrored else _finding(run, fact)
 
 
 def _finding(run: Run, fact: RepeatedFact) -> Finding:
@@ -38,6 +38,29 @@ def _finding(run: Run, fact: RepeatedFact) -> Finding:
             Evidence("entries", fact.count, "count"),
             Evidence("different layers among them", 1, "count"),
             Evidence("numbers in its parameters", fact.parameter_count, "count"),
+        ),
+    )
+
+
+def _of_mirror(run: Run, fact: RepeatedFact) -> Finding:
+    """Of a decoder that is the encoder turned round: a reversed list holds the same layers."""
+    imports = "" if imports_copy(run) else "import copy\n"
+    return Finding(
+        message=(
+            f"`{fact.path}` holds the very layers of `{fact.mirrored}`, in reverse: `{fact.text}` makes no copies, so "
+            f"there are {fact.parameter_count:,} parameters to train instead of {2 * fact.parameter_count:,}."
+        ),
+        subject=fact.path,
+        fix=(
+            f"{imports}[copy.deepcopy(one) for one in {fact.text}]  # in place of {fact.text}, unless one set of "
+            "layers for both is meant"
+        ),
+        line=fact.place.line,
+        cell=fact.place.cell,
+        severity="hint",
+        evidence=(
+            Evidence("layers in both", fact.count, "count"),
+            Evidence("numbers in their parameters", fact.parameter_count, "count"),
         ),
     )
 

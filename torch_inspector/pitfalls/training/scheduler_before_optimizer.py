@@ -18,7 +18,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds schedules whose first value was passed over because they were stepped first."""
     seen: set[tuple[int | None, int | None]] = set()
     for fact in run.trace.schedules:
-        at = (fact.place.cell, fact.place.line) if _comes_first(fact) else None
+        # A rate that starts at zero is passed over on purpose: the first step would change nothing.
+        tells = _comes_first(fact) and (fact.first_rate != 0 or _comes_between(run, fact))
+        at = (fact.place.cell, fact.place.line) if tells else None
         if at is not None and at not in seen:
             seen.add(at)
             yield _finding(run, fact)
@@ -29,9 +31,17 @@ def _comes_first(fact: ScheduleFact) -> bool:
     if not fact.first_ever or fact.told:
         return False
     counts = fact.step_counts[:_CALLS]
-    interleaved = len(counts) == _CALLS and counts[0] == 0 < counts[1]
-    # A rate that starts at zero is passed over on purpose: the first step would change nothing.
-    return interleaved and fact.first_rate != 0
+    return len(counts) == _CALLS and counts[0] == 0 < counts[1]
+
+
+def _comes_between(run: Run, fact: ScheduleFact) -> bool:
+    """True if the first call came after the backward call that the first step of the optimizer followed."""
+    step = next((one for one in run.trace.steps if one.optimizer == fact.optimizer), None)
+    if step is None or fact.order > step.order:
+        return False
+    reached = (b for b in run.trace.backwards if b.witness and b.witness.leaf_keys & step.parameter_keys)
+    before = [b.order for b in reached if b.order < step.order]
+    return bool(before) and max(before) < fact.order
 
 
 def _finding(run: Run, fact: ScheduleFact) -> Finding:
@@ -47,6 +57,7 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
         fix=_fix(run, fact, step, name, optimizer),
         line=fact.place.line,
         cell=fact.place.cell,
+        severity="hint" if fact.first_rate == 0 else "",
         evidence=(
             *((Evidence("first rate of the schedule", fact.first_rate),) if fact.first_rate is not None else ()),
             *((Evidence("rate of the first step", used),) if used is not None else ()),
@@ -134,4 +145,6 @@ def _behind(run: Run, step: StepFact, line: Place, optimizer: str) -> str:
 def _effect(first: float | None, used: float | None) -> str:
     if first is None or used is None or first == used:
         return "every change of the learning rate comes one call early"
+    if first == 0:
+        return f"every change of the learning rate comes one call early, and training began with {used:g} in place of 0"
     return f"the first learning rate, {first:g}, was never used, and training began with {used:g}"
