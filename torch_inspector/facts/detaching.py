@@ -28,7 +28,7 @@ def carried_states(run: Run) -> list[GraphFact]:
     roots = {backward.root for backward in run.trace.backwards}
     graphs = (one for one in run.after.graphs if one.newest_nodes and one.differentiated and not one.spent)
     own = [one for one in graphs if one.detached and one.path not in roots]
-    return [one for one in own if one.grown_by == "carried" or not one.scalar and _is_sum_or_field(one)]
+    return [one for one in own if one.grown_by == "carried" or (not one.scalar and _is_sum_or_field(one))]
 
 
 def _is_sum_or_field(graph: GraphFact) -> bool:
