@@ -61,6 +61,23 @@ def test_rows_of_tensors_are_detached_as_a_whole(row, fix):
     assert finding.fix == fix
 
 
+ROWS = {
+    "what": ("{'loss': loss, 'parts': {'l2': loss * 2}}", "24 losses", " (`['loss']` and `['parts']['l2']` of its el"),
+    "one": ("{'loss': loss, 'n': 3}", "12 losses", ":"),
+    "pair": ("(loss, 3)", "12 losses", ":"),
+    "record": ("SimpleNamespace(loss=loss, n=3)", "12 losses", ":"),
+}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("line", ["out = {}\n    kept.append(out)", "kept.append({})"])
+def test_what_is_kept_in_rows_is_told_once_and_counted_with_the_last(kind, line):
+    made, count, where = ROWS[kind]
+    begin = "from types import SimpleNamespace\nkept = []\nfor _ in range(12):\n    loss = step()\n    "
+    (finding,) = found(begin + line.format(made))
+    assert f"`kept` keeps {count} with their history{where}" in finding.message
+
+
 RECORDER = "class Recorder:\n    def __init__(self): self.kept = []\nrecorder = Recorder()\nfor row in x[:9]:\n    "
 
 

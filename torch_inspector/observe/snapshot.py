@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import thread_time
 from typing import TYPE_CHECKING, Any
@@ -284,7 +284,7 @@ def _with_sound_graphs(names: namespace.Names) -> namespace.Names:
         for key, group in names.groups.items()
     }
     tensors = [one for one in names.tensors if id(one[1]) not in broken]
-    return namespace.Names(tensors, names.modules, names.optimizers, groups, names.complete, names.records)
+    return replace(names, tensors=tensors, groups=groups)
 
 
 def _is_broken(tensor: Any) -> bool:

@@ -23,6 +23,8 @@ _EPOCH = 10
 _LARGE_NBYTES = 1 << 20
 # Truncated backpropagation that reaches over some windows keeps their graphs on purpose, seldom of more than a few.
 _WINDOWS = 16
+# Places in the elements of a collection that are named.
+_PARTS = 3
 _PARAMETERS = ("parameters", "named_parameters")
 # Lines that make a collection of what is made in a loop; a container that is made anew as a whole is none.
 _COLLECTS = ("append", "hook", "item", "sum", "comprehension")
@@ -225,13 +227,20 @@ def _what(graph: GraphFact, *, calls: int) -> str:
     # What no backward call has come after may be the parts of a loss yet: log-probabilities of an episode.
     things = ("losses" if graph.differentiated and not graph.feeds_loss else "numbers") if graph.scalar else "tensors"
     if graph.container and graph.tensor_count >= _COLLECTED:
-        return f"{graph.tensor_count} {things} with their history"
+        return f"{graph.tensor_count} {things} with their history{_parts(graph)}"
     if graph.sum_length >= _COLLECTED and not (graph.grown_by == "carried" and graph.differentiated):
         return f"the history of {'' if graph.complete else 'at least '}{graph.sum_length} additions"
     if graph.differentiated:
         at_least = "at least " if calls > graph.step_count else ""  # between calls only counted is one stretch
         return f"a history that reaches over {at_least}{graph.step_count - 1} backward calls"
     return f"the history of {graph.pass_count} forward passes"
+
+
+def _parts(graph: GraphFact) -> str:
+    """Where they are in each element, if they are in a few places."""
+    named = [f"`{one}`" for one in graph.parts if one]
+    few = 1 < len(named) <= _PARTS and not any("[*]" in one for one in named)
+    return f" ({', '.join(named[:-1])} and {named[-1]} of its elements)" if few else ""
 
 
 def _activations(graph: GraphFact, *, calls: int) -> str:
