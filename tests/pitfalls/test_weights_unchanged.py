@@ -319,3 +319,30 @@ def test_the_fix_clears_all_that_was_cleared(lines, fix):
     assert finding.fix.startswith(f"{fix}  # after opt.step()")
     pasted = finding.fix.replace("\n", "\n    ")
     assert not findings_in(START, cell.replace(f"    {lines}\n", "") + f"    {pasted}\n", fails=False)
+
+
+COMPARED = """
+import copy
+import torch
+from torch import nn
+student = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2))
+teacher = {}
+opt = torch.optim.Adam(student.parameters())
+"""
+LEARNS = """
+for _ in range(6):
+    x = torch.randn(8, 4)
+    with torch.no_grad():
+        y = teacher(x)
+    opt.zero_grad()
+    nn.functional.mse_loss(student(x), y).backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("teacher", "told"), [("student", ["state-dict-alias"]), ("copy.deepcopy(student)", ["weights-unchanged"])]
+)
+def test_a_model_that_learns_from_itself_is_told_by_its_names(teacher, told):
+    found = findings_in(COMPARED.format(teacher), LEARNS, fails=False)
+    assert [one.slug for one in found] == told

@@ -102,6 +102,8 @@ def _is_explained(run: Run, steps: list[StepFact]) -> bool:
     """True if another pitfall tells why every gradient is 0, or they were made 0 between backward() and the step."""
     if all(step.cleared_at is not None for step in steps):
         return True
+    if _is_at_zero(run) and run.expressions("namesake"):  # a model that is compared with itself
+        return True
     told = [
         one
         for one, _, _ in run.losses_with("softmax-of-one")
@@ -257,7 +259,8 @@ def _of_zeros(run: Run) -> tuple[str, str]:
     if _is_at_zero(run):
         return (
             "the loss is 0 each time it was read, and so is every gradient",
-            "nothing is left to learn from this loss: stop here, or look for a factor 0 in it",
+            "look at what the loss compares (one thing with itself?) and for a factor 0 in it; if that is as it should "
+            "be, nothing is left to learn: stop here",
         )
     return (
         "every gradient is exactly 0",
