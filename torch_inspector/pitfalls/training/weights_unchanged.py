@@ -259,8 +259,7 @@ def _of_zeros(run: Run) -> tuple[str, str]:
     if _is_at_zero(run):
         return (
             "the loss is 0 each time it was read, and so is every gradient",
-            "look at what the loss compares (one thing with itself?) and for a factor 0 in it; if that is as it should "
-            "be, nothing is left to learn: stop here",
+            "look for a factor 0 in the loss, or for one thing in it that is compared with itself; else it is learned",
         )
     return (
         "every gradient is exactly 0",
