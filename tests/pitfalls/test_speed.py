@@ -760,14 +760,23 @@ def test_bounds_that_are_not_told(cell, call):
     assert not visits(cell, call)
 
 
+CONFUSION = """\
+m, a, b = torch.zeros(5, 5), y.view(40, 50), z.view(40, 50)
+for t, p in zip(a.view(-1), b.view(-1)):
+    m[t.long(), p.long()] += 1"""
+SMOOTHED = """\
+def fill(y, n):
+    m = torch.full((len(y), n), 0.1 / n)
+    for i in range(len(y)):
+        m[i, y[i]] = 1
+fill(y, 5)"""
+
+
 @pytest.mark.parametrize(
     ("code", "filled"),
     [
-        ("m = torch.zeros(5, 5)\nfor t, p in zip(y.view(-1), z.view(-1)):\n    m[t.long(), p.long()] += 1", "`m`"),
-        (
-            "def fill(y):\n    m = torch.zeros(2000, 5)\n    for i in range(len(y)):\n        m[i, y[i]] = 1\nfill(y)",
-            "`m`",
-        ),
+        (CONFUSION, "`m`"),
+        (SMOOTHED, "`m`"),
         ("m = torch.zeros(2000)\nfor i in range(2000):\n    m[i] = y[i] * 2", ""),
         ("s = 0\nfor one in y:\n    s += one", ""),
     ],
