@@ -219,7 +219,8 @@ def test_the_last_of_many_containers_counts_although_it_is_a_variable(make, inne
     last = log[-1]
     loss = last[1] if type(last) is tuple else last.loss if type(last) is SimpleNamespace else last.get("loss")
     found = sample(log=log, last=last, **({"loss": loss} if inner and loss is not None else {}))
-    groups = [one for one in found.groups.values() if one.path.startswith("log[")]
+    every = [*found.groups.values(), *found.of_variables]
+    groups = [one for one in every if (one.element or one.path).startswith("log[")]
     assert len(groups) + len(found.records) == 30
 
 

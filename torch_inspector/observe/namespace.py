@@ -48,6 +48,8 @@ class Group:
     path: str
     container: Any
     tensors: list[tuple[str, torch.Tensor]] = field(default_factory=list)
+    element: str = ""
+    """Where it is in a list of many like it, if a variable leads there on a shorter way, as to the last of them."""
 
 
 @dataclass
@@ -62,6 +64,8 @@ class Names:
     """False if the time was over, or a container of tensors was longer than is looked at."""
     records: dict[int, str] = field(default_factory=dict)
     """Lists and deques of plain records, by the tensors in a field of these."""
+    of_variables: list[Group] = field(default_factory=list)
+    """Elements of lists that are variables and hold nothing but variables: they count for their lists only."""
 
 
 def hidden(name: object) -> bool:
@@ -132,9 +136,11 @@ class _Search:
             listed = self._listed.get(id(root.value))
             one_of_many = listed is not None and lists[id(listed.parent)] > 1
             if listed is not None and one_of_many:
-                group.path = listed.path() + group.path.removeprefix(root.path())
-            if own or one_of_many or id(spot.parent) in among:
+                group.element = listed.path() + group.path.removeprefix(root.path())
+            if own or id(spot.parent) in among:
                 self.found.groups[id(group.container)] = group
+            elif one_of_many:
+                self.found.of_variables.append(group)
 
     def _keep_records(self) -> None:
         """A variable that is one of many records, or a field of one, counts for their list."""

@@ -69,13 +69,15 @@ class _Found(NamedTuple):
 def _kept(names: Names) -> list[_Kept]:
     """Tensors with history by variable or container; `outputs[3]['loss']` counts for `outputs`."""
     kept: dict[str, _Kept] = {}
-    found = [_Found(path, tensor, group) for group in names.groups.values() for path, tensor in group.tensors]
+    groups = [*names.groups.values(), *names.of_variables]
+    found = [_Found(path, tensor, group) for group in groups for path, tensor in group.tensors]
     grouped = {id(one.tensor) for one in found}
     found += [_Found(path, tensor, None) for path, tensor in names.tensors if id(tensor) not in grouped]
     found = [one for one in found if as_torch.grad_fn(one.tensor) is not None]
     for one in found:
         listed = names.records.get(id(one.tensor), "")
-        _add(kept, one, one.group.path if one.group is not None else listed and f"{listed}[0]")
+        whole = one.group.element or one.group.path if one.group is not None else ""
+        _add(kept, one, whole or (listed and f"{listed}[0]"))
     return list(kept.values())
 
 
