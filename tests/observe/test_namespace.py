@@ -204,6 +204,32 @@ def test_the_last_of_many_containers_counts_although_it_holds_a_variable():
     assert len(sample(log=log, loss=log[-1]["loss"]).groups) == 5
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: {"step": 1, "loss": t()},
+        lambda: (1, t()),
+        lambda: {"all": {"loss": t()}},
+        lambda: SimpleNamespace(loss=t(), n=1),
+    ],
+)
+@pytest.mark.parametrize("inner", [False, True])
+def test_the_last_of_many_containers_counts_although_it_is_a_variable(make, inner):
+    log = [make() for _ in range(30)]
+    last = log[-1]
+    loss = last[1] if type(last) is tuple else last.loss if type(last) is SimpleNamespace else last.get("loss")
+    found = sample(log=log, last=last, **({"loss": loss} if inner and loss is not None else {}))
+    every = [*found.groups.values(), *found.of_variables]
+    groups = [one for one in every if (one.element or one.path).startswith("log[")]
+    assert len(groups) + len(found.records) == 30
+
+
+def test_two_lists_with_names_stay_what_they_are_called():
+    a, b = [t(), t()], [t(), t()]
+    assert {one.path for one in sample(a=a, b=b, both=[a, b]).groups.values()} == {"a", "b"}
+    assert "a" in {one.path for one in sample(a=a, both=[a, [t()]]).groups.values()}
+
+
 def test_a_find_leads_to_the_rest_of_a_container():
     log = [{"step": step, "losses": [t()]} for step in range(300)]
     found = sample(log=log)

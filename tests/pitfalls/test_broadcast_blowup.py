@@ -258,6 +258,25 @@ def test_operands_that_are_as_large_themselves(cell):
     assert not findings_in(SETUP, SETS, cell, slug="broadcast-blowup", min_bytes=0)
 
 
+KERNEL = """
+def kernel(s, t):
+    n, m = len(s), len(t)
+    {0} = t.unsqueeze(0).expand(n, m, 64)
+    {1} = s[:, None].expand(n, m, 64)
+    dist = (({0} - {1}) ** 2).sum(2)
+    return (-dist).exp()
+"""
+
+
+@pytest.mark.parametrize(("names", "fix"), [("pq", "torch.cdist(s, t) gives"), ("ts", "torch.cdist gives")])
+def test_the_line_of_a_function_in_which_spread_operands_meet_is_told(names, fix):
+    cell = "loss = kernel(a, b).mean()\nloss.backward()"
+    (finding,) = findings_in(SETUP, KERNEL.format(*names), cell, slug="broadcast-blowup", min_bytes=0)
+    assert (finding.subject, finding.line, finding.cell) == ("dist", 6, 2)
+    assert finding.message.startswith("`dist` in `kernel` went through a tensor of shape (200, 300, 64)")
+    assert finding.fix.startswith(fix)
+
+
 MAPS = """
 m, k = torch.rand(60, 16, 24), torch.rand(40, 16, 24)
 h, g = torch.rand(8, 60, 32), torch.rand(8, 70, 32)

@@ -163,3 +163,10 @@ def test_a_node_that_a_variable_names_holds_all_others():
 @pytest.mark.parametrize(("kind", "said"), [("Experiment", "an Experiment"), ("Trainer", "a Trainer")])
 def test_kinds_have_their_article(kind, said):
     assert with_article(kind) == said
+
+
+def test_what_no_cell_but_this_one_named_is_counted_with_what_was_named_before():
+    loop = "gc.collect()\nfor _ in range(3):\n    trainer = Trainer()\ntrainer = None"
+    ((cell, finding),) = found("trainer = Trainer()\nkept = Trainer()", loop.replace("gc.collect()\n", ""))
+    assert (cell, finding.message[:12]) == (2, "4 of Trainer")
+    assert "15.3 MB" in finding.message

@@ -23,7 +23,7 @@ FOUND = {
     "pictures": (["pictures = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)\nconv = nn.Conv2d(3, 1, 3)\nconv(pictures)"], 3, "pictures", "uint8"),
     "weights by hand": (["w = torch.rand(3, requires_grad=True)\ny = exact @ w"], 2, "exact", "`w` has float32"),
     "loss": (["F.binary_cross_entropy(torch.sigmoid(net(exact.float())), exact[:, :1])"], 1, "exact", "float64"),
-    "made in the call": (["net(torch.tensor(np.ones((2, 3))))"], 1, "", "torch.tensor(np.ones((2, 3)))"),
+    "made in the call": (["net(torch.tensor(np.ones((2, 3))))"], 1, "net", "torch.tensor(np.ones((2, 3)))"),
     "assignment": (["kept = torch.zeros(8, 3)\nkept[torch.tensor([0, 1])] = exact[:2]"], 2, "exact", "`kept` has float32"),
     "positions": (["table, ids = nn.Embedding(4, 2), torch.tensor([1.0, 2.0])\ntable(ids)"], 2, "ids", "int64"),
     "argument": (["def act(o):\n    return net(o)", "act(exact)"], 2, "o", "`exact` in the call"),
@@ -54,7 +54,9 @@ INDEXES = {
     "in a dictionary": ("d = {'q': torch.rand(4, 3), 'a': torch.zeros(4, 1)}\nd['q'].gather(1, d['a'])", "d['a'] = d['a'].long()"),
     "mask": (Q + "m = torch.ones(4, 3)\nq[m]", "m = m.bool()"),
     "mask of rows": (Q + "mask = torch.ones(4)\nq[mask]", "mask = mask.bool()"),
-    "made there": (Q + "q.gather(1, torch.zeros(4, 1))", "index = index.long()"),
+    "embedding": (Q + "e = nn.Embedding(4, 2)\nb = a * 2\ne(b)", "b = b.long()"),
+    "embedding by function": (Q + "b = a * 2\nF.embedding(b, q)", "b = b.long()"),
+    "embedding of torch": (Q + "b = a * 2\ntorch.embedding(q, b)", "b = b.long()"),
 }  # fmt: skip
 SILENT = {
     "index": "torch.rand(4, 3).gather(1, torch.zeros(4, 1).long())",
@@ -113,6 +115,27 @@ def test_an_index_of_another_type(name):
     if finding.subject:
         before, last = code.rsplit("\n", 1)
         assert found([f"{before}\n{finding.fix}\n{last}"]) == ([], [])
+
+
+MADE_THERE = {
+    "q.gather(1, torch.zeros(4, 1))": ("torch.zeros(4, 1)", "q.gather(1, torch.zeros(4, 1).long())"),
+    "e(torch.ones(2) * 1)": ("e", "e((torch.ones(2) * 1).long())"),
+    "e(torch.tensor([1.0, 2.0]))": ("e", "e(torch.tensor([1.0, 2.0]).long())"),
+    "F.embedding(torch.ones(2) + 1, q)": ("torch.ones(2) + 1", "F.embedding((torch.ones(2) + 1).long(), q)"),
+    "F.one_hot(torch.ones(2) * 1, 3)": ("torch.ones(2) * 1", "F.one_hot((torch.ones(2) * 1).long(), 3)"),
+    "q @ (q.T * 1.0).double()": ("q @ (q.T * 1.0).double()", "q @ (q.T * 1.0).double().float()"),
+    "torch.mm(q.double(), q.T)": ("torch.mm(q.double(), q.T)", "torch.mm(q.double().float(), q.T)"),
+}
+
+
+@pytest.mark.parametrize("code", MADE_THERE)
+def test_numbers_that_no_variable_holds_are_named_by_what_takes_them(code):
+    subject, fix = MADE_THERE[code]
+    before = f"{Q}e = nn.Embedding(4, 2)\n"
+    (finding,), _ = found([before, code])
+    assert (finding.subject, finding.fix) == (subject, fix)
+    assert "int64 and int32" not in finding.message
+    assert found([before, fix]) == ([], [])
 
 
 TABLED = """\

@@ -1,6 +1,9 @@
 """Generators in data sets; the loaders are only begun, which is when they are looked at."""
 
+from typing import Any
+
 import pytest
+import torch
 
 from tests.cells import a_notebook, findings_in
 
@@ -351,3 +354,31 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert found(QUIET[name]) == []
+
+
+MIX = "class Mix:\n    def __init__(self): self.rs = {}\n    def __call__(self, batch):\n{}        return {}\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "draw"),
+    [
+        ("np.random.RandomState(1)", "self.rs.rand()"),
+        ("np.random.default_rng(1)", "self.rs.random()"),
+        ("random.Random(1)", "self.rs.random()"),
+        ("torch.Generator().manual_seed(1)", "float(torch.rand(1, generator=self.rs))"),
+    ],
+)
+def test_what_puts_batches_together_is_seeded_once_in_each_worker(made, draw):
+    data = "begin(Plain(), collate_fn=Mix())"
+    (found,) = findings_in(SETUP, MIX.format(made, "", draw) + data, slug="duplicated-worker-rng", fails=False)
+    fix = "".join(f"        {line}\n" for line in found.fix.splitlines())
+    assert not findings_in(SETUP, MIX.format(made, fix, draw) + data, fails=False)
+    names: dict[str, Any] = {}
+    exec(f"{SETUP}{MIX.format(made, fix, draw)}", names)  # noqa: S102
+    drawn = []
+    with torch.random.fork_rng():
+        for seed in (5, 6):  # of two workers, each with a copy
+            torch.manual_seed(seed)
+            mix = names["Mix"]()
+            drawn += [mix([]), mix([])]
+    assert len(set(drawn)) == len(drawn)

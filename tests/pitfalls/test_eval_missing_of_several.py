@@ -16,6 +16,7 @@ for one in nets:
     for _ in range(3):
         opt.zero_grad(); nn.functional.mse_loss(one(x), y).backward(); opt.step()
 del one
+ask = lambda net: net(x)
 table, (a, b, *rest) = dict(zip("abcd", nets)), nets
 """
 NETS = [f"nets[{number}]" for number in range(4)]
@@ -57,6 +58,24 @@ FOUND = {
         "[net(x) for net in [a, *rest]]",
         "[a, *rest]",
         "`a`, `rest[0]` and 1 more",
+    ),
+    "a name that a loop over a dictionary has left": (
+        "del a, b, nets\nfor number, last in enumerate(table.values()): pass",
+        "[ask(one) for one in table.values()]",
+        "table.values()",
+        "`table['a']`, `table['b']` and 2 more of `table`",
+    ),
+    "a name that a loop over a list has left": (
+        "del a, b, table\nfor last, number in zip(nets, range(9)): pass",
+        "[ask(one) for one in nets]",
+        "nets",
+        "`nets[0]`, `nets[1]` and 2 more of `nets`",
+    ),
+    "a name that a loop over something else has left": (
+        "del a, b, table\nlast = nets.pop()\nfor other in nets: pass\ndel other",
+        "[ask(one) for one in (*nets, last)]",
+        ["nets[0]", "nets[1]", "nets[2]", "last"],
+        "`nets[0]`, `nets[1]` and 2 more of `nets`",
     ),
     "by name": ("", "[a(x), b(x)]", ["a", "b"], "`a` and `b`"),
 }

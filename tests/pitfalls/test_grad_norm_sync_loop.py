@@ -54,3 +54,20 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert findings(QUIET[name]) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "total = 0\nfor n, p in net.named_parameters():\n    total += float(p.grad.norm()) ** 2\ntotal = total ** 0.5",
+        "total = sum(p.grad.norm().item() ** 2 for p in net.parameters()) ** 0.5",
+        "total = sum(p.grad.norm().item() for p in net.parameters() if p.grad is not None)",
+        "total = sum([p.grad.norm().item() for p in net[1].parameters()])",
+    ],
+)
+def test_the_fix_gives_the_same_number(code):
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        (finding,) = notebook.run(code).findings
+        notebook.run(f"{finding.fix}\nassert abs(norm - total) < 1e-5, (norm, total)")
+        assert notebook.errors == [None] * 3

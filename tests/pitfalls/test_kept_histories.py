@@ -61,6 +61,23 @@ def test_rows_of_tensors_are_detached_as_a_whole(row, fix):
     assert finding.fix == fix
 
 
+ROWS = {
+    "what": ("{'loss': loss, 'parts': {'l2': loss * 2}}", "24 losses", " (`['loss']` and `['parts']['l2']` of its el"),
+    "one": ("{'loss': loss, 'n': 3}", "12 losses", ":"),
+    "pair": ("(loss, 3)", "12 losses", ":"),
+    "record": ("SimpleNamespace(loss=loss, n=3)", "12 losses", ":"),
+}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("line", ["out = {}\n    kept.append(out)", "kept.append({})"])
+def test_what_is_kept_in_rows_is_told_once_and_counted_with_the_last(kind, line):
+    made, count, where = ROWS[kind]
+    begin = "from types import SimpleNamespace\nkept = []\nfor _ in range(12):\n    loss = step()\n    "
+    (finding,) = found(begin + line.format(made))
+    assert f"`kept` keeps {count} with their history{where}" in finding.message
+
+
 RECORDER = "class Recorder:\n    def __init__(self): self.kept = []\nrecorder = Recorder()\nfor row in x[:9]:\n    "
 
 
@@ -364,13 +381,59 @@ BACK = "(p - 1).pow(2).mean().backward(retain_graph=True)"
     ("step", "back", "ends"),
     [
         ("p = p + torch.sin(p) * w", BACK, ["; then backward() needs no retain_graph=True"]),
-        ("v = v - w * p; p = p + v", BACK, ["; when all are detached, backward() needs no retain_graph=True"] * 2),
+        ("v = v - w * p; p = p + v", BACK, ["; then backward() needs no retain_graph=True"]),
         ("p = p + torch.sin(p) * w", f"for _ in range(2): {BACK}", ["# at the end of each step"]),
     ],
 )
 def test_that_the_graph_need_not_be_retained_is_said_where_nothing_else_wants_it(step, back, ends):
     found = findings_in(ROLLOUT.format(step, back), slug="graph-retained-in-list")
     assert [one.fix.endswith(end) for one, end in zip(found, ends, strict=True)] == [True] * len(ends)
+
+
+MEMORY = """\
+import torch
+from torch import nn
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.key = nn.Linear(8, 4)
+        self.cells, self.last, self.shown, self.total = torch.zeros(5, 4), torch.zeros(1, 4), None, torch.zeros(())
+    def forward(self, x):
+        h = self.key(torch.cat([x, self.last], 1)).tanh()
+        w = torch.softmax(h @ self.cells.t(), 1)
+        self.cells = self.cells + w.t() @ h
+        self.last = w @ self.cells
+        return self.last
+    def learn(self, x):
+        loss = self(x).square().mean()
+        loss.backward(RETAINED)  # in the class
+        return loss
+    def fit(self, xs):
+        for x in xs:
+            self.total += self.learn(x)
+            AT_THE_END
+memory = Memory()
+"""
+OUTSIDE = "for _ in range(12):\n    memory(torch.randn(1, 4)).square().mean().backward(RETAINED)\n    AT_THE_END"
+
+
+@pytest.mark.parametrize(("cell", "name"), [(OUTSIDE, "memory"), ("memory.fit(torch.randn(12, 1, 4))", "self")])
+def test_all_states_of_a_step_are_detached_together_by_the_names_that_it_has(cell, name):
+    program = f"{MEMORY}\n{cell}"
+    bad = program.replace("RETAINED", "retain_graph=True").replace("AT_THE_END", "pass")
+    found = findings_in(bad, slug="graph-retained-in-list", fails=False, min_bytes=0)
+    fixes = [one.fix for one in found if "\n" in one.fix]
+    lines = [line.partition("  #")[0] for fix in fixes for line in fix.splitlines()]
+    assert sorted(lines) == [f"{name}.{one} = {name}.{one}.detach()" for one in ("cells", "last")]
+    good = program.replace("RETAINED", "").replace("AT_THE_END", "; ".join(lines)).replace("+= self.learn(x)", "+= 0")
+    assert findings_in(good, slug="graph-retained-in-list", fails=False, min_bytes=0) == []
+
+
+def test_a_total_that_a_method_of_the_object_adds_to_is_changed_in_its_line():
+    program = f"{MEMORY}memory.fit(torch.randn(12, 1, 4))".replace("RETAINED", "").replace("AT_THE_END", "pass")
+    program = program.replace("loss = self(x)", "self.cells, self.last = torch.zeros(5, 4), x * 0; loss = self(x)")
+    found = findings_in(program, slug="graph-retained-in-list", fails=False, min_bytes=0)
+    assert [one.fix for one in found] == ["self.total += self.learn(x).item()"]
 
 
 def test_a_penalty_on_the_parameters_waits_for_its_loss():

@@ -764,3 +764,31 @@ def test_a_bound_that_belongs_to_the_result_of_a_function():
 )
 def test_bounds_that_are_not_told(cell, call):
     assert not visits(cell, call)
+
+
+CONFUSION = """\
+m, a, b = torch.zeros(5, 5), y.view(40, 50), z.view(40, 50)
+for t, p in zip(a.view(-1), b.view(-1)):
+    m[t.long(), p.long()] += 1"""
+SMOOTHED = """\
+def fill(y, n):
+    m = torch.full((len(y), n), 0.1 / n)
+    for i in range(len(y)):
+        m[i, y[i]] = 1
+fill(y, 5)"""
+
+
+@pytest.mark.parametrize(
+    ("code", "filled"),
+    [
+        (CONFUSION, "`m`"),
+        (SMOOTHED, "`m`"),
+        ("m = torch.zeros(2000)\nfor i in range(2000):\n    m[i] = y[i] * 2", ""),
+        ("s = 0\nfor one in y:\n    s += one", ""),
+    ],
+)
+def test_what_a_loop_fills_is_named(code, filled):
+    setup = "import torch\ny, z = torch.randint(0, 5, (2, 2000))"
+    (finding,) = findings_in(setup, code, slug="python-loop-over-tensor", fails=False)
+    assert (f", to fill {filled}: " in finding.message) == bool(filled)
+    assert ("to fill" in finding.message) == bool(filled)

@@ -93,3 +93,37 @@ def test_what_was_there_besides_is_deleted_in_a_later_cell(path):
             run = notebook.run(cell)
         (finding,) = (one for one in run.findings if one.slug == SLUG)
     assert (finding.subject, finding.line, finding.cell) == (path, 2, 2)
+
+
+TRACK = """
+import torch
+class Track:
+    def __init__(self, emb): self.emb = emb
+def view(): return torch.randn(600, 600)[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "subject", "said"),
+    [
+        ("x = {i: Track(view()) for i in range(5)}", "x", "5 views in `x` (`.emb` of its elements) show"),
+        ("x = {str(i): Track(view()) for i in range(5)}", "x", "5 views in `x` (`.emb` of its elements) show"),
+        ("x = [Track(view()) for i in range(5)]", "x", "5 views in `x` (`.emb` of its elements) show"),
+        ("x = [{'emb': view(), 'n': i} for i in range(5)]", "x", "5 views in `x` (`['emb']` of its elements) show"),
+        ("x = [view() for _ in range(5)]; x[2] = 3", "x", "4 views in `x` show"),
+        ("x = {'a': view(), 'b': view(), 'c': view(), 'd': 3}", "x", "3 views in `x` show"),
+        ("x = [view(), view(), 3]", "x", "`x[0]` and `x[1]` are views that show"),
+        ("x = [view() for _ in range(4)]\nfull = torch.randn(600, 600); x.append(full[0])", "x", "4 of the 5 tensors"),
+        ("x, box = [Track(None)], Track(Track(view()))", "box.emb.emb", "`box.emb.emb` is a view that shows"),
+    ],
+)
+def test_views_that_one_line_keeps_are_told_together_and_copied(kept, subject, said):
+    with a_notebook() as notebook:
+        notebook.run(TRACK)
+        (finding,) = (one for one in notebook.run(kept).findings if one.slug == SLUG)
+        assert finding.subject == subject
+        assert finding.message.startswith(said)
+        notebook.run(finding.fix)
+        run = notebook.run("y = 1")
+        assert notebook.errors == [None] * 4
+        assert not run or not run.after.pins

@@ -336,3 +336,30 @@ def test_a_clip_to_nothing_is_the_reason(clip, fix):
     assert f"{clip[9:].partition('(')[0]}` (line 5) clips every gradient to 0" in finding.message
     assert finding.fix == f"{fix}  # or leave the line out, for no clipping"
     assert not found(loop(call=f"loss.backward()\n    {clip.format(1e-3)}"))
+
+
+COMPARED = """
+import copy
+import torch
+from torch import nn
+student = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2))
+teacher = {}
+opt = torch.optim.Adam(student.parameters())
+"""
+LEARNS = """
+for _ in range(6):
+    x = torch.randn(8, 4)
+    with torch.no_grad():
+        y = teacher(x)
+    opt.zero_grad()
+    nn.functional.mse_loss(student(x), y).backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("teacher", "told"), [("student", ["state-dict-alias"]), ("copy.deepcopy(student)", ["weights-unchanged"])]
+)
+def test_a_model_that_learns_from_itself_is_told_by_its_names(teacher, told):
+    found = findings_in(COMPARED.format(teacher), LEARNS, fails=False)
+    assert [one.slug for one in found] == told

@@ -28,7 +28,8 @@ class Asked(NamedTuple):
     left: frozenset[str] = frozenset()
     """Names among them that a loop has left on one of them, and that say nothing of it."""
     loop: str = ""
-    """The list or tuple that the line goes through, if it is written out there: `[a, *b]`."""
+    """What holds them all: the list or tuple that the line goes through, if it is written out there (`[a, *b]`), or
+    `nets.values()` where a loop over all of it has left a name on one of them."""
 
     @property
     def several(self) -> bool:
@@ -76,7 +77,28 @@ def asked_together(run: Run, calls: list[ForwardFact]) -> Asked:
     parts = [_ELEMENT.fullmatch(name) for name in names if name not in left]
     owners = {part[1] if part is not None else "" for part in parts}
     whole = owners.pop() if len(owners) == 1 and len(names) > 1 else ""
-    return Asked(names, whole, left, ast.unparse(loop) if loop is not None else "")
+    return Asked(names, whole, left, ast.unparse(loop) if loop is not None else _source(run, whole, left, names))
+
+
+def _source(run: Run, whole: str, left: frozenset[str], names: tuple[str, ...]) -> str:
+    """What gives out all models of a container, where loops over it have left names on those without another one."""
+    known = {part[0] for one in run.after.modules if (part := _ELEMENT.fullmatch(one.path)) and part[1] == whole}
+    sources = [_given_out(run, whole, name) for name in left]
+    if not whole or not left or "" in sources or len(known) + len(left) != len(names):
+        return ""
+    return next((one for one in sources if one != whole), whole)
+
+
+def _given_out(run: Run, whole: str, name: str) -> str:
+    """`nets.values()` or `nets`, as the text of a loop says which gave a name to its elements; empty if none did."""
+    trees = (syntax.parse(past.cell.code) for past in (run, *reversed(run.earlier)))
+    loops = (one for tree in trees if tree is not None for one in syntax.walk(tree) if isinstance(one, ast.For))
+    for one in loops:
+        ways = {ast.unparse(part) for part in syntax.walk(one.iter) if isinstance(part, ast.expr)}
+        if name in syntax.names_in(one.target) and whole in ways:
+            keyed = ways & {f"{whole}.values()", f"{whole}.items()"}
+            return f"{whole}.values()" if keyed else whole
+    return ""
 
 
 def _left(names: tuple[str, ...], calls: list[ForwardFact], loop: ast.expr | None) -> frozenset[str]:

@@ -63,6 +63,8 @@ class GraphFact(NamedTuple):
     """True if the tensors sit in elements of the container: `log[3]['loss']`."""
     rows: bool = False
     """True if these elements are dictionaries with nothing but tensors in them."""
+    parts: tuple[str, ...] = ()
+    """Where in these elements the tensors are: `['loss']`, `['metrics']['photometric']`."""
     remedy: str = ""
     """That line, changed so that no history is kept; empty where that cannot be said from its text."""
     as_number: bool = True

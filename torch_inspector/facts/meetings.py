@@ -6,7 +6,9 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.named_sides import named_sides
 from torch_inspector.facts.sole import called, sole
+from torch_inspector.facts.sole import written as written_all
 
 if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
@@ -43,6 +45,8 @@ def meeting(run: Run, node: str) -> Meeting | None:
         node: Name of the autograd node: `AddBackward0`.
     """
     sign = _sign_of(node)
+    if sign is not None and not written_all(run, _meets):
+        return _by_name(run, sign)
     written = sole(run, _meets) if sign is not None else None
     both = syntax.expression(written.text) if written is not None else None
     sides = _sides(both, sign) if both is not None and sign is not None else []
@@ -54,6 +58,24 @@ def meeting(run: Run, node: str) -> Meeting | None:
     line = lines[written.place.line - 1].partition("#")[0] if written.place.line else ""
     whole = f"{result} = {written.text}".replace(" ", "") == line.replace(" ", "")
     return Meeting(written.place, written.inside, ast.unparse(sides[0]), first, second, result, function, whole)
+
+
+def _by_name(run: Run, sign: type[ast.operator]) -> Meeting | None:
+    """The same where both sides were stretched in lines of their own."""
+    both = named_sides(run, sign)
+    if both is None:
+        return None
+    sides, names = [both.left, both.right], [both.node.left, both.node.right]
+    if not _is_stretched(both.left):  # the rows of the other one come first
+        sides, names = sides[::-1], names[::-1]
+    if not (_is_stretched(sides[0]) and _is_inserted(sides[1])):
+        return None
+    result, function = _around(run, both.place)
+    left, right = map(ast.unparse, names)
+    first, second = map(_whole, sides)
+    if {left, right} & {first, second}:  # the name has the spread tensor by then
+        first = second = ""
+    return Meeting(both.place, both.inside, left, first, second, result, function)
 
 
 def meeting_in(run: Run, place: Place, text: str, node: str) -> Meeting | None:

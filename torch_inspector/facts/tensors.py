@@ -41,6 +41,10 @@ class PinFact(NamedTuple):
     """The line that made the first of them."""
     mapping: bool = False
     """True if the first of them is an entry of a dictionary."""
+    tensor_count: int = 0
+    """Tensors in the container of the first of them; 0 where that is none."""
+    only_tensors: bool = True
+    """False if that container holds other things, too."""
 
 
 class MemoryFact(NamedTuple):

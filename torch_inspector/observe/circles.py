@@ -64,7 +64,13 @@ class Circles:
             return ()
         waiting, garbage = self._waiting(_without_parts(self._keys, asked, user))
         self._held |= set(asked) - set(waiting)
-        return tuple(self._facts(waiting, paths, user, garbage)) if waiting else ()
+        if not waiting:
+            return ()
+        return tuple(self._facts(waiting, paths, user, garbage | self._of_their_classes(waiting)))
+
+    def _of_their_classes(self, waiting: list[int]) -> set[int]:
+        """Addresses of what waits below all objects of these classes: of many, a variable named only the last."""
+        return _unreferenced(_instances(list({type(self._keys.live(key)) for key in waiting})))
 
     def unnamed(
         self, user: Names, variables: Mapping[str, Any], code: str, cells: list[ast.Module], deadline: float

@@ -7,6 +7,7 @@ two microseconds, and paths are put together only for what was found.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 
-from torch_inspector.observe import sorts
+from torch_inspector.observe import kinds, sorts
 from torch_inspector.observe.paths import attributes_of, key_text, path_of_name
 from torch_inspector.observe.scouts import barren_below
 from torch_inspector.observe.sorting import Sorting
@@ -47,6 +48,8 @@ class Group:
     path: str
     container: Any
     tensors: list[tuple[str, torch.Tensor]] = field(default_factory=list)
+    element: str = ""
+    """Where it is in a list of many like it, if a variable leads there on a shorter way, as to the last of them."""
 
 
 @dataclass
@@ -61,6 +64,8 @@ class Names:
     """False if the time was over, or a container of tensors was longer than is looked at."""
     records: dict[int, str] = field(default_factory=dict)
     """Lists and deques of plain records, by the tensors in a field of these."""
+    of_variables: list[Group] = field(default_factory=list)
+    """Elements of lists that are variables and hold nothing but variables: they count for their lists only."""
 
 
 def hidden(name: object) -> bool:
@@ -99,6 +104,9 @@ class _Search:
         self._plain: set[int] = set()
         self._seen: set[int] = set()
         self._entered: set[int] = set()
+        self._variables: set[int] = set()
+        self._listed: dict[int, Spot] = {}
+        self._named_fields: dict[int, str] = {}
         self._put_off: list[Spot] = []
         self._groups: list[tuple[Spot, bool, Group]] = []
         self._count = self._barren = 0
@@ -116,14 +124,36 @@ class _Search:
                 self._look(spot, following)
             level = following or self._resume()
         self._keep_groups()
+        self._keep_records()
         return self.found
 
     def _keep_groups(self) -> None:
         """A container of variables only is known by their names, but not the last of a list of such containers."""
         among = {id(spot.parent) for spot, own, _ in self._groups if own and spot.parent is not None}
+        lists = Counter(id(one) for spot, _, _ in self._groups if self._listed for one in spot.around())
         for spot, own, group in self._groups:
+            root = spot.around()[-1] if self._listed else spot
+            listed = self._listed.get(id(root.value))
+            one_of_many = listed is not None and lists[id(listed.parent)] > 1
+            if listed is not None and one_of_many:
+                group.element = listed.path() + group.path.removeprefix(root.path())
             if own or id(spot.parent) in among:
                 self.found.groups[id(group.container)] = group
+            elif one_of_many:
+                self.found.of_variables.append(group)
+
+    def _keep_records(self) -> None:
+        """A variable that is one of many records, or a field of one, counts for their list."""
+        lists = set(self.found.records.values())
+        for spot in self._listed.values() if lists else ():
+            whole = spot.list_of_records()
+            fields = (part for part in kinds.fields_of(spot.value).values() if whole in lists)
+            self._named_fields.update((id(one), whole) for one in fields if self._is_tensor(one))
+        own = {key: whole for key, whole in self._named_fields.items() if whole in lists}
+        self.found.records = own | self.found.records
+
+    def _is_tensor(self, part: Any) -> bool:
+        return self._sorting.known.get(id(type(part))) == "tensor"
 
     def _stop(self) -> bool:
         if self._count % _CLOCK_EVERY == 0 and (
@@ -147,6 +177,7 @@ class _Search:
                 self._note(spot.path(), value, sort)
             if sort not in ("tensor", "optimizer"):
                 self._entered.add(id(value))
+                self._variables.add(id(value))
                 level.append(spot)
         return level
 
@@ -210,9 +241,9 @@ class _Search:
                 if new:
                     self._note(path, part, sort)
                     spot.note_found()
-                    if sort == "tensor" and (listed := spot.list_of_records()):
-                        self.found.records[id(part)] = listed
                 if sort == "tensor":
+                    if listed := spot.list_of_records():
+                        (self.found.records if new else self._named_fields)[id(part)] = listed
                     own, fresh = own or new, fresh or new or id(part) in self._plain
                     group[id(part)] = (path, part)
         if fresh and spot.sort not in ("object", "module") and not spot.holds_attributes():
@@ -250,6 +281,8 @@ class _Search:
             sort = self._sorting.known[id(type(part))]
             # What a dictionary of an object holds is what the object holds.
             depth = spot.depth if spot.sort == "object" and sort == "mapping" else spot.depth + 1
+            if id(part) in self._variables and spot.sort in ("list", "tuple", "deque"):
+                self._listed[id(part)] = Spot(part, sort, spot, place if keys is None else keys[place], depth)
             if depth < _DEPTH and id(part) not in self._entered:
                 self._entered.add(id(part))
                 following.append(Spot(part, sort, spot, place if keys is None else keys[place], depth))

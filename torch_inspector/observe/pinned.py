@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torch_inspector.facts import PinFact, Place, TensorFact, syntax
-from torch_inspector.observe import as_torch, kinds, private
+from torch_inspector.observe import as_torch, kinds, private, sorts
 from torch_inspector.observe.growth import growth
 from torch_inspector.observe.heap.storages import exact, memory_of_tensor
 from torch_inspector.observe.lines import assignment_line
 from torch_inspector.observe.place import CodeFile
 
 if TYPE_CHECKING:
-    from torch_inspector.observe.namespace import Names
+    from torch_inspector.observe.namespace import Group, Names
 
 # Times that the storage must be larger than what is shown of it, and bytes below which it is not worth a look.
 _TIMES, _LEAST = 10, 64 << 10
@@ -47,14 +47,18 @@ def pins(names: Names, facts: Iterable[TensorFact]) -> tuple[PinFact, ...]:
         if memory is not None and memory.own and memory.nbytes >= _LEAST:
             shared.setdefault(memory.address, []).append((path, tensor))
     found = (_pin(views) for views in list(shared.values())[:_MOST])
-    entries = _entries(names)
-    return tuple(fact._replace(mapping=fact.paths[0] in entries) for fact in found if fact is not None)
+    groups = {path: group for group in names.groups.values() for path, _ in group.tensors}
+    return tuple(_with_container(fact, groups.get(fact.paths[0])) for fact in found if fact is not None)
 
 
-def _entries(names: Names) -> set[str]:
-    """Paths of tensors in dictionaries."""
-    mappings = (group for group in names.groups.values() if kinds.is_a(group.container, dict))
-    return {path for group in mappings for path, _ in group.tensors}
+def _with_container(fact: PinFact, group: Group | None) -> PinFact:
+    """The same with what is known of the container that the first view is in."""
+    if group is None:
+        return fact
+    held, sort = len(group.tensors), sorts.sort_of(type(group.container))
+    only = held >= sorts.length(sort, group.container)
+    mapping = kinds.is_a(group.container, dict)
+    return fact._replace(mapping=mapping, tensor_count=held, only_tensors=only)
 
 
 def _is_small(fact: TensorFact) -> bool:

@@ -141,8 +141,14 @@ def _is_many(value: ast.expr) -> bool:
 
 
 def _uses_parameter(value: ast.expr, function: ast.AST | None) -> bool:
-    """True if the value comes from a caller, who may well hand over a float elsewhere."""
+    """True if the value comes from a caller, who may well hand over a float elsewhere.
+
+    What a method of the same object gives back, `self.training_step(batch)`, does not.
+    """
     if not isinstance(function, FUNCTIONS):
         return False
     given = {argument.arg for argument in function.args.args}
-    return any(isinstance(n, ast.Name) and n.id in given for n in syntax.walk(value))
+    used = [n for n in syntax.walk(value) if isinstance(n, ast.Name) and n.id in given]
+    own = value.func if isinstance(value, ast.Call) else None
+    called_on = own.value if isinstance(own, ast.Attribute) else None
+    return any(one is not called_on or one.id != "self" for one in used)

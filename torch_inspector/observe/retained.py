@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -48,6 +48,8 @@ class _Kept:
     """`tuple`, `list` or `dict`, where the tensors are its elements; `mixed dict`, where others are too."""
     rows: bool = True
     """True if these elements are dictionaries with nothing but tensors in them."""
+    parts: dict[str, None] = field(default_factory=dict)
+    """Where in these elements they are: `['loss']`."""
 
     def newest(self) -> int:
         return max(self.numbers())
@@ -56,30 +58,43 @@ class _Kept:
         return [private.node_number(as_torch.grad_fn(t)) for t in self.tensors]
 
 
+class _Found(NamedTuple):
+    """A tensor with history, and the container that holds it directly."""
+
+    path: str
+    tensor: torch.Tensor
+    group: Group | None
+
+
 def _kept(names: Names) -> list[_Kept]:
     """Tensors with history by variable or container; `outputs[3]['loss']` counts for `outputs`."""
     kept: dict[str, _Kept] = {}
-    grouped: set[int] = set()
-    for group in names.groups.values():
-        path = _NUMBERED.sub("[*]", group.path)
-        short, row = path.split("[*]")[0], path.endswith("[*]") and _is_row(group)
-        for _, tensor in group.tensors:
-            grouped.add(id(tensor))
-            if as_torch.grad_fn(tensor) is not None:
-                one = kept.setdefault(path, _Kept(short, container=True, nested=path != short))
-                one.tensors.append(tensor)
-                one.rows = one.rows and row
-                one.sort = _sort(group) if path == short else ""
-    for path, tensor in names.tensors:
-        if id(tensor) in grouped or as_torch.grad_fn(tensor) is None:
-            continue
-        if whole := names.records.get(id(tensor)):
-            kept.setdefault(f"{whole}[*].", _Kept(whole, container=True, nested=True, rows=False)).tensors.append(
-                tensor
-            )
-        else:
-            kept.setdefault(path, _Kept(path, container=False)).tensors.append(tensor)
+    groups = [*names.groups.values(), *names.of_variables]
+    found = [_Found(path, tensor, group) for group in groups for path, tensor in group.tensors]
+    grouped = {id(one.tensor) for one in found}
+    found += [_Found(path, tensor, None) for path, tensor in names.tensors if id(tensor) not in grouped]
+    found = [one for one in found if as_torch.grad_fn(one.tensor) is not None]
+    for one in found:
+        listed = names.records.get(id(one.tensor), "")
+        whole = one.group.element or one.group.path if one.group is not None else ""
+        _add(kept, one, whole or (listed and f"{listed}[0]"))
     return list(kept.values())
+
+
+def _add(kept: dict[str, _Kept], found: _Found, whole: str) -> None:
+    """Counts a tensor for the container that it is in, or for itself."""
+    place = _NUMBERED.sub("[*]", whole)
+    short, group = place.split("[*]")[0], found.group
+    nested = short != place
+    one = kept.setdefault(
+        f"{short}[*]" if nested else place or found.path, _Kept(short or found.path, bool(whole), nested)
+    )
+    one.tensors.append(found.tensor)
+    one.rows = one.rows and group is not None and place.endswith("[*]") and _is_row(group)
+    one.sort = _sort(group) if group is not None and not nested else ""
+    own = _NUMBERED.sub("[*]", found.path)
+    if nested and own.startswith(f"{short}[*]"):
+        one.parts.setdefault(own.removeprefix(f"{short}[*]"))
 
 
 def _sort(group: Group) -> str:
@@ -157,6 +172,7 @@ class RetainedGraphs:
             nested=kept.nested,
             sort=kept.sort,
             rows=kept.nested and kept.rows,
+            parts=tuple(kept.parts),
             as_number=all(shape_of(t) == () for t in kept.tensors),
             patterns=kept_patterns(walk, kept.tensors) if max(own) >= since else (),
             leaf_count=len(walk.leaf_keys) + _constant_count(walk) if chain else 0,

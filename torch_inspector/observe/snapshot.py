@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import thread_time
 from typing import TYPE_CHECKING, Any
@@ -279,12 +279,14 @@ def _with_sound_graphs(names: namespace.Names) -> namespace.Names:
     broken = {id(tensor) for _, tensor in names.tensors if _is_broken(tensor)}
     if not broken:
         return names
-    groups = {
-        key: namespace.Group(group.path, group.container, [one for one in group.tensors if id(one[1]) not in broken])
-        for key, group in names.groups.items()
-    }
     tensors = [one for one in names.tensors if id(one[1]) not in broken]
-    return namespace.Names(tensors, names.modules, names.optimizers, groups, names.complete, names.records)
+    groups = {key: _without(group, broken) for key, group in names.groups.items()}
+    of_variables = [_without(group, broken) for group in names.of_variables]
+    return replace(names, tensors=tensors, groups=groups, of_variables=of_variables)
+
+
+def _without(group: namespace.Group, broken: set[int]) -> namespace.Group:
+    return replace(group, tensors=[one for one in group.tensors if id(one[1]) not in broken])
 
 
 def _is_broken(tensor: Any) -> bool:

@@ -52,6 +52,13 @@ class Spot:
             return ""
         return one.parent.path() if kinds.is_record(type(one.value)) else ""
 
+    def around(self) -> list[Spot]:
+        """The spot, what it is in, and so on, up to that of a variable."""
+        spots = [self]
+        while (parent := spots[-1].parent) is not None:
+            spots.append(parent)
+        return spots
+
     def note_found(self) -> None:
         """Something was found below: what was put off there is worth a look."""
         spot: Spot | None = self

@@ -139,5 +139,7 @@ def _renamed(load: LoadFact, model: str) -> tuple[str, str]:
         )
     if rename is None:
         return f"print({model}.load_state_dict({state}, strict=False))  # which keys differ", ""
-    more = "" if is_all(load, rename) else ", strict=False"
-    return f"{model}.load_state_dict({{{rename.text}: v for k, v in {state}.items()}}{more})", f"; {rename.said}"
+    keys = f"{{{rename.text}: v for k, v in {state}.items()}}"
+    if is_all(load, rename):
+        return f"{model}.load_state_dict({keys})", f"; {rename.said}"
+    return f"print({model}.load_state_dict({keys}, strict=False))  # names what still differs", f"; {rename.said}"

@@ -14,6 +14,8 @@ _WORKERS = 2
 # A longer statement is no help in a correction.
 _LONGEST = 200
 _MAKING = (ast.Assign, ast.AnnAssign, ast.Return)
+# No worker_init_fn reaches what puts batches together; made anew in each call, it would repeat itself.
+_IN_EACH_WORKER = 'if getattr(self, "seeded_with", None) != torch.initial_seed():  # first in the method that draws\n'
 _PREPARE = "def prepare(worker):  # worker_init_fn=prepare\n"
 # Generators that each worker makes of the seed that torch gives it.
 _MADE = {
@@ -116,5 +118,5 @@ def _fix(generator: GeneratorFact) -> str:
     if generator.is_global:
         return _PREPARE + f"    global {name}\n    {name} = {made}"
     if generator.path.startswith("collate_fn."):
-        return f"self.{name} = {made}  # in the first call, which the worker makes"
+        return f"{_IN_EACH_WORKER}    self.seeded_with = torch.initial_seed()\n    self.{name} = {made}"
     return _PREPARE + f"    torch.utils.data.get_worker_info().dataset.{generator.path} = {made}"

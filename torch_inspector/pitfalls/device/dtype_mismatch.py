@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import AttributeFact, ErrorFact, OperandFact, Run, StaleStateFact, assigned, in_scope, syntax
+from torch_inspector.facts.index_given import index_in, is_of_embedding, sides_of, with_call
 from torch_inspector.facts.loaded_anew import loaded_anew
 from torch_inspector.facts.lost_casts import lost_cast
 from torch_inspector.facts.plain import plain_attribute, registered, unconverted
@@ -46,10 +47,12 @@ _NAMES = {
 }  # fmt: skip
 _WORDS = re.compile(r"\b(?:torch\.)?(Double|Float|Half|BFloat16|Long|Int|Short|Char|Byte|Bool)(?:Tensor)?\b")
 _SMALL_WORDS = re.compile(
-    r"\b(?:got:? |!= |type |dtype \(?|: )(?:torch\.)?(double|float64|float32|float16|float|half)\b"
+    r"(?:\bgot:? |!= |\btype |\bdtype \(?|: )(?:torch\.)?(double|float64|float32|float16|float|half)\b"
 )
 _WHOLE = ("int64", "int32", "int16", "bool")
 _FLOATS = ("float64", "float32", "float16", "bfloat16")
+# A longer expression names nothing.
+_LONGEST = 60
 _CALLS = {"float32": ".float()", "float64": ".double()", "float16": ".half()", "int64": ".long()"}
 
 
@@ -64,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if error is None or error.kind not in _KINDS or not _is_meant(error.message):
         return
-    kept = unconverted(run, error) if not _INDEX.search(error.message) else None
+    kept = unconverted(run, error) if not _is_index(error.message) else None
     if kept is not None and kept.dtype in _FLOATS:
         yield _left_behind(run, error, kept.owner_dtypes[0], kept)
         return
@@ -76,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _attribute(run: Run, error: ErrorFact, home: str, odd: OperandFact | None) -> AttributeFact | None:
     """A plain tensor attribute that kept its type when the module around it was given another."""
-    if home not in _FLOATS or _INDEX.search(error.message):
+    if home not in _FLOATS or _is_index(error.message):
         return None
     place = odd.made_at if odd is not None else None
     lines = run.source_of(place.cell).splitlines() if place is not None and place.cell == error.place.cell else []
@@ -116,7 +119,7 @@ def _left_behind(run: Run, error: ErrorFact, home: str, one: AttributeFact) -> F
 
 
 def _is_meant(message: str) -> bool:
-    if _INDEX.search(message):
+    if _is_index(message):
         return True
     expected = _EXPECTED.search(message)
     if expected is not None:
@@ -129,6 +132,10 @@ def _is_meant(message: str) -> bool:
             "mkldnn" not in message.lower() or "float" in message
         )
     return any(text in message for text in _REFUSALS)
+
+
+def _is_index(message: str) -> bool:
+    return is_of_embedding(message) or _INDEX.search(message) is not None
 
 
 def _known(word: str) -> str:
@@ -145,7 +152,7 @@ def _named(message: str) -> list[str]:
 
 def _home(error: ErrorFact) -> str:
     """The type of the rest: that of the weights, or of two kinds of data the one that training uses."""
-    if "one of the following scalar types: Long" in error.message or _INDEX.search(error.message):
+    if _is_index(error.message):
         return "int64"
     modules = sorted(error.operands, key=lambda one: one.nested)
     weights = [one.weight_dtype for one in modules if one.weight_dtype]
@@ -162,35 +169,20 @@ def _home(error: ErrorFact) -> str:
 def _odd_one(error: ErrorFact, home: str) -> OperandFact | None:
     """A tensor of another type, what met in the failing operation first; None if none is known."""
     odd = [one for one in error.operands if one.kind == "tensor" and one.dtype and one.dtype != home]
-    if _INDEX.search(error.message):
-        return _index(error.expression, odd)
+    if _is_index(error.message):
+        return _index(error, odd)
     named = _named(error.message)
     told = [one for one in odd if one.dtype in named] or _buffers(error, home, named)
     told = told or (odd if len(odd) == 1 and odd[0].dtype not in _WHOLE else [])
     return min(told, key=lambda one: one.nested, default=None) if home else None
 
 
-def _index(expression: str, odd: list[OperandFact]) -> OperandFact | None:
+def _index(error: ErrorFact, odd: list[OperandFact]) -> OperandFact | None:
     """What the failing expression uses as an index, if that is a variable."""
-    node = syntax.expression(expression)
-    if isinstance(node, ast.Subscript):
-        texts = {ast.unparse(part) for part in syntax.walk(node.slice)}
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        told = [one.value for one in node.keywords if one.arg in ("index", "indices")]
-        # The input, the dimension, the index: of a method the first stands before it.
-        inputs = [] if ast.unparse(node.func.value) in ("torch", "F", "nn.functional") else [node.func.value]
-        texts = {
-            ast.unparse(p) for a in told or [*inputs, *node.args][_place_of_index(node) :][:1] for p in syntax.walk(a)
-        }
-    else:
-        texts = set()
+    part = index_in(error.expression, error.message)
+    texts = {ast.unparse(one) for one in syntax.walk(part)} if part is not None else set[str]()
     found = [one for one in odd if one.path in texts]
     return found[0] if len(found) == 1 else None
-
-
-def _place_of_index(call: ast.Call) -> int:
-    name = call.func.attr.rstrip("_") if isinstance(call.func, ast.Attribute) else ""
-    return {"one_hot": 0, "take": 1, "take_along_dim": 1}.get(name, 2)
 
 
 def _buffers(error: ErrorFact, home: str, named: list[str]) -> list[OperandFact]:
@@ -207,7 +199,7 @@ def _finding(run: Run, error: ErrorFact, home: str, odd: OperandFact | None) -> 
     lost, said = lost_cast(run, error, odd, home), _message(error, home, odd)
     return Finding(
         message=said if lost is None else f"{said.removesuffix('.')}; {lost.said}.",
-        subject=odd.path if odd else lost.fix.partition(" ")[0] if lost else "",
+        subject=odd.path if odd else lost.fix.partition(" ")[0] if lost else _without_name(error),
         fix=in_scope(run, error.place, _fix(error, home, odd)) if lost is None else lost.fix,
         line=error.place.line,
         cell=error.place.cell,
@@ -215,8 +207,16 @@ def _finding(run: Run, error: ErrorFact, home: str, odd: OperandFact | None) -> 
     )
 
 
+def _without_name(error: ErrorFact) -> str:
+    """What to call numbers that no variable holds: the layer that refused them, or the text that made them."""
+    owner = next((one.path for one in error.operands if one.weight_dtype), "")
+    part = index_in(error.expression, error.message) if _is_index(error.message) else None
+    text = owner or (ast.unparse(part) if part is not None else error.expression)
+    return text if len(text) <= _LONGEST else ""
+
+
 def _message(error: ErrorFact, home: str, odd: OperandFact | None) -> str:
-    if _INDEX.search(error.message):
+    if _is_index(error.message):
         return _message_of_index(error, odd)
     if odd is None:
         types = " and ".join(_named(error.message)) or "two number types"
@@ -263,14 +263,22 @@ def _fix(error: ErrorFact, home: str, odd: OperandFact | None) -> str:
     if odd is not None and _is_mask(error, odd):
         return assigned(odd.path, "{}.bool()")
     call = _CALLS.get(home, f".to(torch.{home})" if home else ".float()")
-    if odd is None and _INDEX.search(error.message):
-        return "index = index.long()  # before it is used"
     if odd is None:
+        part = index_in(error.expression, error.message) if _is_index(error.message) else _odd_side(error, home)
+        if part is not None and not isinstance(part, (ast.Tuple, ast.Slice)):
+            return with_call(error.expression, part, call)
         return _with_argument(error.expression, call) or f"x = x{call}  # for what goes into {error.expression}"
     if odd.kind == "buffer":
         owner, _, name = odd.path.rpartition(".")
         return f"{owner}{call}  # its {name} too; or make {name} of {home} numbers"
     return assigned(odd.path, f"{{}}{call}")
+
+
+def _odd_side(error: ErrorFact, home: str) -> ast.expr | None:
+    """Of two operands whose types the message names in their order, the one of another type."""
+    sides, types = sides_of(error.expression), _named(error.message)
+    odd = [side for side, one in zip(sides, types, strict=False) if one != home] if len(sides) == len(types) else []
+    return odd[0] if len(odd) == 1 else None
 
 
 def _with_argument(expression: str, call: str) -> str:

@@ -78,7 +78,7 @@ def _finding(name: str, place: Place | None, pattern: PatternFact, met: Meeting 
             f"{first} met {second}, which made {prod(table) // operands} times more elements, "
             f"and then they were reduced to {result}."
         ),
-        subject=name,
+        subject=met.result if met is not None and met.inside and met.result else name,
         fix=_fix(pattern, met),
         line=place.line if place else None,
         cell=place.cell if place else None,

@@ -29,7 +29,7 @@ def _finding(run: Run, circle: CircleFact) -> Finding:
     empties = bool(run.trace.emptied) or any(call.name.endswith("empty_cache") for call in run.trace.calls)
     line, cell = _place(run, circle)
     return Finding(
-        message=f"{_what(circle)}{_ring(circle)}: {size_text(circle.nbytes)} wait for Python's garbage collector.",
+        message=f"{_what(circle)}{_ring(circle)}: {_waiting(circle)}.",
         subject=circle.path or circle.kind,
         fix=f"import gc; gc.collect()  # or break the circle: {_broken(circle)}",
         line=line,
@@ -41,6 +41,11 @@ def _finding(run: Run, circle: CircleFact) -> Finding:
             Evidence("held by them alone", circle.nbytes, "bytes"),
         ),
     )
+
+
+def _waiting(circle: CircleFact) -> str:
+    """With the moment: what a next cell makes, or the look itself, may bring the collector."""
+    return f"{size_text(circle.nbytes)} wait for Python's garbage collector at the end of this cell"
 
 
 def _what(circle: CircleFact) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from torch_inspector.facts import GraphFact, Run, called, syntax
+from torch_inspector.facts.detaching import EACH_STEP, carried_states, correction, detached
 from torch_inspector.facts.left_by_forward import Left, left_by_forward
 from torch_inspector.facts.outliving import outlives, terms_in
 from torch_inspector.findings import Evidence, Finding, size_text
@@ -20,9 +21,10 @@ _HEADS = 4
 _EPOCH = 10
 # Below this, activations are not worth more than a hint, whatever the user's own threshold says.
 _LARGE_NBYTES = 1 << 20
-_EACH_STEP = "at the end of each step"
 # Truncated backpropagation that reaches over some windows keeps their graphs on purpose, seldom of more than a few.
 _WINDOWS = 16
+# Places in the elements of a collection that are named.
+_PARTS = 3
 _PARAMETERS = ("parameters", "named_parameters")
 # Lines that make a collection of what is made in a loop; a container that is made anew as a whole is none.
 _COLLECTS = ("append", "hook", "item", "sum", "comprehension")
@@ -31,6 +33,28 @@ _COLLECTS = ("append", "hook", "item", "sum", "comprehension")
 @pitfall(severity="warning")
 def check(run: Run) -> Iterator[Finding]:
     """Finds collections and running totals that keep the graphs of many steps after the cell."""
+    yield from _each_cause_once(list(_found(run)))
+
+
+def _each_cause_once(findings: list[Finding]) -> list[Finding]:
+    """The same without those that another one's correction settles: states that are detached together."""
+    told: dict[str, list[Finding]] = {}
+    for one in sorted(findings, key=lambda one: one.severity == "hint"):
+        told.setdefault(one.fix if EACH_STEP in one.fix else f"{one.subject} {one.fix}", []).append(one)
+    return [_with_names(ones) for ones in told.values()]
+
+
+def _with_names(findings: list[Finding]) -> Finding:
+    first = findings[0]
+    others = [f"`{one.subject}`" for one in findings[1:] if one.subject != first.subject]
+    return replace(first, message=f"{first.message} So {_does(others)} {', '.join(others)}.") if others else first
+
+
+def _does(names: list[str]) -> str:
+    return "does" if len(names) == 1 else "do"
+
+
+def _found(run: Run) -> Iterator[Finding]:
     before = {graph.path: graph for graph in run.before.graphs}
     for graph in run.after.graphs:
         old = before.get(graph.path)
@@ -48,19 +72,33 @@ def _with_state(run: Run, graph: GraphFact, finding: Finding) -> Finding:
         return finding
     states = [one for one in run.after.graphs if one.grown_by == "carried" and one.differentiated and not one.spent]
     carried = [one for one in states if one.step_count >= graph.step_count and one.detached]
-    return replace(finding, fix=f"{carried[0].detached}  # {_EACH_STEP}") if len(carried) == 1 else finding
+    return replace(finding, fix=f"{detached(run, carried)}  # {EACH_STEP}") if len(carried) == 1 else finding
 
 
 def _with_retained(run: Run, graph: GraphFact, finding: Finding) -> Finding:
-    """The same with a word on `retain_graph=True`, where each step has one backward call and it is for the state."""
+    """The same for all states at once, where each step has one backward call, with `retain_graph=True` for them only.
+
+    Each of them leads to the same history: with one of them left, the call fails without `retain_graph`.
+    """
     places = {backward.place for backward in run.trace.backwards}
     each = len(places) == 1 and run.trace.count("backward") <= graph.step_count + 1
     if graph.container or not each or not all(backward.retain_graph for backward in run.trace.backwards):
         return finding
-    states = [one for one in run.after.graphs if one.differentiated and not (one.container or one.spent)]
-    when = "then" if len(states) == 1 else "when all are detached,"
-    more = f"; {when} backward() needs no retain_graph=True" if finding.fix.endswith(_EACH_STEP) else ""
-    return replace(finding, fix=f"{finding.fix}{more}")
+    if not finding.fix.endswith(EACH_STEP):
+        return finding
+    states = carried_states(run)
+    together = states if graph in states else [graph]
+    when = "then" if _is_all(run, together) else "when all are detached,"
+    return replace(
+        finding, fix=f"{detached(run, together)}  # {EACH_STEP}; {when} backward() needs no retain_graph=True"
+    )
+
+
+def _is_all(run: Run, states: list[GraphFact]) -> bool:
+    """True if nothing else is left that reaches back over steps, but for what is made of these states."""
+    paths = {state.path for state in states}
+    kept = (one for one in run.after.graphs if one.differentiated and not (one.container or one.spent))
+    return all(one.path in paths or one.derived_from in paths for one in kept)
 
 
 def _with_steps(run: Run, graph: GraphFact) -> GraphFact:
@@ -104,17 +142,19 @@ def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:
     if graph.spent:
         if _over_steps(graph):
             said = _nodes_only(graph, calls=run.trace.count("backward"))
-            yield _finding(graph, said + _also(run, graph), hint=True)
+            yield _finding(run, graph, said + _also(run, graph), hint=True)
     elif graph.saved_nbytes < max(run.min_nbytes, 1) or _is_differentiated(run, graph):
         return
     elif _over_steps(graph):
         yield _finding(
+            run,
             graph,
             _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
             hint=not large or not _is_plain_leak(run, graph),
         )
     elif _over_passes(graph) and not _is_kept_for_more(run, graph):
         yield _finding(
+            run,
             graph,
             _activations(graph, calls=run.trace.count("backward")) + _also(run, graph),
             hint=not large or not _is_evaluation(run, graph),
@@ -187,13 +227,20 @@ def _what(graph: GraphFact, *, calls: int) -> str:
     # What no backward call has come after may be the parts of a loss yet: log-probabilities of an episode.
     things = ("losses" if graph.differentiated and not graph.feeds_loss else "numbers") if graph.scalar else "tensors"
     if graph.container and graph.tensor_count >= _COLLECTED:
-        return f"{graph.tensor_count} {things} with their history"
+        return f"{graph.tensor_count} {things} with their history{_parts(graph)}"
     if graph.sum_length >= _COLLECTED and not (graph.grown_by == "carried" and graph.differentiated):
         return f"the history of {'' if graph.complete else 'at least '}{graph.sum_length} additions"
     if graph.differentiated:
         at_least = "at least " if calls > graph.step_count else ""  # between calls only counted is one stretch
         return f"a history that reaches over {at_least}{graph.step_count - 1} backward calls"
     return f"the history of {graph.pass_count} forward passes"
+
+
+def _parts(graph: GraphFact) -> str:
+    """Where they are in each element, if they are in a few places."""
+    named = [f"`{one}`" for one in graph.parts if one]
+    few = 1 < len(named) <= _PARTS and not any("[*]" in one for one in named)
+    return f" ({', '.join(named[:-1])} and {named[-1]} of its elements)" if few else ""
 
 
 def _activations(graph: GraphFact, *, calls: int) -> str:
@@ -245,46 +292,12 @@ def _left(graph: GraphFact, left: Left) -> Finding:
     )
 
 
-def _advice(graph: GraphFact) -> str:
-    """What to do where the line itself does not say how it would read."""
-    if _is_cleared(graph):
-        return f"{graph.path}.clear()  # after each update: a loss is made of what it holds"
-    read = ".item()" if graph.scalar and graph.as_number else ".detach()"
-    if not graph.container:
-        when = _EACH_STEP if graph.differentiated else "unless a later cell calls backward() on it"
-        return f"{graph.path} = {graph.path}{read}  # {when}"
-    if _is_state(graph):
-        return f"{graph.detached}  # at the end of each step"
-    each = "each loss" if graph.scalar and graph.differentiated else "each"
-    unless = "" if graph.differentiated else "  # unless a later cell calls backward() on them"
-    return f"call {read} on {each} before it goes into {graph.path}{unless}"
-
-
-def _remedy(graph: GraphFact) -> str:
-    """The line without history; a total that no backward call has read may be meant for one."""
-    meant = graph.grown_by == "sum" and graph.remedy and not graph.differentiated and graph.scalar
-    return f"{graph.remedy}  # unless a later cell calls backward() on it" if meant else graph.remedy
-
-
-def _is_cleared(graph: GraphFact) -> bool:
-    """True for what a loss is made of, which is done with after that."""
-    return graph.feeds_loss and graph.container
-
-
-def _is_state(graph: GraphFact) -> bool:
-    """True for what steps hand on: taken out of its own line, the history of this step would be lost as well."""
-    kinds = ("carried",) if graph.container else ("sum", "carried")
-    return graph.grown_by in kinds and graph.differentiated and not graph.scalar and bool(graph.detached)
-
-
-def _finding(graph: GraphFact, message: str, *, hint: bool) -> Finding:
+def _finding(run: Run, graph: GraphFact, message: str, *, hint: bool) -> Finding:
     place = graph.grown_at
     return Finding(
         message=message,
         subject=graph.path,
-        fix=_advice(graph)
-        if (graph.feeds_loss and graph.container) or _is_state(graph)
-        else _remedy(graph) or _advice(graph),
+        fix=correction(run, graph),
         line=place.line if place else None,
         cell=place.cell if place else None,
         severity="hint" if hint else "",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from torch_inspector.facts import BackwardFact, GraphFact, Place, Run
+from torch_inspector.facts.detaching import carried_states, detached
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -71,7 +72,7 @@ def _is_carried(graph: GraphFact) -> bool:
 def _carriers(run: Run) -> list[GraphFact]:
     """What hands the graph on, rather than what is made of that in each step; any of these if no line tells."""
     graphs = [graph for graph in run.after.graphs if _is_carried(graph) and graph.detached]
-    own = [graph for graph in graphs if graph.grown_by in ("sum", "carried")]
+    own = [graph for graph in carried_states(run) if graph in graphs]
     paths = {graph.path for graph in graphs}
     return own or [graph for graph in graphs if graph.derived_from not in paths][:1]
 
@@ -87,8 +88,7 @@ def _finding(run: Run, place: Place, last: BackwardFact, sizes: list[tuple[int, 
         ),
         subject=root,
         fix=(
-            "\n".join(one.detached for one in carriers)
-            + f"  # at the end of each step; then {root}.backward() needs no retain_graph"
+            f"{detached(run, carriers)}  # at the end of each step; then {root}.backward() needs no retain_graph"
             if carriers
             else f"call .detach() on what goes on to the next step; then {root}.backward() needs no retain_graph"
         ),

@@ -19,7 +19,7 @@ def check(run: Run) -> Iterator[Finding]:
     """Finds loops that only visit single elements of tensors, in any order, and `max(x)` of a tensor."""
     for fact in run.expressions("visits"):
         if fact.names and fact.shapes and fact.shapes[0] and fact.shapes[0][0] >= _VISITS:
-            yield _finding(fact, fact.shapes[0][0], _outer_line(run, fact))
+            yield _finding(fact, fact.shapes[0][0], _outer_line(run, fact), _filled(run, fact))
 
 
 def _outer_line(run: Run, fact: ExpressionFact) -> int:
@@ -30,15 +30,34 @@ def _outer_line(run: Run, fact: ExpressionFact) -> int:
     return max((one.lineno for one in loops if one.lineno < line <= (one.end_lineno or 0)), default=0)
 
 
-def _finding(fact: ExpressionFact, count: int, outer: int) -> Finding:
+def _filled(run: Run, fact: ExpressionFact) -> list[str]:
+    """What the loop gives numbers at single places, beside the tensors whose elements it is told to visit."""
+    tree = syntax.parse(run.source_of(fact.place.cell))
+    nodes = syntax.walk(tree) if tree is not None else ()
+    loops = [one for one in nodes if isinstance(one, ast.For) and one.lineno == fact.place.line]
+    parts = [one for loop in loops for one in syntax.walk(loop)]
+    owners = [_owner(one) for one in parts if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store)]
+    rows = {name for one in parts if isinstance(one, ast.For) for name in syntax.names_in(one.target)}
+    return [one for one in dict.fromkeys(owners) if one and one not in rows.union(fact.names)]
+
+
+def _owner(node: ast.expr) -> str:
+    """`m` of `m[i][j]`; empty for what is no variable or field."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+
+
+def _finding(fact: ExpressionFact, count: int, outer: int, filled: list[str]) -> Finding:
     where = "in one call" if fact.place.function else "in all"
     where = f"in each turn of the loop in line {outer}" if outer else where
     most = "up to " if len(fact.shapes) > 1 else ""
     shown = ", ".join(f"`{one}`" for one in fact.names[:_SHOWN])
+    to_fill = f", to fill {', '.join(f'`{one}`' for one in filled[:_SHOWN])}" if filled else ""
     general = "one call on whole tensors: a * b, x.sum(), x.amax(1), torch.where(…), torch.bincount(…)"
     return Finding(
         message=(
-            f"The loop visits elements or rows of {shown} one by one, {most}{count:,} times {where}: "
+            f"The loop visits elements or rows of {shown} one by one, {most}{count:,} times {where}{to_fill}: "
             "each visit makes a small tensor, and one call could do all of them."
         ),
         subject=fact.names[0],

@@ -10,6 +10,7 @@ from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _WORDS = ("norm", ".grad", "parameters(")
+_SQUARES = ("** 2", ".pow(2)", ".square()", "** norm_type")
 _LOOPS = (ast.For, ast.AsyncFor)
 _COMPREHENSIONS = (ast.GeneratorExp, ast.ListComp)
 
@@ -26,7 +27,7 @@ def check(run: Run) -> Iterator[Finding]:
     for node in syntax.walk(tree):
         line = _adding_line(node)
         if line is not None:
-            yield _finding(run, line)
+            yield _finding(run, line, _at_once(node))
 
 
 def _adding_line(node: ast.AST) -> int | None:
@@ -45,6 +46,16 @@ def _adding_line(node: ast.AST) -> int | None:
     return None
 
 
+def _at_once(node: ast.AST) -> str:
+    """The same number read once: the norm of all where squares are added up, else the sum of the norms."""
+    source = node.iter if isinstance(node, _LOOPS) else node.args[0].generators[0].iter  # type: ignore[attr-defined]
+    text, added = ast.unparse(source).replace("named_parameters(", "parameters("), ast.unparse(node)
+    source = text if text.endswith("parameters()") else "model.parameters()"
+    squares = any(word in added for word in _SQUARES)
+    one, call = ("p.grad", "torch.nn.utils.get_total_norm") if squares else ("p.grad.norm()", "sum")
+    return f"norm = {call}([{one} for p in {source} if p.grad is not None]).item()"
+
+
 def _is_norm(node: ast.AST) -> bool:
     text = ast.unparse(node)
     return ".grad" in text and "norm" in text
@@ -55,14 +66,14 @@ def _reads(node: ast.AST) -> bool:
     return ".item()" in text or "float(" in text
 
 
-def _finding(run: Run, line: int) -> Finding:
+def _finding(run: Run, line: int, fix: str) -> Finding:
     modules = [module for module in run.after.modules if module.path and module.parameter_names]
     devices = sorted({device for module in modules for device in module.devices if not device.startswith("cpu")})
     waits = f" and waits for {devices[0]}" if devices else ", and on a device waits for it"
     return Finding(
         message=f"this loop reads one number per parameter for the norm of all gradients{waits} each time.",
         subject="norm",
-        fix="norm = torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None]).item()",
+        fix=fix,
         line=line + run.cell.line_offset,
         severity="warning" if devices else "hint",
         evidence=tuple(

@@ -103,6 +103,8 @@ def _is_explained(run: Run, steps: list[StepFact]) -> bool:
     """True if another pitfall tells why every gradient is 0, or they were made 0 between backward() and the step."""
     if all(step.cleared_at is not None for step in steps):
         return True
+    if _is_at_zero(run) and run.expressions("namesake"):  # a model that is compared with itself
+        return True
     told = [
         one
         for one, _, _ in run.losses_with("softmax-of-one")
@@ -261,7 +263,7 @@ def _of_zeros(run: Run) -> tuple[str, str]:
     if _is_at_zero(run):
         return (
             "the loss is 0 each time it was read, and so is every gradient",
-            "nothing is left to learn from this loss: stop here, or look for a factor 0 in it",
+            "look for a factor 0 in the loss, or for one thing in it that is compared with itself; else it is learned",
         )
     return (
         "every gradient is exactly 0",
