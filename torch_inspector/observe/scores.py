@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import torch
 
-from torch_inspector.facts import PatternFact, Shape
+from torch_inspector.facts import PatternFact
 from torch_inspector.observe import private
 from torch_inspector.observe.attended import across_heads, across_samples
 from torch_inspector.observe.class_axis import misread
+from torch_inspector.observe.classes_read import READ_AS, READERS, along_batch, classes_below
 from torch_inspector.observe.consumers import Consumers
-from torch_inspector.observe.distributions import BY_VALUE, holds_probabilities, is_of_classes
+from torch_inspector.observe.distributions import BY_VALUE, holds_probabilities
 from torch_inspector.observe.gathered import with_use
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.joined import JOINS, part_read
@@ -21,7 +21,6 @@ from torch_inspector.observe.mixed import is_mixture
 from torch_inspector.observe.mixtures import mixtures
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.raw_scores import LINEAR, is_raw
-from torch_inspector.observe.saved import saved_value, saved_values
 from torch_inspector.observe.slices import past_whole
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
 from torch_inspector.observe.weighed import weighed_across
@@ -51,16 +50,19 @@ _LOGITS = {
     "LogSigmoidBackward0": "logsigmoid",
 }
 _SOFTMAXES = frozenset(["SoftmaxBackward0", "LogSoftmaxBackward0"])
+_BY_AXIS = {
+    "NllLossBackward0": "nll_loss",
+    "NllLoss2DBackward0": "nll_loss",
+    "LogSoftmaxBackward0": "cross_entropy",
+}
 _LOGS = frozenset(["LogSoftmaxBackward0", "LogBackward0", "LogSigmoidBackward0"])
 # A sum or a mean of sigmoids is a count of votes, which may well be a score.
 _SUMS = frozenset(["SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1"])
 _PASSES = (IN_PLACE | MOVES | {"SqueezeBackward3", "DropoutBackward0"}) - {"CopySlices"}
-# What keeps every number in its place on the way from a softmax over classes to the number that is picked.
-_LOGARITHMS = IN_PLACE | {"LogBackward0", "AddBackward0", "ExpandBackward0", "NegBackward0"}
-# Between the product and the bias of a linear layer.
-_RESHAPES, _VIEWS = frozenset(["UnsafeViewBackward0", "ViewBackward0", "ReshapeAliasBackward0"]), 2
 # A loss hardly does more with probabilities than this, one operation after the other.
 _FAR = 12
+# Between the product and the bias of a linear layer.
+_RESHAPES, _VIEWS = frozenset(["UnsafeViewBackward0", "ViewBackward0", "ReshapeAliasBackward0"]), 2
 
 
 def nameless(_: list[Node]) -> str:
@@ -191,13 +193,13 @@ def _named(name_of: Namer, path: list[Node]) -> tuple[str, ...]:
 def _over_batch(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
     """A softmax along the first axis whose result is read as classes along the second."""
     kinds = walk.by_kind
-    for kind, reads in _READERS.items():
+    for kind, reads in READERS.items():
         for node in kinds.get(kind, ()):
-            path = _classes_below(node)
+            path = classes_below(node)
             end = path[-1] if path else None
-            shape = _along_batch(end)
+            shape = along_batch(end)
             if end is not None and shape and reads(node, path, shape):
-                names = (_READ_AS[kind], type(end).__name__)
+                names = (READ_AS[kind], type(end).__name__)
                 rivals = len(kinds[type(end).__name__])
                 yield PatternFact(OVER_BATCH, names, (shape,), _named(name_of, path[::-1]), rivals=rivals)
 
@@ -222,102 +224,3 @@ def _mixtures(walk: Walk, name_of: Namer) -> Iterator[PatternFact]:
         end = type(one.softmax).__name__
         shapes, names = (one.shape, (one.axis, one.class_axis)), _named(name_of, path[::-1])
         yield PatternFact(OVER_BATCH, (reader, end), shapes, names, rivals=len(walk.by_kind[end]))
-
-
-def _classes_below(node: Node) -> list[Node]:
-    """The way down to a softmax that a loss reads; empty if there is none, or if values were moved on it."""
-    path: list[Node] = []
-    here = _factor(node) if type(node).__name__ == "SumBackward1" else parents_of(node)[0]
-    while here is not None and len(path) < _FAR:
-        path.append(here)
-        name = type(here).__name__
-        if name in _SOFTMAXES:
-            return path
-        some = [parent for parent in parents_of(here) if parent is not None]
-        here = some[0] if (name in _LOGARITHMS and len(some) == 1) or _normalises(here) else None
-    return []
-
-
-def _factor(node: Node) -> Node | None:
-    """The logarithm that a sum of products with a constant adds up, as a hand-written cross-entropy does."""
-    below = parents_of(node)[0]
-    some = [parent for parent in parents_of(below) if parent is not None] if below is not None else []
-    fits = type(below).__name__ == "MulBackward0" and len(some) == 1
-    return some[0] if fits and type(some[0]).__name__ in {"LogBackward0", "LogSoftmaxBackward0"} else None
-
-
-def _normalises(node: Node) -> bool:
-    """True for `p / p.sum(-1, keepdim=True)`, which a distribution does with its probabilities."""
-    parents = parents_of(node)
-    if type(node).__name__ != "DivBackward0" or len(parents) != 2:  # noqa: PLR2004
-        return False
-    top, bottom = parents
-    return type(bottom).__name__ == "SumBackward1" and parents_of(bottom)[0] is top
-
-
-def _along_batch(end: Node | None) -> Shape | None:
-    """Shape of a softmax that was taken along the first of several axes, where that cannot be the axis of classes."""
-    shape = private.output_shape(end) if end is not None else None
-    if shape is None or len(shape) < 2 or min(shape[:2]) < 2 or axis_of(end) != 0:  # noqa: PLR2004
-        return None
-    return shape
-
-
-def _unlike(shape: Shape) -> bool:
-    """False for a square: as many texts as images, each the class of the other, have two softmaxes that are right."""
-    return shape[0] != shape[1]
-
-
-def _reads_gathered(node: Node, _: list[Node], shape: Shape) -> bool:
-    axis, picked = int(node._saved_dim), private.output_shape(node)
-    axis = axis - 2**64 if axis >= 2**63 else axis
-    return axis % len(shape) == 1 and picked == (shape[0], 1, *shape[2:]) and _unlike(shape)
-
-
-def _reads_picked(node: Node, _: list[Node], shape: Shape) -> bool:
-    """`p[torch.arange(n), labels]` picks one class for each of n samples."""
-    picked = private.output_shape(node)
-    given = [tuple(one.shape) for one, _ in saved_values(node) if one is not None]
-    return len(shape) == 2 and picked == (shape[0],) and given == [picked, picked] and _unlike(shape)  # noqa: PLR2004
-
-
-def _reads_rows(node: Node, path: list[Node], shape: Shape) -> bool:
-    """A loss on the output of a layer, whose rows are samples; not one that compares with weights of these."""
-    of_samples = len(shape) == 2 and type(parents_of(path[-1])[0]).__name__ in LINEAR  # noqa: PLR2004
-    return of_samples and _unlike(shape) and is_of_classes(_target(node))
-
-
-def _target(node: Node) -> Any:
-    """What a loss compares with; of a sum, what the product below it was given."""
-    if type(node).__name__ != "SumBackward1":
-        return saved_value(node, "target")
-    product = parents_of(node)[0]
-    return saved_value(product, "other" if parents_of(product)[-1] is None else "self") if product is not None else None
-
-
-def _reads_sum(node: Node, path: list[Node], shape: Shape) -> bool:
-    axes = node._saved_dim
-    one = int(axes[0]) if len(axes) == 1 else 0
-    one = one - 2**64 if one >= 2**63 else one
-    return one in {1, -1} and _reads_rows(node, path, shape)
-
-
-_READERS: dict[str, Callable[[Node, list[Node], Shape], bool]] = {
-    "GatherBackward0": _reads_gathered,
-    "IndexBackward0": _reads_picked,
-    "BinaryCrossEntropyBackward0": _reads_rows,
-    "MseLossBackward0": _reads_rows,
-    "SumBackward1": _reads_sum,
-}
-_BY_AXIS = {
-    "NllLossBackward0": "nll_loss",
-    "NllLoss2DBackward0": "nll_loss",
-    "LogSoftmaxBackward0": "cross_entropy",
-}
-_READ_AS = {
-    "GatherBackward0": "gather",
-    "IndexBackward0": "indexing",
-    "BinaryCrossEntropyBackward0": "binary_cross_entropy",
-    "MseLossBackward0": "mse_loss",
-    "SumBackward1": "sum",
-}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torch_inspector.facts import GraphFact, Run, called, syntax
+from torch_inspector.facts import GraphFact, Run
 from torch_inspector.facts.detaching import EACH_STEP, carried_states, correction, detached
 from torch_inspector.facts.left_by_forward import Left, left_by_forward
-from torch_inspector.facts.outliving import outlives, terms_in
+from torch_inspector.facts.penalties import is_penalty
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -25,7 +24,6 @@ _LARGE_NBYTES = 1 << 20
 _WINDOWS = 16
 # Places in the elements of a collection that are named.
 _PARTS = 3
-_PARAMETERS = ("parameters", "named_parameters")
 # Lines that make a collection of what is made in a loop; a container that is made anew as a whole is none.
 _COLLECTS = ("append", "hook", "item", "sum", "comprehension")
 
@@ -59,7 +57,7 @@ def _found(run: Run) -> Iterator[Finding]:
     for graph in run.after.graphs:
         old = before.get(graph.path)
         new = graph.newest_nodes and (old is None or old.key != graph.key)
-        if new and not _follows_from_another(graph) and not _is_penalty(run, graph):
+        if new and not _follows_from_another(graph) and not is_penalty(run, graph):
             found = (_with_state(run, graph, one) for one in _judge(run, _with_steps(run, graph)))
             yield from (_with_retained(run, graph, one) for one in found)
         if graph.spent and not _follows_from_another(graph) and not _over_steps(_with_steps(run, graph)):
@@ -118,23 +116,6 @@ def _with_steps(run: Run, graph: GraphFact) -> GraphFact:
 def _follows_from_another(graph: GraphFact) -> bool:
     """True for the mean of a list or total that is reported itself."""
     return bool(graph.derived_from) and graph.grown_by not in ("sum", "carried")
-
-
-def _is_penalty(run: Run, graph: GraphFact) -> bool:
-    """True for a sum over the parameters of a model, made once: a loss to come is to train what it is made of."""
-    place = graph.grown_at
-    tree = syntax.parse(run.source_of(place.cell)) if place is not None else None
-    if graph.grown_by != "sum" or graph.differentiated or place is None or place.line is None or tree is None:
-        return False
-    scope = syntax.scope_at(tree, place.line)
-    loops = [one for one in syntax.own_statements(scope) if isinstance(one, (ast.For, ast.While))]
-    around = [one for one in loops if one.lineno <= place.line <= (one.end_lineno or one.lineno)]
-    loop = around[0] if len(around) == 1 and isinstance(around[0], ast.For) else None
-    over = loop.iter if loop is not None else None
-    if loop is None or not isinstance(over, ast.Call) or called(over) not in _PARAMETERS:
-        return False
-    once = terms_in(loop, place.line) * graph.leaf_count + 1
-    return not outlives(scope, loop, place.line) or graph.sum_length <= once
 
 
 def _judge(run: Run, graph: GraphFact) -> Iterator[Finding]:

@@ -10,16 +10,14 @@ from torch_inspector.facts import (
     ClearFact,
     MentionFact,
     OptimizerFact,
-    Place,
     Run,
-    ScheduleFact,
     StepFact,
     reading,
     rounding,
 )
 from torch_inspector.facts.clipped_away import clipped_away
 from torch_inspector.facts.one_output import softmaxes_of_one
-from torch_inspector.facts.rate_functions import rate_function
+from torch_inspector.facts.zero_rates import schedule_of, set_to_zero, zeroing
 from torch_inspector.facts.zeroed_by_hand import zeroed_by_hand
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -85,18 +83,11 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
     return "coarse" if rate and rounding.is_sure(run, key, steps) else "tiny" if tiny else ""
 
 
-def _zeroing(run: Run, key: int) -> ScheduleFact | None:
-    """The schedule of an optimizer that has set the rate to 0 at each call that was looked at, if there is one."""
-    mine = [one for one in run.trace.schedules if one.optimizer == key and one.rates]
-    found = [one for one in mine if one.count >= _STEPS and all(rate == 0 for calls, rate in one.rates if calls)]
-    return found[0] if len(mine) == len(found) == 1 else None
-
-
 def _is_set_back(run: Run, key: int, steps: list[StepFact]) -> bool:
     """True if a rate that was set by hand held for one step, and the schedule made it 0 again."""
     first, *others = steps
     zeros = len(others) >= _STEPS and not first.rate_is_zero and all(step.rate_is_zero for step in others)
-    return zeros and _zeroing(run, key) is not None
+    return zeros and zeroing(run, key) is not None
 
 
 def _is_explained(run: Run, steps: list[StepFact]) -> bool:
@@ -245,7 +236,7 @@ def _words(run: Run, key: int, name: str, why: str) -> tuple[str, str]:
             "`backward()` was never called, so there is no gradient",
             f"loss.backward()  # before {name}.step()",
         ),
-        "rate": _of_schedule(run, key) or _of_rate(run, name, optimizer),
+        "rate": set_to_zero(run, key) or _of_rate(run, name, optimizer),
         "zeros": _of_zeros(run),
         "one class": (
             f"CrossEntropyLoss of scores of shape {_one_class(run)} has one class, and is 0 whatever the model gives",
@@ -275,7 +266,7 @@ def _of_rate(run: Run, name: str, optimizer: OptimizerFact | None) -> tuple[str,
     """Of a rate of 0: a schedule that begins there and was never stepped, or what the rate was before."""
     begun = optimizer.initial_rate if optimizer is not None else None
     stepped = any(one.trace.count("scheduler") for one in (run, *run.earlier))
-    schedule = _schedule_of(run, name) if begun and not stepped else ""
+    schedule = schedule_of(run, name) if begun and not stepped else ""
     if schedule:
         begins = f"its learning rate `lr` is 0, where the schedule `{schedule}` begins"
         return (
@@ -286,40 +277,3 @@ def _of_rate(run: Run, name: str, optimizer: OptimizerFact | None) -> tuple[str,
         "its learning rate `lr` is 0",
         f"{name}.param_groups[0]['lr'] = {begun or 1e-3:g}  # and look at what sets it to 0",
     )
-
-
-def _of_schedule(run: Run, key: int) -> tuple[str, str] | None:
-    """Of a rate that a schedule has set to 0 at each call: another rate would be gone after the next step."""
-    schedule = _zeroing(run, key)
-    if schedule is None:
-        return None
-    name = schedule.path or schedule.name or schedule.kind
-    reason = (
-        f"the schedule `{name}` ({schedule.kind}) sets its learning rate `lr` to 0 at each of {schedule.count} calls"
-    )
-    sources = [(one.cell.number, one.cell.source) for one in (run, *reversed(run.earlier))]
-    function = rate_function(sources) if schedule.kind == "LambdaLR" else None
-    begun = schedule.schedule in {one.schedule for past in run.earlier for one in past.trace.schedules}
-    if function is None and not begun and schedule.first_rate == 0:
-        reason = f"the learning rate `lr` was 0 already when the schedule `{name}` ({schedule.kind}) was made"
-        optimizer = run.optimizer_path(key) or "optimizer"
-        return reason, (
-            f'for group in {optimizer}.param_groups:\n    group["lr"] = group["initial_lr"]  # before `{name}` is made'
-        )
-    if function is None or (begun and not function.text):
-        return reason, f"make `{name}` anew so that it lasts longer, or do without it: it has come to its end"
-    called = f"`{function.name}()`" if function.name else "its lambda"
-    where = Place(function.cell, function.line).said_in(run.cell.number)
-    if function.text:
-        reason = f"{reason}, for `{function.text}` ({where}) gives whole numbers, 0 at first"
-        return reason, f"{function.mended}  # in place of {function.text}, {where}"
-    more = f"max(0.01, {function.whole})  # in place of {function.whole}, {where}"
-    return f"{reason}, for {called} gives 0", more if function.whole else f"let {called} ({where}) give more than 0"
-
-
-def _schedule_of(run: Run, name: str) -> str:
-    """The one variable that a cell gives a schedule of this optimizer; empty if there is none or several."""
-    given = rf"\(\s*(?:optimizer\s*=\s*)?{re.escape(name)}\b"
-    made = re.compile(rf"^([\w.]+)\s*=\s*[\w.]*(?:LR|[Ss]chedule\w*|Restarts){given}", re.MULTILINE)
-    found = {match[1] for one in (run, *run.earlier) for match in made.finditer(one.cell.source)}
-    return found.pop() if len(found) == 1 else ""
