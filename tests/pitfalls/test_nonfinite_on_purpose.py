@@ -70,6 +70,30 @@ FOUND = {
 }
 
 
+ROW = """
+emb, head = nn.Embedding(20, 4, padding_idx=0), nn.Linear(4, 1)
+with torch.no_grad():
+    emb.weight.div_(emb.weight.norm(dim=1, keepdim=True))
+opt_e = torch.optim.Adam([*emb.parameters(), *head.parameters()], lr=0.1)
+"""
+TRAIN_ROW = """
+for _ in range(4):
+    loss = head(emb(torch.randint(1, 20, (8,)))).pow(2).mean()
+    opt_e.zero_grad()
+    loss.backward()
+    opt_e.step()
+"""
+
+
+def test_a_row_of_a_table_that_trains_is_a_hint_once():
+    with a_notebook() as notebook:
+        for cell in (SETUP, ROW, TRAIN_ROW, TRAIN_ROW):
+            notebook.run(cell)
+        found = [one for run in notebook.runs for one in run.findings if one.slug == "nonfinite-parameter"]
+    assert [(one.severity, one.subject) for one in found] == [("hint", "emb")]
+    assert "Losses are finite" in found[0].message
+
+
 def told(cells):
     with a_notebook() as notebook:
         for cell in (SETUP, *cells):

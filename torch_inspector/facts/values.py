@@ -27,6 +27,8 @@ class SpoiledFact(NamedTuple):
     """Elements in all."""
     plus_inf_count: int = 0
     """How many of the infinite values are plus infinity, which no mask is made of."""
+    unread: bool = False
+    """True for weights with which a loss that reaches them was finite: nothing has read these numbers yet."""
     without_gradient: bool = False
     """True for weights, where some that are not finite have had gradients of 0 alone, as their optimizer remembers."""
 

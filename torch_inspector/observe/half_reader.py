@@ -164,7 +164,7 @@ class Reader:
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
         owner, index = self.value(node.value, frame), self._index(node.slice)
-        if type(owner) is tuple and type(index) in (int, slice):
+        if type(owner) is tuple and kinds.is_one_of(index, (int, slice)):
             return owner[index]
         if type(owner) is not Pair:
             raise UnknownError
@@ -200,7 +200,7 @@ class Reader:
         if not isinstance(node, ast.Starred):
             return [self.value(node, frame)]
         values = self.value(node.value, frame)
-        if type(values) not in (tuple, list):
+        if not kinds.is_one_of(values, (tuple, list)):
             raise UnknownError
         return list(values)
 

@@ -120,7 +120,8 @@ def applied(function: Callable[..., Any], args: list[Any], named: Mapping[str, A
     if not all(map(_is_plain, (*args, *named.values()))):
         raise UnknownError
     given = [one for value in (*args, *named.values()) for one in _pairs_of(value)]
-    joined = sum(one.actual.numel() for value in args if type(value) in (tuple, list) for one in _pairs_of(value))
+    several = (value for value in args if kinds.is_one_of(value, (tuple, list)))
+    joined = sum(one.actual.numel() for value in several for one in _pairs_of(value))
     # What is told where to write would write over the numbers of the user.
     if (
         "out" in named
@@ -163,7 +164,7 @@ def _side(value: Any, side: int) -> Any:
 
 
 def _pairs_of(value: Any) -> list[Pair]:
-    values = value if type(value) in (tuple, list) else [value]
+    values = value if kinds.is_one_of(value, (tuple, list)) else [value]
     return [one for one in values if type(one) is Pair]
 
 

@@ -25,7 +25,7 @@ _RECURRENT = frozenset([nn.RNN, nn.LSTM, nn.GRU])
 
 def by_layer(names: Names, call: ast.Call) -> Any:
     """What a layer makes of the tensor that a call hands it, or of a tensor and a state; None if no layer is called."""
-    named = type(call.func) in (ast.Name, ast.Attribute) and call.args
+    named = isinstance(call.func, (ast.Name, ast.Attribute)) and call.args
     layer = names.value(call.func) if named else UNKNOWN
     recurs = kinds.is_among(type(layer), _RECURRENT)
     plain = type(call.func) is ast.Attribute and len(call.args) == 1

@@ -41,8 +41,11 @@ class NonfiniteWeights:
         by_key = dict(tensors)
         for one in self._spoiled(tensors):
             known, parameter = self._meant.get(one.key), by_key[one.key]
-            if (known is None or known() is not parameter) and not (finite and _is_harmless(one, parameter, stepped)):
-                yield one
+            unread = known is not None and known() is parameter
+            # Infinities are meant then; numbers that are not one in a row that is never asked for may be no more.
+            meant = unread and not one.nan_count
+            if not meant and not (finite and _is_harmless(one, parameter, stepped)):
+                yield one._replace(unread=unread and finite)
 
 
 def _is_harmless(one: SpoiledFact, parameter: Any, stepped: bool) -> bool:

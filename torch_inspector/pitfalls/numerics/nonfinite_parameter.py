@@ -22,7 +22,8 @@ def check(run: Run) -> Iterator[Finding]:
     at_start = next((loss.spoiled_weights for loss in run.trace.losses if loss.spoiled_weights), ())
     spoiled = run.after.spoiled_weights or at_start
     known = frozenset(one.key for one in run.before.spoiled_weights)
-    if spoiled and (run.trace.steps or not known >= {one.key for one in spoiled}):
+    again = run.trace.steps and not all(one.unread for one in spoiled)
+    if spoiled and (again or not known >= {one.key for one in spoiled}):
         yield _finding(run, spoiled, were_before=bool(at_start))
 
 
@@ -43,6 +44,7 @@ def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -
         fix=_fix(run, steep, first, owner),
         line=place.line,
         cell=place.cell if place.line is not None else run.cell.number,
+        severity="hint" if all(one.unread for one in spoiled) else "",
         evidence=(
             Evidence("parameters that are not finite", len(spoiled), "count"),
             *(Evidence(f"nan in {path}", one.nan_count, "count") for path, one in zip(paths, spoiled, strict=False)),
@@ -51,6 +53,8 @@ def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -
 
 
 def _after(spoiled: tuple[SpoiledFact, ...]) -> str:
+    if all(one.unread for one in spoiled):
+        return "Losses are finite as long as nothing reads these numbers"
     what = "nan" if any(one.nan_count for one in spoiled) else "infinite or nan"
     return f"Every output and every loss of it is {what} from then on"
 
