@@ -82,6 +82,7 @@ TRAINED = (
         ("words += seen.mean(0)", "words = words + seen.mean(0)"),
         ("words.mul_(seen)", "words = words.mul(seen)"),
         ("words[0] = seen[0]", "words = words.clone()  # before this line"),
+        ("words[0].copy_(seen[0])", "words = words.clone()  # before this line"),
         ("self.prompt += seen", "changed = self.prompt + seen"),
         ("self.prompt[0] += seen[0]", "changed = self.prompt.clone()\nchanged[0] += seen[0]"),
     ],
@@ -99,3 +100,18 @@ def test_an_update_by_hand_stays_outside_of_the_graph(line):
     start = "w, v = (torch.ones(3, requires_grad=True) for _ in range(2))\n(w * v).sum().backward()"
     (finding,), _ = found([f"{start}\n{line}"])
     assert finding.fix == f"with torch.no_grad():\n    {line}"
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("x += lin(b)", "changed = x + lin(b)  # use"),
+        ("x[:, :2].copy_(lin(b)[:, :2])", "changed = x.clone()\nchanged[:, :2].copy_(lin(b)[:, :2])  # use"),
+        ("x *= h.detach()", "with torch.no_grad():\n    x *= h.detach()"),
+        ("y = 0; x += 1", "with torch.no_grad():\n    x += 1"),
+    ],
+)
+def test_what_a_layer_gives_has_a_history_and_what_is_cut_has_none(line, fix):
+    start = "lin, b = nn.Linear(3, 3), torch.ones(3, 3)\nh, x = lin(b), torch.ones(3, 3, requires_grad=True)"
+    (finding,), _ = found([start, line])
+    assert finding.fix.startswith(fix)

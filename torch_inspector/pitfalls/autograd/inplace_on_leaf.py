@@ -64,9 +64,9 @@ def _changes_after(run: Run, error: ErrorFact, path: str) -> list[str]:
         body[number + 1 :]
         for body in bodies
         for number, one in enumerate(body)
-        if one.lineno == line and not hasattr(one, "body")
+        if one.lineno == line and not hasattr(one, "body") and _changed(one) == path
     ]
-    found = takewhile(lambda one: _changed(one) == path, after[0] if after else ())
+    found = takewhile(lambda one: _changed(one) == path, after[-1] if after else ())
     return [ast.unparse(one) for one in found]
 
 
