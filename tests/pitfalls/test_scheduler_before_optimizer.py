@@ -147,6 +147,16 @@ def test_a_warm_up_from_zero_is_a_hint_where_it_comes_between_backward_and_step(
     assert [(one.line, one.severity) for one in told] == [(8, "hint")] * (place == "BETWEEN")
 
 
+@pytest.mark.parametrize(("factor", "severity"), [(1e-6, "hint"), (0.5, "warning")])
+@pytest.mark.filterwarnings("ignore")
+def test_a_warm_up_from_next_to_nothing_is_a_hint(factor, severity):
+    made = f"lr_scheduler.LinearLR(opt, start_factor={factor}, total_iters=5)"
+    source = WARM_UP.replace("lr_scheduler.LambdaLR(opt, lambda s: s / 4)", made).replace("BETWEEN", "warm.step()")
+    source = source.replace("FIRST", "pass").replace("LAST", "pass")
+    (told,) = findings_in(SETUP, source, slug="scheduler-before-optimizer", fails=False)
+    assert told.severity == severity
+
+
 def test_the_fix_has_the_scaler():
     (fix,) = fixes(FOUND["between backward and a scaler"][0])
     assert fix.splitlines()[:2] == ["s.step(opt)", "s.update()"]

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 OUTSIDE = "targets-outside"
 _WHITE = 255
+# Beyond so many, whole numbers are no classes but the brightness of a picture.
+_CLASSES = 32
 _ARGUMENTS = 2
 _OTHERWISE = "for quantities take MSELoss"
 # Written behind a word, these stay together with it.
@@ -46,8 +48,10 @@ def _form(extent: Extent) -> tuple[str, str]:
     low, high = extent
     if (low, high) == (-1, 1):
         return "({} + 1) / 2", "add 1 to the targets and divide them by 2"
-    if (low, high) == (0, _WHITE):
+    if low >= 0 and _CLASSES < high <= _WHITE:
         return "{} / 255", "divide the targets by 255"
+    if low < 0 and not (float(low).is_integer() and float(high).is_integer()):
+        return "", "leave the targets as they were before they were normalised, 0 to 1"
     # What divides two classes must have one on each side.
     edge = 0 if low <= 0 < high else low
     if low == high:

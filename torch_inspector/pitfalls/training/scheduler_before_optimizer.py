@@ -11,6 +11,8 @@ from torch_inspector.pitfall import pitfall
 
 # Twice in a row with steps in between is how the loop is built; several calls without are a schedule that is wound on.
 _CALLS = 2
+# Of the next rate: a warm-up from 0 that has to begin above it.
+_NOTHING = 1e-3
 
 
 @pitfall(severity="warning")
@@ -57,7 +59,7 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
         fix=_fix(run, fact, step, name, optimizer),
         line=fact.place.line,
         cell=fact.place.cell,
-        severity="hint" if fact.first_rate == 0 else "",
+        severity="hint" if _is_next_to_nothing(fact.first_rate, used) else "",
         evidence=(
             *((Evidence("first rate of the schedule", fact.first_rate),) if fact.first_rate is not None else ()),
             *((Evidence("rate of the first step", used),) if used is not None else ()),
@@ -65,6 +67,11 @@ def _finding(run: Run, fact: ScheduleFact) -> Finding:
             Evidence("calls of the schedule in this cell", fact.count, "count"),
         ),
     )
+
+
+def _is_next_to_nothing(first: float | None, used: float | None) -> bool:
+    """True for the first rate of a warm-up: a step with it would change nothing that can be seen."""
+    return first is not None and first <= _NOTHING * (used or 0.0)
 
 
 def _fix(run: Run, fact: ScheduleFact, step: StepFact | None, name: str, optimizer: str) -> str:
