@@ -116,3 +116,44 @@ TAKE = "self.old = [p.data for p in self.model.parameters()]"
 )  # fmt: skip
 def test_what_is_no_alias_or_is_meant(cells):
     assert not found(*cells)
+
+
+OVER = "for p, o in zip({}.parameters(), {})"
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        f"sum(((p - o) / 0.1).pow(2).sum() {OVER})",
+        f"torch.cat([(p - o).flatten() {OVER}]).norm()",
+        f"sum((p - o).abs().sum() {OVER})",
+        f"sum((2 * (p - o) * (p - o)).sum() {OVER})",
+    ],
+)
+def test_differences_that_are_measured(loss):
+    assert found(penalty(TAKE, loss), TRAIN)
+    assert not found(penalty(TAKE, loss), f"{TRAIN}\nassert not pen.loss()")
+
+
+def test_a_difference_with_a_name():
+    loop = OVER.format("self.model", "self.old")
+    body = f"total = 0\n        {loop}:\n            d = p - o\n            total = total + (d ** 2).sum()"
+    assert found(penalty(TAKE, "0").replace("return 0", f"{body}\n        return total"), TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("loss", "cell"),
+    [
+        (f"all(torch.equal(p, o) {OVER})", "if not pen.loss(): raise RuntimeError"),
+        (f"not all(torch.equal(p, o) {OVER})", "if pen.loss(): pen.take()"),
+        (f"max((p - o).abs().max().item() {OVER})", "assert pen.loss() == 0"),
+        (f"sum((p - o).square().sum() {OVER})", "assert pen.loss() == 0"),
+        (f"sum((p - o).norm() {OVER}).item()", "gap = float(pen.loss())\n    if gap > 0: pen.take()"),
+        (f"sum((p - o).norm() {OVER}) == 0", "print(pen.loss())"),
+        (f"g\n    def gaps(self):\n        g = [(p - o).norm() {OVER}]\n        return max(g)", "print(pen.gaps())"),
+        (f"0\n    @property\n    def gap(self):\n        return sum((p - o).norm() {OVER})", "assert not pen.gap"),
+        (f"sum((0.1 * (p - o)).sum() {OVER})", "step(pen.loss())"),
+    ],
+)
+def test_checks_in_functions_and_the_straight_through_idiom(loss, cell):
+    assert not found(penalty(TAKE, loss), f"pen.take()\nfor _ in range(3):\n    step()\n    {cell}")

@@ -195,6 +195,21 @@ def test_a_function_that_wakes_the_module_and_asks_it(name, calls, after, count)
 
 
 @pytest.mark.parametrize(
+    ("name", "after", "told"),
+    [
+        ("predict", "model.eval()", ["hint"]),
+        ("validate_fit", "pass", ["hint"]),
+        ("mc_dropout", "model.eval()", []),
+        ("predict", "model.eval()  # running_mean follows the new data", []),
+    ],
+)
+def test_batch_statistics_move_whatever_the_function_is_called(name, after, told):
+    cell = AWAKE.format(name=name, calls=ONE, after=after)
+    found = findings_in(START.format(layer="BatchNorm1d(16)"), cell, slug="eval-missing", fails=False)
+    assert [one.severity for one in found] == told
+
+
+@pytest.mark.parametrize(
     ("cell", "plain", "normed"),
     [
         ("with torch.no_grad(): print(net(x).shape)", [], ["hint"]),

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 # Who writes one of these words wants the noise of train mode in what is asked.
 _WANTED = re.compile(
-    r"monte|\bmc\b|\bmc_|_mc\b|mc.?dropout|dropout.{0,12}\bon\b|uncertain|bayes|\bsampl(e|es|ing)\b|statistic|calibrat",
+    r"monte|\bmc\b|\bmc_|_mc\b|mc.?dropout|dropout.{0,12}\bon\b|uncertain|bayes|\bsampl(e|es|ing)\b|statistic|calibrat"
+    r"|running_(stats|mean|var)|batch.?stats|\.momentum\s*=[^=]|on purpose",
     re.IGNORECASE,
 )
 # Names of functions that want a model as it is while it learns.
@@ -55,7 +56,8 @@ def undoing(call: ForwardFact, run: Run) -> ModeFact | None:
 def _is_noise_wanted(call: ForwardFact, awake: ModeFact, run: Run) -> bool:
     """True where the text that wakes the module says what for, and where the function that does asks it itself.
 
-    Such a function goes back to `eval()` afterwards, asks one question several times, or has a name for training.
+    Such a function asks one question several times; or it goes back to `eval()` afterwards, or has a name for training:
+    these two say nothing where BatchNorm is awake, which each call moves.
     """
     if _WANTED.search(run.source_of(awake.place.cell)):
         return True
@@ -65,7 +67,8 @@ def _is_noise_wanted(call: ForwardFact, awake: ModeFact, run: Run) -> bool:
     later = [m for m in run.trace.modes if m.module == call.module and m.order > call.order and not m.training]
     back = any(m.place.scope == awake.place.scope for m in later)
     several = (call.same_input and call.count > 1) or _is_written_twice(call, run)
-    return back or several or _TRAINS.search(awake.place.function) is not None
+    normed = any("Norm" in kind for kind, _ in call.awake)
+    return several or (not normed and (back or _TRAINS.search(awake.place.function) is not None))
 
 
 def _is_written_twice(call: ForwardFact, run: Run) -> bool:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from torch_inspector.facts import syntax
+from torch_inspector.observe.distances import is_measured, is_tested
 from torch_inspector.observe.meant_alike import is_meant, is_trained_with
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.source import dotted
@@ -15,7 +16,8 @@ from torch_inspector.observe.statements import is_in_loop
 from torch_inspector.observe.taken import bare, bound, copied, in_step, origin
 
 _WEIGHTS = ".parameters()"
-_COMPARES = frozenset(["sub", "dist", "mse_loss", "l1_loss", "equal", "allclose"])
+# What tells how far both are apart. `equal` and its like are checks, by people who may know that both are one.
+_COMPARES = frozenset(["sub", "dist", "mse_loss", "l1_loss"])
 _EMPTY = frozenset(["[]", "{}", "None", "dict()", "list()", "OrderedDict()"])
 
 
@@ -60,11 +62,12 @@ def uses_in(file: CodeFile) -> tuple[Use, ...]:
     return _uses_in(file.tree, file) if file.tree is not None else ()
 
 
-def is_plain(fill: Fill, model: ast.expr, files: list[CodeFile]) -> bool:
-    """True if nothing else is put there, and trained, and the model's name stands for one model only."""
+def is_plain(fill: Fill, use: Use, files: list[CodeFile]) -> bool:
+    """True if nothing else is put there, it is not trained, no test asks for it, and the model is one model only."""
     trees = [file.tree for file in files if file.tree is not None]
     trained = is_trained_with(_end(fill.kept), trees)
-    return not trained and not _is_refilled(fill, files) and not _may_be_another(model, files)
+    asked = trained or is_tested(use.node, use.scope, trees)
+    return not asked and not _is_refilled(fill, files) and not _may_be_another(use.model, files)
 
 
 def _is_refilled(fill: Fill, files: list[CodeFile]) -> bool:
@@ -155,7 +158,8 @@ def _uses_of(scope: ast.AST, file: CodeFile) -> Iterator[Use]:
             model = syntax.expression(source.removesuffix(_WEIGHTS)) if kept is not None else None
             if kept is None or model is None or not isinstance(node, ast.expr) or not _is_path(model):
                 continue
-            if in_step(one, other, scope) and not is_meant(node, scope):
+            measured = file.tree is not None and is_measured(node, scope, file.tree)
+            if measured and in_step(one, other, scope) and not is_meant(node, scope):
                 yield Use(kept, model, node, scope, file)
 
 

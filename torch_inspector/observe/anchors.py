@@ -76,7 +76,7 @@ class Anchors:
         self, fill: Fill, use: Use, names: Mapping[str, Any], files: list[CodeFile], steps: list[StepFact]
     ) -> ExpressionFact | None:
         keys = self._keys(fill, use, files, steps)
-        if not keys or _TO_SINGLE.search(ast.unparse(use.node)) or not is_plain(fill, use.model, files):
+        if not keys or _TO_SINGLE.search(ast.unparse(use.node)) or not is_plain(fill, use, files):
             return None
         for name, holder in holders_of(use, names):
             kept, model = value_at(use.kept, holder, names), value_at(use.model, holder, names)
