@@ -235,3 +235,29 @@ def test_what_is_kept_or_no_copy(statement):
 def test_what_the_cell_shows_may_be_all_that_is_wanted(cell, severity):
     (finding,) = findings_in(TABLE_OF_NUMBERS, cell, slug="assignment-to-indexed-copy")
     assert finding.severity == severity
+
+
+FIELDS = """\
+from types import SimpleNamespace
+def put(b):
+    b.x[b.i][0] = 4.0
+    {}
+def close(b):
+    b.i = torch.arange(2)
+b = SimpleNamespace(x=torch.zeros(5, 4), i={})
+put(b)
+{}"""
+
+
+@pytest.mark.parametrize(
+    ("line", "below"),
+    [("b.i = torch.arange(2)", ""), ("", "b.i = torch.arange(2)"), ("close(b)", ""), ("", "setattr(b, 'i', b.x > 1)")],
+)
+def test_an_index_that_is_stored_later_may_have_been_a_number(line, below):
+    assert not findings_in(SETUP, FIELDS.format(line or "return", "2", below), slug="assignment-to-indexed-copy")
+
+
+def test_an_index_that_stays():
+    code = FIELDS.format("b.y = 1", "torch.arange(2)", "b.x = b.x + 1")
+    (finding,) = findings_in(SETUP, code, slug="assignment-to-indexed-copy")
+    assert (finding.severity, finding.subject) == ("error", "b.x")
