@@ -155,3 +155,11 @@ def test_lines_behind_a_failure_are_not_judged():
         notebook.run(SETUP)
         run = notebook.run("p = net(x).detach()\n1 / 0\nd = p - y")
     assert run.findings == ()
+
+
+@pytest.mark.parametrize("later", ["m.mu.unsqueeze_(1)", "m.mu = m.mu[:, None]"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_field_that_is_a_column_later(inside, later):
+    head = "import torch\nclass M: pass\nm, x = M(), torch.randn(6)\nm.mu = torch.randn(6)\n"
+    code = f"def gap(m):\n    m.d = x - m.mu\n    {later if inside else 'pass'}\ngap(m)\n{'' if inside else later}"
+    assert found(head + code) == []

@@ -345,3 +345,35 @@ def test_steps_of_a_recurrent_layer_are_told_without_a_graph(layer, width):
 )
 def test_steps_that_keep_their_order(layer, names, cut):
     assert not of_steps(layer, names, cut)
+
+
+ENTRIES = """\
+import torch
+def patches(batch):
+    batch['x'] = batch['x'].view(4, 3, 16)
+    {}
+    return batch
+batch = {{'x': torch.randn(4, 3, 4, 4)}}
+{}"""
+
+
+@pytest.mark.parametrize(
+    ("line", "below"),
+    [
+        ("batch['x'] = batch['x'].transpose(1, 2)", "patches(batch)"),
+        ("batch['x'] = batch['x'].transpose(1, 2)", "batch = patches(batch)"),
+        ("batch['x'].transpose_(1, 2)", "patches(batch)"),
+        ("", "patches(batch)\nbatch['x'] = batch['x'].transpose(1, 2)"),
+    ],
+)
+def test_an_entry_that_is_stored_later_had_other_sizes(line, below):
+    with a_notebook() as notebook:
+        assert not notebook.run(ENTRIES.format(line, below)).findings
+
+
+@pytest.mark.parametrize("below", ["", "batch['y'] = 1"])
+def test_an_entry_that_stays(below):
+    code = "import torch\nbatch = {'x': torch.randn(8, 5, 3)}\nrows = batch['x'].reshape(8, 3, 5)\n" + below
+    with a_notebook() as notebook:
+        (finding,) = notebook.run(code).findings
+    assert finding.slug == "view-where-permute-meant"

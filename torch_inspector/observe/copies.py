@@ -19,6 +19,7 @@ from torch_inspector.observe.rows import has_tensor_method, is_given_rows, is_gi
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import stores_in
+from torch_inspector.observe.stored_later import is_stored_later
 
 _FILLS = frozenset(
     ["fill_", "zero_", "add_", "sub_", "mul_", "div_", "copy_", "clamp_", "normal_", "uniform_", "masked_fill_",
@@ -46,7 +47,8 @@ def lost(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Expressio
             continue
         if not sure and not masks and not _is_written_rows(scope, inner, node):
             continue
-        if masks or not sure or _copies(scope, inner.slice, known=sure):
+        late = sure and not masks and is_stored_later(scope, inner.slice, statement)
+        if masks or not sure or _copies(scope, inner.slice, known=not late):
             shape = shape_of(owner)
             names, leaf = (ast.unparse(inner.value), _index_text(inner.slice)), _is_bare_leaf(scope, owner, node)
             more = {"shapes": (shape,) if shape else (), "detail": "leaf" if leaf else ""}

@@ -17,7 +17,6 @@ from torch.utils.data import DataLoader, TensorDataset, default_collate
 
 from torch_inspector.facts import ExpressionFact, Place, Shape, syntax
 from torch_inspector.observe.fetched import fetches
-from torch_inspector.observe.handed_back import handed_back
 from torch_inspector.observe.iterated import element_turn, turns
 from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.pairs import called
@@ -178,8 +177,9 @@ def _inside(scope: Scope) -> Iterator[Scope]:
         for node, names in inner:
             file = _file_with(scope, node)
             if file is not None:
-                values = {**names.values, **handed_back(scope, call, node)}
-                seen = SeenNames(values, names.outer, names.given, first=names.first, reading=scope.reading, file=file)
+                seen = SeenNames(
+                    names.values, names.outer, names.given, first=names.first, reading=scope.reading, file=file
+                )
                 seen.own = frozenset(stores_in(node))
                 name = getattr(node, "name", "<lambda>")
                 yield Scope(scope.reading, node, seen, file, name, arguments_of(call, node), scope, call)

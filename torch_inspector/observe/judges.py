@@ -20,6 +20,7 @@ from torch_inspector.observe.remainders import remainders
 from torch_inspector.observe.reshapes import reshapes
 from torch_inspector.observe.second_names import second_names
 from torch_inspector.observe.squashed import squashed
+from torch_inspector.observe.stored_later import settled
 from torch_inspector.observe.tabled import tabled
 from torch_inspector.observe.thrown_away import thrown_away
 from torch_inspector.observe.visits import visits
@@ -27,10 +28,10 @@ from torch_inspector.observe.wraps import wraps
 from torch_inspector.observe.zeroed import zeroed
 
 JUDGES: Judges = {
-    ast.BinOp: (crossings, wraps),
-    ast.Compare: (crossings,),
+    ast.BinOp: (settled(crossings), wraps),
+    ast.Compare: (settled(crossings),),
     ast.Call: (
-        *(crossings, wraps, reshapes, lost, unnamed, over_batch, over_samples),
+        *(settled(crossings), wraps, settled(reshapes), lost, unnamed, settled(over_batch), settled(over_samples)),
         *(legacy, columns, tabled, visits, second_names, squashed, handed_copies, thrown_away),
     ),
     ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed, handed_copies, half_steps),
@@ -40,5 +41,5 @@ JUDGES: Judges = {
     ast.While: (growing,),
     ast.ListComp: (visits,),
     ast.GeneratorExp: (visits,),
-    ast.Subscript: (picks,),
+    ast.Subscript: (settled(picks),),
 }

@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Any
 from torch_inspector.facts import syntax
 from torch_inspector.observe.arguments import parameters_in
 from torch_inspector.observe.definitions import definition
-from torch_inspector.observe.kinds import class_fields, is_a, is_one_of, module_of, mro_of
+from torch_inspector.observe.kinds import class_fields, is_a
 from torch_inspector.observe.operands import Built, Names
 from torch_inspector.observe.shapes import UNKNOWN
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
-
     from torch_inspector.observe.pairs import TreeOf
-
-
-_PLAIN = (int, float, bool, str, tuple)
 
 
 def built_by(call: ast.expr, names: Names, tree_of: TreeOf) -> Built | None:
@@ -45,20 +40,6 @@ def made_by_class(call: ast.expr, names: Names, tree_of: TreeOf) -> Built | None
     """The object that a call of a class of the user's made; none of its attributes may be known."""
     kind: Any = names.value(call.func) if isinstance(call, ast.Call) else UNKNOWN
     return (built_by(call, names, tree_of) or Built(kind, {})) if is_a(kind, type) else None
-
-
-def with_settings(made: Built, tree_of: TreeOf) -> Built:
-    """The object with the plain values of its class that no line of the cells of its methods gives an object."""
-    fields = [class_fields(one) for one in mro_of(made.kind) if module_of(one) == "__main__"]
-    codes = [one.__code__ for each in fields for one in each.values() if type(one) is FunctionType]
-    trees = dict.fromkeys(tree for code in codes if (tree := tree_of(code)) is not None)
-    stored = {one.attr for tree in trees for one in syntax.walk(tree) if _is_stored(one)}
-    plain = {name: value for each in reversed(fields) for name, value in each.items() if is_one_of(value, _PLAIN)}
-    return made._replace(fields={**{n: v for n, v in plain.items() if n not in stored}, **made.fields})
-
-
-def _is_stored(node: ast.AST) -> TypeGuard[ast.Attribute]:
-    return type(node) is ast.Attribute and type(node.ctx) is not ast.Load
 
 
 def _kept_by(tree: ast.Module, init: CodeType) -> Iterator[tuple[str, ast.expr]]:

@@ -20,7 +20,7 @@ from torch_inspector.observe.arguments import parameters_in
 from torch_inspector.observe.definitions import definition
 from torch_inspector.observe.each_element import comprehended
 from torch_inspector.observe.kinds import class_fields, inherits, is_a, mro_of
-from torch_inspector.observe.new_objects import made_by_class, with_settings
+from torch_inspector.observe.new_objects import made_by_class
 from torch_inspector.observe.operands import Built, Names
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor
@@ -165,9 +165,9 @@ def _unnamed(owner: ast.expr, names: Names, tree_of: TreeOf) -> Built | None:
 
     Its attributes are known as far as its constructor tells, and its methods in any case.
     """
-    made = made_by_class(names.given.get(owner.id, owner) if isinstance(owner, ast.Name) else owner, names, tree_of)
-    # What has a name may be given other attributes before it is called.
-    return with_settings(made, tree_of) if made is not None and not isinstance(owner, ast.Name) else made
+    if isinstance(owner, ast.Name):
+        owner = names.given.get(owner.id, owner)
+    return made_by_class(owner, names, tree_of)
 
 
 def _of_class(kind: Any, name: str) -> Any:

@@ -1,0 +1,105 @@
+"""Whether a field or an entry that a line read is stored anew after it, so that its value of now tells nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe.expressions import Judge, Scope
+from torch_inspector.observe.source import dotted
+from torch_inspector.observe.written_later import trees_around
+
+_CALLS_DEEP, _ROUNDS, _GIVEN = 4, 3, 3
+_SETTERS = frozenset(["setattr", "__setattr__", "delattr", "update"])
+_TURNS = frozenset(
+    ["unsqueeze_", "squeeze_", "transpose_", "t_", "resize_", "resize_as_", "swapaxes_", "swapdims_", "set_"]
+)
+_NAMED = (ast.Name, ast.Attribute)
+
+
+def settled(judge: Judge) -> Judge:
+    """The judge, silent of what was read by fields or entries that the line or something after it stores anew."""
+
+    def told(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[ExpressionFact]:
+        for fact in judge(scope, node, statement):
+            if not is_stored_later(scope, node, statement):
+                yield fact
+
+    return told
+
+
+def is_stored_later(scope: Scope, source: ast.AST, statement: ast.stmt) -> bool:
+    """True if an attribute or an entry that is read in an expression gets another value from its statement on.
+
+    Args:
+        scope: Where it is read; those that called it are looked at below their calls.
+        source: The expression.
+        statement: The statement that it is in.
+    """
+    keys, here, line = _keys(scope, source), scope, statement.lineno
+    for _ in range(_CALLS_DEEP):
+        late = [one for one in syntax.walk(here.node) if getattr(one, "lineno", 0) >= line] if keys else []
+        if any(_stores(one, keys) for one in late) or _is_stored_by_called(here, late, keys):
+            return True
+        if here.caller is None:
+            return False
+        here, line = here.caller, _line_of_call(here)
+    return False
+
+
+def _keys(scope: Scope, source: ast.AST, depth: int = 0) -> frozenset[str]:
+    """Attributes and texts by which an expression reads, also what its variables are given."""
+    nodes = list(syntax.walk(source))
+    methods = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
+    found = {one.attr for one in nodes if isinstance(one, ast.Attribute) and id(one) not in methods}
+    found |= {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+    names = {one.id for one in nodes if isinstance(one, ast.Name)} if depth < _GIVEN else ()
+    given = ((value, where) for name in names for value, where in scope.given(name) if value is not source)
+    return frozenset(found).union(*(_keys(where, value, depth + 1) for value, where in given))
+
+
+def _stores(node: ast.AST, keys: frozenset[str]) -> bool:
+    """True for `b.k = …`, `b["k"] += …`, `del b.k`, `setattr(b, "k", …)`, `b.update(…)` and `b.k.unsqueeze_(1)`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in keys and not isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Subscript):
+        return getattr(node.slice, "value", None) in keys and not isinstance(node.ctx, ast.Load)
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+    if name in _TURNS and isinstance(node.func, ast.Attribute):
+        return not keys.isdisjoint(_own_keys(node.func.value))
+    key = next((one.value for one in node.args if isinstance(one, ast.Constant)), None)
+    return name in _SETTERS and (key is None or key in keys)
+
+
+def _own_keys(written: ast.expr) -> set[object]:
+    nodes = list(syntax.walk(written))
+    return {one.attr if isinstance(one, ast.Attribute) else getattr(one, "value", None) for one in nodes}
+
+
+def _is_stored_by_called(scope: Scope, late: list[ast.AST], keys: frozenset[str]) -> bool:
+    """The same of functions of the user's that the late text calls, or hands on to be called."""
+    called = _called_in(late) - {scope.function.rpartition(".")[2]}
+    known = [one for tree in trees_around(scope) for one in syntax.functions_of(tree)] if called else []
+    seen = {"__init__"}
+    for _ in range(_ROUNDS):
+        bodies = [one for one in known if one.name in called - seen]
+        if any(_stores(node, keys) for one in bodies for node in syntax.walk(one)):
+            return True
+        seen |= called
+        called = {name for one in bodies for name in _called_in(list(syntax.walk(one)))}
+    return False
+
+
+def _called_in(nodes: list[ast.AST]) -> set[str]:
+    return {one.attr if isinstance(one, ast.Attribute) else one.id for one in nodes if isinstance(one, _NAMED)}
+
+
+def _line_of_call(scope: Scope) -> int:
+    """The line below the call of a function, or 0 for what no line calls, as the items of a data set."""
+    if scope.call is None or scope.caller is None:
+        return 0
+    statement = syntax.statement_of(scope.call, syntax.parents(scope.caller.node))
+    return (statement.end_lineno or statement.lineno) + 1 if statement is not None else 0
