@@ -30,15 +30,40 @@ READ = {
 }
 
 
+def _way_to_join(read):
+    way = [read.square().grad_fn]
+    while way[-1].name() != "CatBackward0":
+        way.append(way[-1].next_functions[0][0])
+    return way
+
+
 @pytest.mark.parametrize("name", READ)
 def test_the_part_that_is_read(name):
     read, wanted = READ[name]
     given = torch.randn(3, 8, 6, requires_grad=True)
     parts = [given[..., :2].exp(), given[..., 2:].sigmoid()]
-    way = [read(torch.cat(parts, -1)).square().grad_fn]
-    while way[-1].name() != "CatBackward0":
-        way.append(way[-1].next_functions[0][0])
-    assert part_read(way) is (None if wanted is None else parts[wanted].grad_fn)
+    assert part_read(_way_to_join(read(torch.cat(parts, -1)))) is (None if wanted is None else parts[wanted].grad_fn)
+
+
+ORDER = torch.tensor([4, 5, 6, 7, 0, 1, 2, 3])
+SQUARE = {
+    "turned": (lambda out: out.t()[2:], CHANCES),
+    "turned, the first": (lambda out: out.t()[1], BOXES),
+    "turned twice": (lambda out: out.t().t()[:, 2:], CHANCES),
+    "turned and unbound": (lambda out: out.t().unbind(0)[4], CHANCES),
+    "rows of that": (lambda out: out.t()[:, 2:], BOXES),
+    "in another order": (lambda out: out[:, ORDER][:, 2:], None),
+    "selected in another order": (lambda out: out.index_select(1, ORDER)[:, 2:], None),
+    "rows in another order": (lambda out: out.index_select(0, ORDER)[:, 2:], CHANCES),
+}
+
+
+@pytest.mark.parametrize("name", SQUARE)
+def test_as_many_rows_as_columns(name):
+    read, wanted = SQUARE[name]
+    given = torch.randn(8, 8, requires_grad=True)
+    parts = [given[:, :2].exp(), given[:, 2:].sigmoid()]
+    assert part_read(_way_to_join(read(torch.cat(parts, 1)))) is (None if wanted is None else parts[wanted].grad_fn)
 
 
 def test_a_part_without_history_has_the_rest_of_the_length():

@@ -1,8 +1,11 @@
 """Steps written by hand: those that never clear the gradients, and the right ones."""
 
+import re
+
 import pytest
 
 from tests.cells import findings_in
+from torch_inspector.facts import steps_by_hand
 
 SETUP = """
 import torch
@@ -175,3 +178,18 @@ def test_all_that_is_stepped_and_not_cleared_is_named(clear):
 )  # fmt: skip
 def test_gradients_that_are_all_cleared_or_changed(clear):
     assert not findings_in(SETUP, TWO.format(clear), slug="missing-zero-grad", fails=False)
+
+
+IMAGE = f"image = '{'a' * 2_000}'"
+
+
+@pytest.mark.parametrize(
+    ("line", "count"), [(IMAGE, 1), (f"{IMAGE}; w.grad = v.grad = None", 0), (f"{IMAGE}; w.grad.zero_()", 0)]
+)
+def test_a_line_that_nobody_typed_is_taken_for_one_that_clears(line, count):
+    assert len(findings_in(SETUP, TWO.format(line), slug="missing-zero-grad", fails=False)) == count
+
+
+def test_names_are_looked_for_at_the_beginnings_of_words_only():
+    name = re.compile(steps_by_hand._NAME)
+    assert [at for at in range(9) if name.match("net w.b3é", at)] == [0, 4, 6]

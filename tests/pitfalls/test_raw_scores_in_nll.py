@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cells import findings_in
+from torch_inspector.observe import opposed
 
 SETUP = """\
 import torch
@@ -92,3 +93,16 @@ def test_scores_that_another_call_may_hold(lines, severity):
     cell = f"s = body(x)\nloss = F.nll_loss(s, y)\n{lines}"
     one = [one for one in findings_in(SETUP, cell, slug="probabilities-in-nll-loss") if one.line == 2]
     assert [(finding.severity or "error") for finding in one] == [severity]
+
+
+@pytest.mark.parametrize(("other", "count"), [("F.nll_loss(body(-x), y)", 1), ("-F.nll_loss(body(-x), y)", 0)])
+def test_each_call_of_a_layer_is_followed_once(monkeypatch, other, count):
+    asked, follow = [], opposed._losses_above
+
+    def followed(layer, *others):
+        asked.append(layer)
+        return follow(layer, *others)
+
+    monkeypatch.setattr(opposed, "_losses_above", followed)
+    assert len(found(f"sum(F.nll_loss(body(x), y) for _ in range(20)) + {other}")) == count
+    assert 1 < len(asked) <= 2 * 21

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from torch_inspector.facts.made_of import steps_of, variable_of
+from torch_inspector.facts.made_of import ingredients_of, variable_of
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
@@ -23,7 +23,7 @@ class FirstSpoiled(NamedTuple):
 def first_spoiled(run: Run, found: Sequence[ExtremeFact]) -> FirstSpoiled | None:
     """The only one that the text makes of no other one; None if there are several, or none."""
     spoiled = {variable_of(one.path) for one in found}
-    given = {one.path: _goes_into(run, variable_of(one.path)) & spoiled for one in found}
+    given = {one.path: _goes_into(run, variable_of(one.path), spoiled) for one in found}
     first = [one for one in found if not given[one.path]]
     if len(first) != 1:
         return None
@@ -31,9 +31,6 @@ def first_spoiled(run: Run, found: Sequence[ExtremeFact]) -> FirstSpoiled | None
     return FirstSpoiled(first[0], tuple(one.path for one in found if name in given[one.path]))
 
 
-def _goes_into(run: Run, name: str) -> set[str]:
-    """Other variables that the cell makes one of, by however many steps."""
-    steps, names = steps_of(run.cell.source), {name}
-    while more := {one for step in steps if step.targets & names and not step.defines for one in step.names} - names:
-        names |= more
-    return names - {name}
+def _goes_into(run: Run, name: str, spoiled: set[str]) -> set[str]:
+    """Other spoiled variables that the cell makes one of, by however many steps."""
+    return spoiled.intersection(ingredients_of(run.cell.source, [name])) - {name}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +39,20 @@ def steps_of(source: str) -> tuple[Step, ...]:
     return tuple(_steps(tree)) if tree is not None else ()
 
 
+def ingredients_of(source: str, names: Iterable[str]) -> list[str]:
+    """Some variables of a text and all that they are made of, by however many steps; definitions are left out."""
+    makers, taken = _makers(source), set[int]()
+    found = dict.fromkeys(names)
+    todo = list(found)
+    for name in todo:
+        for number, step in makers.get(name, ()):
+            more = () if number in taken else sorted(step.names - found.keys())
+            taken.add(number)
+            found |= dict.fromkeys(more)
+            todo += more
+    return todo
+
+
 def half_and_finite(run: Run, paths: set[str]) -> list[str]:
     """Float16 variables without NaN and infinity that the cell makes of others: `safe` of `unit.nan_to_num(0)`."""
     made = {variable_of(path) for path in paths}
@@ -72,6 +86,16 @@ def made_by(run: Run, name: str, calls: frozenset[str]) -> set[str]:
 def variable_of(path: str) -> str:
     """`rows` of `rows[0].mean`."""
     return path.partition(".")[0].partition("[")[0]
+
+
+@lru_cache(maxsize=64)
+def _makers(source: str) -> dict[str, list[tuple[int, Step]]]:
+    """The steps that make something of a name, with their numbers, by that name."""
+    found: dict[str, list[tuple[int, Step]]] = {}
+    for number, step in enumerate(steps_of(source)):
+        for name in () if step.defines else step.targets:
+            found.setdefault(name, []).append((number, step))
+    return found
 
 
 def _steps(tree: ast.AST) -> Iterator[Step]:

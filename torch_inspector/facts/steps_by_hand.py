@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from torch_inspector.facts.place import Cell
     from torch_inspector.facts.run import Run
 
-_NAME = r"[A-Za-z_]\w*(?:\.\w+|\[[^\[\]]*\])*?"
+# Longer lines, as an image written as text is, are not read: these patterns take the square of the length of a line.
+_LONG = 1_000
+_NAME = r"(?<!\w)[^\W\d]\w*(?:\.\w+|\[[^\[\]]*\])*?"
 # A step written by hand.
 _BY_HAND = re.compile(r"-=.*\.grad\b|\.(sub_|add_|copy_|addcmul_|addcdiv_)\(.*\.grad\b|\.data\s*=[^=].*\.grad\b")
 # What it changes.
@@ -69,7 +71,10 @@ def _cleared(cells: list[Cell]) -> set[str] | None:
     """Of what the gradients are cleared, each by its name; None if some are cleared or changed in another way."""
     found = set[str]()
     for line in (line.split("#")[0] for cell in cells for line in cell.source.splitlines()):
-        if _CHANGES.search(line):
+        if len(line) > _LONG:
+            if "grad" in line or "_foreach_" in line:
+                return None
+        elif _CHANGES.search(line):
             owners = _CLEARED.findall(line)
             if len(owners) < len(_CHANGES.findall(line)):
                 return None
@@ -80,5 +85,5 @@ def _cleared(cells: list[Cell]) -> set[str] | None:
 def _steps(cell: Cell) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(cell.source.splitlines(), 1):
         text = line.split("#")[0]
-        if _BY_HAND.search(text):
+        if len(text) <= _LONG and _BY_HAND.search(text):
             yield from ((number, line.strip(), owner.removesuffix(".data")) for owner in _STEPPED.findall(text))

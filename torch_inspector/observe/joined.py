@@ -14,6 +14,7 @@ JOINS = frozenset(["CatBackward0", "StackBackward0"])
 _SPLITS = frozenset(["SplitBackward0", "SplitWithSizesBackward0"])
 # What may leave some of the parts out.
 _PICKS = _SPLITS | {"SliceBackward0", "SelectBackward0", "UnbindBackward0", "IndexBackward0", "IndexSelectBackward0"}
+_TURNS = frozenset(["TBackward0", "PermuteBackward0", "TransposeBackward0"])
 
 
 class _Span(NamedTuple):
@@ -79,16 +80,32 @@ def _through(node: Node, user: Node, span: _Span) -> _Span | None:
         return None
     if span.axis is None:  # a single number of each row has been picked
         return span
-    name = type(node).__name__
-    if name in _PICKS - {"IndexBackward0", "IndexSelectBackward0"}:
+    if type(node).__name__ in _PICKS - {"IndexBackward0", "IndexSelectBackward0"}:
         axis = _signed(node._saved_dim) % len(before)
         return _picked(node, span, (axis, number), before, after)
+    if type(node).__name__ in _TURNS:
+        return span._replace(axis=_turned(node, span.axis, len(before)))
+    if type(node).__name__ in IN_PLACE:
+        return span
+    return None if _may_reorder(node, span.axis, before, after) else _kept(span, before, after)
+
+
+def _turned(node: Node, axis: int, count: int) -> int:
+    """Where an axis is after all of them have changed places."""
+    name = type(node).__name__
+    if name == "TBackward0":
+        return count - 1 - axis
     if name == "PermuteBackward0":
-        return span._replace(axis=[_signed(one) % len(before) for one in node._saved_dims].index(span.axis))
-    if name == "TransposeBackward0":
-        pair = [_signed(one) % len(before) for one in (node._saved_dim0, node._saved_dim1)]
-        return span._replace(axis=pair[1 - pair.index(span.axis)] if span.axis in pair else span.axis)
-    return span if name in IN_PLACE else _kept(span, before, after)
+        return [_signed(one) % count for one in node._saved_dims].index(axis)
+    pair = [_signed(one) % count for one in (node._saved_dim0, node._saved_dim1)]
+    return pair[1 - pair.index(axis)] if axis in pair else axis
+
+
+def _may_reorder(node: Node, axis: int, before: Shape, after: Shape) -> bool:
+    """True for `out[:, order]`, which leaves all shapes as they are."""
+    if type(node).__name__ == "IndexSelectBackward0":
+        return _signed(node._saved_dim) % len(before) == axis
+    return type(node).__name__ == "IndexBackward0" and before == after
 
 
 def _picked(node: Node, span: _Span, at: tuple[int, int], before: Shape, after: Shape) -> _Span | None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
 
-from torch_inspector.facts.made_of import steps_of
+from torch_inspector.facts.made_of import ingredients_of
 
 # The frame, our name, the name in the caller's `with` and the argument of the count itself: anybody else is the
 # user's own `locals()`.
@@ -65,11 +65,8 @@ def names_in(code: CodeType, text: str) -> list[str]:
         code: That of a frame.
         text: That of its cell.
     """
-    names = dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names))
-    steps = [one for one in steps_of(text) if not one.defines] if code.co_name == "<module>" else []
-    while more := [one for step in steps if not step.targets.isdisjoint(names) for one in step.names - names.keys()]:
-        names |= dict.fromkeys(more)
-    return list(names)
+    names = (*code.co_varnames, *code.co_cellvars, *code.co_freevars, *code.co_names)
+    return ingredients_of(text if code.co_name == "<module>" else "", names)
 
 
 def _asks(code: CodeType) -> bool:

@@ -6,6 +6,7 @@ As the two halves of a cross-entropy do, the best other score of a margin, and t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from torch_inspector.observe import private
 from torch_inspector.observe.consumers import Consumers
@@ -24,31 +25,48 @@ _FREE = frozenset(["SoftmaxBackward0", "LogSoftmaxBackward0"])
 _FAR, _MOST = 12, 100
 
 
-def is_opposed(
-    layer: Node, layers: frozenset[str], steps: Steps, by_kind: dict[str, list[Node]], consumers: Consumers
-) -> bool:
-    """True if what a layer gives, in this call of it or another one, is used otherwise, or with the other sign.
+class Opposed:
+    """Answers for the layers of one graph, of each layer once: a decoder hands the same one to a loss at every step."""
 
-    Args:
-        layer: The node of the layer that made the scores.
-        layers: What nodes of layers are called.
-        steps: What hands scores on.
-        by_kind: The nodes of the whole graph by the names of their classes.
-        consumers: What reads what in that graph.
-    """
-    losses: list[Node] = []
-    for one in _calls_of(layer, layers, by_kind):
-        found = _losses_above(one, steps, consumers)
-        if found is None:
-            return True
-        losses += found
-    return len({_is_turned(one, consumers) for one in losses}) > 1
+    def __init__(
+        self, layers: frozenset[str], steps: Steps, by_kind: dict[str, list[Node]], consumers: Consumers
+    ) -> None:
+        """Reads nothing yet.
 
+        Args:
+            layers: What nodes of layers are called.
+            steps: What hands scores on.
+            by_kind: The nodes of the whole graph by the names of their classes.
+            consumers: What reads what in that graph.
+        """
+        self._layers, self._steps, self._by_kind, self._consumers = layers, steps, by_kind, consumers
+        self._known: dict[Node, bool] = {}
 
-def _calls_of(layer: Node, layers: frozenset[str], by_kind: dict[str, list[Node]]) -> list[Node]:
-    weight = _weight(layer)
-    others = [node for kind in layers & by_kind.keys() for node in by_kind[kind]] if weight is not None else [layer]
-    return [node for node in others if node is layer or _weight(node) is weight]
+    def is_opposed(self, layer: Node) -> bool:
+        """True if what a layer gives, in this call of it or another one, is used otherwise, or with the other sign."""
+        key = _weight(layer) or layer
+        if key not in self._known:
+            self._known[key] = self._is_any(self._calls.get(key, [layer]))
+        return self._known[key]
+
+    @cached_property
+    def _calls(self) -> dict[Node, list[Node]]:
+        """The nodes of layers by the leaf that they multiply with."""
+        found: dict[Node, list[Node]] = {}
+        for node in (one for kind in self._layers & self._by_kind.keys() for one in self._by_kind[kind]):
+            weight = _weight(node)
+            if weight is not None:
+                found.setdefault(weight, []).append(node)
+        return found
+
+    def _is_any(self, calls: list[Node]) -> bool:
+        losses: list[Node] = []
+        for one in calls:
+            found = _losses_above(one, self._steps, self._consumers)
+            if found is None:
+                return True
+            losses += found
+        return len({_is_turned(one, self._consumers) for one in losses}) > 1
 
 
 def _weight(layer: Node) -> Node | None:

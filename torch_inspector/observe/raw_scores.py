@@ -9,7 +9,7 @@ import torch
 from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.in_memory import is_in_memory
-from torch_inspector.observe.opposed import Steps, is_opposed
+from torch_inspector.observe.opposed import Opposed, Steps
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.saved import saved_value
 from torch_inspector.observe.softmax import parents_of
@@ -34,7 +34,12 @@ _ELEMENTS = 300_000
 _ROUNDING = 1e-2
 
 
-def is_raw(loss: Node, end: Node, steps: Steps, by_kind: dict[str, list[Node]], consumers: Consumers) -> bool:
+def opposed_in(by_kind: dict[str, list[Node]], consumers: Consumers, steps: Steps) -> Opposed:
+    """What tells of the layers of a graph whether their scores have another way into the loss; made once per look."""
+    return Opposed(_LAYERS, lambda node: _is_shaped(node) or steps(node), by_kind, consumers)
+
+
+def is_raw(loss: Node, end: Node, steps: Steps, by_kind: dict[str, list[Node]], opposed: Opposed) -> bool:
     """True if a layer made what the loss was given, and nothing else is computed of it that may hold against the loss.
 
     Past an activation, a norm or a scale only if it has numbers above 0, as no logarithm of a probability has, and no
@@ -45,14 +50,14 @@ def is_raw(loss: Node, end: Node, steps: Steps, by_kind: dict[str, list[Node]], 
         end: What made its input, past what hands it on.
         steps: What hands it on.
         by_kind: The nodes of the whole graph by the names of their classes.
-        consumers: What reads what in that graph.
+        opposed: Whether scores have another way into the loss.
     """
     layer = _layer_below(end, steps)
     if layer is None or any(is_logarithm(parent, steps) for parent in parents_of(layer)):
         return False
     if layer is not end and ("LogsumexpBackward0" in by_kind or not _has_positive(saved_value(loss, "self"))):
         return False
-    return not is_opposed(layer, _LAYERS, lambda node: _is_shaped(node) or steps(node), by_kind, consumers)
+    return not opposed.is_opposed(layer)
 
 
 def _layer_below(node: Node, steps: Steps) -> Node | None:

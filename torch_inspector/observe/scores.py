@@ -19,8 +19,9 @@ from torch_inspector.observe.joined import JOINS, part_read
 from torch_inspector.observe.lone import lone_softmaxes
 from torch_inspector.observe.mixed import is_mixture
 from torch_inspector.observe.mixtures import mixtures
+from torch_inspector.observe.opposed import Opposed
 from torch_inspector.observe.private import Node
-from torch_inspector.observe.raw_scores import LINEAR, is_raw
+from torch_inspector.observe.raw_scores import LINEAR, is_raw, opposed_in
 from torch_inspector.observe.slices import past_whole
 from torch_inspector.observe.softmax import IN_PLACE, MOVES, axis_of, parents_of, sigmoid_by_hand
 from torch_inspector.observe.weighed import weighed_across
@@ -73,9 +74,10 @@ def nameless(_: list[Node]) -> str:
 def scores(walk: Walk, name_of: Namer = nameless, roots: Sequence[torch.Tensor] = ()) -> Iterator[PatternFact]:
     """All such losses of a graph; the names of the nodes begin with the loss and end with what it was given."""
     kinds, consumers = walk.by_kind, Consumers(walk)
+    opposed = opposed_in(kinds, consumers, _hands_on)
     for kind in kinds.keys() & _NLL.keys():
         for node in kinds[kind]:
-            facts = _nll(node, _NLL[kind], kinds, name_of, consumers)
+            facts = _nll(node, _NLL[kind], kinds, name_of, opposed)
             yield from facts if _NLL[kind] != "nll_loss" else with_use(facts, node, consumers, roots)
     for kind in kinds.keys() & _LOGITS.keys():
         for node in kinds[kind]:
@@ -132,14 +134,14 @@ def _adds_bias(node: Node) -> bool:
 
 
 def _nll(
-    node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer, consumers: Consumers
+    node: Node, loss: str, kinds: dict[str, list[Node]], name_of: Namer, opposed: Opposed
 ) -> Iterator[PatternFact]:
     """Probabilities, or raw scores, in a loss that takes the first input for logarithms."""
     path = _down(node, _PASSES | JOINS)
     end = type(path[-1]).__name__ if path else ""
     parents = parents_of(path[-1]) if path else []
     exp = end == "ExpBackward0" and type(parents[0]).__name__ == "LogSoftmaxBackward0"
-    raw = bool(path) and is_raw(node, path[-1], _hands_on, kinds, consumers)
+    raw = bool(path) and is_raw(node, path[-1], _hands_on, kinds, opposed)
     if end in {"SoftmaxBackward0", "SigmoidBackward0"} or exp or raw:
         shape, axis = private.output_shape(path[0]) or (), axis_of(path[-1]) if end == "SoftmaxBackward0" else None
         shapes = (shape,) if axis is None else (shape, (axis,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run, StepFact, reading
@@ -88,12 +89,11 @@ def _of_a_part(run: Run, key: int, step: StepFact, left: frozenset[int]) -> Find
 def _by_hand(run: Run) -> Iterator[Finding]:
     """Loops that step without an optimizer, and leave the gradients where they are."""
     calls = run.trace.carried
-    for place in dict.fromkeys(one.place for one in calls):
-        mine = [one for one in calls if one.place == place]
-        found = steps_by_hand(run)
-        if len(mine) >= _IN_A_ROW and found is not None:
-            yield _of_a_loop(run, mine, found)
-            return
+    counts = Counter(one.place for one in calls)
+    place = next((one for one, count in counts.items() if count >= _IN_A_ROW), None)
+    found = steps_by_hand(run) if place is not None else None
+    if found is not None:
+        yield _of_a_loop(run, [one for one in calls if one.place == place], found)
 
 
 def _of_a_loop(run: Run, calls: list[BackwardFact], steps: HandSteps) -> Finding:
