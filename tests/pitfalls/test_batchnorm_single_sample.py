@@ -1,6 +1,8 @@
 """Batches with one value per channel."""
 
 import pytest
+import torch
+from torch import nn
 
 from tests.cells import findings_in
 
@@ -77,10 +79,21 @@ def test_the_loader_is_named_that_gave_the_last_batch():
     [
         ("pooled = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.InstanceNorm2d(4))\npooled(torch.randn(2, 4, 8, 8))",
          "pooled[1]", "nn.GroupNorm(1, 4)"),
-        ("nn.functional.instance_norm(torch.randn(2, 3, 1))", "", "nn.GroupNorm(1, 3)"),
+        ("nn.functional.instance_norm(torch.randn(2, 3, 1))", "", "nn.functional.group_norm(x, 1)"),
+        ("norm = nn.InstanceNorm1d(4)\nnorm(torch.randn(4, 1))", "norm",
+         "nn.Sequential(nn.Unflatten(0, (1, 4)), nn.GroupNorm(1, 4), nn.Flatten(0, 1))"),
+        ("norm = nn.InstanceNorm2d(1)\nnorm(torch.randn(2, 1, 1, 1))", "norm",
+         "leave the normalisation out there: each sample has one number"),
     ],
 )  # fmt: skip
 def test_maps_of_one_place_are_refused_whatever_the_batch(call, subject, fix):
     (finding,) = found(call)
     assert (finding.severity, finding.subject, finding.fix.partition("  #")[0]) == ("hint", subject, fix)
     assert "more samples change nothing" in finding.message
+
+
+@pytest.mark.parametrize("shape", [(8, 1), (8, 1, 1)])
+def test_what_is_offered_for_one_sample_takes_it(shape):
+    (finding,) = found(f"norm = nn.InstanceNorm{len(shape) - 1}d(8)\nnorm(torch.randn{shape})")
+    layer = eval(finding.fix.partition("  #")[0], {"nn": nn})  # noqa: S307
+    assert layer(torch.randn(shape)).shape == shape

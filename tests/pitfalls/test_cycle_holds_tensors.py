@@ -137,7 +137,7 @@ def test_the_attributes_that_make_the_circle_are_named(code, names):
     made, _, let_go = code.rpartition("\n")
     told = [f for _, f in found(made, let_go)]
     assert told
-    assert any(all(f"`{name}`" in f.message and name in f.fix for name in names) for f in told), told
+    assert any(all(f"`{name}`" in f.message for name in names) and names[-1] in f.fix for f in told), told
 
 
 NODES = """
@@ -170,3 +170,24 @@ def test_what_no_cell_but_this_one_named_is_counted_with_what_was_named_before()
     ((cell, finding),) = found("trainer = Trainer()\nkept = Trainer()", loop.replace("gc.collect()\n", ""))
     assert (cell, finding.message[:12]) == (2, "4 of Trainer")
     assert "15.3 MB" in finding.message
+
+
+OWNED = """
+class Head:
+    def set_owner(self, owner):
+        self.owner = owner
+class Model:
+    def __init__(self):
+        self.weight, self.head = torch.zeros(1000, 1000), Head()
+        self.head.set_owner(self)
+def score():
+    return Model().weight.mean().item()
+"""
+
+
+def test_only_what_something_else_holds_may_be_weak():
+    """A weak reference in `Model.head` would drop the head at once."""
+    ((_, finding),) = found(OWNED + "model = Model()", "del model")
+    assert finding.fix.endswith("a weakref.ref() to `model` in Head.owner, or None there once it is done")
+    ((_, finding),) = found(OWNED, "score();")
+    assert finding.fix.endswith("or a weakref.ref() in the one whose object something else holds")

@@ -12,7 +12,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 x, y, m = torch.randn(3000), torch.randn(3000), torch.randn(60, 60)
-k = torch.randint(0, 5, (3000,))
+k, wide = torch.randint(0, 5, (3000,)), torch.randint(0, 60, (60, 60))
+vocab = [f"w{n}" for n in range(60)]
+names = dict(enumerate(vocab))
 net = nn.Linear(1, 4)
 loader = DataLoader(TensorDataset(x.view(-1, 1)), batch_size=10)
 """
@@ -99,6 +101,12 @@ def growths(*cells):
         ("values = [x[i].item() for i in range(len(x))]", 1, "x", "x.tolist()"),
         ("values = [[v.item() for v in row] for row in m]", 1, "m", "m.tolist()"),
         ("total = sum(sum(v.item() for v in row) for row in m)", 1, "m", None),
+        ("values = [[int(v) for v in row] for row in wide]", 1, "wide", "wide.tolist()"),
+        ("t = [[vocab[i] for i in row] for row in wide]", 1, "wide",
+         "[[vocab[i] for i in row] for row in wide.tolist()]"),
+        ("t = [[names[int(i)] for i in row] for row in wide]", 1, "wide",
+         "[[names[i] for i in row] for row in wide.tolist()]"),
+        ("values = []\nfor v in x:\n    values.append(v)", 2, "x", "list(x.unbind())"),
         ("values = []\nfor v in x:\n    values.append(float(v))", 2, "x", "x.tolist()"),
         ("n = 0\nfor a, b in zip(x, y):\n    if a > b:\n        n += 1", 2, "x", None),
         ("best = x[0]\nfor i, v in enumerate(x):\n    if v > best:\n        best = v", 2, "x", None),
@@ -141,6 +149,14 @@ def test_loops_over_elements(cell, line, subject, fix):
         "n = torch.tensor(3000)\nfor i in range(n):\n    pass",
         f"{PADDED}one = m\np = [pad(one, 1) for one in torch.ones(2, 3, 3)]",
         "values = [[v for v in row] for row in m.tolist()]",
+        "parts = [[p for p in row] for row in torch.rand(40, 50, 8, 8)]",
+        "imgs = torch.rand(40, 50, 8, 8)\nparts = [[p for p in row] for row in imgs]\nrows = [p for p in imgs[0]]",
+        "grown = torch.rand(40, 50, requires_grad=True)\ncells = [[v for v in row] for row in grown]",
+        "whole = [[int(v) for v in row] for row in m]\nreal = [[float(v) for v in row] for row in wide]",
+        "values = [[v.item() for v in row] for row in m.view(60, 60, 1)]",
+        "bits = [[int(v) for v in row] for row in wide > 3]\nt = [[names.get(i, 0) for i in row] for row in wide]",
+        "t = [[vocab[i] + str(len(row)) for i in row] for row in wide]",
+        "row = torch.rand(4000)\nlists = [[1, 2], [3]]\nt = [[v * 2 for v in row] for row in lists]",
         "h = torch.randn(40, 4000)\nmeans = [[part.mean() for part in row.split(2000)] for row in h]",
     ],
     ids=[
@@ -160,6 +176,14 @@ def test_loops_over_elements(cell, line, subject, fix):
         "bound",
         "hidden",
         "numbers",
+        "parts made there",
+        "parts",
+        "gradient",
+        "other types",
+        "one deeper",
+        "truth values",
+        "row twice",
+        "row of lists",
         "long parts",
     ],
 )

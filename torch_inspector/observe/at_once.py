@@ -3,61 +3,80 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
+from torch_inspector.observe.rows_of_numbers import is_number
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.turns import last_name
 from torch_inspector.observe.turns_apart import indexed
 
 Loop = ast.For | ast.ListComp | ast.GeneratorExp
+_VIEWS = frozenset(["view", "reshape", "flatten", "ravel", "detach", "cpu", "squeeze", "t"])
 _ROWS = {"max": "amax", "min": "amin", "sum": "sum"}
 
 
-def at_once(loop: Loop, name: str) -> str:
-    """The same in one call, where the loop does one thing of a form that is known; else empty."""
-    if isinstance(loop, ast.ListComp) and isinstance(loop.elt, ast.ListComp):
-        return _of_rows(loop, loop.elt, name)
-    return _of_elements(loop, name)
+def at_once(loop: Loop, name: str, axes: int, value: Any) -> str:
+    """The same in one call, where the loop does one thing of a form that is known; else empty.
 
-
-def _of_elements(loop: Loop, name: str) -> str:
+    Args:
+        loop: A loop that visits the elements of a tensor.
+        name: The tensor, as written.
+        axes: How many axes it has.
+        value: The tensor itself, or what is known of it.
+    """
     body: list[ast.stmt] = loop.body if isinstance(loop, ast.For) else []
     while len(body) == 1 and isinstance(body[0], ast.For):
         body = body[0].body
     one = body[0] if len(body) == 1 else None
     if isinstance(loop, ast.For) and one is None:
         return ""
-    value = getattr(one, "value", None) if isinstance(loop, ast.For) else loop.elt
-    if isinstance(value, ast.Call) and last_name(value.func) == "append" and len(value.args) == 1:
-        return f"{name}.tolist()" if _is_one(value.args[0], name, loop) else ""
-    if isinstance(value, ast.Call) and dotted(value.func) in _ROWS and len(value.args) == 1:
-        row = value.args[0]
-        return f"{name}.{_ROWS[dotted(value.func)]}(-1)" if isinstance(row, ast.Subscript) else ""
-    if value is None or not _is_one(value, name, loop):
-        return ""
+    given = getattr(one, "value", None) if isinstance(loop, ast.For) else loop.elt
+    if isinstance(given, ast.Call) and last_name(given.func) == "append" and len(given.args) == 1:
+        return _listed(given.args[0], name, loop, axes, value)
+    if isinstance(given, ast.Call) and dotted(given.func) in _ROWS and len(given.args) == 1:
+        row = given.args[0]
+        return f"{name}.{_ROWS[dotted(given.func)]}(-1)" if isinstance(row, ast.Subscript) else ""
     if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add):
-        return f"{name}.sum()"
-    return f"{name}.tolist()" if isinstance(loop, ast.ListComp) else ""
+        return _added(given, name, loop, axes)
+    return _listed(given, name, loop, axes, value) if isinstance(loop, ast.ListComp) else ""
 
 
-def _of_rows(loop: ast.ListComp, inner: ast.ListComp, name: str) -> str:
-    """`ids.tolist()` for `[[i.item() for i in row] for row in ids]`."""
-    rows = [(one.iter, one.target) for each in (loop, inner) for one in each.generators if not one.ifs]
-    plain = len(rows) == 2 and ast.unparse(rows[0][1]) == ast.unparse(rows[1][0])  # noqa: PLR2004
-    whole = plain and at_once(inner, ast.unparse(rows[1][0])).endswith(".tolist()")
-    return f"{name}.tolist()" if whole and ast.unparse(rows[0][0]) == name else ""
+def _listed(given: ast.expr | None, name: str, loop: Loop, axes: int, value: Any) -> str:
+    """All numbers of a tensor of one axis, or its rows, in a list."""
+    element = _bare(given)
+    if given is None or element is None or _depth(element, name, loop) != 1:
+        return ""
+    if element is given:
+        return f"list({name}.unbind())"
+    return f"{name}.tolist()" if axes == 1 and is_number(given, ast.unparse(element), value) else ""
 
 
-def _is_one(value: ast.expr, name: str, loop: Loop) -> bool:
-    """True for the element that the loop visits, or its number: `x[i]`, `x[i].item()`, `float(x[i])`, `v`."""
+def _added(given: ast.expr | None, name: str, loop: Loop, axes: int) -> str:
+    element = _bare(given)
+    depth = _depth(element, name, loop) if element is not None else 0
+    return f"{name}.sum()" if depth == axes else f"{name}.sum(0)" if depth == 1 else ""
+
+
+def _bare(value: ast.expr | None) -> ast.expr | None:
+    """`x[i]` of `x[i].item()`, `float(x[i])`, `x[i]`; None for anything else that is called."""
     while isinstance(value, ast.Call):
         plain = isinstance(value.func, ast.Attribute) and value.func.attr == "item"
-        if plain:
-            value = value.func.value  # type: ignore[attr-defined]
-        elif dotted(value.func) in ("float", "int") and len(value.args) == 1:
-            value = value.args[0]
-        else:
-            return False
-    if isinstance(value, ast.Subscript):
-        return ast.unparse(indexed(value)[0]) == name
+        number = dotted(value.func) in ("float", "int") and len(value.args) == 1
+        value = value.func.value if plain else value.args[0] if number else None  # type: ignore[attr-defined]
+    return value
+
+
+def _depth(element: ast.expr, name: str, loop: Loop) -> int:
+    """How many axes an index of the loop picks from, 1 for `v` and `x[i]`; 0 if it is no element of the tensor."""
+    if isinstance(element, ast.Subscript):
+        owner, indices = indexed(element)
+        return len(indices) if ast.unparse(owner) == name else 0
     head = loop if isinstance(loop, ast.For) else loop.generators[0]
-    return isinstance(value, ast.Name) and ast.unparse(head.target) == value.id and ast.unparse(head.iter) == name
+    visited = isinstance(element, ast.Name) and ast.unparse(head.target) == element.id
+    return int(visited and ast.unparse(head.iter) == name)
+
+
+def viewed(expression: ast.expr) -> ast.expr:
+    """`x` for `x.view(-1)`."""
+    plain = isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute)
+    return expression.func.value if plain and expression.func.attr in _VIEWS else expression  # type: ignore[attr-defined]

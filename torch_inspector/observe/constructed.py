@@ -12,7 +12,7 @@ from torch_inspector.observe import kinds
 _KNOWN: tuple[type[Any], ...] = (
     nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d,
     nn.ConvTranspose3d, nn.LSTM, nn.GRU, nn.RNN, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm,
-    nn.MultiheadAttention,
+    nn.MultiheadAttention, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d,
 )  # fmt: skip
 _PLAIN = (int, float, str, bool, type(None))
 # Not for a reader: where and of what type, and what `RNNBase` alone is given.

@@ -33,7 +33,10 @@ def running_layer(error: BaseException, places: Places) -> LayerFact | None:
         here = _module_of(entry)
         if here is not None and root is None:
             root, name = here, name_in(caller, here)
-        layer, last = (here, entry) if here is not None else (layer, last)
+        # A `forward` may hand on something else than it was given, as those do that add the axis of a batch.
+        if here is not None and (here is not layer or not _adds_batch(last)):
+            last = entry
+        layer = here if here is not None else layer
         caller = entry.tb_frame if places.file_of(entry.tb_frame) is not None else caller
     if root is None or layer is None or last is None:
         return None
@@ -48,6 +51,12 @@ def running_layer(error: BaseException, places: Places) -> LayerFact | None:
     fact = fact._replace(family=kind.__name__, settings=settings_of(layer, kind), owner=_owner(root, path))
     with private.unseen():
         return fact._replace(got=shape_of(got), extremes=_extremes(got) if kind is torch.nn.Embedding else None)
+
+
+def _adds_batch(entry: TracebackType | None) -> bool:
+    """True for the `forward` of a layer that takes an input without the axis of a batch."""
+    code = entry.tb_frame.f_code if entry is not None else None
+    return code is not None and code.co_name == "forward" and code.co_filename.endswith("instancenorm.py")
 
 
 def _owner(root: Any, path: str) -> str:

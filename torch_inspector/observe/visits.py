@@ -13,7 +13,7 @@ from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.all_places import all_places
-from torch_inspector.observe.at_once import Loop, at_once
+from torch_inspector.observe.at_once import Loop, at_once, viewed
 from torch_inspector.observe.bounds import bound_of
 from torch_inspector.observe.certain import certain
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
@@ -21,6 +21,7 @@ from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.known_loops import known_loop
 from torch_inspector.observe.lengths import is_range, range_length
 from torch_inspector.observe.own_lengths import have_own_lengths
+from torch_inspector.observe.rows_of_numbers import goes_into, hidden_in, in_lists, is_list
 from torch_inspector.observe.shapes import UNKNOWN, Sized, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import loops_in
@@ -35,7 +36,6 @@ _PLAIN = _BUILTINS | frozenset(["abs", "float", "int", "bool", "round", "pow", "
 _TORCHS = frozenset(["torch", "F", "functional", "math", "np", "numpy"])
 _METHODS = frozenset(dir(torch.Tensor)) | {"append"}
 _NOT_FOR_ALL = re.compile(r"rand|multinomial|bernoulli|normal|seed|backward|grad|hook|save|load|sleep|step|optim")
-_VIEWS = frozenset(["view", "reshape", "flatten", "ravel", "detach", "cpu", "squeeze", "t"])
 # Rows of more numbers keep torch busy; so do tensors that each turn needs whole.
 _ROW, _WHOLE = 256, 4_096
 # Whether they come to all elements, or in which order, may matter; and who shows elements must visit them.
@@ -64,12 +64,27 @@ def visits(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
         yield from _by_builtin(scope, node, statement)
     elif isinstance(node, Loop) and not any(_visited(scope, outer) for outer in _around(scope, node)):
         found = _visited(scope, node)
-        if found:
+        hidden = hidden_in(scope.node).get(id(node), ())
+        if found and not is_list(node) and not any(one.name.partition(".")[0] in hidden for one in found):
             known = known_loop(scope, node)
             names = tuple(dict.fromkeys(one.name for one in found))
             names = names if known is None or known.written in names else (known.written, *names)
-            said = known.text if known is not None else at_once(node, found[0].name) or all_places(scope, node)
+            said = known.text if known is not None else _said(scope, node, found[0].name) or all_places(scope, node)
             yield scope.fact("visits", node, statement, names=names, shapes=_counts(node, found), detail=said)
+
+
+def _said(scope: Scope, loop: Loop, name: str) -> str:
+    """The same in one call, if that is known."""
+    whole = ast.parse(name, mode="eval").body
+    known = at_once(loop, name, len(_shape(scope, whole) or ()), scope.names.value(whole))
+    return known or (_of_rows(scope, loop) or "" if not isinstance(loop, ast.For) else "")
+
+
+def _of_rows(scope: Scope, loop: ast.ListComp | ast.GeneratorExp) -> str | None:
+    """The same of a comprehension that reads the numbers of each row; None if no one call replaces it."""
+    source, value = loop.generators[0].iter, scope.names.value
+    shape = _shape(scope, source)
+    return in_lists(loop, shape, value(viewed(source)), value) if shape is not None else None
 
 
 def _counts(loop: Loop, found: list[_Visit]) -> tuple[Shape, ...]:
@@ -143,7 +158,14 @@ def _collect_rows(
     known = scope.names.rows
     heads = [one for one in node.generators if isinstance(one.target, ast.Name)]
     shapes = {one.target.id: shape for one in heads if (shape := _shape(scope, one.iter))}  # type: ignore[attr-defined]
-    scope.names.rows = {**known, **{name: Sized(shape[1:]) for name, shape in shapes.items() if len(shape) > 1}}
+    rows = {name: Sized(shape[1:]) for name, shape in shapes.items() if len(shape) > 1}
+    if goes_into(node, set(rows)):
+        said = _of_rows(scope, node)
+        # A table of words is another than the tensor that a call would give.
+        if said is None or (said.startswith("[") and len(turns) > 1):
+            return False
+    names = {name for one in node.generators for name in syntax.names_in(one.target)}
+    scope.names.rows = {**known, **dict.fromkeys(names, UNKNOWN), **rows}
     try:
         return _collect(scope, node.elt, turns, found)
     finally:
@@ -192,7 +214,7 @@ def _turns(scope: Scope, head: ast.For | ast.comprehension) -> tuple[dict[str, i
         return ({target.id: count} if count and isinstance(target, ast.Name) else {}), {}
     else:
         given = [source]
-    shapes = {ast.unparse(_viewed(one)): shape for one in given if (shape := _shape(scope, one))}
+    shapes = {ast.unparse(viewed(one)): shape for one in given if (shape := _shape(scope, one))}
     names = [one.id for one in syntax.walk(target) if isinstance(one, ast.Name)]
     # Numbers of Python are quick to go through; what they are places of may be a tensor.
     listed = (one.func.value for one in given if isinstance(one, ast.Call) and last_name(one.func) == "tolist")  # type: ignore[attr-defined]
@@ -231,14 +253,8 @@ def _is_element(scope: Scope, value: ast.expr | None, turns: dict[str, int]) -> 
 
 
 def _shape(scope: Scope, expression: ast.expr) -> Shape | None:
-    value = scope.names.value(expression) if dotted(_viewed(expression)) else UNKNOWN
+    value = scope.names.value(expression) if dotted(viewed(expression)) else UNKNOWN
     return shape_of(value) if tensor_or_shape(value) else None
-
-
-def _viewed(expression: ast.expr) -> ast.expr:
-    """`x` for `x.view(-1)`."""
-    plain = isinstance(expression, ast.Call) and isinstance(expression.func, ast.Attribute)
-    return expression.func.value if plain and expression.func.attr in _VIEWS else expression  # type: ignore[attr-defined]
 
 
 def _element(scope: Scope, part: ast.Subscript, turns: dict[str, int]) -> _Visit | None:

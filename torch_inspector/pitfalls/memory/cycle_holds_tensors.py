@@ -61,12 +61,17 @@ def _ring(circle: CircleFact) -> str:
 
 
 def _broken(circle: CircleFact) -> str:
-    """Which reference is to go; all of them together hold the circle, and any one breaks it."""
+    """Which reference is to go. What a variable named is held without the circle: what leads back to it may be weak."""
     if not circle.ring:
         return "a weakref.ref() to the owner in its hooks and callbacks"
-    # What leads straight back may be a method of its own: a plain weak reference to one is dead at once.
-    weak = "weakref.ref(), of a method a weakref.WeakMethod()," if len(circle.ring) == 1 else "weakref.ref()"
-    return f"a {weak} in {' or '.join(circle.ring)}, or None there once it is done"
+    done = "None there once it is done"
+    if len(circle.ring) == 1:
+        # What leads straight back may be a method of its own: a plain weak reference to one is dead at once.
+        return f"a weakref.ref(), of a method a weakref.WeakMethod(), in {circle.ring[0]}, or {done}"
+    if circle.path.isidentifier():
+        return f"a weakref.ref() to `{circle.path}` in {circle.ring[-1]}, or {done}"
+    either = " or ".join(circle.ring)
+    return f"None in {either} once it is done, or a weakref.ref() in the one whose object something else holds"
 
 
 def _place(run: Run, circle: CircleFact) -> tuple[int | None, int | None]:

@@ -45,12 +45,26 @@ def _of_maps(error: ErrorFact, sizes: re.Match[str]) -> Finding:
             "places of one map, and here each map has one place; more samples change nothing."
         ),
         subject=path or name,
-        fix=f"nn.GroupNorm(1, {channels})  # in place of that layer, or none where the maps have one place",
+        fix=_of_one_sample(error, sizes),
         line=error.place.line,
         cell=error.place.cell,
         severity="hint",
         evidence=(Evidence("shape at the layer", shape),),
     )
+
+
+def _of_one_sample(error: ErrorFact, sizes: re.Match[str]) -> str:
+    """What takes the place of the InstanceNorm: statistics over all channels of a sample, where it has several."""
+    layer, channels = error.layer, int(sizes[2])
+    none = "or none where the maps have one place"
+    if channels == 1:
+        return "leave the normalisation out there: each sample has one number"
+    if layer is None or "InstanceNorm" not in layer.family:
+        return f"nn.functional.group_norm(x, 1)  # in place of instance_norm(x), {none}"
+    if layer.got is not None and len(layer.got) == len(sizes[0].rpartition("[")[2].split(",")):
+        return f"nn.GroupNorm(1, {channels})  # in place of that layer, {none}"
+    batch = f"nn.Unflatten(0, (1, {channels})), nn.GroupNorm(1, {channels}), nn.Flatten(0, 1)"
+    return f"nn.Sequential({batch})  # in place of that layer, as the input has no batch axis; {none}"
 
 
 def _is_batch_norm(layer: LayerFact) -> bool:
