@@ -23,7 +23,6 @@ READ = {
     "after a view": (lambda out: out.view(24, 6)[:, 2:], CHANCES),
     "after a permutation": (lambda out: out.permute(0, 2, 1)[:, 2:], CHANCES),
     "after a transposition": (lambda out: out.mT[:, :2], BOXES),
-    "after t()": (lambda out: out[:, 0, :3].t()[2], CHANCES),
     "before a new axis": (lambda out: out[..., 2:, None], CHANCES),
     "every other": (lambda out: out[..., ::2], None),
     "by number": (lambda out: out[..., [2, 3]], None),
