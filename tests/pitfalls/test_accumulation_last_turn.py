@@ -50,10 +50,57 @@ def test_the_test_holds_in_the_last_turn(head, batch, test, more):
         assert notebook.errors[-1] is None
 
 
-@pytest.mark.parametrize("turns", ["enumerate(drawn())", "enumerate(some)", "enumerate(x for x in batches)"])
+@pytest.mark.parametrize(
+    "turns", ["enumerate(drawn())", "enumerate(some)", "enumerate(x for x in batches)", "enumerate(given)"]
+)
 def test_without_a_length_the_step_comes_after_the_loop(turns):
     with a_notebook() as notebook:
         notebook.run(SETUP)
-        cell = "some = drawn()\n" + LOOP.format(head=f"i, x in {turns}", batch="x", test="if (i + 1) % k == 0:")
+        cell = "some = drawn()\nfor given in [iter(batches)]: pass\n" + LOOP.format(
+            head=f"i, x in {turns}", batch="x", test="if (i + 1) % k == 0:"
+        )
         (finding,) = notebook.run(cell).findings
+        assert finding.fix.startswith("opt.step(); opt.zero_grad()  # after the loop")
+
+
+@pytest.mark.parametrize(
+    ("loader", "more"),
+    [
+        ("DataLoader(xs, 5, shuffle=True)", " or i + 1 == len(loader):"),
+        ("DataLoader(TensorDataset(xs), 5)", " or i + 1 == len(loader):"),
+        ("DataLoader(Stream(), 5)", ""),
+    ],
+)
+def test_a_loader_has_a_length_if_its_data_has(loader, more):
+    start = SETUP + "from torch.utils.data import DataLoader, TensorDataset\n"
+    if "Stream" in loader:
+        start += "import torch.utils.data as d\nclass Stream(d.IterableDataset):\n    def __iter__(self):\n"
+        start += "        return iter(xs)\n"
+    loop = LOOP.format(
+        head="i, x in enumerate(loader)", batch="torch.stack(list(x)).view(-1, 3)", test="if (i + 1) % k == 0:"
+    )
+    with a_notebook() as notebook:
+        notebook.run(f"{start}loader = {loader}")
+        (finding,) = notebook.run(loop).findings
+        assert finding.fix.startswith(f"if (i + 1) % k == 0{more}" if more else "opt.step(); opt.zero_grad()  # after")
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        LOOP.format(head="i in range(n)", batch="batches[i]", test="if (i + 1) % k != 0:\n        pass\n    else:"),
+        "def run(given):\n"
+        + "".join(
+            f"    {line}\n"
+            for line in LOOP.format(
+                head="i, x in enumerate(given)", batch="x", test="if (i + 1) % k == 0:"
+            ).splitlines()
+        )
+        + "run(iter(batches))",
+    ],
+)
+def test_a_step_beside_the_test_and_a_parameter(loop):
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        (finding,) = notebook.run(loop).findings
         assert finding.fix.startswith("opt.step(); opt.zero_grad()  # after the loop")

@@ -228,3 +228,24 @@ def test_many_results_of_a_mask_cost_little():
     begun = process_time()
     assert findings_in(start, lines, slug="half-overflow", fails=False)
     assert process_time() - begun < 4
+
+
+DIVIDED = "import torch\nx = torch.randn(8, 4).half()\nlens = torch.tensor([3.0, 0, 2, 1]).half()\na, b = x.chunk(2, 1)"
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("r = 1 / lens\ninv = torch.where(lens > 0, r, torch.zeros_like(r))", 0),
+        ("q = x / (x - x).sum()", 0),
+        ("q = x / (x * 0)\nw = q * 2", 0),
+        ("rr = a / b.relu()\nrr2 = rr.nan_to_num(0, 0, 0)", 0),
+        ("r = torch.stack([x[0], x[1]]) / lens", 0),
+        ("r = lens.pow(-0.5)", 0),
+        ("r = lens * 6e4", 1),
+        ("r = (lens + 1) * 6e4 / (lens + 1e-3)", 1),
+        ("small = lens * 1e-4\ns = small * small * 0.1\nr = 1 / s", 1),
+    ],
+)
+def test_a_division_by_zero_is_none(cell, told):
+    assert len(findings_in(DIVIDED, cell, slug="half-overflow", fails=False)) == told

@@ -352,6 +352,13 @@ class Net(nn.Module):
         return self.head(self.body(x).view(-1, 8 * 4))
 net, many, few = Net(), torch.randn(8, 5), torch.randn(1, 3)
 one = nn.Linear(3, 5)
+class Set(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = one
+    def forward(self, x):
+        return self.body(x).mean(0, keepdim=True)
+eight, gru = torch.randn(8, 3), nn.GRU(3, 5)
 """
 
 
@@ -362,6 +369,11 @@ one = nn.Linear(3, 5)
         ("nn.L1Loss()(one(few), many)", ["hint"]),
         ("nn.MSELoss()(nn.Linear(3, 1)(few), many[:, :1])", ["hint"]),
         ("nn.functional.mse_loss(one(few).expand_as(many), many)", []),
+        ("nn.functional.mse_loss(one(eight).mean(0, keepdim=True), many)", []),
+        ("nn.functional.mse_loss(Set()(eight), many)", []),
+        ("nn.functional.mse_loss(one(eight)[-1:], many)", []),
+        ("nn.functional.mse_loss(gru(eight)[1], many)", []),
+        ("nn.functional.mse_loss(nn.Linear(24, 5)(eight.view(-1, 24)), many)", ["hint"]),
         ("(one(few) - many).square().mean()", []),
         ("nn.functional.mse_loss(net(torch.randn(8, 3)), many[:1])", []),
     ],

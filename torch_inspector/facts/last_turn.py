@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.lengths import has_length
 from torch_inspector.facts.modulus import tests_of
 
 if TYPE_CHECKING:
     from torch_inspector.facts.optimizers import WindowFact
     from torch_inspector.facts.run import Run
 
-# What has no length.
-_ENDLESS = frozenset(["zip", "map", "filter", "iter", "enumerate", "reversed", "islice", "cycle", "chain", "repeat"])
 # What shows how far a loop is, and hands on what it is given.
 _SHOWS = frozenset(["tqdm", "trange", "track", "progress_bar", "notebook_tqdm"])
+_Sized = Callable[[ast.expr], bool]
 _CUTS = frozenset(["split", "chunk", "unbind", "items", "tensor_split"])
 
 
@@ -29,7 +30,10 @@ def also_last(run: Run, window: WindowFact) -> str:
     (test, count), line = counts[0], window.backward_at.line or 0
     loops = [one for one in syntax.walk(tree) if isinstance(one, ast.For) and syntax.spans(one, line)]
     loop = max(loops, key=lambda one: one.lineno, default=None)
-    ends = _ends(run, loop, syntax.names_in(count)) if loop is not None else ""
+    if loop is None or any(syntax.spans(one, window.place.line or 0) for one in test.orelse):
+        return ""  # beside the step, the test is to fail in the last turn
+    sized = partial(has_length, run, window.place.cell, line)
+    ends = _ends(sized, loop, syntax.names_in(count))
     return f"if {_either(test.test, ends)}:" if ends else ""
 
 
@@ -44,7 +48,7 @@ def _either(test: ast.expr, ends: str) -> str:
     return f"({text}) or {ends}" if both or isinstance(test, ast.IfExp) else f"{text} or {ends}"
 
 
-def _ends(run: Run, loop: ast.For, names: set[str]) -> str:
+def _ends(sized: _Sized, loop: ast.For, names: set[str]) -> str:
     """What holds in the last turn of a loop that counts with one of some names."""
     target, turns = loop.target, _shown(loop.iter)
     call = turns if isinstance(turns, ast.Call) and isinstance(turns.func, ast.Name) and turns.args else None
@@ -56,7 +60,7 @@ def _ends(run: Run, loop: ast.For, names: set[str]) -> str:
         return _equal(name, ast.unparse(call.args[-1]), 0)
     given = [one.value for one in call.keywords if one.arg == "start"] or call.args[1:]
     start = given[0].value if given and isinstance(given[0], ast.Constant) else 0 if not given else None
-    length = _length(run, _shown(call.args[0])) if syntax.last_part(call.func) == "enumerate" else ""
+    length = _length(sized, _shown(call.args[0])) if syntax.last_part(call.func) == "enumerate" else ""
     return _equal(name, length, start) if length and type(start) is int and first is not target else ""
 
 
@@ -72,25 +76,13 @@ def _shown(node: ast.expr) -> ast.expr:
     return node.args[0] if shows and isinstance(node, ast.Call) else node
 
 
-def _length(run: Run, node: ast.expr) -> str:
+def _length(sized: _Sized, node: ast.expr) -> str:
     """`len(batches)`, of what is sure to have one; of `zip(xs, ys)` that of the shortest."""
     if isinstance(node, ast.Call) and syntax.last_part(node.func) == "zip" and node.args:
-        lengths = [_length(run, _shown(one)) for one in node.args]
+        lengths = [_length(sized, _shown(one)) for one in node.args]
         return f"min({', '.join(lengths)})" if all(lengths) and len(lengths) > 1 else ""
     if isinstance(node, ast.Call) and syntax.last_part(node.func) == "range" and len(node.args) == 1:
         return ast.unparse(node.args[0])
     cut = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CUTS
     plain = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
-    return f"len({ast.unparse(node)})" if cut or (plain and not _may_be_endless(run, ast.unparse(node))) else ""
-
-
-def _may_be_endless(run: Run, name: str) -> bool:
-    """True if a text gives a name what yields one thing after the other, without a length."""
-    trees = [tree for past in (*run.earlier, run) if (tree := syntax.parse(past.cell.source)) is not None]
-    nodes = [one for tree in trees for one in syntax.walk(tree)]
-    functions = [one for one in nodes if isinstance(one, syntax.FUNCTIONS)]
-    yields = (ast.Yield, ast.YieldFrom)
-    endless = {one.name for one in functions if any(isinstance(part, yields) for part in syntax.walk(one))} | _ENDLESS
-    given = [one.value for one in nodes if isinstance(one, ast.Assign) and name in map(ast.unparse, one.targets)]
-    called = {syntax.last_part(one.func) for one in given if isinstance(one, ast.Call)}
-    return not called.isdisjoint(endless) or any(isinstance(one, ast.GeneratorExp) for one in given)
+    return f"len({ast.unparse(node)})" if cut or (plain and sized(node)) else ""

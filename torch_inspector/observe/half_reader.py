@@ -165,7 +165,7 @@ class Reader:
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
         owner, index = self.value(node.value, frame), self._index(node.slice)
         if type(owner) is tuple and kinds.is_one_of(index, (int, slice)):
-            return owner[index]
+            return self._known(owner[index])
         if type(owner) is not Pair:
             raise UnknownError
         return Pair(owner.actual[index], owner.exact[index], owner.cause)

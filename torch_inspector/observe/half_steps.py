@@ -25,7 +25,7 @@ KIND = "half-step"
 
 _ELEMENTS = 300_000
 # What torch raises for shapes and types that do not fit, where a text is not what ran.
-_REFUSED = (
+REFUSED = (
     UnknownError,
     RuntimeError,
     ValueError,
@@ -56,7 +56,7 @@ def half_steps(scope: Scope, node: ast.AST, _: ast.stmt) -> Iterator[ExpressionF
         try:
             found = Reader(scope).value(node.value, Frame(scope, node.lineno))
             same = type(found) is Pair and int(found.actual.isnan().sum()) == count
-        except _REFUSED:
+        except REFUSED:
             return
     if same and found.cause is not None and bool(found.exact.isfinite().all()):
         cause, total = found.cause, as_torch.numel(value)

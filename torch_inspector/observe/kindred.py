@@ -22,7 +22,7 @@ _FORMULA = 40
 
 def are_akin(first: Node, second: Node) -> bool:
     """True if both come (or may come) from something in common: such pairs are compared on purpose."""
-    one, two = _ancestors(first), _ancestors(second)
+    one, two = ancestors(first), ancestors(second)
     return max(len(one), len(two)) >= _ANCESTORS or not one.keys().isdisjoint(two.keys())
 
 
@@ -31,21 +31,21 @@ def are_aligned(column: Node, row: Node) -> bool:
 
     Such an input has `requires_grad` for the sake of its derivatives, as in a network that solves an equation.
     """
-    formula, length = _ancestors(row), (private.output_shape(row) or (0,))[0]
+    formula, length = ancestors(row), (private.output_shape(row) or (0,))[0]
     leaves = [node for node in formula.values() if private.is_leaf_node(node)]
     inner = [node for node in formula.values() if not private.is_leaf_node(node)]
     if len(leaves) != 1 or not inner or len(formula) > _FORMULA or not _is_input(leaves[0], length):
         return False
     if any((private.output_shape(node) or (0,))[0] != length or type(node).__name__ in LAYERS for node in inner):
         return False
-    made = _ancestors(column)
+    made = ancestors(column)
     shared = made.keys() & formula.keys()
     return len(made) < _ANCESTORS and shared == {id(leaves[0])} and is_predicted(column)
 
 
 def is_predicted(node: Node) -> bool:
     """True if a layer with parameters is behind a tensor."""
-    return any(type(n).__name__ in LAYERS for n in _ancestors(node).values())
+    return any(type(n).__name__ in LAYERS for n in ancestors(node).values())
 
 
 def _is_input(leaf: Node, length: int) -> bool:
@@ -53,7 +53,7 @@ def _is_input(leaf: Node, length: int) -> bool:
     return not is_a(tensor, torch.nn.Parameter) and (private.output_shape(leaf) or (0,))[0] == length > 1
 
 
-def _ancestors(node: Node) -> dict[int, Node]:
+def ancestors(node: Node) -> dict[int, Node]:
     """Nodes below a node, itself included. All of them are alive: the walk holds the graph."""
     found, stack = {id(node): node}, [node]
     while stack and len(found) < _ANCESTORS:

@@ -10,6 +10,7 @@ from math import prod
 
 from torch_inspector.facts import (
     BackwardFact,
+    ForwardFact,
     PatternFact,
     Place,
     Run,
@@ -78,12 +79,10 @@ def _spread(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
 
 
 def _spread_row(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
-    """One row for all targets: a model that was given as many samples has folded them; else it may be meant."""
+    """One row for all targets: a module that was given as many samples has folded them, or it may be meant."""
     table, known = pattern.shapes[:2]
     loss = f"`{backward.root}`" if backward.root else "the loss"
-    leaves = backward.witness.leaf_keys if backward.witness else frozenset[int]()
-    calls = (one for one in run.trace.forwards if one.parameter_keys & leaves and one.order < backward.order)
-    given = next((one for one in calls if one.input_shapes and one.input_shapes[0][:1] == table[:1]), None)
+    given = _folding(run, backward, pattern)
     name = (given.name if given is not None else "") or "the model"
     folded = f", for `{name}` was given {table[0]} samples and made one of them" if given is not None else ""
     return Finding(
@@ -106,6 +105,15 @@ def _spread_row(run: Run, backward: BackwardFact, pattern: PatternFact) -> Findi
             Evidence("loss", pattern.nodes[0]),
         ),
     )
+
+
+def _folding(run: Run, backward: BackwardFact, pattern: PatternFact) -> ForwardFact | None:
+    """The call that was given a sample for each target and returned one row, if the graph shows the view."""
+    leaves = backward.witness.leaf_keys if backward.witness and len(pattern.nodes) > 1 else frozenset[int]()
+    rows = pattern.shapes[0][:1]
+    calls = (one for one in run.trace.forwards if one.parameter_keys & leaves and one.order < backward.order)
+    given = (one for one in calls if one.input_shapes and one.input_shapes[0][:1] == rows)
+    return next((one for one in given if one.output_shape and one.output_shape[0] == 1), None)
 
 
 def _of_actions(run: Run, backward: BackwardFact, pattern: PatternFact) -> str:

@@ -40,7 +40,12 @@ def check(run: Run) -> Iterator[Finding]:
         found = first_infinite(run)
     if found is not None:
         yield _of_variable(run, *found)
-        return
+    elif not any(run.expressions("zero-divided")):  # of such infinities the rest of the cell may be made
+        yield from _without_infinities(run, lost)
+
+
+def _without_infinities(run: Run, lost: LostMask | None) -> Iterator[Finding]:
+    """What else tells that an end was passed: losses, rows of zeros, results that are nan."""
     if lost is not None:
         yield replace(_of_mask(lost), severity="hint")
         return
