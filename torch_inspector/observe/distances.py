@@ -106,7 +106,7 @@ def _expressions(node: ast.expr) -> list[ast.expr]:
 
 
 def _is_two(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) in {int, float} and node.value == 2  # noqa: PLR2004
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and node.value == 2  # noqa: PLR2004
 
 
 def _is_checked(node: ast.AST, around: dict[int, ast.AST]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from torch_inspector.facts import Shape, syntax
+from torch_inspector.observe import kinds
 from torch_inspector.observe.source import dotted
 
 Comprehension = ast.ListComp | ast.GeneratorExp
@@ -104,5 +105,5 @@ def _looked_up(element: ast.expr, name: str, value: Any, known: Callable[[ast.ex
     if not isinstance(element, ast.Subscript) or not dotted(element.value) or _type_of(value) != "int":
         return ""
     # A tensor of one number picks from a list as that number does; a dictionary or a tensor may tell them apart.
-    listed = ast.unparse(element.slice) == name and type(known(element.value)) in (list, tuple)
+    listed = ast.unparse(element.slice) == name and kinds.is_one_of(known(element.value), (list, tuple))
     return dotted(element.value) if listed or is_number(element.slice, name, value) else ""
