@@ -44,7 +44,7 @@ def is_only_run(run: Run, call: ForwardFact) -> bool:
     nodes = [one for one in syntax.walk(tree) if getattr(one, "lineno", None) == call.place.line]
     asked = {id(one) for one in nodes if isinstance(one, ast.Call) and ast.unparse(one.func) == call.name}
     unasked: list[ast.Expr | ast.Assign | ast.Attribute] = [one for one in nodes if _is_unasked(one)]  # type: ignore[misc]
-    return bool(asked) and asked <= {id(_whole(one.value)) for one in unasked if one is not tree.body[-1]}
+    return bool(asked) and asked <= {id(syntax.whole_of(one.value)) for one in unasked if one is not tree.body[-1]}
 
 
 def is_only_measured(run: Run, call: ForwardFact) -> bool:
@@ -61,13 +61,6 @@ def is_only_measured(run: Run, call: ForwardFact) -> bool:
     measured = {id(one.value) for one in own if isinstance(one, ast.Attribute) and one.attr in _SIZES}
     reads = [one for one in own if isinstance(one, ast.Name) and one.id in names and isinstance(one.ctx, ast.Load)]
     return bool(reads) and all(id(one) in measured for one in reads)
-
-
-def _whole(node: ast.expr) -> ast.expr:
-    """`net(x)` of `net(x)[0]`."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node
 
 
 def _is_unasked(node: ast.AST) -> bool:

@@ -116,10 +116,9 @@ def _is_called(node: ast.AST, own: str) -> bool:
     return text == own or text.endswith(f".{own}")
 
 
-def _is_of(owner: ast.expr, own: str, name: str) -> bool:
+def _is_of(owner: ast.AST, own: str, name: str) -> bool:
     """True for the variable, or an element of it."""
-    while isinstance(owner, ast.Subscript):
-        owner = owner.value
+    owner = syntax.whole_of(owner)
     bare = isinstance(owner, ast.Name) and "." in name
     return _is_called(owner, own) and (not bare or ast.unparse(owner) == name)
 

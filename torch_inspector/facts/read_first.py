@@ -61,7 +61,7 @@ def is_read_first(run: Run, one: AliasFact) -> bool:
     taken = _taken_in(texts[0].tree, one) if texts else None
     if taken is None:
         return False
-    names = {ast.unparse(_owner(target)) for target in syntax.targets_of(taken)}
+    names = {ast.unparse(syntax.whole_of(target)) for target in syntax.targets_of(taken)}
     used, stepped = False, False
     for text in texts if not one.place.function else texts[:1]:
         first = text is texts[0]
@@ -110,14 +110,7 @@ def _taken_in(tree: ast.Module, one: AliasFact) -> ast.stmt | None:
 
 
 def _last(target: ast.expr) -> str:
-    return syntax.name_of(_owner(target)) or " "
-
-
-def _owner(target: ast.expr) -> ast.expr:
-    """`run.kept` of `run.kept['model']`."""
-    while isinstance(target, ast.Subscript):
-        target = target.value
-    return target
+    return syntax.name_of(syntax.whole_of(target)) or " "
 
 
 def _following(tree: ast.Module, statement: ast.stmt) -> Iterator[ast.stmt]:

@@ -144,6 +144,13 @@ def root_of(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def whole_of(node: ast.AST) -> ast.AST:
+    """`run.kept` of `run.kept['model'][0]`: what the indices are of."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
 def name_of(node: ast.AST) -> str:
     """`x` of `x` and `self.x`; empty for other expressions."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

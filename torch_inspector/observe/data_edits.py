@@ -61,14 +61,10 @@ def _edited(statement: ast.stmt) -> str:
 
 def _data_of(node: ast.AST) -> str:
     """`w` for `w.data`, `w.data[0]`."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
+    node = syntax.whole_of(node)
     if not isinstance(node, ast.Attribute) or node.attr != "data":
         return ""
-    inner: ast.AST = node.value
-    while isinstance(inner, (ast.Attribute, ast.Subscript)):
-        inner = inner.value
-    return ast.unparse(node.value) if isinstance(inner, ast.Name) else ""
+    return ast.unparse(node.value) if syntax.root_of(node.value) else ""
 
 
 def _called_on(call: ast.Call) -> str:

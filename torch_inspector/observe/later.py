@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from torch_inspector.facts import syntax
@@ -12,13 +12,13 @@ from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.grounds import Grounds
 from torch_inspector.observe.kinds import is_one_of
 from torch_inspector.observe.last_given import shares_line
+from torch_inspector.observe.late_calls import late_bodies
 from torch_inspector.observe.shapes import UNKNOWN, is_array, is_tensor
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import given_in
 from torch_inspector.observe.written import writes
-from torch_inspector.observe.written_later import trees_around
 
-_CALLS_DEEP, _ROUNDS = 4, 3
+_CALLS_DEEP = 4
 # Entries of a container that are looked at.
 _MOST = 200
 _SETTERS = frozenset(["setattr", "__setattr__", "delattr"])
@@ -27,7 +27,6 @@ _SPACES = frozenset(["globals", "exec", "vars", "locals"])
 _OF_CONTAINERS = frozenset(
     ["append", "extend", "insert", "pop", "remove", "clear", "reverse", "appendleft", "popleft", "update", "setdefault"]
 )
-_NAMED = (ast.Name, ast.Attribute)
 _PLAIN = (list, dict, set, tuple)
 
 
@@ -45,7 +44,9 @@ def may_have_changed(grounds: Grounds, scope: Scope, statement: ast.stmt) -> boo
             return False
         # An item that a loader asks for has no line: all of the text may be later.
         late = [one for one in _late(here, grounds.lines.get(id(here), 0)) if one is not statement]
-        if any(_touches(grounds, one, here) for one in late) or _is_touched_by_called(grounds, here, late):
+        if any(_touches(grounds, one, here) for one in late):
+            return True
+        if any(_touches(grounds, one, None) for body in late_bodies(here, late) for one in syntax.walk(body)):
             return True
         here = here.caller
     return False
@@ -63,25 +64,6 @@ def _late(scope: Scope, line: int) -> Iterator[ast.AST]:
         at = getattr(one, "lineno", 0)
         if at >= first or (at == line and isinstance(getattr(one, "ctx", None), stored)):
             yield one
-
-
-def _is_touched_by_called(grounds: Grounds, scope: Scope, late: Iterable[ast.AST]) -> bool:
-    """The same of functions of the user's that the late text calls."""
-    called = _called_in(late) - {scope.function.rpartition(".")[2]}
-    known = [one for tree in trees_around(scope) for one in syntax.functions_of(tree)] if called else []
-    seen: set[str] = {"__init__"}
-    for _ in range(_ROUNDS):
-        bodies = [one for one in known if one.name in called - seen]
-        if any(_touches(grounds, node, None) for one in bodies for node in syntax.walk(one)):
-            return True
-        seen |= called
-        called = {name for one in bodies for name in _called_in(syntax.walk(one))}
-    return False
-
-
-def _called_in(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names of what is called, and of all that may be handed on to be called."""
-    return {one.attr if isinstance(one, ast.Attribute) else one.id for one in nodes if isinstance(one, _NAMED)}
 
 
 def _touches(grounds: Grounds, node: ast.AST, scope: Scope | None) -> bool:

@@ -43,9 +43,8 @@ def _kept(method: ast.FunctionDef) -> Iterator[ast.expr]:
 
 
 def _is_part(node: ast.expr, own: str) -> bool:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return isinstance(node, ast.Attribute) and dotted(node).partition(".")[0] == own
+    whole = syntax.whole_of(node)
+    return isinstance(whole, ast.Attribute) and dotted(whole).partition(".")[0] == own
 
 
 def _is_bound(value: ast.expr, own: str, methods: frozenset[str]) -> bool:

@@ -53,9 +53,7 @@ def _blocks(tree: ast.Module) -> Iterator[list[ast.stmt]]:
 
 def _owner(target: ast.expr) -> str:
     """`run.checkpoint` for `run.checkpoint['model']`."""
-    while isinstance(target, ast.Subscript):
-        target = target.value
-    return dotted(target)
+    return dotted(syntax.whole_of(target))
 
 
 def _writes(call: ast.AST, names: set[str]) -> bool:

@@ -87,9 +87,9 @@ def _loops_calling(leading: Leading, files: list[CodeFile]) -> Iterator[_Region]
     for file in files:
         for node in syntax.walk(file.tree) if file.tree is not None else ():
             if isinstance(node, (ast.For, ast.While)):
-                region = _Region(file, node.lineno, node.end_lineno or node.lineno)
-                if any(map(leading.named_in, _called(region))):
-                    yield region
+                calls = (one.func for one in syntax.walk(node) if isinstance(one, ast.Call))
+                if any(map(leading.named_in, calls)):
+                    yield _Region(file, node.lineno, node.end_lineno or node.lineno)
 
 
 def _called(region: _Region) -> Iterator[ast.expr]:

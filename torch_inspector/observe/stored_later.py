@@ -7,15 +7,14 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Judge, Scope
+from torch_inspector.observe.late_calls import late_bodies
 from torch_inspector.observe.source import dotted
-from torch_inspector.observe.written_later import trees_around
 
-_CALLS_DEEP, _ROUNDS, _GIVEN = 4, 3, 3
+_CALLS_DEEP, _GIVEN = 4, 3
 _SETTERS = frozenset(["setattr", "__setattr__", "delattr", "update"])
 _TURNS = frozenset(
     ["unsqueeze_", "squeeze_", "transpose_", "t_", "resize_", "resize_as_", "swapaxes_", "swapdims_", "set_"]
 )
-_NAMED = (ast.Name, ast.Attribute)
 
 
 def settled(judge: Judge) -> Judge:
@@ -40,7 +39,9 @@ def is_stored_later(scope: Scope, source: ast.AST, statement: ast.stmt) -> bool:
     keys, here, line = _keys(scope, source), scope, statement.lineno
     for _ in range(_CALLS_DEEP):
         late = [one for one in syntax.walk(here.node) if getattr(one, "lineno", 0) >= line] if keys else []
-        if any(_stores(one, keys) for one in late) or _is_stored_by_called(here, late, keys):
+        if any(_stores(one, keys) for one in late):
+            return True
+        if any(_stores(one, keys) for body in late_bodies(here, late) for one in syntax.walk(body)):
             return True
         if here.caller is None:
             return False
@@ -77,24 +78,6 @@ def _stores(node: ast.AST, keys: frozenset[str]) -> bool:
 def _own_keys(written: ast.expr) -> set[object]:
     nodes = list(syntax.walk(written))
     return {one.attr if isinstance(one, ast.Attribute) else getattr(one, "value", None) for one in nodes}
-
-
-def _is_stored_by_called(scope: Scope, late: list[ast.AST], keys: frozenset[str]) -> bool:
-    """The same of functions of the user's that the late text calls, or hands on to be called."""
-    called = _called_in(late) - {scope.function.rpartition(".")[2]}
-    known = [one for tree in trees_around(scope) for one in syntax.functions_of(tree)] if called else []
-    seen = {"__init__"}
-    for _ in range(_ROUNDS):
-        bodies = [one for one in known if one.name in called - seen]
-        if any(_stores(node, keys) for one in bodies for node in syntax.walk(one)):
-            return True
-        seen |= called
-        called = {name for one in bodies for name in _called_in(list(syntax.walk(one)))}
-    return False
-
-
-def _called_in(nodes: list[ast.AST]) -> set[str]:
-    return {one.attr if isinstance(one, ast.Attribute) else one.id for one in nodes if isinstance(one, _NAMED)}
 
 
 def _line_of_call(scope: Scope) -> int:

@@ -27,7 +27,7 @@ def needs_tensors(tree: ast.AST, found: Growth) -> bool:
     return bool(name) and name in _needed(tree)
 
 
-def _target(node: ast.AST) -> ast.expr | None:
+def _target(node: ast.AST) -> ast.AST | None:
     """`losses` of `losses.append(x)`, `log['a'][k] = x`, `total += x`."""
     target: ast.expr | None = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -36,13 +36,7 @@ def _target(node: ast.AST) -> ast.expr | None:
         target = node.target
     elif isinstance(node, ast.Assign):
         target = node.targets[0]
-    return _owner(target) if target is not None else None
-
-
-def _owner(node: ast.expr) -> ast.expr:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node
+    return syntax.whole_of(target) if target is not None else None
 
 
 @lru_cache(maxsize=32)
@@ -68,15 +62,17 @@ def _elements(loop: ast.For | ast.comprehension) -> Iterator[tuple[str, str]]:
     sources = loop.iter.args if isinstance(loop.iter, ast.Call) else [loop.iter]
     for target in syntax.walk(loop.target):
         if isinstance(target, ast.Name):
-            yield from ((target.id, dotted(_owner(source))) for source in sources if dotted(_owner(source)))
+            yield from (
+                (target.id, dotted(syntax.whole_of(source))) for source in sources if dotted(syntax.whole_of(source))
+            )
 
 
 def _asked(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Attribute) and node.attr in _READS:
-        yield dotted(_owner(node.value))
+        yield dotted(syntax.whole_of(node.value))
         yield from _summed(node.value)
     if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in _JOINS and node.args:
-        yield dotted(_owner(node.args[0]))
+        yield dotted(syntax.whole_of(node.args[0]))
 
 
 def _summed(value: ast.expr) -> Iterator[str]:
@@ -84,4 +80,4 @@ def _summed(value: ast.expr) -> Iterator[str]:
     for node in syntax.walk(value):
         if isinstance(node, ast.Call) and dotted(node.func) in _PICKS and node.args:
             parts = node.args[0].generators[0].iter if isinstance(node.args[0], ast.GeneratorExp) else node.args[0]
-            yield dotted(_owner(parts))
+            yield dotted(syntax.whole_of(parts))

@@ -43,9 +43,8 @@ def _filled(run: Run, fact: ExpressionFact) -> list[str]:
 
 def _owner(node: ast.expr) -> str:
     """`m` of `m[i][j]`; empty for what is no variable or field."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+    whole = syntax.whole_of(node)
+    return ast.unparse(whole) if isinstance(whole, (ast.Name, ast.Attribute)) else ""
 
 
 def _finding(fact: ExpressionFact, count: int, outer: int, filled: list[str]) -> Finding:
