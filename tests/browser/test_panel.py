@@ -1,9 +1,7 @@
 """The panel under a cell: drawn at once, opened, copied from, acted on; and what is left of it without its kernel."""
 
 import json
-import os
 import sys
-from pathlib import Path
 from statistics import median
 
 import nbformat
@@ -11,11 +9,10 @@ import pytest
 
 from tests.browser.server import ROOT
 from tests.browser.test_sidebar import a_live_notebook
+from tests.images import IMAGES
 from tests.notebook.samples import LOOP, SETUP, SLUG
 from torch_inspector.pitfalls import find_pitfall
 
-# Pictures of the docs are taken by `TORCH_INSPECTOR_IMAGES=docs/images`.
-IMAGES = Path(os.environ.get("TORCH_INSPECTOR_IMAGES", ROOT / "build" / "screenshots"))
 AXE = ROOT / "labextension" / "node_modules" / "axe-core" / "axe.min.js"
 RUN_MIME = "application/vnd.torch-inspector.run+json"
 FUNCTION = "def train():\n" + "".join(f"    {line}\n" for line in LOOP.splitlines())

@@ -1,5 +1,6 @@
 """What has crashed a kernel, kept a tensor alive or run code of the user in other tools' looks."""
 
+import contextlib
 import gc
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import torch
 from torch import nn
 
 from torch_inspector.observe.heap.explain import Roots, explain
+from torch_inspector.observe.heap.holders import holders, holders_of_row
 
 
 def look(names, budget_s=10.0):
@@ -103,6 +105,53 @@ def test_a_look_leaves_no_list_behind():
         look(names)
     gc.collect()
     assert len(gc.get_objects()) - before < 50
+
+
+@contextlib.contextmanager
+def without_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def ask_holders(names):
+    holders(Roots(names), names["model"].weight, "model.weight", 10.0)
+
+
+def ask_a_row(names):
+    holders_of_row(Roots(names), "model.weight", 10.0)
+
+
+@pytest.mark.parametrize("ask", [look, ask_holders, ask_a_row])
+def test_a_look_leaves_nothing_to_the_collector(ask):
+    model = nn.Linear(3, 2)
+    names = {"model": model, "kept": {model.weight: torch.ones(3)}, "loss": model(torch.ones(4, 3)).sum()}
+    ask(names)
+    with without_collector():
+        ask(names)
+        left = {
+            type(one).__name__ for one in gc.get_objects() if type(one).__module__.startswith(explain.__module__[:15])
+        }
+        frames = [
+            one for one in gc.get_objects() if type(one) is types.FrameType and "observe" in one.f_code.co_filename
+        ]
+        assert gc.collect() == 0
+    assert not left & {"Look", "Search", "Account", "Graphs", "Trails"}
+    assert frames == []
+
+
+def test_locals_of_a_function_go_with_it_though_it_asked_for_a_look():
+    def ask():
+        local = torch.ones(5)
+        look({})
+        return weakref.ref(local)
+
+    ask()
+    with without_collector():
+        assert ask()() is None
 
 
 def test_no_hook_is_run_and_nothing_is_unpacked():

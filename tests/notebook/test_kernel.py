@@ -329,6 +329,13 @@ def test_exported_page_keeps_the_card(executed):
     assert "without the gradients being cleared" in page
 
 
+def test_exported_markdown_keeps_the_card(executed):
+    jupyter("nbconvert", "--to", "markdown", str(executed))
+    text = executed.with_suffix(".md").read_text(encoding="utf-8")
+    assert text.count("without the gradients being cleared") >= 1
+    assert "optimizer.zero_grad()" in text
+
+
 def test_report_of_a_slow_cell_shows_memory_over_its_time(kernel):
     (bundle,) = kernel.run("%%torchcheck\nimport time\nfor _ in range(25):\n    time.sleep(0.1)").bundles()
     (table,) = [part for part in json.loads(bundle[RUN_MIME]["card"])["parts"] if part.get("curve")]

@@ -142,15 +142,12 @@ class Look:
         """Local variables of every function that runs, in every thread."""
         own = {id(frame) for frame in self._roots.frames}
         names = {thread.ident: thread.name for thread in threading.enumerate()}
-        for ident, top in list(sys._current_frames().items()):
-            frame: FrameType | None = top
-            while frame is not None:
-                if id(frame) not in own and self._counts(frame):
-                    where = "" if ident == threading.get_ident() else f" of thread {names.get(ident, ident)}"
-                    with locals_of(frame, asked=True) as values:
-                        label = f"{frame.f_code.co_name}{where}"
-                        yield from [(f"{label}: {name}", value) for name, value in list(values.items())]
-                frame = frame.f_back
+        for ident, frame in _running():
+            if id(frame) not in own and self._counts(frame):
+                where = "" if ident == threading.get_ident() else f" of thread {names.get(ident, ident)}"
+                with locals_of(frame, asked=True) as values:
+                    label = f"{frame.f_code.co_name}{where}"
+                    yield from [(f"{label}: {name}", value) for name, value in list(values.items())]
 
     def _counts(self, frame: FrameType) -> bool:
         """True for functions that are not ours, and for code of modules whose variables are not seen anyway."""
@@ -219,6 +216,7 @@ class Look:
         self.search.drop()
         self.account.drop()
         self.graphs.drop()
+        self.trails.drop()
 
 
 _OWN = str(__file__).rsplit("observe", 1)[0]
@@ -235,6 +233,24 @@ def _graph_roots(found: Found) -> list[tuple[Any, Any]]:
     pairs = ((node_of(tensor), tensor) for tensor in found.tensors)
     # The tensor comes before the node itself: its name is the better one.
     return [pair for pair in pairs if pair[0] is not None] + [(node, node) for node in found.nodes]
+
+
+def _running() -> Iterator[tuple[int, FrameType]]:
+    """Every frame of every thread but our own on top: a frame with itself among its variables would stay for long."""
+    tops: dict[int, FrameType | None] = {**sys._current_frames(), threading.get_ident(): _caller()}
+    for ident, top in tops.items():
+        frame = top
+        while frame is not None:
+            yield ident, frame
+            frame = frame.f_back
+
+
+def _caller() -> FrameType | None:
+    """The frame that asked for the look."""
+    frame = sys._getframe().f_back
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return frame
 
 
 def _last_exceptions() -> Iterator[tuple[str, Any]]:

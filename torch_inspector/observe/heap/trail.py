@@ -42,12 +42,18 @@ class Trail(NamedTuple):
 class Trails:
     """Finds trails in what a search has left."""
 
-    def __init__(self, search: Search, name_of_key: Callable[[Any], str] = lambda _: "") -> None:
+    def __init__(self, search: Search, name_of_key: Callable[[Any], str] | None = None) -> None:
         self._search = search
-        self._name_of_key = name_of_key
+        self._name_of_key = name_of_key or _no_name
         self._parents: dict[int, Any] = {}
         self._texts: dict[int, str] = {}
         self._indices: dict[int, dict[int, Any]] = {}
+
+    def drop(self) -> None:
+        """Lets go of everything, also of who gives names to keys: that may hold this in turn."""
+        for held in (self._parents, self._texts, self._indices):
+            held.clear()
+        self._name_of_key = _no_name
 
     def of(self, thing: Any) -> Trail:
         """The way by which the search has met an object."""
@@ -140,6 +146,10 @@ _FLAVOURS = (
     ((GeneratorType, CoroutineType), "generator"),
     ((FunctionType, partial), "closure"),
 )
+
+
+def _no_name(_key: Any) -> str:
+    return ""
 
 
 def _is_error(thing: Any) -> bool:
