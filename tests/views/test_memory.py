@@ -48,7 +48,7 @@ def test_what_is_not_explained_is_a_number():
 
 def test_a_view_says_what_it_keeps():
     (table,) = tables(memory_card(MemoryReport((a_row("small", shown_nbytes=12),))))
-    assert table.rows[0] == ("1", "small", "tensor", "1.00 MB", "", "a view that shows 12 B of it")
+    assert table.rows[0] == ("1", "small", "tensor", "1.00 MB", "", "shows 12 B of it")
 
 
 def test_cells_that_made_them_are_named():

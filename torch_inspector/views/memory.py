@@ -130,7 +130,7 @@ def _remark(group: Group) -> str:
     if len(group.rows) > 1:
         return several(len(group.rows), "holder")
     if row.pieces == 1 and 0 < row.shown_nbytes < row.nbytes // 2:
-        return f"a view that shows {size(row.shown_nbytes)} of it"
+        return f"shows {size(row.shown_nbytes)} of it"
     if row.also:
         more = f" and {len(row.also) - 1} more" if len(row.also) > 1 else ""
         return f"also `{row.also[0]}`{more}"

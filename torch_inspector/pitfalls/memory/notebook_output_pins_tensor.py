@@ -53,7 +53,8 @@ def _what(holder: HolderFact) -> str:
         return f"{_article(holder.kind)} {holder.kind}, {size},"
     own_nbytes = holder.nbytes - holder.graph_nbytes
     if 0 < holder.element_nbytes < own_nbytes:
-        return f"a view of a {size_text(own_nbytes)} tensor"
+        # A view, or what is left of a larger result: losses on the CPU are scalars of the storage of all terms.
+        return f"a tensor of shape {holder.shape} with a storage of {size_text(own_nbytes)}"
     return f"a tensor of shape {holder.shape}, {size},"
 
 
