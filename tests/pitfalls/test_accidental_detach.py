@@ -348,3 +348,36 @@ def test_a_part_that_has_learned_in_an_earlier_cell():
     before = "def start(part):\n    part(x).mean().backward()\nstart(net.first)\nnet.zero_grad()"
     (finding,) = found(whole, before, "loop(net)")
     assert finding.severity == "hint"
+
+
+RESIDUAL = """\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.back, self.fore = nn.Linear(4, 4), nn.Linear(4, 1)
+    def forward(self, x):
+        return self.back(x), self.fore(x)
+class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+    def forward(self, x):
+        forecast = 0
+        for block in self.blocks:
+            b, f = block(x)
+            x, forecast = x - b, forecast + f
+        return x, forecast
+net = Stack()
+own = torch.optim.Adam(net.parameters())
+for _ in range(5):
+    own.zero_grad()
+    _, forecast = net(x)
+    loss = F.mse_loss(forecast, y)
+    loss.backward()
+    own.step()
+    with torch.no_grad():
+        _, forecast = net(x)"""
+
+
+def test_a_pass_without_gradients_is_not_why_one_part_of_it_does_not_learn():
+    assert [f for f in found(RESIDUAL) if "no_grad" in f.message] == []

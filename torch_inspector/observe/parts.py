@@ -54,6 +54,9 @@ class Parts:
 
     def kept_by(self, cut: CutFact) -> CutFact:
         """The cut, with the part that it keeps from learning if there is one."""
+        # A pass without gradients is not why: in it one part would learn no more than the others.
+        if cut.kind == "no_grad" and any(map(self._learns, cut.sources)):
+            return cut
         for source in cut.sources:
             if source in self._tensors:
                 path, key = self._tensors[source]
@@ -77,6 +80,16 @@ class Parts:
         layer = source.removeprefix("self.").removesuffix("[]")
         return self._whole(names, layer, some=False) or (
             self._whole(names, layer, some=True) if source.endswith("[]") else None
+        )
+
+    def _learns(self, source: str) -> bool:
+        """True if some layer of that name gets a gradient."""
+        layer = source.removeprefix("self.").removesuffix("[]")
+        return any(
+            key not in self._missing
+            for names in self._names.values()
+            for name, key in names
+            if _path_of(name, layer, some=False)
         )
 
     def _whole(self, names: list[tuple[str, int]], layer: str, *, some: bool) -> tuple[str, frozenset[int]] | None:
