@@ -363,3 +363,15 @@ for _ in range(6):
 def test_a_model_that_learns_from_itself_is_told_by_its_names(teacher, told):
     found = findings_in(COMPARED.format(teacher), LEARNS, fails=False)
     assert [one.slug for one in found] == told
+
+
+HINGE = """\
+x, y = torch.cat([torch.randn(16, 4) + 9, torch.randn(16, 4) - 9]), torch.arange(32) // 16
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)"""
+
+
+@pytest.mark.parametrize("factor", ["", " * 0"])
+def test_what_an_earlier_cell_has_learned_needs_no_more_steps(factor):
+    loss = f"F.multi_margin_loss(net(x), y){factor}"
+    assert bool(found(HINGE, loop(20, loss), loop(6, loss))) == bool(factor)

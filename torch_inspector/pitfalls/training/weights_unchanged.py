@@ -78,7 +78,7 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
     if all(step.gradients_are_zero for step in steps) and _one_class(run):
         return "one class"
     if all(step.gradients_are_zero for step in steps):
-        return "zeros"
+        return "" if _is_learned(run, key) else "zeros"
     tiny = rate is not None and 0 < rate <= _TINY
     return "coarse" if rate and rounding.is_sure(run, key, steps) else "tiny" if tiny else ""
 
@@ -113,6 +113,12 @@ def _one_class(run: Run) -> str:
 def _is_at_zero(run: Run) -> bool:
     """True if every loss that was looked at is 0 itself, as that of a margin that is kept: then it may be meant."""
     return bool(run.trace.losses) and all(loss.value == 0 for loss in run.trace.losses)
+
+
+def _is_learned(run: Run, key: int) -> bool:
+    """True if the optimizer has moved weights in an earlier cell, and every loss is 0 by now."""
+    past = [step for one in run.earlier for step in one.steps_by_optimizer().get(key, ())]
+    return _is_at_zero(run) and any(not (one.idle or one.rate_is_zero or one.unmoved) for one in past)
 
 
 def _is_written(run: Run) -> bool:
