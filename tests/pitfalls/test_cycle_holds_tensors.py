@@ -191,3 +191,61 @@ def test_only_what_something_else_holds_may_be_weak():
     assert finding.fix.endswith("a weakref.ref() to `model` in Head.owner, or None there once it is done")
     ((_, finding),) = found(OWNED, "score();")
     assert finding.fix.endswith("or a weakref.ref() in the one whose object something else holds")
+
+
+WAYS = """
+class Node:
+    def __init__(self, parent=None):
+        self.state, self.parent, self.children = torch.zeros(500_000), parent, []
+        if parent is not None:
+            parent.children.append(self)
+def grow():
+    root = Node()
+    Node(root)
+    return Node(root)
+class Call:
+    def __init__(self, fn):
+        self.fn = fn
+class Env:
+    def __init__(self):
+        self.agent = Agent(self)
+class Agent:
+    def __init__(self, env):
+        self.env, self.state = env, torch.zeros(500_000)
+    def end(self):
+        return self.state
+def with_call(wrap):
+    agent = Agent(None)
+    agent.call = Call(wrap(agent))
+    return agent
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (
+            "grow()",
+            "so rather a weakref.ref() in Node.parent, if something else holds what that leads to, or None there",
+        ),
+        ("with_call(lambda a: a.end)", ": a weakref.WeakMethod() in Call.fn, which gives the method"),
+        ("with_call(lambda a: [a.end, print])", ": a weakref.WeakMethod() in Call.fn, which gives the method"),
+        ("with_call(lambda a: lambda: a.end())", ": a weakref.ref() to `one` in the function in Call.fn, or None"),
+        ("with_call(lambda a: a)", ": a weakref.ref() to `one` in Call.fn, or None"),
+        ("Env().agent", ": None in Agent.env or Env.agent once it is done, or"),
+    ],
+)
+def test_a_weak_reference_is_offered_where_the_program_goes_on_with_it(made, said):
+    ((_, finding),) = found(f"{WAYS}one = {made}", "del one")
+    assert said in finding.fix
+
+
+def test_what_a_hook_holds_is_given_back_by_its_handle():
+    code = "net = Plain()\nnet.leaf.register_forward_hook(lambda *a, n=net: None);"
+    ((_, finding),) = found(code, "net = Plain()")
+    assert finding.fix.endswith("in the function in Linear._forward_hooks, or remove() of its handle once it is done")
+
+
+def test_a_weak_method_keeps_the_callback():
+    code = f"{WAYS}one = with_call(lambda a: weakref.WeakMethod(a.end))\nassert one.call.fn()() is one.state"
+    assert found(code, "del one") == []

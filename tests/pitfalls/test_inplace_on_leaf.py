@@ -109,9 +109,43 @@ def test_an_update_by_hand_stays_outside_of_the_graph(line):
         ("x[:, :2].copy_(lin(b)[:, :2])", "changed = x.clone()\nchanged[:, :2].copy_(lin(b)[:, :2])  # use"),
         ("x *= h.detach()", "with torch.no_grad():\n    x *= h.detach()"),
         ("y = 0; x += 1", "with torch.no_grad():\n    x += 1"),
+        ("x += lin(b).detach()", "with torch.no_grad():\n    x += lin(b).detach()"),
+        ("x -= (h * 2).detach() + h.clone().data", "with torch.no_grad():\n    x -= (h * 2).detach() + h.clone().data"),
+        ("x *= int(h.argmax()) * (h > 0)", "with torch.no_grad():\n    x *= int(h.argmax()) * (h > 0)"),
+        ("x += h * h.detach()", "changed = x + h * h.detach()  # use"),
+        ("x[0] = h[0]", "changed = x.clone()\nchanged[0] = h[0]  # use"),
     ],
 )
 def test_what_a_layer_gives_has_a_history_and_what_is_cut_has_none(line, fix):
     start = "lin, b = nn.Linear(3, 3), torch.ones(3, 3)\nh, x = lin(b), torch.ones(3, 3, requires_grad=True)"
     (finding,), _ = found([start, line])
     assert finding.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x[:] = lin(b)", "x.copy_(lin(b))", "x[...] = h", "x[:].copy_(h * 2)", "x.copy_(h.detach())", "start(x, h)"],
+)
+def test_a_leaf_gets_its_first_values_itself(line):
+    start = (
+        "lin, b = nn.Linear(3, 3), torch.ones(3, 3)\nh, x = lin(b), nn.Parameter(torch.zeros(3, 3))\n"
+        "def start(x, h):\n    x.copy_(h)"
+    )
+    (finding,), _ = found([start, line])
+    assert finding.fix.startswith("with torch.no_grad():\n    x")
+    mended = (
+        finding.fix
+        if line != "start(x, h)"
+        else f"{start[:-11]}\n    " + finding.fix.replace("\n", "\n    ") + f"\n{line}"
+    )
+    assert not findings_in(START, start, f"{mended}\nassert x.is_leaf and bool((x != 0).any())", fails=False)
+
+
+def test_a_layer_that_is_made_gets_its_first_values():
+    line = "self.scale[0] = self.lin(torch.ones(3))"
+    cell = (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.scale, self.lin = nn.Parameter(torch.ones(2, 3)), nn.Linear(3, 3)\n        {line}\nNet()"
+    )
+    (finding,), _ = found([cell])
+    assert finding.fix == f"with torch.no_grad():\n    {line}"

@@ -172,3 +172,5 @@ class CircleFact(NamedTuple):
     """Attributes through which the first leads back to itself, each with its class; empty if that is not known."""
     made_at: int | None = None
     """The line of the cell that led to them, of objects that no variable has ever named."""
+    through: tuple[str, ...] = ()
+    """What each attribute of the ring leads through: a `method`, a `function`, a container of `many`; else empty."""

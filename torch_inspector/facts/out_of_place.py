@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
@@ -11,37 +12,119 @@ if TYPE_CHECKING:
     from torch_inspector.facts.errors import ErrorFact, OperandFact
 
 
-_CUTS = (".detach()", ".data", ".item()", ".tolist()", ".numpy()")
+# What leaves the graph behind: methods, functions of Python, and fields.
+_CUTS = frozenset(["detach", "item", "tolist", "numpy", "long", "argmax", "argmin", "argsort", "size"])
+_NUMBERS = frozenset(["float", "int", "bool", "len"])
+_FIELDS = frozenset(["data", "shape", "dtype", "device", "indices"])
+# Methods after which nothing is left of what was there before.
+_FILLS = ("copy_", "fill_")
+# A longer expression is not said again in a remark.
+_LONGEST = 40
+_FIRST = ("__init__", "reset_parameters", "init_weights", "_init_weights")
 
 
 def out_of_place(error: ErrorFact, leaf: OperandFact | None) -> str:
-    """The statement that makes a new tensor; empty where the line adds plain numbers, as an update by hand does."""
-    if leaf is None or not any(_brings_history(error, one) for one in error.operands if one.path != leaf.path):
-        return ""
+    """The statement that makes a new tensor; empty where the line adds plain numbers, as an update by hand does.
+
+    So it is where the line gives a leaf its first values: then the leaf itself must have them.
+    """
     tree = syntax.parse(error.statement)
     node = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    if leaf is None or node is None or error.place.function.rpartition(".")[2] in _FIRST:
+        return ""
+    others = [one for one in error.operands if one.path != leaf.path]
+    if not any(_brings_history(_put_in(node), one) for one in others):
+        return ""
+    if _fills(node) and leaf.path not in map(ast.unparse, _uncut(_put_in(node))):
+        return _as_first(error, leaf, node)
+    return _made_anew(error, node)
+
+
+def _made_anew(error: ErrorFact, node: ast.stmt) -> str:
+    """The same statement on a copy, or with a new value for the name."""
     if isinstance(node, (ast.Assign, ast.AugAssign)):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         if isinstance(target, ast.Subscript):
             return _of_copy(error, target)
     if isinstance(node, ast.AugAssign):
         return _said(error, ast.unparse(node.target), ast.unparse(ast.BinOp(_read(node.target), node.op, node.value)))
-    call = node.value if isinstance(node, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.func.attr.endswith("_"):
+    call = _changing(node)
+    if call is None:
         return ""
-    owner = call.func.value
-    if isinstance(owner, ast.Subscript) or call.func.attr == "copy_":
+    owner = call.func.value  # type: ignore[attr-defined]
+    if isinstance(owner, ast.Subscript) or call.func.attr in _FILLS:  # type: ignore[attr-defined]
         return _of_copy(error, owner)
-    made = ast.Call(ast.Attribute(owner, call.func.attr.rstrip("_"), ast.Load()), call.args, call.keywords)
+    made = ast.Call(ast.Attribute(owner, call.func.attr.rstrip("_"), ast.Load()), call.args, call.keywords)  # type: ignore[attr-defined]
     return _said(error, ast.unparse(owner), ast.unparse(made))
 
 
-def _brings_history(error: ErrorFact, one: OperandFact) -> bool:
+def _changing(node: ast.stmt) -> ast.Call | None:
+    """`x.copy_(h)` of a statement that is such a call."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    method = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
+    return call if method else None  # type: ignore[return-value]
+
+
+def _put_in(node: ast.stmt) -> list[ast.expr]:
+    """What a statement puts into a tensor that it changes."""
+    if isinstance(node, (ast.Assign, ast.AugAssign)):
+        return [node.value]
+    call = _changing(node)
+    return [*call.args, *(one.value for one in call.keywords)] if call is not None else []
+
+
+def _fills(node: ast.stmt) -> bool:
+    """True for `x[:] = h`, `x[...] = h` and `x.copy_(h)`: all that was there before is gone."""
+    call = _changing(node)
+    if call is not None:
+        owner = call.func.value  # type: ignore[attr-defined]
+        return call.func.attr in _FILLS and (not isinstance(owner, ast.Subscript) or _is_all(owner))  # type: ignore[attr-defined]
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    return isinstance(target, ast.Subscript) and _is_all(target)
+
+
+def _is_all(part: ast.Subscript) -> bool:
+    places = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+    plain = isinstance(part.value, (ast.Name, ast.Attribute))
+    return plain and all(ast.unparse(one) in (":", "::", "...") for one in places)
+
+
+def _as_first(error: ErrorFact, leaf: OperandFact, node: ast.stmt) -> str:
+    """The statement outside of the graph; a variable that the function has made itself may be a copy instead."""
+    if error.place.function and leaf.made_at is not None:
+        return _made_anew(error, node)
+    given = ast.unparse(_put_in(node)[0])
+    shown = f"`{given}`" if len(given) <= _LONGEST else "what is put in"
+    return (
+        f"with torch.no_grad():\n    {error.statement}  # for first values; for gradients through {shown}, use that "
+        f"itself in place of `{leaf.path}`"
+    )
+
+
+def _brings_history(given: list[ast.expr], one: OperandFact) -> bool:
     """True for what was computed, unless the statement cuts it off, and for what computes: a layer that is called."""
+    parts = _uncut(given)
     if one.kind != "tensor":
-        return f"{one.path}(" in error.statement
-    cut = any(f"{one.path}{end}" in error.statement for end in _CUTS)
-    return one.requires_grad and not one.is_leaf and not cut
+        return any(isinstance(part, ast.Call) and ast.unparse(part.func) == one.path for part in parts)
+    return one.requires_grad and not one.is_leaf and one.path in map(ast.unparse, parts)
+
+
+def _uncut(given: list[ast.expr]) -> Iterator[ast.AST]:
+    """All parts of what is put in that stay in the graph: none of `(h * 2).detach()`."""
+    stack: list[ast.AST] = list(given)
+    while stack:
+        part = stack.pop()
+        if not _cuts(part):
+            yield part
+            stack.extend(syntax.children(part))
+
+
+def _cuts(part: ast.AST) -> bool:
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+        return part.func.attr in _CUTS
+    if isinstance(part, ast.Call):
+        return isinstance(part.func, ast.Name) and part.func.id in _NUMBERS
+    return isinstance(part, ast.Compare) or (isinstance(part, ast.Attribute) and part.attr in _FIELDS)
 
 
 def _read(target: ast.expr) -> ast.expr:
@@ -61,4 +144,18 @@ def _of_copy(error: ErrorFact, target: ast.expr) -> str:
     if error.place.function and name.isidentifier():
         return f"{name} = {name}.clone()  # before this line"
     changed = error.statement.replace(name, "changed", 1)
-    return f"changed = {name}.clone()\n{changed}  # use `changed` from here on, so that `{name}` stays what is trained"
+    remark = f"use `changed` from here on, so that `{name}` stays what is trained"
+    first = (
+        f"; or, for first values of `{name}`, put the line that failed under torch.no_grad()"
+        if _overwrites(error)
+        else ""
+    )
+    return f"changed = {name}.clone()\n{changed}  # {remark}{first}"
+
+
+def _overwrites(error: ErrorFact) -> bool:
+    """True for `x[0] = h` and `x[0].copy_(h)`, which may be meant to give a leaf its values."""
+    tree = syntax.parse(error.statement)
+    node = tree.body[0] if tree is not None and tree.body else None
+    call = _changing(node) if node is not None else None
+    return isinstance(node, ast.Assign) or (call is not None and call.func.attr in _FILLS)  # type: ignore[attr-defined]

@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
 OUTSIDE = "targets-outside"
-_WHITE = 255
-# Beyond so many, whole numbers are no classes but the brightness of a picture.
+# The brightest of a picture, of bytes: one batch need not have white in it, but comes near.
+_WHITE, _NEARLY_WHITE = 255, 240
+_PERCENT = 100
+# Beyond so many, whole numbers are no classes of which a threshold would make two, but many classes, or amounts.
 _CLASSES = 32
 _ARGUMENTS = 2
+_OF_CLASSES = "for class numbers take CrossEntropyLoss"
 _OTHERWISE = "for quantities take MSELoss"
 # Written behind a word, these stay together with it.
 _CLOSED = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
@@ -48,8 +51,8 @@ def _form(extent: Extent) -> tuple[str, str]:
     low, high = extent
     if (low, high) == (-1, 1):
         return "({} + 1) / 2", "add 1 to the targets and divide them by 2"
-    if low >= 0 and _CLASSES < high <= _WHITE:
-        return "{} / 255", "divide the targets by 255"
+    if low >= 0 and high > _CLASSES:
+        return _of_many(high)
     if low < 0 and not (float(low).is_integer() and float(high).is_integer()):
         return "", "leave the targets as they were before they were normalised, 0 to 1"
     # What divides two classes must have one on each side.
@@ -57,6 +60,14 @@ def _form(extent: Extent) -> tuple[str, str]:
     if low == high:
         return "", "make the targets 0 and 1"
     return f"({{}} > {edge:g}).float()", f"make the targets 0 and 1: 1 for those above {edge:g}"
+
+
+def _of_many(high: float) -> tuple[str, str]:
+    """Of numbers too large for classes of which a threshold would make two."""
+    most = _WHITE if _NEARLY_WHITE <= high <= _WHITE else _PERCENT if high == _PERCENT else 0
+    if most:
+        return f"{{}} / {most}", f"divide the targets by {most}"
+    return "", f"divide the targets by the largest number that they can be; {_OF_CLASSES}"
 
 
 def target_at(run: Run, place: Place) -> str:

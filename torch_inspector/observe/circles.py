@@ -99,7 +99,7 @@ class Circles:
             held |= inside.keys()
             if nbytes >= _SMALL_NBYTES:
                 way = ring(same[0][1], garbage)
-                found.append(CircleFact("", name, nbytes, -1, len(same), way, line))
+                found.append(CircleFact("", name, nbytes, -1, len(same), way.names, line, way.through))
         return tuple(found)
 
     def _waiting(self, alive: list[int]) -> tuple[list[int], frozenset[int]]:
@@ -126,7 +126,9 @@ class Circles:
                 found[kind] = old._replace(nbytes=old.nbytes + nbytes, count=old.count + len(group))
             elif nbytes >= _SMALL_NBYTES:
                 way = ring(first, garbage)
-                found[kind] = CircleFact(paths.get(key, ""), kind, nbytes, key, len(group), way)
+                found[kind] = CircleFact(
+                    paths.get(key, ""), kind, nbytes, key, len(group), way.names, None, way.through
+                )
         return list(found.values())
 
 

@@ -91,6 +91,12 @@ def is_number(element: ast.expr, name: str, value: Any) -> bool:
     return fits and dotted(element.func) == _type_of(value)
 
 
+def is_whole(value: Any) -> bool:
+    """True for a tensor that is known to hold whole numbers, or yes and no."""
+    known = type(value) is torch.Tensor
+    return known and not (value.dtype.is_floating_point or value.dtype.is_complex)
+
+
 def _type_of(value: Any) -> str:
     """The type of Python that `tolist()` gives the numbers of a tensor; empty if that is not known."""
     if type(value) is not torch.Tensor and type(value) is not torch.nn.Parameter:

@@ -13,9 +13,10 @@ from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Shape, syntax
 from torch_inspector.observe.all_places import all_places
-from torch_inspector.observe.at_once import Loop, at_once, viewed
+from torch_inspector.observe.at_once import at_once, viewed
 from torch_inspector.observe.bounds import bound_of
 from torch_inspector.observe.certain import certain
+from torch_inspector.observe.covered import Loop
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.known_loops import known_loop
@@ -76,7 +77,7 @@ def visits(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Express
 def _said(scope: Scope, loop: Loop, name: str) -> str:
     """The same in one call, if that is known."""
     whole = ast.parse(name, mode="eval").body
-    known = at_once(loop, name, len(_shape(scope, whole) or ()), scope.names.value(whole))
+    known = at_once(scope, loop, name, _shape(scope, whole) or (), scope.names.value(whole))
     return known or (_of_rows(scope, loop) or "" if not isinstance(loop, ast.For) else "")
 
 

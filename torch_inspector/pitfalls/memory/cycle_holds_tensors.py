@@ -31,7 +31,7 @@ def _finding(run: Run, circle: CircleFact) -> Finding:
     return Finding(
         message=f"{_what(circle)}{_ring(circle)}: {_waiting(circle)}.",
         subject=circle.path or circle.kind,
-        fix=f"import gc; gc.collect()  # or break the circle: {_broken(circle)}",
+        fix=f"import gc; gc.collect()  # or break the circle: {_broken(run, circle)}",
         line=line,
         cell=cell,
         severity="warning" if empties else "",
@@ -60,18 +60,53 @@ def _ring(circle: CircleFact) -> str:
     return f" ({' and '.join(f'`{name}`' for name in circle.ring)})" if circle.ring else ""
 
 
-def _broken(circle: CircleFact) -> str:
+def _broken(run: Run, circle: CircleFact) -> str:
     """Which reference is to go. What a variable named is held without the circle: what leads back to it may be weak."""
     if not circle.ring:
         return "a weakref.ref() to the owner in its hooks and callbacks"
-    done = "None there once it is done"
-    if len(circle.ring) == 1:
-        # What leads straight back may be a method of its own: a plain weak reference to one is dead at once.
-        return f"a weakref.ref(), of a method a weakref.WeakMethod(), in {circle.ring[0]}, or {done}"
-    if circle.path.isidentifier():
-        return f"a weakref.ref() to `{circle.path}` in {circle.ring[-1]}, or {done}"
-    either = " or ".join(circle.ring)
-    return f"None in {either} once it is done, or a weakref.ref() in the one whose object something else holds"
+    last = circle.ring[-1]
+    if len(circle.ring) > 1 and (not circle.path.isidentifier() or _makes(run, last, circle.kind)):
+        either = " or ".join(circle.ring)
+        method = ", of a method a weakref.WeakMethod()," if "method" in circle.through else ""
+        return (
+            f"None in {either} once it is done, or a weakref.ref(){method} in the one whose object something else holds"
+        )
+    if len(circle.ring) > 1 and circle.through[-1:] == ("many",):
+        others = " or ".join(circle.ring[:-1])
+        return (
+            f"{last} may hold more than `{circle.path}`, so rather a weakref.ref() in {others}, if something else "
+            "holds what that leads to, or None there once it is done"
+        )
+    return f"{_weak(circle)}, or {_done(last)}"
+
+
+def _weak(circle: CircleFact) -> str:
+    """What refers to the owner without holding it. A plain weak reference to a method or a lambda is dead at once."""
+    last, through = circle.ring[-1], circle.through[-1] if circle.through else ""
+    owner = f"`{circle.path}`" if circle.path.isidentifier() else "the owner"
+    if through == "method":
+        return f"a weakref.WeakMethod() in {last}, which gives the method when it is called"
+    within = "the function in " if through == "function" else ""
+    return f"a weakref.ref() to {owner} in {within}{last}"
+
+
+def _done(attribute: str) -> str:
+    return "remove() of its handle once it is done" if attribute.endswith("_hooks") else "None there once it is done"
+
+
+def _makes(run: Run, attribute: str, kind: str) -> bool:
+    """True for `self.agent = Agent(self)`: nothing else holds the new object at that moment."""
+    texts = (run.cell.code, *(past.cell.code for past in run.earlier))
+    nodes = (node for text in texts if (tree := syntax.parse(text)) is not None for node in syntax.walk(tree))
+    name = attribute.rpartition(".")[2]
+    given = (node for node in nodes if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None)
+    values = (one.value for one in given if any(getattr(target, "attr", "") == name for target in _targets(one)))
+    calls = (part for value in values for part in syntax.walk(value) if isinstance(part, ast.Call))  # type: ignore[arg-type]
+    return any(ast.unparse(call.func).rpartition(".")[2] == kind for call in calls)
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _place(run: Run, circle: CircleFact) -> tuple[int | None, int | None]:
