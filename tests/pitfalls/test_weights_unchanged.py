@@ -368,6 +368,7 @@ def test_a_model_that_learns_from_itself_is_told_by_its_names(teacher, told):
 HINGE = """\
 x, y = torch.cat([torch.randn(16, 4) + 9, torch.randn(16, 4) - 9]), torch.arange(32) // 16
 net = nn.Linear(4, 2)
+nn.init.zeros_(net.weight)
 opt = torch.optim.SGD(net.parameters(), lr=0.1)"""
 
 
