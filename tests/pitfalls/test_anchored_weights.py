@@ -128,6 +128,9 @@ OVER = "for p, o in zip({}.parameters(), {})"
         f"torch.cat([(p - o).flatten() {OVER}]).norm()",
         f"sum((p - o).abs().sum() {OVER})",
         f"sum((2 * (p - o) * (p - o)).sum() {OVER})",
+        f"sum(torch.sum(torch.abs(p - o)) {OVER})",
+        f"sum(torch.pow(p - o, exponent=2).sum() {OVER})",
+        f"sum(torch.dot((p - o).flatten(), (p - o).flatten()) {OVER})",
     ],
 )
 def test_differences_that_are_measured(loss):
@@ -135,10 +138,68 @@ def test_differences_that_are_measured(loss):
     assert not found(penalty(TAKE, loss), f"{TRAIN}\nassert not pen.loss()")
 
 
-def test_a_difference_with_a_name():
-    loop = OVER.format("self.model", "self.old")
-    body = f"total = 0\n        {loop}:\n            d = p - o\n            total = total + (d ** 2).sum()"
-    assert found(penalty(TAKE, "0").replace("return 0", f"{body}\n        return total"), TRAIN)
+NAMED = (
+    "total = 0\n        for p, o in zip(self.model.parameters(), self.old):\n            {}\n"
+    "            total = total + {}\n        return total"
+)
+
+
+def named(given, added):
+    return penalty(TAKE, "0").replace("return 0", NAMED.format(given, added))
+
+
+@pytest.mark.parametrize(
+    ("given", "added"),
+    [
+        ("d = p - o", "(d ** 2).sum()"),
+        ("d = (p - o).abs()", "d.sum()"),
+        ("d = (p - o).view(-1)", "d @ d"),
+        ("d = p - o; row = d.flatten()", "row.dot(row)"),
+    ],
+)
+def test_a_difference_with_a_name(given, added):
+    assert found(named(given, added), TRAIN)
+    assert not found(named(given, added), f"{TRAIN}\nassert not pen.loss()")
+
+
+@pytest.mark.parametrize(
+    ("given", "added"),
+    [
+        ("d = (p - o).abs()", "(0 if d.sum() > 0 else 1)"),
+        ("d = (p - o).abs(); gap = d.sum(); self.moved = gap > 0", "gap"),
+        ("d = (p - o).abs()", "d.max()"),
+        ("d = p - o", "(d @ o.T).sum()"),
+    ],
+)
+def test_a_named_difference_that_is_tested_or_no_measure(given, added):
+    assert not found(named(given, added), TRAIN)
+
+
+LOSS = "loss = net(x).square().mean() + 0.1 * pen.loss()\n    "
+RISE = "pen.take()\nbest = 9e9\nfor _ in range(3):\n    step()\n    "
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "if loss.item() < best: best = loss.item()",
+        "if torch.isnan(loss): break",
+        "best = max(0, 1 - loss.item())",
+        "k = loss.item()\n    if k < best: best = k",
+    ],
+)
+def test_a_test_on_the_loss_asks_for_no_difference(test):
+    loss = PAIRS.format("self.model", "self.old")
+    assert found(penalty(TAKE, loss), RISE + LOSS + test)
+    assert not found(penalty(TAKE, loss), RISE + LOSS.replace("net(x).square().mean()", "1e-8") + test)
+
+
+@pytest.mark.parametrize("made", ["torch.optim.SGD([x], 0.1)", "Penalty(net)", "hand_out(pen)"])
+def test_a_method_of_the_same_name_is_of_another_object(made):
+    start = penalty(TAKE).replace("loss", "ask"), "def hand_out(one): return one"
+    asked = f"other = {made}\nother.ask = lambda: 0\nk = other.ask()\nif k: print(k)"
+    cells = *start, asked, TRAIN.replace("loss", "ask")
+    assert bool(found(*cells)) is made.startswith("torch")
 
 
 @pytest.mark.parametrize(
