@@ -251,7 +251,15 @@ put(b)
 
 @pytest.mark.parametrize(
     ("line", "below"),
-    [("b.i = torch.arange(2)", ""), ("", "b.i = torch.arange(2)"), ("close(b)", ""), ("", "setattr(b, 'i', b.x > 1)")],
+    [
+        ("b.i = torch.arange(2)", ""),
+        ("", "b.i = torch.arange(2)"),
+        ("close(b)", ""),
+        ("", "setattr(b, 'i', b.x > 1)"),
+        ("", "d = vars(b)\nd.update({c: torch.arange(2) for c in 'i'})"),
+        ("", "vars(b).update({c: torch.arange(2) for c in 'i'})"),
+        ("", "b.__dict__.update({c: torch.arange(2) for c in 'i'})"),
+    ],
 )
 def test_an_index_that_is_stored_later_may_have_been_a_number(line, below):
     assert not findings_in(SETUP, FIELDS.format(line or "return", "2", below), slug="assignment-to-indexed-copy")

@@ -353,6 +353,8 @@ def patches(batch):
     batch['x'] = batch['x'].view(4, 3, 16)
     {}
     return batch
+def one(x): return {{'x': x}}
+def turn(some, new): some.update(new)
 batch = {{'x': torch.randn(4, 3, 4, 4)}}
 {}"""
 
@@ -364,6 +366,10 @@ batch = {{'x': torch.randn(4, 3, 4, 4)}}
         ("batch['x'] = batch['x'].transpose(1, 2)", "batch = patches(batch)"),
         ("batch['x'].transpose_(1, 2)", "patches(batch)"),
         ("", "patches(batch)\nbatch['x'] = batch['x'].transpose(1, 2)"),
+        ("batch.update(x=batch['x'].transpose(1, 2))", "patches(batch)"),
+        ("batch.update({'x': batch['x'].transpose(1, 2)})", "same = batch\npatches(same)"),
+        ("", "same = batch\npatches(batch)\nsame.update(one(batch['x'].transpose(1, 2)))"),
+        ("", "patches(batch)\nturn(batch, {'x': batch['x'].transpose(1, 2)})"),
     ],
 )
 def test_an_entry_that_is_stored_later_had_other_sizes(line, below):
@@ -371,7 +377,17 @@ def test_an_entry_that_is_stored_later_had_other_sizes(line, below):
         assert not notebook.run(ENTRIES.format(line, below)).findings
 
 
-@pytest.mark.parametrize("below", ["", "batch['y'] = 1"])
+@pytest.mark.parametrize(
+    "below",
+    [
+        "",
+        "batch['y'] = 1",
+        "seen = set()\nseen.update(rows.shape)",
+        "more = {}\nmore.update({'x': rows})",
+        "batch.update(y=1)",
+        "scaler = torch.amp.GradScaler('cpu', enabled=False)\nscaler.update()",
+    ],
+)
 def test_an_entry_that_stays(below):
     code = "import torch\nbatch = {'x': torch.randn(8, 5, 3)}\nrows = batch['x'].reshape(8, 3, 5)\n" + below
     with a_notebook() as notebook:

@@ -9,9 +9,10 @@ from torch_inspector.facts import ExpressionFact, syntax
 from torch_inspector.observe.expressions import Judge, Scope
 from torch_inspector.observe.late_calls import late_bodies
 from torch_inspector.observe.source import dotted
+from torch_inspector.observe.updates import is_of_others, may_update
 
 _CALLS_DEEP, _GIVEN = 4, 3
-_SETTERS = frozenset(["setattr", "__setattr__", "delattr", "update"])
+_SETTERS = frozenset(["setattr", "__setattr__", "delattr"])
 _TURNS = frozenset(
     ["unsqueeze_", "squeeze_", "transpose_", "t_", "resize_", "resize_as_", "swapaxes_", "swapdims_", "set_"]
 )
@@ -39,9 +40,10 @@ def is_stored_later(scope: Scope, source: ast.AST, statement: ast.stmt) -> bool:
     keys, here, line = _keys(scope, source), scope, statement.lineno
     for _ in range(_CALLS_DEEP):
         late = [one for one in syntax.walk(here.node) if getattr(one, "lineno", 0) >= line] if keys else []
-        if any(_stores(one, keys) for one in late):
+        if any(_stores(one, keys) or _renews(one, keys, here, (scope, source)) for one in late):
             return True
-        if any(_stores(one, keys) for body in late_bodies(here, late) for one in syntax.walk(body)):
+        called = (one for body in late_bodies(here, late) for one in syntax.walk(body))
+        if any(_stores(one, keys) or may_update(one, keys) for one in called):
             return True
         if here.caller is None:
             return False
@@ -61,7 +63,7 @@ def _keys(scope: Scope, source: ast.AST, depth: int = 0) -> frozenset[str]:
 
 
 def _stores(node: ast.AST, keys: frozenset[str]) -> bool:
-    """True for `b.k = …`, `b["k"] += …`, `del b.k`, `setattr(b, "k", …)`, `b.update(…)` and `b.k.unsqueeze_(1)`."""
+    """True for `b.k = …`, `b["k"] += …`, `del b.k`, `setattr(b, "k", …)` and `b.k.unsqueeze_(1)`."""
     if isinstance(node, ast.Attribute):
         return node.attr in keys and not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Subscript):
@@ -73,6 +75,11 @@ def _stores(node: ast.AST, keys: frozenset[str]) -> bool:
         return not keys.isdisjoint(_own_keys(node.func.value))
     key = next((one.value for one in node.args if isinstance(one, ast.Constant)), None)
     return name in _SETTERS and (key is None or key in keys)
+
+
+def _renews(node: ast.AST, keys: frozenset[str], here: Scope, read: tuple[Scope, ast.AST]) -> bool:
+    """True for an `update` of what the expression reads, or perhaps of that."""
+    return may_update(node, keys) and not is_of_others(node, here, *read)
 
 
 def _own_keys(written: ast.expr) -> set[object]:
