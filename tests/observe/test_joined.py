@@ -55,6 +55,12 @@ SQUARE = {
     "in another order": (lambda out: out[:, ORDER][:, 2:], None),
     "selected in another order": (lambda out: out.index_select(1, ORDER)[:, 2:], None),
     "rows in another order": (lambda out: out.index_select(0, ORDER)[:, 2:], CHANCES),
+    "shuffled rows": (lambda out: out[ORDER][:, 2:], CHANCES),
+    "shuffled rows of the part": (lambda out: out[:, :2][ORDER], BOXES),
+    "a mask that keeps all rows": (lambda out: out[ORDER >= 0][:, 2:], CHANCES),
+    "a mask that keeps all columns": (lambda out: out[:, ORDER >= 0][:, 2:], None),
+    "turned and shuffled": (lambda out: out.t()[ORDER][2:], None),
+    "a table of indices": (lambda out: out[ORDER[:, None], ORDER][:, 2:], None),
 }
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+import torch
+
 from torch_inspector.facts import Shape
-from torch_inspector.observe import private
+from torch_inspector.observe import kinds, private
 from torch_inspector.observe.private import Node
+from torch_inspector.observe.saved import saved_values
 from torch_inspector.observe.softmax import IN_PLACE
 
 JOINS = frozenset(["CatBackward0", "StackBackward0"])
@@ -102,10 +105,18 @@ def _turned(node: Node, axis: int, count: int) -> int:
 
 
 def _may_reorder(node: Node, axis: int, before: Shape, after: Shape) -> bool:
-    """True for `out[:, order]`, which leaves all shapes as they are."""
+    """True for `out[:, order]`, which leaves all shapes as they are; not for `out[rows]`."""
     if type(node).__name__ == "IndexSelectBackward0":
         return _signed(node._saved_dim) % len(before) == axis
-    return type(node).__name__ == "IndexBackward0" and before == after
+    return type(node).__name__ == "IndexBackward0" and before == after and _indexed(node) in (None, axis)
+
+
+def _indexed(node: Node) -> int | None:
+    """The axis that the one list of indices is on; None if there are several, or that cannot be read."""
+    given = [one for one, _ in saved_values(node)]
+    lists = [axis for axis, one in enumerate(given) if one is not None]
+    alone = len(lists) == 1 and kinds.is_one_of(given[lists[0]], (torch.Tensor,)) and given[lists[0]].ndim == 1
+    return lists[0] if alone and lists[0] == len(given) - 1 else None
 
 
 def _picked(node: Node, span: _Span, at: tuple[int, int], before: Shape, after: Shape) -> _Span | None:
