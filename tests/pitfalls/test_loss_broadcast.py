@@ -360,6 +360,38 @@ class Set(nn.Module):
         return self.body(x).mean(0, keepdim=True)
 eight, gru = torch.randn(8, 3), nn.GRU(3, 5)
 """
+JOINT = (
+    FOLDED
+    + """
+class Joint(Net):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(4))
+    def forward(self, x):
+        h = self.body(x)
+        return self.head({})
+def joined(h):
+    return {}
+net = Joint()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "helper", "severity"),
+    [
+        ("h.view(1, -1)", "h", "hint"),
+        ("torch.reshape(h, (1, 8 * 4))", "h", "hint"),
+        ("joined(h)", "h.reshape([1, -1])", "hint"),
+        ("joined(h)", "h.reshape(-1, 32)", "warning"),
+        ("(h * self.gain.view(1, -1)).view(-1, 32)", "h", "warning"),
+        ("h.view(-1, 32)", "h.view(1, -1)", "warning"),
+    ],
+)
+def test_one_row_that_the_text_asks_for_may_be_meant(row, helper, severity):
+    cell = "loss = nn.functional.mse_loss(net(eight), many)\nloss.backward()"
+    (found,) = findings_in(JOINT.format(row, helper), cell, slug="loss-broadcast", fails=False)
+    assert found.severity == severity
 
 
 @pytest.mark.parametrize(

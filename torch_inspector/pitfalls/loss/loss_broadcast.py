@@ -21,6 +21,7 @@ from torch_inspector.facts import (
     syntax,
 )
 from torch_inspector.facts.log_chances import added_up
+from torch_inspector.facts.one_row import asks_for_one_row
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -108,12 +109,16 @@ def _spread_row(run: Run, backward: BackwardFact, pattern: PatternFact) -> Findi
 
 
 def _folding(run: Run, backward: BackwardFact, pattern: PatternFact) -> ForwardFact | None:
-    """The call that was given a sample for each target and returned one row, if the graph shows the view."""
+    """The call that was given a sample for each target and returned one row, if the graph shows the view.
+
+    None where its text asks for one row: that may be one prediction for all.
+    """
     leaves = backward.witness.leaf_keys if backward.witness and len(pattern.nodes) > 1 else frozenset[int]()
     rows = pattern.shapes[0][:1]
     calls = (one for one in run.trace.forwards if one.parameter_keys & leaves and one.order < backward.order)
     given = (one for one in calls if one.input_shapes and one.input_shapes[0][:1] == rows)
-    return next((one for one in given if one.output_shape and one.output_shape[0] == 1), None)
+    found = next((one for one in given if one.output_shape and one.output_shape[0] == 1), None)
+    return None if found is None or asks_for_one_row(run, found.kind) else found
 
 
 def _of_actions(run: Run, backward: BackwardFact, pattern: PatternFact) -> str:
