@@ -201,6 +201,9 @@ def test_a_function_that_wakes_the_module_and_asks_it(name, calls, after, count)
         ("validate_fit", "pass", ["hint"]),
         ("mc_dropout", "model.eval()", []),
         ("predict", "model.eval()  # running_mean follows the new data", []),
+        ("batch_norm_predict", "model.eval()", []),
+        ("adapted", "model.eval()", []),
+        ("subnet", "model.eval()", ["hint"]),
     ],
 )
 def test_batch_statistics_move_whatever_the_function_is_called(name, after, told):
@@ -224,6 +227,49 @@ def test_a_pass_of_which_nobody_wants_the_answer(cell, plain, normed):
     for layer, expected in (("Dropout(0.4)", plain), ("BatchNorm1d(16)", normed)):
         found = findings_in(START.format(layer=layer), cell, slug="eval-missing", fails=False)
         assert [one.severity for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("net[1].momentum = 0.01", 1),
+        ("print(net[1].running_mean.mean())", 1),
+        ("other = nn.BatchNorm1d(16, track_running_stats=True)", 1),
+        ("def mc_predict(model, x): return model(x)", 1),
+        ("# running statistics of the new data are wanted", 0),
+        ("print('MC dropout')", 0),
+    ],
+)
+def test_code_of_other_lines_does_not_say_that_noise_is_wanted(line, count):
+    cell = f"{line}\n{AWAKE.format(name='predict', calls=ONE, after='pass')}"
+    found = findings_in(START.format(layer="BatchNorm1d(16)"), cell, slug="eval-missing", fails=False)
+    assert len(found) == count
+
+
+ASKED = """\
+class {kind}:
+    def wake(self, model): model.train()
+    def ask(self, model, x):
+        self.wake(model)
+        return model(x).mean()
+def asked(x):
+    return {kind}().ask(net, x)
+with torch.no_grad():
+    net.eval(); {answer} = asked(x)"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "count"), [("Ask", "one", 1), ("MonteCarlo", "one", 0), ("Ask", "sample", 0)]
+)
+def test_the_class_and_the_statement_that_asks_may_say_it(kind, answer, count):
+    cell = ASKED.format(kind=kind, answer=answer)
+    assert len(findings_in(START.format(layer="Dropout(0.4)"), cell, slug="eval-missing", fails=False)) == count
+
+
+def test_batch_statistics_on_purpose_leave_dropout_a_slip():
+    start = START.format(layer="Dropout(0.4), nn.BatchNorm1d(16)")
+    cell = AWAKE.format(name="batch_norm_predict", calls=ONE, after="pass")
+    assert len(findings_in(start, cell, slug="eval-missing", fails=False)) == 1
 
 
 def test_a_pass_that_hooks_look_at():

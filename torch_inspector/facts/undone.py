@@ -7,17 +7,12 @@ import re
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.wanted_noise import is_noise_named
 
 if TYPE_CHECKING:
     from torch_inspector.facts.forwards import ForwardFact, ModeFact
     from torch_inspector.facts.run import Run
 
-# Who writes one of these words wants the noise of train mode in what is asked.
-_WANTED = re.compile(
-    r"monte|\bmc\b|\bmc_|_mc\b|mc.?dropout|dropout.{0,12}\bon\b|uncertain|bayes|\bsampl(e|es|ing)\b|statistic|calibrat"
-    r"|running_(stats|mean|var)|batch.?stats|\.momentum\s*=[^=]|on purpose",
-    re.IGNORECASE,
-)
 # Names of functions that want a model as it is while it learns.
 _TRAINS = re.compile(r"(^|_)(train|fit|augment|views?)", re.IGNORECASE)
 
@@ -59,7 +54,7 @@ def _is_noise_wanted(call: ForwardFact, awake: ModeFact, run: Run) -> bool:
     Such a function asks one question several times; or it goes back to `eval()` afterwards, or has a name for training:
     these two say nothing where BatchNorm is awake, which each call moves.
     """
-    if _WANTED.search(run.source_of(awake.place.cell)):
+    if is_noise_named(call, awake, run):
         return True
     scopes = {call.place.scope, *(caller.place.scope for caller in call.callers)}
     if not awake.place.function or awake.place.scope not in scopes:
