@@ -92,3 +92,36 @@ def test_views_that_fit_or_have_another_length(line):
     with a_notebook() as notebook:
         notebook.run(START + X)
         assert not [one for one in notebook.run(line).findings if one.slug == "shapes-do-not-fit"]
+
+
+STYLED = """
+class Styled(nn.{base}):
+    def __init__(self):
+        super().__init__({sizes})
+        self.to_style = nn.Parameter(torch.randn(6, 8))
+    def forward(self, x, s):
+        {line}
+        return super().forward(x), g
+layer, x = Styled(), {x}
+"""
+LAYERS = [
+    ("InstanceNorm2d", "4", "torch.randn(2, 4, 5, 5)"),
+    ("Linear", "4, 3", "torch.randn(2, 4)"),
+    ("GRU", "4, 3", "torch.randn(2, 4)"),
+]
+
+
+@pytest.mark.parametrize(("base", "sizes", "x"), LAYERS)
+def test_a_calculation_in_a_class_that_inherits_from_a_layer(base, sizes, x):
+    code = START + STYLED.format(base=base, sizes=sizes, x=x, line="g = s @ self.to_style")
+    with a_notebook() as notebook:
+        (finding,) = notebook.run(f"{code}layer(x, torch.randn(2, 7))").findings
+        assert (finding.slug, finding.severity, finding.subject) == (SLUG, "hint", "self.to_style")
+
+
+@pytest.mark.parametrize("line", ["g = s", "x = x[..., :2]; g = s"])
+def test_what_the_layer_of_such_a_class_was_given_is_told_once(line):
+    code = START + STYLED.format(base="Linear", sizes="4, 3", x="torch.randn(2, 4)", line=line)
+    with a_notebook() as notebook:
+        found = notebook.run(f"{code}layer(x, torch.randn(2, 7))").findings
+        assert [one.slug for one in found] == ["layer-input-mismatch"] * ("2" in line)
