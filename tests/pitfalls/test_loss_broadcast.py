@@ -378,6 +378,22 @@ net = Joint()
 
 
 @pytest.mark.parametrize(
+    ("line", "row", "severities"),
+    [
+        ("h = h * torch.sigmoid(h.mean(0))", "h.view(-1, 32)", ["warning"]),
+        ("h = (h - h.mean(0)) / (h.std(0) + 1e-5)", "h.view(-1, 32)", ["warning"]),
+        ("first = h[0]; h = h + first", "h.reshape(-1, 32)", ["warning"]),
+        ("m = h.mean(0, keepdim=True)", "h.view(-1, 32)) * m.mean() + self.head(m.repeat(1, 8)", []),
+        ("h = (h * torch.softmax(h.view(-1, 32).view(8, 4), 0)).sum(0, keepdim=True)", "h.repeat(1, 8)", []),
+    ],
+)
+def test_a_mean_over_the_batch_before_a_view_folds_it(line, row, severities):
+    code = JOINT.format(row, "h").replace("h = self.body(x)", f"h = self.body(x)\n        {line}")
+    cell = "loss = nn.functional.mse_loss(net(eight), many)\nloss.backward()"
+    assert [one.severity for one in findings_in(code, cell, slug="loss-broadcast", fails=False)] == severities
+
+
+@pytest.mark.parametrize(
     ("row", "helper", "severity"),
     [
         ("h.view(1, -1)", "h", "hint"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from torch_inspector.facts import Shape
 from torch_inspector.observe import private
@@ -15,19 +15,24 @@ _TURNS = frozenset(["TBackward0", "TransposeBackward0", "PermuteBackward0"])
 
 
 def is_pooled(made: Node, rows: int) -> bool:
-    """True if one row was made of so many by a mean, a sum, a selection or a product: it is meant."""
-    return any(before[0] == rows and _is_one_of(before, after) for _, before, after in _steps(made))
+    """True if one row was made of so many by a mean, a sum, a selection or a product: it is meant.
+
+    What is behind a view that folds them has not made one of them: `h * gate(h.mean(0))` has as many rows as `h`.
+    """
+    past = _unfolded(list(ancestors(made).values()), rows)
+    return any(before[0] == rows and _is_one_of(before, after) for _, before, after in _steps(past))
 
 
 def fold_of(made: Node, rows: int) -> str:
     """The name of the view that put so many rows into one; empty if none is seen."""
-    found = (name for name, before, after in _steps(made) if name in _VIEWS and _is_fold(before, after, rows))
+    past = ancestors(made).values()
+    found = (name for name, before, after in _steps(past) if name in _VIEWS and _is_fold(before, after, rows))
     return next(found, "")
 
 
-def _steps(made: Node) -> Iterator[tuple[str, Shape, Shape]]:
+def _steps(past: Iterable[Node]) -> Iterator[tuple[str, Shape, Shape]]:
     """The operations behind a tensor, each with the shape of what it was given and of what it made."""
-    for node in ancestors(made).values():
+    for node in past:
         name = type(node).__name__
         for parent, number in node.next_functions:
             if parent is None or private.is_leaf_node(parent) or (name in LAYERS and type(parent).__name__ in _TURNS):
@@ -43,3 +48,25 @@ def _is_one_of(before: Shape, after: Shape) -> bool:
 
 def _is_fold(before: Shape, after: Shape, rows: int) -> bool:
     return before[0] == rows > 1 == after[0] and rows not in after if after else False
+
+
+def _unfolded(past: list[Node], rows: int) -> list[Node]:
+    """Those nodes that lead to the first one past no view that folds so many rows."""
+    known = {id(node) for node in past}
+    reached = {id(node): node for node in past[:1]}
+    stack = past[:1]
+    while stack:
+        node = stack.pop()
+        for parent, number in node.next_functions:
+            if parent is None or id(parent) in reached or id(parent) not in known or _folds(node, parent, number, rows):
+                continue
+            reached[id(parent)] = parent
+            stack.append(parent)
+    return list(reached.values())
+
+
+def _folds(node: Node, parent: Node, number: int, rows: int) -> bool:
+    if type(node).__name__ not in _VIEWS:
+        return False
+    before, after = private.output_shape(parent, number), private.output_shape(node)
+    return before is not None and after is not None and len(before) > 0 and _is_fold(before, after, rows)
