@@ -266,6 +266,14 @@ def test_the_class_and_the_statement_that_asks_may_say_it(kind, answer, count):
     assert len(findings_in(START.format(layer="Dropout(0.4)"), cell, slug="eval-missing", fails=False)) == count
 
 
+@pytest.mark.parametrize(("turns", "count"), [("mc_turns", 0), ("turns", 1)])
+def test_the_loop_around_the_statement_may_say_it(turns, count):
+    cell = AWAKE.format(name="predict", calls=ONE, after="pass").replace("print(predict(net, x))", "")
+    loop = f"{turns} = [x, -x]\nfor row in {turns}:\n    net.eval()\n    print(predict(net, row))"
+    found = findings_in(START.format(layer="Dropout(0.4)"), cell, loop, slug="eval-missing", fails=False)
+    assert len(found) == count
+
+
 def test_batch_statistics_on_purpose_leave_dropout_a_slip():
     start = START.format(layer="Dropout(0.4), nn.BatchNorm1d(16)")
     cell = AWAKE.format(name="batch_norm_predict", calls=ONE, after="pass")

@@ -45,7 +45,7 @@ def _remarks(source: str) -> str:
 
 
 def _around(run: Run, place: Place) -> str:
-    """The function that a line stands in, with the name of its class, or the statement."""
+    """The function that a line stands in, or the statement, with the heads of loops and of the class around it."""
     source = run.source_of(place.cell)
     tree = syntax.parse(source)
     if tree is None or place.line is None:
@@ -56,5 +56,5 @@ def _around(run: Run, place: Place) -> str:
     inner = max(around, key=lambda one: one.lineno, default=None)
     whole = syntax.function_around(tree, line) or inner
     lines = source.splitlines()
-    named = [one.name for one in around if isinstance(one, ast.ClassDef)]
-    return "\n".join((*named, *(lines[whole.lineno - 1 : whole.end_lineno] if whole is not None else lines)))
+    heads = [lines[one.lineno - 1] for one in around]
+    return "\n".join((*heads, *(lines[whole.lineno - 1 : whole.end_lineno] if whole is not None else lines)))
