@@ -149,7 +149,7 @@ def _of_result(run: Run) -> Iterator[Finding]:
     """What a model of finite weights made of finite numbers, and is NaN: a step inside went past the end."""
     if not run.after.extremes:
         return
-    if run.before.extremes or run.after.spoiled_weights or _MEANT.search(run.cell.code) or _GAPS.search(run.cell.code):
+    if run.before.extremes or run.after.failed_weights or _MEANT.search(run.cell.code) or _GAPS.search(run.cell.code):
         return
     calls = {call.output_shape: call for call in run.trace.forwards if call.parameter_keys}
     shapes = {tensor.path: tensor.shape for tensor in run.after.tensors}
