@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
+from torch_inspector.observe import folded_rows, kindred
 from torch_inspector.observe.graph import GraphReader
 from torch_inspector.observe.patterns import SOFTMAX, STRETCHED, find_patterns
 from torch_inspector.observe.stretched import Other
@@ -268,3 +269,23 @@ def test_a_pattern_is_told_once():
     scores = logits(N, C).softmax(-1)
     loss = F.cross_entropy(scores, LABELS) + F.cross_entropy(scores, LABELS)
     assert len(patterns_of(loss)) == 1
+
+
+@needs_shapes
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_what_is_behind_many_losses_of_one_row_is_looked_at_within_a_bound(monkeypatch):
+    looked, behind = list[int](), kindred.ancestors
+
+    def counted(node):
+        found = behind(node)
+        looked.append(len(found))
+        return found
+
+    monkeypatch.setattr(folded_rows, "_NODES", 500)
+    monkeypatch.setattr(folded_rows, "ancestors", counted)
+    rows = [prediction(1, C)]
+    for _ in range(99):
+        rows.append(rows[-1].tanh())
+    (found,) = patterns_of(sum(F.mse_loss(row, torch.randn(N, C)) for row in rows), y=(N, C))
+    assert found.shapes == ((N, C), (1, C))
+    assert 500 <= sum(looked) < 1_000

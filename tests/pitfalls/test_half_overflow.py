@@ -5,6 +5,7 @@ from time import process_time
 import pytest
 
 from tests.cells import findings_in
+from torch_inspector.observe import zero_divided
 
 SETUP = "import torch\nscores = torch.zeros(4, 4).half()\npad = torch.ones(4, 4)\npad[1:, 0] = 0"
 
@@ -231,6 +232,9 @@ def test_many_results_of_a_mask_cost_little():
 
 
 DIVIDED = "import torch\nx = torch.randn(8, 4).half()\nlens = torch.tensor([3.0, 0, 2, 1]).half()\na, b = x.chunk(2, 1)"
+OTHERS = (
+    "import torch.nn.functional as F\nbig, low = (torch.randn(4, 8) * 600).half(), (torch.randn(4, 8) * 1e-4).half()"
+)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +249,39 @@ DIVIDED = "import torch\nx = torch.randn(8, 4).half()\nlens = torch.tensor([3.0,
         ("r = lens * 6e4", 1),
         ("r = (lens + 1) * 6e4 / (lens + 1e-3)", 1),
         ("small = lens * 1e-4\ns = small * small * 0.1\nr = 1 / s", 1),
+        ("means = big / 100 + 1\nmeans /= lens[:, None]", 0),
+        ("inv, n = 1 / lens, 4", 0),
+        ("r, s = 1 / lens, 2 / lens", 0),
+        ("p = q = 1 / lens", 0),
+        ("inv: torch.Tensor = 1 / lens", 0),
+        ("stats['inv'] = 1 / lens", 0),
+        ("stats['inv'] = lens * 6e4", 1),
+        ("inv = torch.true_divide(torch.ones(4).half(), lens)", 0),
+        ("inv = torch.div(1, lens)", 0),
+        ("inv = lens ** -1", 0),
+        ("inv = torch.ones(4).half()\ninv.div_(lens)", 0),
+        ("invs = []\nfor one in lens.split(2):\n    inv = 1 / one\n    invs.append(inv)", 0),
+        ("invs = [1 / one for one in lens.split(2)]", 0),
+        ("outs = []\nfor one in big.split(2):\n    outs.append(one @ one.T / one.shape[-1] ** 0.5)", 1),
+        ("inv = 1 / lens\nlens[lens == 0] = 1", 0),
+        ("inv = 1 / lens\npad = F.pad(inv, (0, 2))\nrolled = pad.roll(1)", 0),
+        ("inv = 1 / lens\npadded = F.pad(\n    inv, (0, 2)\n)", 0),
+        ("inv = 1 / lens\np = big.pow(2).sum(-1) - big.pow(2).sum(-1)", 1),
+        ("inv = 1 / lens\nscores = (big @ big.T) * inv[:, None]", 1),
+        ("r = 1 / lens\ne = big * big  # not scaled by r", 1),
+        ("var = low.var(1, keepdim=True)\nn = (low - low.mean(1, keepdim=True)) / var", 1),
+        ("n = (low - low.mean(1, keepdim=True)) / low.var(1, keepdim=True)", 1),
+        ("var, n = torch.var_mean(low, 1)\nr = 1 / var", 1),
+        ("counts = torch.bincount(torch.tensor([0, 2, 2])).half()\nr = 1 / counts", 0),
+        ("same = (big[:1] - big[:1] + 1).repeat(4, 1)\nz = (same - 2) / same.std(0)", 0),
     ],
 )
 def test_a_division_by_zero_is_none(cell, told):
-    assert len(findings_in(DIVIDED, cell, slug="half-overflow", fails=False)) == told
+    start = f"{DIVIDED}\n{OTHERS}\ntorch.manual_seed(0)\nstats = {{}}"
+    assert len(findings_in(start, cell, slug="half-overflow", fails=False)) == told
+
+
+def test_what_nobody_had_the_time_to_judge_is_not_told(monkeypatch):
+    monkeypatch.setattr(zero_divided, "_BUDGET_S", -1)
+    for cell, told in (("inv = 1 / lens", 0), ("r = lens * 6e4", 1)):
+        assert len(findings_in(DIVIDED, cell, slug="half-overflow", fails=False)) == told

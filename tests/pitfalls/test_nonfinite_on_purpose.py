@@ -94,6 +94,48 @@ def test_a_row_of_a_table_that_trains_is_a_hint_once():
     assert "Losses are finite" in found[0].message
 
 
+GROWS = TRAIN_ROW.replace("range(4)", "range(20)").replace(
+    "loss = head(emb(torch.randint(1, 20, (8,)))).pow(2).mean()",
+    "h = head(emb(torch.arange(1, 20)))\n    loss = 0.01 * h.pow(2).mean() + (_ / 20) * (h - 2).pow(2).mean()",
+)
+SKIPS = """
+for bad in (1, 1, inf, 1, 1):
+    loss = head(emb(torch.randint(1, 20, (8,)))).pow(2).mean() * bad
+    opt_e.zero_grad()
+    loss.backward()
+    if torch.isfinite(nn.utils.clip_grad_norm_(emb.parameters(), 1.0)):
+        opt_e.step()
+"""
+READ = TRAIN_ROW.replace("(1, 20, (8,))", "(0, 20, (80,))")
+NAN_GIVEN = "x_bad = torch.full((8, 1), nan)\n" + TRAIN_ROW.replace(".pow", ".sub(x_bad).pow")
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (GROWS, ("nonfinite-parameter", "hint", "emb")),
+        (SKIPS, ("nonfinite-parameter", "hint", "emb")),
+        (f"{TRAIN_ROW}{SKIPS}", ("nonfinite-parameter", "hint", "emb")),
+        (f"{TRAIN_ROW}{NAN_GIVEN}", ("nonfinite-loss", "error", "loss")),
+        (READ, ("nonfinite-parameter", "error", "emb")),
+    ],
+)
+def test_a_row_that_nothing_reads_explains_nothing_else(cell, expected):
+    with a_notebook() as notebook:
+        for one in (SETUP, ROW.replace("lr=0.1", "lr=1e-4"), cell):
+            notebook.run(one)
+        assert [(one.slug, one.severity, one.subject) for one in notebook.runs[-1].findings] == [expected]
+
+
+def test_a_row_that_nothing_read_before_explains_a_loss_that_reads_it():
+    with a_notebook() as notebook:
+        for cell in (SETUP, ROW, TRAIN_ROW, READ):
+            notebook.run(cell)
+        (found,) = notebook.runs[-1].findings
+    assert (found.slug, found.severity, found.subject) == ("nonfinite-parameter", "error", "emb")
+    assert "`emb.weight`" in found.message
+
+
 def told(cells):
     with a_notebook() as notebook:
         for cell in (SETUP, *cells):

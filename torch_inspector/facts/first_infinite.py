@@ -19,18 +19,15 @@ def first_infinite(run: Run) -> tuple[int, ExtremeFact] | None:
     spoiled = any(one.nan_count for one in run.after.extremes) and _BEYOND.search(run.cell.code) is not None
     known = _is_known(run)
     infinite = (one for one in run.after.extremes if one.inf_count > 0 or (spoiled and one.negative_inf_count > 0))
-    divided = {fact.target for fact in run.expressions("zero-divided")}
-    found = (one for one in infinite if not (known and one.computed) and not _is_divided(run, one.path, divided))
+    divided = set(divided_by_zero(run))
+    found = (one for one in infinite if not (known and one.computed) and one.path not in divided)
     places = ((giving_line(run, one.path), one) for one in found)
     return min(((line, one) for line, one in places if line is not None), key=lambda pair: pair[0], default=None)
 
 
-def _is_divided(run: Run, path: str, divided: set[str]) -> bool:
-    """True if a variable is infinite by a division by zero, or made of one that is."""
-    line = giving_line(run, path) if divided else None
-    if path in divided or line is None:
-        return path in divided
-    return any(re.search(rf"\b{name}\b", run.cell.source.splitlines()[line - 1]) for name in divided)
+def divided_by_zero(run: Run) -> list[str]:
+    """Variables that are infinite by a division by zero, as far as it can be told; several may be of one line."""
+    return [fact.target for fact in run.after.expressions if fact.kind == "zero-divided"]
 
 
 def _is_known(run: Run) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
 
@@ -50,33 +50,41 @@ def floored(run: Run, node: ast.expr, least: str, operation: OperationFact | Non
     return f"{text if bare else f'({text})'}.clamp_min({least})"
 
 
-def kind_of(run: Run, node: ast.AST, depth: int = 0) -> str:
+class _Look(NamedTuple):
+    """What is known of variables, each as many names away from the expression as the number says."""
+
+    known: dict[tuple[str, int], str]
+    depth: int = 0
+
+
+def kind_of(run: Run, node: ast.AST, look: _Look | None = None) -> str:
     """What an expression gives, as far as the variables and the texts so far tell; else empty."""
+    look = look or _Look({})
     if isinstance(node, ast.Constant):
         return NUMBER if type(node.value) in (int, float) else ""
     if any(one.path == ast.unparse(node) for one in run.after.tensors):
         return TENSOR
     if isinstance(node, ast.Name):
-        return _of_name(run, node.id, depth) if depth < _DEEP else ""
+        return _of_name(run, node.id, look)
     if isinstance(node, (ast.UnaryOp, ast.BinOp)):
-        sides = [kind_of(run, one, depth) for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+        sides = [kind_of(run, one, look) for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
         return next((one for one in (TENSOR, ARRAY) if one in sides), NUMBER if set(sides) == {NUMBER} else "")
     if isinstance(node, (ast.Subscript, ast.Attribute)):
         plain = isinstance(node, ast.Attribute) and node.attr in _PLAIN
-        return NUMBER if plain else _of_owner(run, node.value, getattr(node, "attr", ""), depth)
-    return _of_call(run, node, depth) if isinstance(node, ast.Call) else ""
+        return NUMBER if plain else _of_owner(run, node.value, getattr(node, "attr", ""), look)
+    return _of_call(run, node, look) if isinstance(node, ast.Call) else ""
 
 
-def _of_call(run: Run, call: ast.Call, depth: int) -> str:
+def _of_call(run: Run, call: ast.Call, look: _Look) -> str:
     name = syntax.last_part(call.func)
     if isinstance(call.func, ast.Attribute):
-        return NUMBER if name in _PLAIN else _of_owner(run, call.func.value, name, depth)
+        return NUMBER if name in _PLAIN else _of_owner(run, call.func.value, name, look)
     if name in _OF_NUMBERS and call.args:
-        return kind_of(run, call.args[0], depth)
+        return kind_of(run, call.args[0], look)
     return NUMBER if name in _COUNTS else ""
 
 
-def _of_owner(run: Run, owner: ast.expr, name: str, depth: int) -> str:
+def _of_owner(run: Run, owner: ast.expr, name: str, look: _Look) -> str:
     """What a method, a field or a part of something is: as a rule what that is itself."""
     root = owner.id if isinstance(owner, ast.Name) else ""
     if root == "math":
@@ -85,19 +93,26 @@ def _of_owner(run: Run, owner: ast.expr, name: str, depth: int) -> str:
         return ARRAY
     if root in ("torch", "F"):
         return TENSOR
-    kind = kind_of(run, owner, depth)
+    kind = kind_of(run, owner, look)
     strange = any(_says(run, one) for one in _TABLES)
     return TENSOR if not kind and name in _ADDED_UP and not strange else kind
 
 
-def _of_name(run: Run, name: str, depth: int) -> str:
+def _of_name(run: Run, name: str, look: _Look) -> str:
     """What the texts give a variable, if all that they give it is of one kind; an argument may be anything."""
+    key = (name, look.depth)
+    if key not in look.known:
+        look.known[key] = _of_texts(run, name, look._replace(depth=look.depth + 1)) if look.depth < _DEEP else ""
+    return look.known[key]
+
+
+def _of_texts(run: Run, name: str, deeper: _Look) -> str:
     sources = dict.fromkeys(past.cell.source for past in (*run.earlier, run))
     trees = [tree for source in sources if (tree := syntax.parse(source)) is not None]
     if any(isinstance(one, ast.arg) and one.arg == name for tree in trees for one in syntax.walk(tree)):
         return ""
     values = [value for tree in trees for value in _given(tree, name)]
-    kinds = {kind_of(run, value, depth + 1) if value is not None else "" for value in values}
+    kinds = {kind_of(run, value, deeper) if value is not None else "" for value in values}
     return kinds.pop() if len(kinds) == 1 else ""
 
 

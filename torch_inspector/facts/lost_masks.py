@@ -40,8 +40,8 @@ class LostMask(NamedTuple):
 def lost_mask(run: Run) -> LostMask | None:
     """The mask that this cell uses, if what it makes of it by a softmax has NaN."""
     bad = run.first_nonfinite_loss()
-    weights = bad.spoiled_weights if bad is not None else run.after.spoiled_weights
-    if run.before.spoiled_weights or weights or not _is_spoiled(run):
+    weights = bad.spoiled_weights if bad is not None else run.after.failed_weights
+    if run.before.failed_weights or weights or not _is_spoiled(run):
         return None
     words = set(re.findall(r"[^\W\d]\w*", run.cell.code))
     for at, past in reversed(list(enumerate(run.earlier))):

@@ -33,6 +33,8 @@ class _Spot(NamedTuple):
     run: Run
     scope: ast.AST
     line: int
+    seen: set[tuple[int, int, str, int]]
+    """Where the search has been, by scope, line, name and steps left."""
 
 
 def made_blind(run: Run) -> Blind | None:
@@ -46,7 +48,7 @@ def made_blind(run: Run) -> Blind | None:
     tree = syntax.parse(at.cell.source) if at is not None else None
     if error is None or at is None or tree is None or error.place.line is None:
         return None
-    spot = _Spot(at, syntax.scope_at(tree, error.place.line), error.place.line)
+    spot = _Spot(at, syntax.scope_at(tree, error.place.line), error.place.line, set())
     loss = syntax.expression(error.root) or syntax.expression(reading.differentiated(run, error.place))
     if isinstance(loss, ast.Name):
         return _given(run, spot, loss.id, _STEPS)
@@ -63,6 +65,10 @@ def _followed(run: Run, spot: _Spot, value: ast.expr | None, steps: int) -> Blin
 
 def _given(run: Run, spot: _Spot, name: str, steps: int) -> Blind | None:
     """The same for a variable: its last value before a line, and what was added to that."""
+    key = (id(spot.scope), spot.line, name, steps)
+    if key in spot.seen:
+        return None
+    spot.seen.add(key)
     stores = [one for one in _stores(spot.scope, name) if one.lineno < spot.line]
     last = max((one.lineno for one in stores if not isinstance(one, ast.AugAssign)), default=0)
     for one in (one for one in stores if one.lineno >= last):
@@ -73,18 +79,18 @@ def _given(run: Run, spot: _Spot, name: str, steps: int) -> Blind | None:
             return found
     if last or name in syntax.parameters_of(spot.scope):
         return None
-    return _given_before(run, spot.run if isinstance(spot.scope, ast.Module) else None, name, steps)
+    return _given_before(run, spot, name, steps)
 
 
-def _given_before(run: Run, at: Run | None, name: str, steps: int) -> Blind | None:
+def _given_before(run: Run, spot: _Spot, name: str, steps: int) -> Blind | None:
     """The same in the latest cell that gives the variable a value, before another one if that is given."""
-    runs = [*run.earlier, run]
+    runs, at = [*run.earlier, run], spot.run if isinstance(spot.scope, ast.Module) else None
     end = next((index for index, one in enumerate(runs) if one is at), len(runs))
     for past in reversed(runs[:end]):
         tree = syntax.parse(past.cell.source)
         ends = [one.lineno for one in _stores(tree, name)] if tree is not None else []
         if tree is not None and ends:
-            return _given(run, _Spot(past, tree, max(ends) + 1), name, steps)
+            return _given(run, _Spot(past, tree, max(ends) + 1, spot.seen), name, steps)
     return None
 
 

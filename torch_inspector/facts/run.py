@@ -166,7 +166,7 @@ class Run:
             return None
         if any(step.maximizes for steps in self.trace.odd_steps.values() for step in steps):
             return None
-        ends = bool(self.after.spoiled_weights)
+        ends = bool(self.after.failed_weights)
         listed = self.bad_series()
         if listed is not None and (pair := growth(listed.first, listed.last, index=listed.count, ended=True)):
             return pair
@@ -191,7 +191,7 @@ class Run:
         if not self._stays_nonfinite():
             return ""
         spoiled = self.trace.spoiled_loss is not None
-        if self.trace.scales() and not self.after.spoiled_weights:
+        if self.trace.scales() and not self.after.failed_weights:
             return ""
         if spoiled:
             return "clip" if any(clip.spreads() for clip in self.trace.clips) else "gradient"
@@ -203,12 +203,12 @@ class Run:
         if bad is not None and bad.spoiled_weights and bad is self.trace.losses[0]:
             return "weights"
         if self.divergence() is not None:
-            return "rate" if bad or self.after.spoiled_weights or self.bad_series() else ""
+            return "rate" if bad or self.after.failed_weights or self.bad_series() else ""
         if self.burst() is not None:
             return "rate"
         if bad is not None or self.bad_series() is not None:
             return "loss"
-        return "weights" if self.after.spoiled_weights else ""
+        return "weights" if self.after.failed_weights else ""
 
     def burst(self) -> tuple[LossFact, LossFact] | None:
         """The last finite loss and the next one, which is not, where the steps between made the weights huge."""
@@ -216,13 +216,13 @@ class Run:
 
     def bad_series(self) -> SeriesFact | None:
         """A list of losses that ends in NaN or infinity; other lists may, where weights and losses are finite."""
-        seen = bool(self.after.spoiled_weights) or self.first_nonfinite_loss() is not None
+        seen = bool(self.after.failed_weights) or self.first_nonfinite_loss() is not None
         named = (one for one in self.after.series if seen or (not self.trace.losses and "loss" in one.path.lower()))
         return next((one for one in named if one.first_bad is not None), None)
 
     def _stays_nonfinite(self) -> bool:
         """True unless whatever was not finite was skipped: a bad batch, a step without effect."""
-        if self.after.spoiled_weights or self.bad_series() is not None:
+        if self.after.failed_weights or self.bad_series() is not None:
             return True
         asks = "isfinite" in self.cell.code or "isnan" in self.cell.code
         last = self.trace.losses[-1].value if self.trace.losses else 0.0

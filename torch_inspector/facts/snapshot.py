@@ -71,6 +71,11 @@ class Snapshot:
     anomaly: bool = False
     """True if anomaly detection is on for what runs next."""
 
+    @property
+    def failed_weights(self) -> tuple[SpoiledFact, ...]:
+        """The spoiled weights with which no loss was finite: numbers that nothing reads explain nothing."""
+        return tuple(one for one in self.spoiled_weights if not one.unread)
+
     def module(self, key: int) -> ModuleFact | None:
         """The module with this key, if it was seen."""
         return next((m for m in self.modules if m.key == key), None)

@@ -235,12 +235,25 @@ def _is_calm(divisor: ast.expr, names: Given) -> bool:
     return named and not any(divides) and are_real(nodes, names) and not _may_meet_infinity(divisor, names)
 
 
-def _may_meet_infinity(node: ast.expr, names: Given, depth: int = 0) -> bool:
+def _may_meet_infinity(node: ast.expr, names: Given) -> bool:
     """True for `w * x.pow(2)`: where the square is infinite and the weight 0, their product is NaN."""
+    return any(map(_is_weighted, _behind(node, names)))
+
+
+def _behind(node: ast.expr, names: Given) -> Iterator[ast.expr]:
+    """An expression and those behind its names, each name once."""
+    found, seen = [node], set[str]()
+    for _ in range(_DEPTH):
+        yield from found
+        fresh = frozenset[str]().union(*map(syntax.names_in, found)) - seen
+        seen |= fresh
+        found = [names[one] for one in sorted(fresh) if one in names]
+    yield from found
+
+
+def _is_weighted(node: ast.expr) -> bool:
+    """True if a product has two factors of which neither is a plain number."""
     nodes = list(syntax.walk(node))
-    named = [names[one.id] for one in nodes if isinstance(one, ast.Name) and one.id in names and depth < _DEPTH]
-    if any(_may_meet_infinity(one, names, depth + 1) for one in named):
-        return True
     products = [one for one in nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
     unlike = [one for one in products if ast.unparse(one.left) != ast.unparse(one.right)]
     return not all(any(isinstance(s, ast.Constant) and s.value for s in (one.left, one.right)) for one in unlike)

@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe.behind_names import values_behind
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import fields_of, is_a, is_one_of
 from torch_inspector.observe.shapes import shape_of
@@ -67,16 +68,14 @@ def _sides(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _meant(scope: Scope, side: ast.expr, depth: int = 0) -> bool:
+def _meant(scope: Scope, side: ast.expr) -> bool:
     """True if an operand, or what its name was given, is written as a column, a row or a grid."""
-    for node in syntax.walk(side):
-        word = getattr(node, "attr", getattr(node, "arg", ""))
-        if word in ON_PURPOSE or (type(node) is ast.Constant and node.value is None):
-            return True
-        given = scope.given(node.id) if type(node) is ast.Name and depth < _DEPTH else []
-        if any(_meant(where, value, depth + 1) for value, where in given if value is not side):
-            return True
-    return False
+    return any(_says_form(node) for value, _ in values_behind(scope, side, _DEPTH) for node in syntax.walk(value))
+
+
+def _says_form(node: ast.AST) -> bool:
+    word = getattr(node, "attr", getattr(node, "arg", ""))
+    return word in ON_PURPOSE or (type(node) is ast.Constant and node.value is None)
 
 
 def _is_own(scope: Scope, side: ast.expr) -> bool:
@@ -101,17 +100,27 @@ def _has_one_origin(scope: Scope, sides: list[ast.expr]) -> bool:
     return not one.isdisjoint(two)
 
 
-def _origins(scope: Scope, side: ast.expr, depth: int = 0) -> set[str]:
+def _origins(scope: Scope, side: ast.expr) -> set[str]:
     """What an expression was made from, as text, and the model that gave it."""
+    found = set[str]()
+    for value, where in values_behind(scope, side, _DEPTH, _own_name):
+        bare = _bare(value)
+        found.add(ast.unparse(bare))
+        if isinstance(bare, ast.Call) and is_a(where.names.value(bare.func), nn.Module):
+            found.add(f"{ast.unparse(bare.func)}()")
+    return found
+
+
+def _bare(side: ast.AST) -> ast.AST:
     while isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in _FORMS:
         side = side.func.value
-    found = {ast.unparse(side)}
-    if isinstance(side, ast.Call) and is_a(scope.names.value(side.func), nn.Module):
-        found.add(f"{ast.unparse(side.func)}()")
-    if isinstance(side, ast.Name) and depth < _DEPTH:
-        for value, where in scope.given(side.id):
-            found |= _origins(where, value, depth + 1) if value is not side else set()
-    return found
+    return side
+
+
+def _own_name(side: ast.AST) -> tuple[str, ...]:
+    """The name that an expression is, in one form or another."""
+    bare = _bare(side)
+    return (bare.id,) if isinstance(bare, ast.Name) else ()
 
 
 def _joins_a_table(scope: Scope, node: ast.AST, statement: ast.stmt, n: int) -> bool:

@@ -142,7 +142,7 @@ def found(reading: Reading, judges: Judges) -> Iterator[ExpressionFact]:
                 continue
             if thread_time() > reading.deadline:
                 return
-            scope.names = _at(scope, statement)
+            scope.names = names_at(scope, statement)
             rows = scope.rows_around(node)
             scope.names.rows, scope.names.turn = rows, element_turn(scope.node, scope.names, node) if rows else {}
             for judge in wanted:
@@ -210,7 +210,7 @@ def _functions_of(tree: ast.Module) -> frozenset[int]:
     return frozenset(id(node) for node in syntax.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda)))
 
 
-def _at(scope: Scope, statement: ast.stmt) -> SeenNames:
+def names_at(scope: Scope, statement: ast.stmt) -> SeenNames:
     """The names as they were at an expression."""
     names = scope.names
     names.looped = names.looped or scope.looped

@@ -14,18 +14,34 @@ _VIEWS = frozenset(["ViewBackward0", "ReshapeAliasBackward0", "UnsafeViewBackwar
 _TURNS = frozenset(["TBackward0", "TransposeBackward0", "PermuteBackward0"])
 
 
-def is_pooled(made: Node, rows: int) -> bool:
+# Nodes behind all the losses of one `backward()`, 50 ms: as many as a sum of ten losses of a deep network has.
+_NODES = 10_000
+
+
+class Pasts:
+    """What is behind the tensors of one graph, up to so many nodes for all of them together."""
+
+    def __init__(self) -> None:
+        self._left = _NODES
+
+    def of(self, made: Node) -> list[Node]:
+        """The nodes behind a tensor, itself first; none once too many were asked for."""
+        found = list(ancestors(made).values()) if self._left > 0 else []
+        self._left -= len(found)
+        return found
+
+
+def is_pooled(past: list[Node], rows: int) -> bool:
     """True if one row was made of so many by a mean, a sum, a selection or a product: it is meant.
 
     What is behind a view that folds them has not made one of them: `h * gate(h.mean(0))` has as many rows as `h`.
     """
-    past = _unfolded(list(ancestors(made).values()), rows)
-    return any(before[0] == rows and _is_one_of(before, after) for _, before, after in _steps(past))
+    steps = _steps(_unfolded(past, rows))
+    return any(before[0] == rows and _is_one_of(before, after) for _, before, after in steps)
 
 
-def fold_of(made: Node, rows: int) -> str:
+def fold_of(past: list[Node], rows: int) -> str:
     """The name of the view that put so many rows into one; empty if none is seen."""
-    past = ancestors(made).values()
     found = (name for name, before, after in _steps(past) if name in _VIEWS and _is_fold(before, after, rows))
     return next(found, "")
 

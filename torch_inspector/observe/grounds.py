@@ -72,9 +72,13 @@ class Grounds:
         self.lines: dict[int, int] = {}
         """The first line of each scope that read something, by identity of the scope."""
         self._depth = 0
+        self._seen: dict[tuple[int, ...], Read] = {}
 
     def add(self, read: Read) -> Grounds:
         """Takes in one more expression."""
+        key = (id(read.scope), id(read.source), read.line, read.is_handed_on)
+        if self._seen.setdefault(key, read) is not read:
+            return self
         self._note(read)
         self._depth += 1
         if self._depth > _DEPTH:

@@ -35,6 +35,8 @@ from torch_inspector.observe.shapes import Unknown as NoValue
 
 _DEEP, _BUDGET_S, _TABLE = 5, 0.02, 2
 _NUMBERS, _BOTH = (Pair, int, float, bool), 2
+# The smallest number that float16 has with all its digits: where all others are as large, a zero is no lost number.
+_NORMAL = 2.0**-14
 _PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.finfo)
 
 
@@ -43,6 +45,8 @@ class Reader:
 
     def __init__(self, scope: Scope) -> None:
         self._scope, self._deadline, self._depth = scope, thread_time() + _BUDGET_S, 0
+        self.is_open = False
+        """True if zeros were read that the cell may have made of small numbers: nobody knows what they should be."""
 
     def value(self, node: ast.expr, frame: Frame) -> Any:
         """What an expression gives; tensors as `Pair`. Raises `UnknownError` for all that is no arithmetic."""
@@ -74,12 +78,16 @@ class Reader:
         if changed_later(self._scope.node, node.id, frame.line - 1):
             raise UnknownError
         value = self._known(self._scope.reading.names.get(node.id, NoValue))
-        if not earlier or type(value) is not Pair or not value.actual.is_floating_point():
+        made = bool(lines) and type(value) is Pair and value.actual.is_floating_point()
+        return self._made_here(value, earlier, node.id, frame) if made else value
+
+    def _made_here(self, value: Pair, earlier: list[ast.Assign], name: str, frame: Frame) -> Pair:
+        """A variable that the cell gives its value above the line."""
+        if earlier and not bool(value.actual.isfinite().all()):
+            return self._again(earlier, name, frame.line)  # type: ignore[no-any-return]
+        if value.actual.dtype is not torch.float16 or bool(value.actual.all()):
             return value
-        if not bool(value.actual.isfinite().all()):
-            return self._again(earlier, node.id, frame.line)
-        zeros = value.actual.dtype is torch.float16 and not bool(value.actual.all())
-        return self._with_its_past(value, earlier, node.id, frame) if zeros else value
+        return self._with_its_past(value, earlier, name, frame) if earlier else self._as_it_is(value)
 
     def _with_its_past(self, value: Pair, earlier: list[ast.Assign], name: str, frame: Frame) -> Pair:
         """A variable with zeros as its statement makes it again: they may be zero in float16 alone."""
@@ -88,13 +96,19 @@ class Reader:
             again = self._again(earlier, name, frame.line)
         except UnknownError:
             self._depth = depth
-            return value
+            return self._as_it_is(value)
         if type(again) is not Pair or again.actual.dtype is not torch.float16:
-            return value
+            return self._as_it_is(value)
         if again.actual.shape != value.actual.shape or not bool((again.actual == value.actual).all()):
-            return value
+            return self._as_it_is(value)
         frame.made[name] = earlier[-1].value
         return again
+
+    def _as_it_is(self, value: Pair) -> Pair:
+        """A variable that the cell has made, nobody knows how."""
+        others = value.actual[value.actual != 0].abs()
+        self.is_open = self.is_open or not others.numel() or float(others.min()) < _NORMAL
+        return value
 
     def _assigned(self, name: str) -> list[ast.Assign]:
         body = self._scope.node.body if isinstance(self._scope.node, ast.Module) else []

@@ -17,7 +17,7 @@ from torch_inspector.observe.in_memory import is_in_memory
 _LARGEST = 65_504
 # About a millisecond each, a dozen steps.
 _ELEMENTS, _PRODUCTS = 300_000, 30_000_000
-# None that may warn, as `std` of one number does: the warning would be shown to the user.
+# None that may warn: the warning would be shown to the user.
 _SAME = (
     "sum", "mean", "exp", "softmax", "log_softmax", "log", "sqrt", "rsqrt", "abs", "pow", "square", "sigmoid",
     "tanh", "relu",
@@ -26,7 +26,7 @@ _SAME = (
     "reshape", "flatten", "permute", "triu", "tril", "detach", "clone", "contiguous", "prod", "neg",
     "matmul", "mm", "bmm", "add", "sub", "mul", "div", "diagonal", "logsumexp", "cpu", "bool",
     "view_as", "reciprocal", "log1p", "expm1", "cumsum", "cumprod", "dot", "eq", "ne", "gt", "lt",
-    "ge", "le", "unbind", "chunk", "split",
+    "ge", "le", "unbind", "chunk", "split", "var", "std",
 )  # fmt: skip
 
 
@@ -37,9 +37,25 @@ def _norm(given: Any, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any
 
 
 _NORM: Callable[..., Any] = getattr(torch._C.TensorBase, "norm")  # noqa: B009  (unknown to types)
+
+
+def _spread(name: str) -> Callable[..., Any]:
+    """`var` or `std` of several numbers; that of one is NaN, and torch warns of it."""
+    method = getattr(torch._C.TensorBase, name)
+
+    def spread(given: Any, *args: Any, **named: Any) -> Any:
+        first = args[0] if args and type(args[0]) is not bool else named.get("dim")
+        axes = first if type(first) in (tuple, list) else () if first is None else (first,)
+        if (prod(given.shape[axis] for axis in axes) if axes else given.numel()) <= 1:
+            raise UnknownError
+        return method(given, *args, **named)
+
+    return spread
+
+
 METHODS: Mapping[str, Callable[..., Any]] = {
     name: getattr(torch._C.TensorBase, name) for name in _SAME if hasattr(torch._C.TensorBase, name)
-} | {"norm": _norm}
+} | {"norm": _norm, "var": _spread("var"), "std": _spread("std")}
 _CASTS = {"half": torch.float16, "float": torch.float32, "double": torch.float64, "bfloat16": torch.bfloat16}
 FUNCTIONS: Mapping[int, str] = {
     id(getattr(home, name)): name for home in (torch, functional) for name in _SAME if hasattr(home, name)

@@ -25,7 +25,6 @@ from torch_inspector.observe.tabled import tabled
 from torch_inspector.observe.thrown_away import thrown_away
 from torch_inspector.observe.visits import visits
 from torch_inspector.observe.wraps import wraps
-from torch_inspector.observe.zero_divided import zero_divided
 from torch_inspector.observe.zeroed import zeroed
 
 JUDGES: Judges = {
@@ -35,7 +34,7 @@ JUDGES: Judges = {
         *(settled(crossings), wraps, settled(reshapes), lost, unnamed, settled(over_batch), settled(over_samples)),
         *(legacy, columns, tabled, visits, second_names, squashed, handed_copies, thrown_away),
     ),
-    ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed, handed_copies, half_steps, zero_divided),
+    ast.Assign: (lost, wraps, second_names, grown_by_calls, zeroed, handed_copies, half_steps),
     ast.Return: (handed_copies,),
     ast.AugAssign: (lost, wraps),
     ast.For: (remainders, growing, visits, cut_batches, added_up),

@@ -21,14 +21,19 @@ class NonfiniteWeights:
 
     def __init__(self, spoiled: Callable[[_Tensors], Iterable[SpoiledFact]]) -> None:
         self._spoiled = spoiled
-        self._meant: dict[int, ref[Any]] = {}
-        """Not finite while a loss that reaches them was; a parameter that dies takes its entry along."""
+        self._meant: dict[int, tuple[ref[Any], int]] = {}
+        """Not finite while a loss that reaches them was, and how many NaN; who dies takes the entry along."""
 
     def note_finite(self, reached: _Tensors) -> None:
         """Notes that a loss is finite that is known to reach these parameters."""
         by_key = dict(reached)
-        self._meant = {key: one for key, one in self._meant.items() if one() is not None}
-        self._meant.update((one.key, ref(by_key[one.key])) for one in self._spoiled(reached))
+        self._meant = {key: one for key, one in self._meant.items() if one[0]() is not None}
+        self._meant.update((one.key, (ref(by_key[one.key]), one.nan_count)) for one in self._spoiled(reached))
+
+    def note_read(self, keys: Iterable[int]) -> None:
+        """Notes that a loss has read what is not finite in these parameters, and is not finite either."""
+        for key in keys:
+            self._meant.pop(key, None)
 
     def found(self, tensors: _Tensors, *, finite: bool, stepped: bool) -> Iterator[SpoiledFact]:
         """Those of some tensors that are not finite without being meant to.
@@ -40,12 +45,12 @@ class NonfiniteWeights:
         """
         by_key = dict(tensors)
         for one in self._spoiled(tensors):
-            known, parameter = self._meant.get(one.key), by_key[one.key]
-            unread = known is not None and known() is parameter
+            (known, count), parameter = self._meant.get(one.key, (None, 0)), by_key[one.key]
+            same = known is not None and known() is parameter
             # Infinities are meant then; numbers that are not one in a row that is never asked for may be no more.
-            meant = unread and not one.nan_count
+            meant = same and not one.nan_count
             if not meant and not (finite and _is_harmless(one, parameter, stepped)):
-                yield one._replace(unread=unread and finite)
+                yield one._replace(unread=same and one.nan_count <= count)
 
 
 def _is_harmless(one: SpoiledFact, parameter: Any, stepped: bool) -> bool:

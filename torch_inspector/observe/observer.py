@@ -64,6 +64,7 @@ from torch_inspector.observe.unlisted import with_lines as with_class_lines
 from torch_inspector.observe.versions import counted_changes
 from torch_inspector.observe.windows import windows
 from torch_inspector.observe.wrapper import Patch
+from torch_inspector.observe.zero_divided import zero_divided
 
 _Watch = (
     ForwardWatch
@@ -266,7 +267,8 @@ class TorchObserver:
                 files, steps = self._files(cell), self._steps.facts
                 kept = (*self._kept_weights.found(names, files, steps),)
                 kept = (*kept, *self._anchors.found(names, files, steps, {one.place for one in kept}))
-                return (*expressions.found(reading, JUDGES), *namesakes(names, files, steps), *kept)
+                divided = zero_divided(reading, taken.extremes)
+                return (*expressions.found(reading, JUDGES), *namesakes(names, files, steps), *kept, *divided)
         return ()
 
     def _built(self, taken: Snapshot, cell: Cell) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from torch_inspector.observe.blown import blown_up
 from torch_inspector.observe.consumers import Consumers
 from torch_inspector.observe.expanded import expanded
 from torch_inspector.observe.flat import flat_ways
+from torch_inspector.observe.folded_rows import Pasts
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.products import FactorName, stretched_products, unnamed
 from torch_inspector.observe.reshapes import shuffled
@@ -39,14 +40,14 @@ def find_patterns(
     roots: Sequence[torch.Tensor] = (),
 ) -> tuple[PatternFact, ...]:
     """All patterns in a graph, each once."""
-    found = list(_softmaxes(walk))
+    found, pasts = list(_softmaxes(walk)), Pasts()
     for node in walk.nodes.values():
         kind = type(node).__name__
         if kind in PAIR_LOSSES:
-            found.extend((*stretched_pair_loss(node, other_side), *spread_predictions(node, other_side)))
+            found.extend((*stretched_pair_loss(node, other_side), *spread_predictions(node, other_side, pasts)))
         elif kind in REDUCTIONS:
             terms = tuple(stretched_terms(node, other_side))
-            found.extend((*(terms or stretched_products(node, factor)), *spread_predictions(node, other_side)))
+            found.extend((*(terms or stretched_products(node, factor)), *spread_predictions(node, other_side, pasts)))
     found.extend((*signed_differences(walk), *targets_outside(walk), *flat_ways(walk)))
     found.extend(
         (*scores(walk, name_of, roots), *shuffled(walk), *large_patterns(walk), *expanded(walk, Consumers(walk)))

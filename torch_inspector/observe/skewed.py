@@ -24,7 +24,7 @@ def may_be_skewed(scope: Scope, source: ast.expr, before: Shape, after: Shape) -
 
     `F.pad(x, (1, 0)).view(b, h, j + 1, i)[:, :, 1:].view(b, h, i, j)`.
     """
-    return _swaps_neighbours(before, after) and _is_joined(scope, source, source.lineno)
+    return _swaps_neighbours(before, after) and _is_joined(scope, source, source.lineno, set())
 
 
 def _swaps_neighbours(before: Shape, after: Shape) -> bool:
@@ -32,19 +32,23 @@ def _swaps_neighbours(before: Shape, after: Shape) -> bool:
     return len(before) == len(after) and len(apart) == 2 and apart[1] == apart[0] + 1  # noqa: PLR2004
 
 
-def _is_joined(scope: Scope, node: ast.expr, line: int, depth: int = 0) -> bool:
-    if depth > _FAR:
+def _is_joined(scope: Scope, node: ast.expr, line: int, seen: set[tuple[int, int, int]], depth: int = 0) -> bool:
+    """True if a tensor was made longer above a line; each expression is looked at once."""
+    key = (id(node), line, depth)
+    if depth > _FAR or key in seen:
         return False
+    seen.add(key)
     if isinstance(node, ast.Subscript):
-        return _is_joined(scope, node.value, line, depth + 1)
+        return _is_joined(scope, node.value, line, seen, depth + 1)
     if isinstance(node, ast.Call):
         name, owner = syntax.last_part(node.func), getattr(node.func, "value", None)
-        return name in _JOINS or (name in _VIEWS and owner is not None and _is_joined(scope, owner, line, depth + 1))
+        inner = owner if name in _VIEWS else None
+        return name in _JOINS or (inner is not None and _is_joined(scope, inner, line, seen, depth + 1))
     given = (
         [(one, where) for one, where in scope.given(node.id) if one is not node] if isinstance(node, ast.Name) else []
     )
     earlier = [(one, where) for one, where in given if where is not scope or one.lineno <= line]
-    return any(_is_joined(where, one, one.lineno - 1, depth + 1) for one, where in earlier)
+    return any(_is_joined(where, one, one.lineno - 1, seen, depth + 1) for one, where in earlier)
 
 
 def is_skewed(node: Node, before: Shape, after: Shape) -> bool:

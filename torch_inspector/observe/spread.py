@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import PatternFact, Shape
 from torch_inspector.observe import private
-from torch_inspector.observe.folded_rows import fold_of, is_pooled
-from torch_inspector.observe.kindred import is_predicted
+from torch_inspector.observe.folded_rows import Pasts, fold_of, is_pooled
+from torch_inspector.observe.kindred import LAYERS
 from torch_inspector.observe.private import Node
 from torch_inspector.observe.stretched import PAIR_LOSSES, OtherSide, Stretch
 
@@ -17,7 +17,7 @@ _REDUCTIONS = frozenset(["MeanBackward0", "SumBackward0"])
 _TABLE = 2
 
 
-def spread_predictions(node: Node, other_side: OtherSide) -> Iterator[PatternFact]:
+def spread_predictions(node: Node, other_side: OtherSide, pasts: Pasts) -> Iterator[PatternFact]:
     """A pair loss or an `l1_loss` which expanded a prediction (N, 1), or (1, C), to the (N, C) of its target.
 
     Only losses of torch, which warn of it: they expand both sides, where a formula broadcasts. One row that is the
@@ -31,10 +31,11 @@ def spread_predictions(node: Node, other_side: OtherSide) -> Iterator[PatternFac
     rows, columns = table
     one_number = known == (rows, 1) and columns > 1 and rows not in (1, columns)
     one_row = known == (1, columns) and rows > 1
-    if (one_number or (one_row and not is_pooled(made, rows))) and is_predicted(made):
+    past = pasts.of(made) if one_number or one_row else []
+    if any(type(one).__name__ in LAYERS for one in past) and not (one_row and is_pooled(past, rows)):
         other = other_side(Stretch(operation, known, table, made, table))
         texts = (other.text,) if other is not None and other.text else ()
-        fold = fold_of(made, rows) if one_row else ""
+        fold = fold_of(past, rows) if one_row else ""
         yield PatternFact(SPREAD, (operation, fold) if fold else (operation,), (table, known), texts)
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, syntax
+from torch_inspector.observe.behind_names import values_behind
 from torch_inspector.observe.expressions import Judge, Scope
 from torch_inspector.observe.late_calls import late_bodies
 from torch_inspector.observe.source import dotted
@@ -51,15 +52,16 @@ def is_stored_later(scope: Scope, source: ast.AST, statement: ast.stmt) -> bool:
     return False
 
 
-def _keys(scope: Scope, source: ast.AST, depth: int = 0) -> frozenset[str]:
+def _keys(scope: Scope, source: ast.AST) -> frozenset[str]:
     """Attributes and texts by which an expression reads, also what its variables are given."""
+    return frozenset(key for value, _ in values_behind(scope, source, _GIVEN) for key in _keys_in(value))
+
+
+def _keys_in(source: ast.AST) -> set[str]:
     nodes = list(syntax.walk(source))
     methods = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
     found = {one.attr for one in nodes if isinstance(one, ast.Attribute) and id(one) not in methods}
-    found |= {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
-    names = {one.id for one in nodes if isinstance(one, ast.Name)} if depth < _GIVEN else ()
-    given = ((value, where) for name in names for value, where in scope.given(name) if value is not source)
-    return frozenset(found).union(*(_keys(where, value, depth + 1) for value, where in given))
+    return found | {one.value for one in nodes if isinstance(one, ast.Constant) and isinstance(one.value, str)}
 
 
 def _stores(node: ast.AST, keys: frozenset[str]) -> bool:

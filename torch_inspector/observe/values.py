@@ -41,6 +41,8 @@ _ELEMENTS, _TENSORS = 300_000, 64
 _GRADIENTS = 4
 # For the graph of the one loss that is not finite first.
 _GRAPH_S = 0.02
+# Operations that give rows of a table as they are.
+_TAKES = frozenset(["embedding", "index", "select", "slice", "index_select", "indexselect", "gather"])
 # Variables of the user that are named as the origin.
 _NAMES = 8
 # Entries of one list of numbers that are read, and lists that are asked for their last entry.
@@ -81,15 +83,26 @@ class ValueWatch:
         if not self.losses:
             fact = fact._replace(largest_weight=_largest(self._parameters()))
         if not math.isfinite(value) and all(math.isfinite(one.value) for one in self.losses):
-            fact = fact._replace(
-                origins=_origins(recorder, frame), spoiled_weights=self._spoiled(self._parameters(), finite=False)
-            )
-            if not fact.spoiled_weights:
-                fact = fact._replace(largest_weight=_largest(self._parameters()))
-            if not fact.spoiled_weights and all(one.computed or one.only_masks for one in fact.origins):
-                origin = self._origin(root)
-                fact = fact._replace(operation=origin.operation, given=origin.given)
+            fact = self._explained(fact._replace(origins=_origins(recorder, frame)), root)
         self.losses.append(fact)
+
+    def _explained(self, fact: LossFact, root: Any) -> LossFact:
+        """A loss that is not finite with the weights that were not before it, or with the operation to blame."""
+        nan = math.isnan(fact.value)
+        # Of numbers that are NaN, no loss becomes infinite.
+        spoiled = [one for one in self._spoiled(self._parameters(), finite=False) if nan or one.inf_count]
+        if any(not one.unread for one in spoiled):
+            return fact._replace(spoiled_weights=tuple(spoiled))
+        fact = fact._replace(largest_weight=_largest(self._parameters()))
+        if not all(one.computed or one.only_masks for one in fact.origins):
+            return fact
+        origin = self._origin(root)
+        fact = fact._replace(operation=origin.operation, given=origin.given)
+        # Numbers that no loss has read so far explain one that is NaN, unless something else does.
+        if not nan or (origin.operation is not None and origin.operation.name not in _TAKES):
+            return fact
+        self._nonfinite.note_read(one.key for one in spoiled)
+        return fact._replace(spoiled_weights=tuple(one._replace(unread=False) for one in spoiled))
 
     def puzzled(self) -> bool:
         """True if the latest loss is the first that is not finite, and nothing that was given explains it."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from torch_inspector.facts import ErrorFact, ExtremeFact, LossFact, Place, Run
-from torch_inspector.facts.first_infinite import first_infinite, giving_line, takes_logarithms
+from torch_inspector.facts.first_infinite import divided_by_zero, first_infinite, giving_line, takes_logarithms
 from torch_inspector.facts.half_causes import HalfCause, overflows, zeros
 from torch_inspector.facts.lost_masks import LostMask, lost_mask
+from torch_inspector.facts.made_of import ingredients_of, variable_of
 from torch_inspector.facts.refused_number import refused_number
 from torch_inspector.facts.vanished import guards, vanished
 from torch_inspector.findings import Evidence, Finding
@@ -40,8 +42,18 @@ def check(run: Run) -> Iterator[Finding]:
         found = first_infinite(run)
     if found is not None:
         yield _of_variable(run, *found)
-    elif not any(run.expressions("zero-divided")):  # of such infinities the rest of the cell may be made
+    elif divided_by_zero(run):  # of such infinities the rest of the cell may be made
+        yield from (_of_cause(run, one) for one in islice(_beside_divisions(run), 1))
+    else:
         yield from _without_infinities(run, lost)
+
+
+def _beside_divisions(run: Run) -> Iterator[HalfCause]:
+    """Steps that went past the end of which nothing is made of a division by zero."""
+    divided = set(map(variable_of, divided_by_zero(run)))
+    for one in overflows(run):
+        if divided.isdisjoint(ingredients_of(run.cell.source, [variable_of(one.path)])):
+            yield one
 
 
 def _without_infinities(run: Run, lost: LostMask | None) -> Iterator[Finding]:
@@ -149,7 +161,7 @@ def _of_result(run: Run) -> Iterator[Finding]:
     """What a model of finite weights made of finite numbers, and is NaN: a step inside went past the end."""
     if not run.after.extremes:
         return
-    if run.before.extremes or run.after.spoiled_weights or _MEANT.search(run.cell.code) or _GAPS.search(run.cell.code):
+    if run.before.extremes or run.after.failed_weights or _MEANT.search(run.cell.code) or _GAPS.search(run.cell.code):
         return
     calls = {call.output_shape: call for call in run.trace.forwards if call.parameter_keys}
     shapes = {tensor.path: tensor.shape for tensor in run.after.tensors}

@@ -64,7 +64,7 @@ def _results(run: Run) -> Iterator[Finding]:
     """Numbers on which nobody called `backward()`, in a cell that does not look for them itself."""
     if not run.after.results or run.nonfinite_cause() or run.first_nonfinite_loss() is not None:
         return
-    if run.after.spoiled_weights:
+    if run.after.failed_weights:
         return
     texts = [one.cell.source for one in (run, *run.earlier)]
     if run.trace.scales() or run.after.extremes or any(map(_ASKS.search, texts)):
@@ -121,7 +121,7 @@ def _told(run: Run, loss: LossFact, name: str, place: Place, head: str) -> Findi
             *(one for origin in loss.origins for one in _counts(origin)),
             *_of_operation(loss.operation),
             *_in_lists(run),
-            *(Evidence("weights not finite", run.parameter_path(one.key)) for one in run.after.spoiled_weights[:1]),
+            *(Evidence("weights not finite", run.parameter_path(one.key)) for one in run.after.failed_weights[:1]),
         ),
     )
 

@@ -17,14 +17,14 @@ _STEEP = {"sqrt": "0", "**": "0", "acos": "1 or -1", "asin": "1 or -1"}
 @pitfall(severity="error")
 def check(run: Run) -> Iterator[Finding]:
     """Finds weights that are not finite after a cell, where nothing else in the cell explains them."""
-    if run.nonfinite_cause() != "weights":
-        return
+    cause, known = run.nonfinite_cause(), frozenset(one.key for one in run.before.spoiled_weights)
     at_start = next((loss.spoiled_weights for loss in run.trace.losses if loss.spoiled_weights), ())
-    spoiled = run.after.spoiled_weights or at_start
-    known = frozenset(one.key for one in run.before.spoiled_weights)
-    again = run.trace.steps and not all(one.unread for one in spoiled)
-    if spoiled and (again or not known >= {one.key for one in spoiled}):
+    spoiled = run.after.failed_weights or at_start if cause == "weights" else ()
+    unread = run.after.spoiled_weights if not cause and not run.after.failed_weights else ()
+    if spoiled and (run.trace.steps or not known >= {one.key for one in spoiled}):
         yield _finding(run, spoiled, were_before=bool(at_start))
+    elif unread and not known >= {one.key for one in unread}:
+        yield _finding(run, unread, were_before=False)
 
 
 def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -> Finding:

@@ -28,7 +28,7 @@ def _finding(run: Run, first: float, last: float, burst: tuple[LossFact, LossFac
     name = run.optimizer_path(step.optimizer) or step.name or "optimizer"
     optimizer = run.after.optimizer(step.optimizer)
     rate = optimizer.learning_rate if optimizer is not None else None
-    keys = frozenset(one.key for one in run.after.spoiled_weights)
+    keys = frozenset(one.key for one in run.after.failed_weights)
     owner = run.owner_path(keys or step.leaf_keys)
     with_rate = f" with a learning rate of {rate:g}" if rate is not None else ""
     grown = _grew(run, first, last) if burst is None else _burst(*burst)
