@@ -22,7 +22,7 @@ class Segment:
 def test_a_search_that_a_big_heap_makes_too_long_is_given_up(monkeypatch, deadline, looks):
     seen: list[list[type]] = []
     monkeypatch.setattr(circles, "_LONG_S", 0.0)
-    monkeypatch.setattr(circles, "_instances", lambda classes: seen.append(classes) or [])  # type: ignore[func-returns-value]
+    monkeypatch.setattr(circles, "_objects", lambda classes: seen.append(classes) or [])  # type: ignore[func-returns-value]
     variables = {"Segment": Segment}
     cells = [ast.parse(inspect.getsource(Segment))]
     found, names = circles.Circles(Keys()), walk_paths([], thread_time() + 1)

@@ -71,6 +71,20 @@ def folds():
 """
 
 
+NET = """
+class Net(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.body = torch.nn.Linear(600, width)
+        self.shown = {shown}
+def trial(width):
+    net = Net(width)
+    return net.body.weight.numel()
+"""
+BY_LAMBDA = NET.replace("{shown}", "lambda: self.body")
+DELETED = "for width in (1000, 1200):\n    net = Net(width)\n    del net"
+
+
 def linked_by(line, followed="trainer"):
     return CALLBACK.replace("{line}", line).replace("{followed}", followed)
 
@@ -89,8 +103,19 @@ pytestmark = pytest.mark.usefixtures("no_collection_by_chance")
         (linked_by("self.callbacks['all'].trainer = self"), "folds()", "Trainer", 1),
         (linked_by("setattr(self.callbacks['all'], 'trainer', self)"), "folds()", "Trainer", 1),
         (linked_by("self.callbacks['all'].follow(self)").replace("follow(", "set_trainer("), "folds()", "Trainer", 1),
+        (BY_LAMBDA, DELETED, "Net", 2),
+        (BY_LAMBDA, "sizes = [trial(width) for width in (1000, 1200)]", "Net", 1),
+        (
+            NET.replace("{shown}", "self.forward").replace("def trial", "    def forward(self): pass\ndef trial"),
+            DELETED,
+            "Net",
+            2,
+        ),
     ],
-    ids=["both ways", "tree", "listener", "own method", "lambda", "later", "by name", "by a method"],
+    ids=[
+        *("both ways", "tree", "listener", "own method", "lambda", "later", "by name", "by a method"),
+        *("modules", "module of a function", "bound method"),
+    ],
 )
 def test_the_class_is_named(code, use, kind, line):
     (finding,) = findings_in(SETUP, code, use, fails=False)
@@ -117,6 +142,10 @@ def test_the_class_is_named(code, use, kind, line):
             "lookup()",
         ],
         [linked_by("self.callbacks['all'].trainer = weakref.ref(self)"), "folds()"],
+        [NET.replace("{shown}", "lambda: width"), DELETED],
+        [BY_LAMBDA, f"{DELETED}\n    gc.collect();"],
+        [BY_LAMBDA, "nets = [Net(width) for width in (1000, 1200)]\ntrial(1)"],
+        [BY_LAMBDA, "net = torch.nn.Sequential(Net(1000))\ntrial(1)"],
         [linked_by("self.callbacks['all'].set_trainer(self)", "None").replace("follow(", "set_trainer("), "folds()"],
     ],
     ids=[
@@ -130,6 +159,10 @@ def test_the_class_is_named(code, use, kind, line):
         "called",
         "weak method",
         "weak field",
+        "lambda without self",
+        "modules collected",
+        "modules in a list",
+        "part of a module",
         "not kept",
     ],
 )
@@ -140,3 +173,8 @@ def test_silent(cells):
 def test_it_is_told_once():
     found = findings_in(SETUP, SEGMENTS, "play(4)", "x = torch.zeros(3).sum()", fails=False)
     assert len(found) == 1
+
+
+def test_models_of_a_loop_are_told_once():
+    (finding,) = findings_in(SETUP, BY_LAMBDA, DELETED.replace("del net", "net.body.weight.sum().item()"), fails=False)
+    assert finding.slug == "old-model-still-alive"

@@ -320,3 +320,54 @@ def test_of_a_frozen_model_and_one_without_gradients_one_is_the_reason(before, a
             run = notebook.run(source)
         notebook.run(ON)
     assert [one.slug for one in run.findings if one.severity == "error"] == [slug]
+
+
+BARE = SETUP[: SETUP.index("class Trainer")].replace("torch.set_grad_enabled(False)", "pass")
+DETECTOR = """
+class Detector:
+    def __init__(self, size=3):
+        torch.set_grad_enabled({state})
+        self.net = nn.Linear(4, size)
+    def __call__(self, rows):
+        return self.net(rows)
+class Small(Detector):
+    pass
+"""
+OFF_BY_ITSELF = DETECTOR.replace("{state}", "False")
+
+
+@pytest.mark.parametrize(
+    ("state", "cell"),
+    [
+        ("False", "detector = Detector()\nboxes = detector(x)"),
+        ("False", "detector = Small()"),
+        ("mode=False", "def load():\n    return [Detector()]\ndetectors = load()"),
+    ],
+)
+def test_a_constructor_that_leaves_them_off(state, cell):
+    cells = [BARE, DETECTOR.replace("{state}", state), cell]
+    with a_notebook() as notebook:
+        run = [notebook.run(one) for one in cells][-1]
+        notebook.run("torch.set_grad_enabled(True);")
+    (finding,) = (one for one in run.findings if one.slug == "grad-disabled-globally")
+    assert finding.severity == "hint"
+    assert "in `Detector.__init__()` (line 4 of cell 2), called here," in finding.message
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [OFF_BY_ITSELF, "torch.set_grad_enabled(False);\ndetector = Detector()"],
+        [OFF_BY_ITSELF, "def off():\n    torch.set_grad_enabled(False)", "off()"],
+        [OFF_BY_ITSELF, "del opt\ndetector = Detector()"],
+        [OFF_BY_ITSELF, "with torch.enable_grad():\n    detector = Detector()\ny = 1"],
+        [DETECTOR.replace("{state}", "True"), "torch.set_grad_enabled(False);"],
+    ],
+    ids=["by the cell", "by a function", "nothing to train", "put back", "on"],
+)
+def test_constructors_that_are_not_what_left_them_off(cells):
+    with a_notebook() as notebook:
+        for source in (BARE, *cells):
+            notebook.run(source)
+        notebook.run("torch.set_grad_enabled(True);")
+        assert notebook.findings() == []

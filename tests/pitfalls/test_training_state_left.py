@@ -92,6 +92,44 @@ def test_state_that_is_wanted_or_small(cells):
     assert found(START, *cells) == []
 
 
+FIT = """\
+def fit(model, opt=None):
+    opt = opt or torch.optim.SGD(model.parameters(), lr=1e-4)
+    opt.zero_grad()
+    model.train()
+    model(torch.randn(4, 2048)).square().mean().backward()
+    opt.step()
+    return model"""
+
+
+@pytest.mark.parametrize("trained", ["fit(net);", "net = fit(nn.Sequential(nn.Linear(2048, 3072)))"])
+def test_gradients_without_an_optimizer(trained):
+    cells = [START, "del optimizer", FIT, trained, INFER]
+    (finding,) = found(*cells, INFER, min_bytes=1 << 18)
+    assert (finding.subject, finding.line, finding.severity) == ("net", 3, "hint")
+    assert "24.0 MB of gradients" in finding.message
+    assert found(*cells[:-1], finding.fix, INFER, min_bytes=1 << 18) == []
+
+
+@pytest.mark.parametrize(
+    ("trained", "after"),
+    [
+        ("fit(net);", PREDICT),
+        ("fit(net).zero_grad()", INFER),
+        ("fit(net).requires_grad_(False).zero_grad()", INFER),
+        (
+            "class Kept: pass\nkept = Kept()\nkept.opt = torch.optim.SGD(net.parameters(), 0.1)\nfit(net, kept.opt);",
+            PREDICT,
+        ),
+        ("fit(other);", INFER),
+        ("net.weight.grad = torch.zeros(3072, 2048)", INFER),
+    ],
+    ids=["may go on", "cleared", "frozen", "at hand", "another", "never trained"],
+)
+def test_gradients_that_are_wanted_or_gone(trained, after):
+    assert found(START, "del optimizer", FIT, trained, after, min_bytes=1 << 18) == []
+
+
 def test_it_is_said_once():
     assert len(found(START, TRAIN, INFER, INFER, PREDICT)) == 1
 

@@ -40,6 +40,8 @@ class ModuleFact:
     """Paths of `Softmax`, `Softmax2d`, `LogSoftmax` and `Sigmoid` layers, what they are, and `dim` if it was given."""
     frozen_keys: frozenset[int] = frozenset()
     """Parameters that need no gradient."""
+    gradient_nbytes: int = 0
+    """Bytes of gradients that its parameters have; looked at after cells that only call trained modules."""
 
 
 class AttributeFact(NamedTuple):

@@ -87,9 +87,9 @@ class Circles:
 
     def _left(self, user: Names, variables: Mapping[str, Any], lines: Mapping[str, int]) -> tuple[CircleFact, ...]:
         own = [kind for name in lines if kinds.is_a(kind := variables.get(name), type)]
-        things = _instances(own) if own else []
+        things = _objects(own) if own else []
         garbage = frozenset(_unreferenced(things)) if things else frozenset[int]()
-        waiting = [one for one in (_instances(own) if garbage else ()) if id(one) in garbage]
+        waiting = [one for one in (_objects(own) if garbage else ()) if id(one) in garbage]
         held = set(storages_of(user)) if waiting else set[int]()
         found = []
         for name, line in lines.items():
@@ -139,10 +139,14 @@ def only_circles(things: list[Any]) -> bool:
 
 
 def _instances(classes: list[Any]) -> list[Any]:
-    """Objects of some classes, which they refer to; of modules, those that the cell called are asked for elsewhere."""
-    some = [kind for kind in classes if not issubclass(kind, torch.nn.Module)]
-    wanted = set(map(id, some))
-    return [one for one in (gc.get_referrers(*some) if some else ()) if id(type(one)) in wanted][-_INSTANCES:]
+    """Objects of some classes; of modules, those that the cell called are asked for elsewhere."""
+    return _objects([kind for kind in classes if not issubclass(kind, torch.nn.Module)])
+
+
+def _objects(classes: list[Any]) -> list[Any]:
+    """Objects of some classes, which they refer to."""
+    wanted = set(map(id, classes))
+    return [one for one in (gc.get_referrers(*classes) if classes else ()) if id(type(one)) in wanted][-_INSTANCES:]
 
 
 def _groups(things: list[Any], garbage: frozenset[int]) -> list[list[Any]]:

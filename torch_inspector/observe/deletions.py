@@ -24,6 +24,14 @@ _IDLE = frozenset(
 )
 _MAKERS = (ast.BinOp, ast.UnaryOp, ast.AugAssign, ast.For, ast.AsyncFor, ast.While, ast.comprehension, ast.Await)
 _PLACES = (ast.Name, ast.Attribute, ast.Subscript)
+# Calls that give no tensor, and methods of tensors that change nothing: what is made on the way is gone at once.
+_SAYS, _READS = frozenset(("print", "float", "int", "bool", "len", "round")), frozenset(("item", "tolist"))
+_MEASURES = frozenset(
+    (
+        *("abs", "all", "any", "argmax", "argmin", "count_nonzero", "detach", "isfinite", "isnan", "item", "max"),
+        *("mean", "median", "min", "norm", "numel", "size", "std", "sum", "tolist", "var"),
+    )
+)
 _BLOCKS = (ast.If, ast.With, ast.Try)
 _SIMPLE = (ast.Delete, ast.Assign, ast.Expr, ast.Import, ast.ImportFrom, ast.Pass)
 
@@ -46,7 +54,7 @@ class Deletions(NamedTuple):
     wants_memory: bool
     """True if the cell collects garbage or empties a cache."""
     alone: bool
-    """True if the cell makes nothing else."""
+    """True if the cell makes nothing else, but what it prints and copies of parts of what it deletes."""
 
 
 def deletions(code: str) -> Deletions | None:
@@ -57,10 +65,17 @@ def deletions(code: str) -> Deletions | None:
     deleted = [one for statement in _statements(tree.body) for one in _deleted(statement)]
     if not deleted:
         return None
-    nodes = [node for node in syntax.walk(tree) if hasattr(node, "lineno")]
-    assigned, made = _assigned(tree), max((node.lineno for node in nodes if _makes(node)), default=0)
+    nodes, read, copies = (
+        [one for one in syntax.walk(tree) if hasattr(one, "lineno")],
+        _read(tree),
+        _copies(tree, deleted),
+    )
+    # A copy is made while its source lives.
+    makers = [node for node in nodes if _makes(node) and id(node) not in read | copies]
+    assigned, made = _assigned(tree), max((node.lineno for node in makers), default=0)
     found = tuple(one._replace(settled=made < one.line and one.parts[0] not in assigned) for one in deleted)
-    return Deletions(found, any(_name_of(node) in _COLLECTS for node in nodes), _is_alone(tree))
+    wants = any(_name_of(node) in _COLLECTS for node in nodes)
+    return Deletions(found, wants, _is_alone(tree, read if wants else read | copies))
 
 
 @lru_cache(maxsize=32)
@@ -145,10 +160,52 @@ def _is_measured(node: ast.AST) -> bool:
     )
 
 
-def _is_alone(tree: ast.Module) -> bool:
-    plain = all(isinstance(statement, _SIMPLE) for statement in _statements(tree.body))
-    sets = any(isinstance(one, ast.Assign) and not any(_targets(one)) for one in _statements(tree.body))
-    return plain and not sets and not any(map(_makes, syntax.walk(tree)))
+def _is_alone(tree: ast.Module, passing: set[int]) -> bool:
+    """True if the cell makes nothing but what is in `passing`, by the identities of nodes."""
+    statements = [one for one in _statements(tree.body) if id(one) not in passing]
+    plain = all(isinstance(statement, _SIMPLE) for statement in statements)
+    sets = any(isinstance(one, ast.Assign) and not any(_targets(one)) for one in statements)
+    made = (node for node in syntax.walk(tree) if id(node) not in passing)
+    return plain and not sets and not any(map(_makes, made))
+
+
+def _read(tree: ast.Module) -> set[int]:
+    """What statements are made of that only say a number, as `print(x.std().item())`."""
+    said = [one.value for one in _statements(tree.body) if isinstance(one, ast.Expr) and _says(one.value)]
+    return {id(node) for one in said for node in syntax.walk(one)}
+
+
+def _says(node: ast.expr) -> bool:
+    last = _name_of(node)
+    method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    calls = [one for one in syntax.walk(node) if isinstance(one, ast.Call)]
+    known = all(_name_of(one) in (_MEASURES if isinstance(one.func, ast.Attribute) else _SAYS) for one in calls)
+    looping = any(isinstance(one, (ast.comprehension, ast.Await, ast.NamedExpr)) for one in syntax.walk(node))
+    return last in (_READS if method else _SAYS) and known and not looping
+
+
+def _copies(tree: ast.Module, deleted: list[Deletion]) -> set[int]:
+    """Statements like `few = rows[:4].clone()` for what is deleted further down, and all that is in them."""
+    found = (one for one in _statements(tree.body) if isinstance(one, ast.Assign) and _is_name(one.targets))
+    gone = {one.parts[0]: one.line for one in deleted if len(one.parts) == 1}
+    copied = (one for one in found if one.lineno <= gone.get(_part_copied(one.value), 0))
+    return {id(node) for one in copied for node in syntax.walk(one)}
+
+
+def _is_name(targets: list[ast.expr]) -> bool:
+    return len(targets) == 1 and isinstance(targets[0], ast.Name)
+
+
+def _part_copied(node: ast.expr) -> str:
+    """`rows` for `rows[:4].detach().clone()`; empty for anything else."""
+    is_copy = _name_of(node) in ("clone", "copy")
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args and not node.keywords:
+        if node.func.attr not in ("clone", "copy", "detach", "contiguous", "cpu"):
+            return ""
+        node = node.func.value
+    part = node.value if isinstance(node, ast.Subscript) and is_copy else None
+    plain = part is not None and not any(isinstance(one, ast.Call) for one in syntax.walk(node))
+    return part.id if plain and isinstance(part, ast.Name) else ""
 
 
 def _assigned(tree: ast.Module) -> frozenset[str]:

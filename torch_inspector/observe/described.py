@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -42,6 +43,12 @@ def module_fact(path: str, module: Any, key: int, *, full: bool, trained: bool) 
         frozen_keys=frozenset(id(p) for _, p in parameters if not as_torch.requires_grad(p)),
         trained=trained,
     )
+
+
+def with_gradients(fact: ModuleFact, module: Any) -> ModuleFact:
+    """The fact of a module, with what the gradients of its parameters take if it was trained."""
+    parameters = [p for _, p in layers.walk_parameters(module)] if fact.trained else []
+    return replace(fact, gradient_nbytes=_gradient_nbytes(parameters))
 
 
 def optimizer_fact(path: str, optimizer: Any, key: int, *, full: bool) -> OptimizerFact:

@@ -24,7 +24,7 @@ from torch_inspector.facts import (
 from torch_inspector.observe import as_torch, layers, namespace, pinned, private, unlisted
 from torch_inspector.observe.attributes import Attributes
 from torch_inspector.observe.circles import Circles
-from torch_inspector.observe.described import module_fact, optimizer_fact, still_true, tensor_fact
+from torch_inspector.observe.described import module_fact, optimizer_fact, still_true, tensor_fact, with_gradients
 from torch_inspector.observe.generations import Generations
 from torch_inspector.observe.groups import groups_of, held_by
 from torch_inspector.observe.history import OutputHistory, node_of, storages_of
@@ -216,14 +216,14 @@ class Snapshots:
         return tuple(facts.values())
 
     def _modules(self, names: namespace.Names, look: Look) -> tuple[ModuleFact, ...]:
-        facts = []
+        facts, infers = [], _only_infers(look)
         parts = look.called - {self._keys.of(module) for _, module in names.modules[:_MODULES]}
         for path, module in names.modules[:_MODULES]:
             key = self._keys.of(module)
             with self._failures.guard("module"):
-                full, trained = look.full or key in look.called, key in self._ledger.trained
-                full = full or bool(parts and self._has_any(module, parts))
-                facts.append(module_fact(path, module, key, full=full, trained=trained))
+                full = look.full or key in look.called or bool(parts and self._has_any(module, parts))
+                fact = module_fact(path, module, key, full=full, trained=key in self._ledger.trained)
+                facts.append(with_gradients(fact, module) if infers and key in look.called else fact)
         return tuple(facts)
 
     def _has_any(self, module: Any, parts: frozenset[int]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torch_inspector.facts import CircleFact, Run, syntax
+from torch_inspector.facts import CircleFact, ElderFact, Run, syntax
 from torch_inspector.facts.spelled import with_article
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
@@ -20,9 +20,15 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _is_an_elder(run: Run, circle: CircleFact) -> bool:
-    """True for the model before the one that a second run of the cell made: that is another finding."""
+    """True for the models before the one that a second run of the cell, or a loop, made: that is another finding."""
     again = any(past.cell.source == run.cell.source for past in run.earlier)
+    if circle.made_at is not None and any(_is_told(run, elder, circle) for elder in run.after.elders):
+        return True
     return any(again and elder.path == circle.path for elder in run.after.elders)
+
+
+def _is_told(run: Run, elder: ElderFact, circle: CircleFact) -> bool:
+    return elder.in_loop and elder.kind == circle.kind and elder.nbytes >= max(run.min_nbytes, 1)
 
 
 def _finding(run: Run, circle: CircleFact) -> Finding:

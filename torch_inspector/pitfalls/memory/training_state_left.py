@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torch_inspector.facts import ForwardFact, OptimizerFact, Place, Run, syntax
+from torch_inspector.facts import ForwardFact, ModuleFact, OptimizerFact, Place, Run, syntax
 from torch_inspector.findings import Evidence, Finding, size_text
 from torch_inspector.pitfall import pitfall
 
@@ -33,14 +33,24 @@ def check(run: Run) -> Iterator[Finding]:
     keys = frozenset[int]().union(*(call.parameter_keys for call in run.trace.forwards if call.trained))
     for optimizer in run.after.optimizers:
         nbytes = optimizer.state_nbytes + optimizer.gradient_nbytes
-        told = any(f.slug == _SLUG and f.subject == optimizer.path for past in since for f in past.findings)
-        if (
-            optimizer.path
-            and nbytes >= max(_TIMES * run.min_nbytes, 1)
-            and optimizer.parameter_keys & keys
-            and not told
-        ):
+        if optimizer.path and optimizer.parameter_keys & keys and _is_news(run, since, optimizer.path, nbytes):
             yield _finding(run, optimizer, nbytes)
+    for module in _left_alone(run) if run.after.complete else ():
+        if _is_news(run, since, module.path, module.gradient_nbytes):
+            yield _of_gradients(run, module)
+
+
+def _is_news(run: Run, since: list[Run], path: str, nbytes: int) -> bool:
+    told = any(f.slug == _SLUG and f.subject == path for past in since for f in past.findings)
+    return nbytes >= max(_TIMES * run.min_nbytes, 1) and not told
+
+
+def _left_alone(run: Run) -> list[ModuleFact]:
+    """Modules that the cell called, and that have gradients although no optimizer is at hand that would use them."""
+    called = {call.module for call in run.trace.forwards if call.trained}
+    held = frozenset[int]().union(*(one.parameter_keys for one in run.after.optimizers))
+    found = (one for one in run.after.modules if one.key in called and one.path and not one.parameter_keys & held)
+    return list({one.key: one for one in found}.values())
 
 
 def _trains(run: Run) -> bool:
@@ -133,6 +143,21 @@ def _finding(run: Run, optimizer: OptimizerFact, nbytes: int) -> Finding:
             Evidence("gradients", optimizer.gradient_nbytes, "bytes"),
             Evidence("optimizer", optimizer.kind),
         ),
+    )
+
+
+def _of_gradients(run: Run, module: ModuleFact) -> Finding:
+    call = next(call for call in run.trace.forwards if call.module == module.key)
+    return Finding(
+        message=(
+            f"`{module.path}` only predicts here, and {size_text(module.gradient_nbytes)} of gradients are kept from "
+            "training it, which no optimizer at hand would use."
+        ),
+        subject=module.path,
+        fix=f"{module.path}.zero_grad()  # if training is over",
+        line=call.place.line,
+        cell=call.place.cell,
+        evidence=(Evidence("gradients", module.gradient_nbytes, "bytes"), Evidence("class", module.kind)),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import CallFact, ForwardFact, Place, Run
 from torch_inspector.facts.blind_loss import NO_HISTORY, blind_loss
 from torch_inspector.facts.made_blind import Blind
-from torch_inspector.facts.switching import Switching, restores_off, switches, switching
+from torch_inspector.facts.switching import Switching, by_constructor, restores_off, switches, switching
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -50,7 +50,13 @@ def _is_blind(call: ForwardFact) -> bool:
 
 
 def _is_left(run: Run) -> bool:
-    return _has_trained(run) or _leaks(run) or restores_off(run)
+    return _has_trained(run) or _leaks(run) or restores_off(run) or _is_hidden(run)
+
+
+def _is_hidden(run: Run) -> bool:
+    """True if a constructor did it where an optimizer is at hand, and nothing of the notebook sets them again."""
+    text = "\n".join(one.cell.source for one in (run, *run.earlier))
+    return bool(run.after.optimizers) and not _SWITCHES_ON.search(text) and by_constructor(run)
 
 
 def _has_trained(run: Run) -> bool:
@@ -108,7 +114,7 @@ def _origin(run: Run) -> str:
     by = _by_function(run)
     if by is not None:
         where = "here" if cell == run.cell.number else f"in cell {cell}"
-        return f"by `{by.name}(...)` in `{by.function}()` ({by.place.said_in(run.cell.number)}), called {where},"
+        return f"by `{by.name}(...)` in `{by.said}()` ({by.place.said_in(run.cell.number)}), called {where},"
     name = f"`{call.name}(...)`" if call is not None else "a call"
     if cell is None:
         return "before"
@@ -172,7 +178,7 @@ def _in_vain(run: Run, place: Place) -> Finding:
 def _back_by_itself(run: Run) -> str:
     by = _by_function(run)
     if by is not None and restores_off(run):
-        return f"with torch.enable_grad():  # in {by.function}(), in place of both calls; it switches back by itself"
+        return f"with torch.enable_grad():  # in {by.said}(), in place of both calls; it switches back by itself"
     return "with torch.no_grad():  # around what needs no gradients; it switches back by itself"
 
 
