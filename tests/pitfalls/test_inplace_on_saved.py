@@ -230,3 +230,34 @@ def test_no_fix_is_cut(terms):
     hoisted = "part = s[t].clone()  # before this line; in it, part in place of s[t]"
     assert finding.fix == (whole if terms == 1 else hoisted)
     assert found([f"s = torch.zeros(5, 4)\nfor t in range(4):\n    {whole}\ns.sum().backward()"]) == []
+
+
+TWICE = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.relu = {layer}
+
+    def forward(self, x):
+        out = self.relu(self.lin(x))
+        {line}
+        return out
+
+
+block = Block()
+"""
+
+
+@pytest.mark.parametrize("layer", ["nn.ReLU(inplace=True)", "nn.ELU(inplace=True)"])
+@pytest.mark.parametrize("line", ["out += x", "out.mul_(x)"])
+def test_a_layer_in_place_is_not_blamed_for_what_is_changed_after_it(layer, line):
+    (finding,) = found([TWICE.format(layer=layer, line=line), "block(x).sum().backward()"])
+    assert (finding.line, finding.subject) == (10, "out")
+    assert not found([TWICE.format(layer=layer, line=finding.fix), "block(x).sum().backward()"])
+
+
+def test_a_layer_in_place_is_blamed_for_what_was_saved_before_it():
+    block = TWICE.format(layer="nn.ReLU(inplace=True)", line="out = out + x")
+    (finding,) = found([block.replace("self.lin(x)", "self.lin(x).tanh_()"), "block(x).sum().backward()"])
+    assert (finding.line, finding.fix) == (6, "nn.ReLU()")

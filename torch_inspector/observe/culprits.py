@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from torch_inspector.observe.place import CodeFile, Places
     from torch_inspector.observe.scenes import Scene, Seen
 
-_CHANGED_IS = re.compile(r"\[([\w.]+Tensor) \[([\d, ]*)\]\](?:, which is output \d+ of (\w+?),)? is at version (\d+)")
+_CHANGED_IS = re.compile(
+    r"\[([\w.]+Tensor) \[([\d, ]*)\]\](?:, which is output \d+ of (\w+?),)? "
+    r"is at version (\d+)(?:; expected version (\d+))?"
+)
 
 
 class ChangedValue(NamedTuple):
@@ -32,6 +35,8 @@ class ChangedValue(NamedTuple):
     made_by: str
     """Kind of the node that gave it; empty for a leaf."""
     version: int
+    wanted: int
+    """Version at which it was saved: the changes in place before that are no harm."""
 
 
 def changed_value(message: str) -> ChangedValue | None:
@@ -40,7 +45,7 @@ def changed_value(message: str) -> ChangedValue | None:
     if told is None:
         return None
     shape = tuple(int(n) for n in told[2].split(",") if n.strip())
-    return ChangedValue(told[1], shape, told[3] or "", int(told[4]))
+    return ChangedValue(told[1], shape, told[3] or "", int(told[4]), int(told[5] or 0))
 
 
 @dataclass
@@ -57,7 +62,8 @@ class Culprits:
         """Statements in place that may be meant, the likeliest first."""
         wanted = {one.path for one in self.seen if self._is_changed(one.tensor)}
         # A tensor that was changed is named after the change, unless what was saved is an older result.
-        followers = _followers(self.walk, self.told.made_by, self.told.shape) | {self.told.made_by}
+        after = _followers(self.walk, self.told.made_by, self.told.shape)
+        followers = after | {self.told.made_by}
         ranked = []
         for file, one, near in self._written():
             afar = not near and same_attribute(one.path, wanted)
@@ -69,9 +75,15 @@ class Culprits:
                 change = ChangeFact(one.path, place_in(file, one.line), one.text, remedy, named)
                 # A part that is written once, before the loop that reads it, is what it was when it is read.
                 once = file.tree is not None and not lines.loops_around(file.tree, one.line)
-                ranked.append(((not named, not meant, not near, one.operation == "CopySlices" and once), change))
+                part = one.operation == "CopySlices" and once
+                ranked.append(((not named, not meant, not near, self._is_maker(one, after), part), change))
         ranked.sort(key=lambda entry: entry[0])
         return tuple(change for _, change in ranked) or self._of_element(followers)
+
+    def _is_maker(self, one: mutations.Mutation, after: set[str]) -> bool:
+        """True for a layer in place whose own result was saved: that it had changed its input is no harm."""
+        itself = self.told.wanted > 0 and not one.path and mutations.matches(one.operation, self.told.made_by)
+        return itself and not any(mutations.matches(one.operation, kind) for kind in after)
 
     def _is_changed(self, tensor: torch.Tensor) -> bool:
         """True if this may be the tensor that the message tells of; views share the count of what they show."""
@@ -148,7 +160,7 @@ def place_in(file: CodeFile, line: int) -> Place:
 
 def _followers(walk: Walk, operation: str, shape: tuple[int, ...]) -> set[str]:
     """Kinds of the nodes that took the result of the operation that the message names."""
-    stem = operation.partition("Backward")[0]
+    stem = operation.partition("Backward")[0].rstrip("0123456789")  # `Elu1` of a change in place is `EluBackward1`
     named = {
         id(node)
         for node in walk.nodes.values()
