@@ -196,6 +196,30 @@ def test_of_a_target_that_the_line_computes_no_more_is_said_than_is_known(loss, 
     assert "y = y - 1" not in finding.fix
 
 
+@pytest.mark.parametrize(
+    ("loss", "fix"),
+    [
+        ("nn.CrossEntropyLoss()(net(x[:2]), column[:2])", "column = column.squeeze(1)"),
+        (
+            "for i in range(2):\n    F.cross_entropy(net(x[i:i + 2]), target=column[i:i + 2])",
+            "F.cross_entropy(net(x[i:i + 2]), target=column.squeeze(1)[i:i + 2])",
+        ),
+        ("F.nll_loss(scores[1:], hot[1:].long())", "hot = hot.argmax(1)"),
+    ],
+)
+def test_rows_of_a_target_have_as_many_axes_as_it(loss, fix):
+    start = f"{SETUP}\ncolumn = y[:, None]"
+    (finding,) = findings_in(start, loss, slug="integer-one-hot-target", fails=True)
+    assert finding.fix.partition("  #")[0] == fix
+    mended = loss if fix.startswith(("column = ", "hot = ")) else f"{loss.splitlines()[0]}\n    {fix}"
+    before = [fix] if mended == loss else []
+    assert not findings_in("\n".join([start, *before]), mended)
+
+
+def test_of_a_part_of_another_shape_nothing_is_said():
+    assert not found("F.cross_entropy(scores, hot[:, :1])")
+
+
 def test_of_an_axis_that_the_line_adds_nothing_is_said():
     assert not found("F.cross_entropy(scores, y.unsqueeze(1))")
     assert "if they go from 1 to 3: y = y - 1" in found("y += 1\nF.cross_entropy(scores, y.long().view(-1))")[0].fix

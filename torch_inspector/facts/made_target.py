@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from torch_inspector.facts.errors import ErrorFact, OperandFact
 
-CAST, MOVED, COMPUTED = "cast", "moved", "computed"
-"""What may have been done to the tensor: another type, another shape or part, other numbers."""
+CAST, ROWS, MOVED, COMPUTED = "cast", "rows", "moved", "computed"
+"""What may have been done to the tensor: another type, some of its rows, another shape or part, other numbers."""
 
 _CASTS = frozenset(
     ["long", "int", "short", "byte", "bool", "float", "double", "half", "bfloat16", "to", "type", "type_as"]
@@ -64,7 +64,7 @@ def _root(node: ast.expr, paths: frozenset[str]) -> tuple[str, list[str]]:
 
 def _step(node: ast.expr) -> str:
     if isinstance(node, ast.Subscript):
-        return MOVED
+        return ROWS if isinstance(node.slice, ast.Slice) else MOVED
     method = node.func if isinstance(node, ast.Call) else node
     name = method.attr if isinstance(method, ast.Attribute) else ""
     return CAST if name in _CASTS else MOVED if name in _MOVES else "" if name in _SAME else COMPUTED

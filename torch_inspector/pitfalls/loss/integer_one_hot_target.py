@@ -9,7 +9,7 @@ from functools import partial
 from math import prod
 
 from torch_inspector.facts import ErrorFact, OperandFact, Place, Run, Shape, assigned_at
-from torch_inspector.facts.made_target import CAST, COMPUTED, MOVED, MadeTarget, made_target
+from torch_inspector.facts.made_target import CAST, COMPUTED, MOVED, ROWS, MadeTarget, made_target
 from torch_inspector.facts.refused_targets import REFUSALS, Refusal
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.wide_targets import OUTSIDE, extent_at, into_unit, target_at
@@ -52,8 +52,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _is_spoiled(made: MadeTarget, refusal: Refusal) -> bool:
     """True if a tensor that the target is made of does not show what the loss was given."""
-    shown = {CAST, MOVED} if not refusal.fix.endswith("()") else {MOVED}
-    shown = {CAST} if refusal.axes else shown
+    shown = {CAST, ROWS, MOVED} if not refusal.fix.endswith("()") else {ROWS, MOVED}
+    shown = {CAST, ROWS} if refusal.axes else shown
     return made.operand is None or COMPUTED in made.steps or not made.steps <= shown
 
 
