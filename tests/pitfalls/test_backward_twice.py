@@ -459,3 +459,75 @@ def test_what_is_made_of_another_variable_is_moved_into_the_loop_with_it(trained
     if ".detach()  #" in finding.fix:
         mended = cell.replace("tanh(h)", f"tanh(h)\n{finding.fix}")
         assert not findings_in(START, mended, slug="backward-twice", fails=False)
+
+
+EPISODES = """
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.kept, self.rewards, self.seen = nn.Linear(3, 1), [], [], []
+
+    def forward(self, x):
+        return self.lin(x).exp()
+
+
+policy = Policy()
+opt = torch.optim.SGD(policy.parameters(), lr=1e-3)
+
+
+def finish():
+    returns = [sum(policy.rewards[i:]) for i in range(len(policy.rewards))]
+    loss = sum(k * r for k, r in zip(policy.kept, returns)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    policy.seen.append(loss.item())
+"""
+PLAYED = """
+for episode in range(2):
+    for t in range({steps}):
+        policy.kept.append(policy(torch.rand(1, 3)))
+        policy.rewards.append(1.0)
+    finish()
+"""
+IN_LOOP = """
+def train():
+    kept, rewards, seen = [], [], []
+    for episode in range(2):
+        for t in range(3):
+            kept.append(net(torch.rand(1, 3)).exp().sum())
+            rewards.append(1.0)
+        loss = sum(k * r for k, r in zip(kept, rewards))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        seen.append(loss.item())
+
+
+opt = torch.optim.SGD(net.parameters(), lr=1e-3)
+train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("cells", "after", "names"),
+    [
+        ([EPISODES, PLAYED.format(steps=3)], "    finish()\n", ("policy.kept", "policy.rewards")),
+        ([EPISODES, PLAYED.format(steps=20)], "    finish()\n", ("policy.kept", "policy.rewards")),
+        ([IN_LOOP], "        opt.step()\n", ("kept", "rewards")),
+    ],
+)
+def test_what_the_turn_before_has_collected_is_to_be_let_go(cells, after, names):
+    (finding,) = found(cells)
+    assert (finding.slug, finding.subject) == ("backward-twice", names[0])
+    fix, _, when = finding.fix.partition("  # ")
+    assert fix == "; ".join(f"{one}.clear()" for one in names)
+    assert when == "at the end of each turn, after the step"
+    indent = " " * (len(after) - len(after.lstrip()))
+    assert not found([*cells[:-1], cells[-1].replace(after, f"{after}{indent}{fix}\n")])
+
+
+def test_what_was_collected_before_the_loop_is_made_anew():
+    cell = "kept = []\nkept.append(net(x).exp())\nfor _ in range(2):\n    loss = sum(kept).mean()\n    loss.backward()"
+    (finding,) = found([cell])
+    assert ".clear()" not in finding.fix

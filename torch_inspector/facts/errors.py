@@ -112,6 +112,8 @@ class NamedFact(NamedTuple):
     """The statement that computes it from parameters once and for all, if there is one."""
     detached: str = ""
     """Of a container: the statement that takes its tensors out of the graph, where one can be said."""
+    added_to: str = ""
+    """The list that holds it, where newer tensors of the same graph are in that as well."""
 
 
 class OutsideFact(NamedTuple):

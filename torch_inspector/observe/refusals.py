@@ -140,14 +140,15 @@ class _Look:
             return fact
         border = self._border(fact.number)
         olds = [(s, one) for s, one in seen if _is_inside(one, walk) and _number(one.tensor) < border]
+        newer = {one.owner for _, one in seen if _is_inside(one, walk) and _number(one.tensor) >= border}
         crossed = _crossed(walk, border)
-        carried = tuple(self._carried(seen, walk, border))
+        carried = tuple(self._carried(seen, walk, border, newer))
         fresh = [(s, one) for s, one in olds if one.owner not in {c.path for c in carried}]
         fresh.sort(key=lambda pair: (_number(pair[1].tensor) not in crossed, -_number(pair[1].tensor)))
         return fact._replace(
             is_old=0 <= fact.number < border,
             carried=carried[:_MOST],
-            olds=tuple(_once([self._named(s, one) for s, one in fresh]))[:_MOST],
+            olds=tuple(_once([self._named(s, one, newer) for s, one in fresh]))[:_MOST],
             changes=self._changes(seen, walk)[:_MOST] if CHANGED in self.error.message else (),
         )
 
@@ -165,7 +166,7 @@ class _Look:
         earlier = marks[:-1] if own else marks
         return earlier[-1] if earlier else 0
 
-    def _carried(self, seen: list[tuple[Scene, Seen]], walk: Walk, border: int) -> Iterator[NamedFact]:
+    def _carried(self, seen: list[tuple[Scene, Seen]], walk: Walk, border: int, newer: set[str]) -> Iterator[NamedFact]:
         """Variables that a loop reads before it sets them, attributes that a method does, if they cross the border."""
         crossed = _crossed(walk, border)
         if not crossed:
@@ -184,6 +185,7 @@ class _Look:
                 told_tensors.add(id(one.tensor))
                 line = carrying.line_of(tree, one.owner, scene.line) if in_loop else None
                 named = NamedFact(one.owner, one.kind, tuple(one.tensor.shape), self._place(scene, line))
+                named = named._replace(added_to=_added_to(one, newer))
                 if one.container is not None:
                     named = named._replace(detached=detaching.statement_for(one.owner, one.container))
                 yield self._cached(scene, one, named)
@@ -219,10 +221,10 @@ class _Look:
         trees = [file.tree for file in self.places.latest() if file.tree is not None]
         return frozenset[str]().union(*map(carrying.kept_attributes, trees))
 
-    def _named(self, scene: Scene, one: Seen) -> NamedFact:
+    def _named(self, scene: Scene, one: Seen, newer: set[str]) -> NamedFact:
         line = self._given_at(scene, one.owner)
         place = self._place(scene, line) or self._earlier_place(one.owner)
-        return NamedFact(one.path, one.kind, tuple(one.tensor.shape), place)
+        return NamedFact(one.path, one.kind, tuple(one.tensor.shape), place, added_to=_added_to(one, newer))
 
     def _earlier_place(self, name: str) -> Place | None:
         """The line of an earlier cell that gave a variable its value."""
@@ -231,6 +233,11 @@ class _Look:
             if line is not None:
                 return Place(file.cell, line + file.offset)
         return None
+
+
+def _added_to(one: Seen, newer: set[str]) -> str:
+    """The list of an element, if newer ones were added; a deque forgets by itself, and is to keep what is newest."""
+    return one.owner if one.owner in newer and one.kind == "list" else ""
 
 
 def _number(tensor: torch.Tensor) -> int:

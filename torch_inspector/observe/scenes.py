@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Frames, elements of a container, and tensors that are looked at.
 _FRAMES, _ENTRIES, _TENSORS = 8, 16, 400
+_FIRST = 4
 # Objects inside of objects: those of the user's classes that an object or a model of the user has.
 _DEEPEST = 2
 _LISTS = (list, tuple, deque)
@@ -124,7 +125,8 @@ def _pairs(value: Any) -> list[tuple[str, Any]]:
         entries = list(dict.items(value))[:_ENTRIES]
         return [(repr(key), part) for key, part in entries if kinds.is_one_of(key, (str, int))]
     count = len(value)
-    places = range(count) if count <= _ENTRIES else range(count - _ENTRIES, count)
+    # Of a long one the last, and a few of the first: what is as old as the list itself.
+    places = range(count) if count <= _ENTRIES else (*range(_FIRST), *range(count - _ENTRIES + _FIRST, count))
     return [(str(place), value[place]) for place in places]
 
 

@@ -10,6 +10,7 @@ from torch_inspector.facts.anew import anew
 from torch_inspector.facts.baselines import left_out
 from torch_inspector.facts.given import differentiated_at, handed_detached, loop_over_things
 from torch_inspector.facts.into_loop import into_loop
+from torch_inspector.facts.kept_on import kept_on
 from torch_inspector.facts.made_together import made_together
 from torch_inspector.facts.on_one_line import made_in_turn, row_at
 from torch_inspector.facts.receiver import receiver
@@ -94,6 +95,9 @@ def _sum_of(loop: ast.For) -> str:
 
 def _told(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFact | None) -> tuple[str, str, str]:
     root = refusal.root or "the loss"
+    kept = kept_on(run, error, refusal, before)
+    if kept is not None:
+        return kept.told(root)
     if refusal.carried:
         return _of_total(root, refusal.carried[0].path)
     if refusal.is_old or not refusal.olds:
