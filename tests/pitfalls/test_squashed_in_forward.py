@@ -124,3 +124,29 @@ def test_a_loss_in_a_dictionary_is_told_once_and_by_its_own_name():
     (finding,) = findings_in(IN_A_DICTIONARY, slug="sigmoid-before-bce-logits", fails=False)
     assert (finding.subject, finding.line) == ("output['loss']", 15)
     assert finding.message.startswith("`output['loss']` applies sigmoid twice")
+
+
+DRAWS = {
+    "of the object": (
+        "def act(self, x):\n        return Categorical(self(x)).sample()",
+        "",
+        "Categorical(logits=self(x))",
+    ),
+    "of a name": ("", "def act(x):\n    p = net(x)\n    return Categorical(probs=p).sample()", "Categorical(logits=p)"),
+    "by number": (
+        "",
+        "def act(x):\n    return torch.multinomial(net(x), 1)",
+        "torch.multinomial(net(x).softmax(-1), 1)",
+    ),
+    "another's": ("", "def act(x):\n    return Categorical(prior(x)).sample()", ""),
+    "of scores": ("", "def act(x):\n    return Categorical(logits=net(x)).sample()", ""),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_what_draws_from_the_probabilities_is_mended_with_them(name):
+    method, function, mended = DRAWS[name]
+    last = "\n    ".join(["return torch.softmax(self.out(x), 1)", *([method] if method else [])])
+    model = f"from torch.distributions import Categorical\n{SOFT.format(last)}\n{function}"
+    (finding,) = findings_in(model, GIVEN.format("F.cross_entropy"), slug="softmax-before-cross-entropy")
+    assert [line.partition("  # ")[0] for line in finding.fix.splitlines()[1:]] == ([mended] if mended else [])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torch_inspector.facts import ExpressionFact, PatternFact, Place, Run, Written, called, instead, operand, sole
+from torch_inspector.facts.drawn_from import drawn_from
 from torch_inspector.facts.loss_called import loss_called
 from torch_inspector.facts.measured import called_loss, measured, where_made, with_scores
 from torch_inspector.facts.replaced import OUT, in_statement
@@ -166,10 +167,10 @@ def _fix(run: Run, layers: tuple[str, ...], first: Written | None) -> str:
         there = "" if new == scores else f"{first.place.said_in(run.cell.number)}, "
         if new.startswith(OUT):
             return f"{new}  # {there}the loss wants raw scores"
-        return f"{new}  # {there}in place of {first.text}: the loss wants raw scores"
+        mended = f"{new}  # {there}in place of {first.text}: the loss wants raw scores"
+        return "\n".join([mended, *drawn_from(run, first.place)])
     if not layers:
         return "# give the loss the raw scores; apply softmax only to show probabilities"
     path = layers[0]
-    if path.endswith("]"):
-        return f"{path} = nn.Identity()  # the loss wants raw scores"
-    return f"{path} = nn.Identity()  # or leave the softmax out of forward()"
+    remark = "the loss wants raw scores" if path.endswith("]") else "or leave the softmax out of forward()"
+    return "\n".join([f"{path} = nn.Identity()  # {remark}", *drawn_from(run, None)])
