@@ -79,6 +79,7 @@ def test_found(name):
     (finding,) = findings(LOOP.format(middle=FOUND[name]))
     assert (finding.line, finding.subject, finding.severity) == (5, "opt", "error")
     assert "unscale_" in finding.message
+    assert ("takes the place of the later unscale_()" in finding.fix) is ("too late" in name)
 
 
 def test_found_in_a_trainer():

@@ -11,6 +11,7 @@ from torch_inspector.pitfall import pitfall
 
 # A limit that was multiplied by the scale is meant for scaled gradients; one of a tenth of the scale may be.
 _LIMIT_RATIO = 0.1
+_ONCE = "; it takes the place of the later unscale_(), since torch allows one between two updates"
 
 
 @pitfall(severity="error")
@@ -75,7 +76,7 @@ def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
             f"of the limit of {limit:g}. `unscale_` has to come before."
         ),
         subject=path,
-        fix=_fix(run, clip, scaler, optimizer),
+        fix=_fix(run, clip, scaler, optimizer) + (_ONCE if clip.unscaled_late else ""),
         line=clip.place.line,
         cell=clip.place.cell,
         evidence=(
