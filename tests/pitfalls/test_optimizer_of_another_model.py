@@ -138,3 +138,32 @@ def test_the_optimizer_that_should_have_stepped_is_named():
     (finding,) = found(APART, APART_TURNS.format(given="x", steps="eo.step()"))
     assert "but the loss trains `dec`, which `do` holds" in finding.message
     assert finding.fix.startswith("do.step()  # in place of eo.step()")
+
+
+RENEWED = """
+class Folds:
+    def __init__(self):
+        self.renew()
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.01)
+    def renew(self):
+        self.model = nn.Linear(4, 1)
+    def run(self):
+        for fold in range(3):
+            if fold:
+                self.renew()
+                {}
+            for x in torch.randn(3, 8, 4):
+                self.optimizer.zero_grad()
+                self.model(x).pow(2).mean().backward()
+                self.optimizer.step()
+trainer = Folds()
+trainer.run()
+"""
+
+
+def test_a_model_that_only_a_method_knows_goes_with_the_optimizer_of_that_method():
+    (finding,) = [one for one in found(RENEWED.format("pass")) if one.slug == "optimizer-of-another-model"]
+    assert finding.message.startswith("`self.optimizer` holds")
+    assert "the loss trains `self.model`" in finding.message
+    assert finding.fix.startswith("self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.01)  #")
+    assert not found(RENEWED.format(finding.fix.partition("  #")[0]))

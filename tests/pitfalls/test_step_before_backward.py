@@ -160,3 +160,48 @@ def test_the_backward_call_that_fails_for_it():
 )  # fmt: skip
 def test_other_orders(cells):
     assert found(*cells) == []
+
+
+HOOKED = """\
+class Steps:
+    def on_loss(self, trainer):
+        trainer.opt.zero_grad()
+        trainer.opt.step()
+class Trainer:
+    def __init__(self, hooks):
+        self.opt, self.hooks = opt, hooks
+    def call(self, name):
+        for one in self.hooks:
+            getattr(one, name)(self)
+    def fit(self):
+        for _ in range(5):
+            self.loss = F.mse_loss(line(x), y)
+            {}
+            {}"""
+
+
+def test_the_names_of_a_fix_are_those_of_one_function():
+    ((finding, _),) = found(HOOKED.format("self.call('on_loss')", "self.loss.backward()"), "Trainer([Steps()]).fit()")
+    assert "before `self.loss.backward()` in `fit`" in finding.message
+    assert finding.fix == "self.loss.backward()\nself.call('on_loss')  # in this order"
+
+
+RIVALS = """\
+def reset():
+    opt.zero_grad()
+    adam.zero_grad()
+for _ in range(6):
+    judged = F.mse_loss(line(net[:2](x)[:, :4].detach()), y)
+    reset()
+    {}
+    made = line(net[:2](x)[:, :4]).mean()
+    reset()
+    made.backward()
+    adam.step()"""
+
+
+def test_what_another_loss_leaves_is_cleared_before_the_step():
+    ((finding, _),) = found(RIVALS.format("opt.step()\n    judged.backward()"))
+    assert (finding.line, finding.subject) == (7, "opt")
+    assert finding.fix == "judged.backward()\nopt.step()  # in this order"
+    assert not found(RIVALS.format("judged.backward()\n    opt.step()"))

@@ -74,12 +74,14 @@ class Trace:
 
     def steps_come_first(self, optimizer: int) -> bool:
         """True if an optimizer's steps come between the forward pass and the backward call that it is made for."""
-        first = next(iter(self.steps_by_optimizer.get(optimizer, ())), None)
+        steps = self.steps_by_optimizer.get(optimizer, [])
+        first = next(iter(steps), None)
         if first is None or first.index != 1 or first.has_closure or optimizer not in self._told.stale:
             return False
         mine = [b for b in self.backwards if b.witness is not None and b.witness.leaf_keys & first.parameter_keys]
         late = [b for b in mine if optimizer in b.stale and b.order > first.order]
-        return bool(late) and late == mine
+        # What another loss gives the same parameters, as that of a generator, was cleared if no step found a gradient.
+        return bool(late) and (late == mine or all(step.idle for step in steps))
 
     rebinds: tuple[RebindFact, ...] = ()
     grad_reads: tuple[GradReadFact, ...] = ()

@@ -42,9 +42,11 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
     step = steps[0]
-    name = _target(run, step)
     owner = _owner(run, step.leaf_keys)
     called_as = owner.path if owner else _called_as(run, step)
+    # A model that only a method knows goes with the optimizer as that method calls it.
+    own = step.name if called_as.startswith("self.") and step.name.startswith("self.") else ""
+    name = own or _target(run, step)
     trained = f"`{called_as}`" if called_as else "other parameters"
     right = _right_one(run, step)
     holder = _owner(run, step.parameter_keys)
@@ -63,7 +65,7 @@ def _of_another_model(run: Run, key: int, steps: list[StepFact]) -> Finding:
             f"{_since(run, step)}`{name}.step()` changed nothing of what the loss reaches."
         ),
         subject=name,
-        fix=_of_right_one(run, step) or rebuilt(run, key, name, called_as),
+        fix=_of_right_one(run, step, name) or rebuilt(run, key, name, called_as),
         line=step.place.line,
         cell=step.place.cell,
         evidence=(
@@ -83,9 +85,9 @@ def _right_one(run: Run, step: StepFact) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _of_right_one(run: Run, step: StepFact) -> str:
+def _of_right_one(run: Run, step: StepFact, name: str) -> str:
     right = _right_one(run, step)
-    return f"{right}.step()  # in place of {_target(run, step)}.step(); and {right}.zero_grad()" if right else ""
+    return f"{right}.step()  # in place of {name}.step(); and {right}.zero_grad()" if right else ""
 
 
 def _variables(run: Run, step: StepFact) -> str:

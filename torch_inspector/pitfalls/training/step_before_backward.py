@@ -27,14 +27,15 @@ def check(run: Run) -> Iterator[Finding]:
 def _finding(run: Run, key: int, steps: list[StepFact], late: list[BackwardFact]) -> Finding:
     name, step, loss = run.optimizer_path(key) or "optimizer", steps[0], late[0].root or "loss"
     idle = [one for one in steps if one.idle]
-    called = call_that_led_to(run, late[0].place, step.place) or f"{loss}.backward()"
+    elsewhere = late[0].place.scope != step.place.scope and loss.startswith("self.")
     return Finding(
         message=(
-            f"`{name}.step()` runs after {_begun(run, step, late[0], loss)} and before `{loss}.backward()`: "
+            f"`{name}.step()` runs after {_begun(run, step, late[0], loss)} and before `{loss}.backward()`"
+            f"{f' in `{late[0].place.function}`' if elsewhere else ''}: "
             f"{_effect(steps, idle)}."
         ),
         subject=name,
-        fix=f"{called}\n{run.optimizer_name_at(key, step.place) or name}.step()  # in this order",
+        fix=f"{_in_order(run, key, step, late[0], loss)}  # in this order",
         line=step.place.line,
         cell=step.place.cell,
         evidence=(
@@ -44,6 +45,16 @@ def _finding(run: Run, key: int, steps: list[StepFact], late: list[BackwardFact]
             Evidence("steps without any gradient, of those looked at", len(idle), "count"),
         ),
     )
+
+
+def _in_order(run: Run, key: int, step: StepFact, late: BackwardFact, loss: str) -> str:
+    """The two as the function calls them that has both, or calls the one in which the other stands."""
+    called = call_that_led_to(run, late.place, step.place)
+    # Of a function called `step` the call looks like that of a schedule.
+    told = not called and step.place.function.rpartition(".")[2] != "step"
+    stepping = call_that_led_to(run, step.place, late.place) if told else ""
+    name = run.optimizer_name_at(key, step.place) or run.optimizer_path(key) or "optimizer"
+    return f"{called or f'{loss}.backward()'}\n{stepping or f'{name}.step()'}"
 
 
 def _begun(run: Run, step: StepFact, late: BackwardFact, loss: str) -> str:
