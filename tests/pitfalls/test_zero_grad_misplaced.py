@@ -32,6 +32,36 @@ for _ in range(4):
     assert "called after 2 backward calls" in finding.message
 
 
+MICRO = """\
+for i in range(1, 17):
+    {}
+    (one(body(x)).square().mean() / 4).backward()
+    {}"""
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("late", [0, 1])
+def test_cleared_right_before_the_last_micro_batch(count, late):
+    there = f"if (i - {late}) % {count} == 0: "
+    (finding,) = found(MICRO.format(f"{there}opt.zero_grad()", f"{there}opt.step()"))
+    assert (finding.line, finding.subject) == (2, "opt")
+    assert f"called after {count} backward calls" in finding.message
+    assert f"those of {count - 1} are thrown away" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("clear", "step"),
+    [
+        ("if i % 4 == 1: opt.zero_grad()", "if i % 4 == 0: opt.step()"),
+        # Bad batches: what was added up so far is left out.
+        ("if i in (4, 12): opt.zero_grad()", "if i % 4 == 0: opt.step(); opt.zero_grad()"),
+        ("if i % 4 == 0: norm = one.weight.grad.norm(); opt.zero_grad()", "if i % 4 == 0: opt.step()"),
+    ],
+)
+def test_micro_batches_that_are_added_up_or_left_out(clear, step):
+    assert not found(MICRO.format(clear, step))
+
+
 @pytest.mark.parametrize(
     "first",
     [

@@ -56,7 +56,7 @@ class StepFact(NamedTuple):
     cleared_at: Place | None
     """Where gradients were cleared after the last backward call; None if they were not."""
     discarded_count: int
-    """Backward calls since the last step whose gradients were cleared before anything used them."""
+    """Clearings since the last step, between two backward calls, of gradients that nothing had used."""
     discarded_at: Place | None
     """Where such a clearing happened."""
     unreached: bool
@@ -84,6 +84,8 @@ class StepFact(NamedTuple):
     """`bfloat16` or `float16` if all its parameters are of that type, and it has moved no number in any of them."""
     path: str = ""
     """What the notebook calls it where that is another name: `trainer.optimizer` for `self.optimizer`."""
+    discarded_calls: int = 0
+    """Backward calls since the last step before the last of those clearings: of all of them nothing is left."""
 
 
 class UnheldFact(NamedTuple):

@@ -64,6 +64,8 @@ class OptimizerRecord:
     """Clearings since the step that is running began."""
     used: bool = True
     discarded_count: int = 0
+    discarded_calls: int = 0
+    """Backward calls up to the last clearing of that kind."""
     discarded_at: Place | None = None
     leaf_keys: set[int] = field(default_factory=set)
     leaves_complete: bool = True
@@ -143,7 +145,7 @@ class OptimizerRecord:
         self.start_marks = now
 
     def _note_discarded(self, now: list[Mark], trail: int) -> None:
-        """Counts a backward call whose gradients are gone although no step, and no hand, has used them."""
+        """Counts a clearing of what backward calls have made although no step, and no hand, has used it."""
         if self.clip_marks is not None:
             return  # the norm that a clip returns may be what the gradients were for
         if not self.backward_count or self.used or not (self.backward_trail == trail or self._reaches_own_only()):
@@ -152,6 +154,7 @@ class OptimizerRecord:
         gone = by_call or (bool(now) and not any(now))
         if gone and self.weights() == self.weight_versions:
             self.discarded_count += 1
+            self.discarded_calls = self.backward_count
             self.discarded_at = self.cleared_at
 
     def _reaches_own_only(self) -> bool:
@@ -247,7 +250,7 @@ class OptimizerRecord:
         self.backward_count = 0
         self.cleared = False
         self.cleared_at = None
-        self.discarded_count = 0
+        self.discarded_count = self.discarded_calls = 0
         self.discarded_at = None
         self.leaf_keys = set()
         self.leaves_complete = True

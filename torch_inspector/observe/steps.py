@@ -154,6 +154,7 @@ class StepWatch:
             parameter_count=len(keys),
             cleared_at=(record.cleared_at or site.place) if cleared else None,
             discarded_count=record.discarded_count if record.is_as_backward_left(now) else 0,
+            discarded_calls=record.discarded_calls,
             discarded_at=record.discarded_at,
             unreached=untouched and not has_closure and self._misses(record, keys),
             parameter_keys=keys,

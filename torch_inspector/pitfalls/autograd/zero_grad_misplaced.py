@@ -25,7 +25,7 @@ def check(run: Run) -> Iterator[Finding]:
     for key in run.steps_by_optimizer():
         lost = [step for step in run.odd_steps(key) if step.cleared_at is not None or step.discarded_count]
         empty = [step for step in lost if step.cleared_at is not None and _is_before_use(step)]
-        thrown = [s for s in lost if 0 < s.discarded_count == s.backward_count - 1 and not s.has_closure]
+        thrown = [s for s in lost if s.discarded_count and _gone(s) == s.backward_count - 1 and not s.has_closure]
         if not lost or run.trace.steps_come_first(key):
             continue  # `step-before-backward` says it
         if empty and (empty[0].cleared_at, empty[0].place) in said:
@@ -33,8 +33,23 @@ def check(run: Run) -> Iterator[Finding]:
         if empty and _is_built_so(run, key, empty):
             said.add((empty[0].cleared_at, empty[0].place))
             yield _cleared_before_step(run, key, empty)
-        elif not empty and sum(step.discarded_count for step in thrown) >= _OFTEN and not _reads_gradients(run, thrown):
+        elif not empty and _is_each_time(run, key, thrown) and not _reads_gradients(run, thrown):
             yield _micro_batches(run, key, thrown)
+
+
+def _gone(step: StepFact) -> int:
+    """Backward calls before a step whose gradients are thrown away: one clearing may take those of several."""
+    return step.discarded_calls or step.discarded_count
+
+
+def _is_each_time(run: Run, key: int, thrown: list[StepFact]) -> bool:
+    """True if gradients are thrown away again and again; those of several calls at once, before every step.
+
+    A bad batch may make a loop start to add up anew.
+    """
+    if all(_gone(step) == step.discarded_count for step in thrown):
+        return sum(step.discarded_count for step in thrown) >= _OFTEN
+    return _OFTEN <= len(thrown) == sum(step.backward_count > 1 for step in run.steps_by_optimizer()[key])
 
 
 def _is_before_use(step: StepFact) -> bool:
@@ -159,7 +174,7 @@ def _micro_batches(run: Run, key: int, steps: list[StepFact]) -> Finding:
     return Finding(
         message=(
             f"`{name}.step()` is called after {step.backward_count} backward calls, but the gradients are cleared "
-            f"between them: those of {step.discarded_count} are thrown away."
+            f"between them: those of {_gone(step)} are thrown away."
         ),
         subject=name,
         fix=f"{here}.step()\n{here}.zero_grad()  # only after a step",
@@ -168,7 +183,7 @@ def _micro_batches(run: Run, key: int, steps: list[StepFact]) -> Finding:
         evidence=(
             *_lines(step, place),
             Evidence("backward calls per step", step.backward_count, "count"),
-            Evidence("of these thrown away", step.discarded_count, "count"),
+            Evidence("of these thrown away", _gone(step), "count"),
             Evidence("steps like this, of those looked at", len(steps), "count"),
         ),
     )
