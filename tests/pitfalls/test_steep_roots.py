@@ -104,3 +104,15 @@ def test_two_operations_at_their_edges_are_both_named():
     setup = "import torch\nw = torch.zeros(3, requires_grad=True)\nopt = torch.optim.SGD([w], lr=0.1)"
     (finding,) = findings_in(setup, "loss = (w.sqrt() + w.abs() ** 0.5).sum()\nloss.backward()\nopt.step()")
     assert "`sqrt` was given 3 zeros among 3 values, and `**` was given 3 zeros" in finding.message
+
+
+@pytest.mark.parametrize(("far", "named"), [("d.sqrt()", True), ("(d + 1e-12).sqrt()", False)])
+def test_a_list_of_losses_tells_of_the_weights_and_of_the_root(far, named):
+    cells = [SETUP.format(count=40, bad=20, far=far), f"curve = []\n{LOOP}\n    curve.append(loss.item())"]
+    if not named:
+        cells[0] += "pairs[20][1][0] = float('nan')\n"
+    (finding,) = findings_in(*cells, slug="nonfinite-loss")
+    assert "and weights of `net` are not finite either" in finding.message
+    assert ("`sqrt` (line 10 of cell 1)" in finding.message) is named
+    assert finding.fix.startswith("(d + 1e-12).sqrt()") is named
+    assert ("clip gradients" in finding.fix) is not named

@@ -283,14 +283,13 @@ def _in_lists(run: Run) -> Iterator[Evidence]:
 
 def _of_series(run: Run, series: SeriesFact) -> Finding:
     place, one = next((backward.place for backward in run.trace.backwards), Place()), suspect(run)
-    usual = "look at the batch and the weights of that step; clip gradients, lower the learning rate, check the data"
     return Finding(
         message=(
             f"`{series.path}[{series.first_bad}]` is {series.bad}, and so is what follows: the loss is not finite"
             f"{one.said}."
         ),
         subject=series.path,
-        fix=f"{one.fix}{usual}",
+        fix=one.fix,
         line=place.line,
         cell=place.cell if place.line is not None else run.cell.number,
         evidence=(

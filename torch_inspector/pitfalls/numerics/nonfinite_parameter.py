@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch_inspector.facts import OperationFact, Place, Run, SpoiledFact, kept_from_edge
-from torch_inspector.facts.edges import unkept
+from torch_inspector.facts import Place, Run, SpoiledFact
+from torch_inspector.facts.suspects import made_again, steep, suspected
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
 _NAMES_SHOWN = 3
-# Operations that have a value and no finite slope there.
-_STEEP = {"sqrt": "0", "**": "0", "acos": "1 or -1", "asin": "1 or -1"}
 
 
 @pitfall(severity="error")
@@ -35,13 +33,13 @@ def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -
     place = _place(run, were_before=were_before)
     bare = run.without_eps(spoiled)
     since = f"; `{bare.path}` has eps=0, and divides 0 by 0 where a gradient was zero" if bare is not None else ""
-    steep = _steep(run) if not since and not were_before else ""
-    since = since or _suspected(run, steep)
+    edge = steep(run) if not since and not were_before else ""
+    since = since or suspected(run, edge)
     first = f"for group in {bare.path}.param_groups: group['eps'] = 1e-8  # and " if bare is not None else ""
     return Finding(
         message=f"weights of `{owner}` {when}: {shown}{since}. {_after(spoiled)}.",
         subject=owner,
-        fix=_fix(run, steep, first, owner),
+        fix=f"{first}{made_again(run, edge, owner)}",
         line=place.line,
         cell=place.cell if place.line is not None else run.cell.number,
         severity="hint" if all(one.unread for one in spoiled) else "",
@@ -57,34 +55,6 @@ def _after(spoiled: tuple[SpoiledFact, ...]) -> str:
         return "Losses are finite as long as nothing reads these numbers"
     what = "nan" if any(one.nan_count for one in spoiled) else "infinite or nan"
     return f"Every output and every loss of it is {what} from then on"
-
-
-def _steep(run: Run) -> str:
-    """The only such operation in the graphs that were read which the texts have, and keep from its edge nowhere."""
-    graphs = [one.witness for one in run.trace.backwards if one.witness is not None]
-    names = {name for one in graphs for name in one.steep if name in _STEEP}
-    return names.pop() if len(names) == 1 and unkept(run, min(names)) else ""
-
-
-def _suspected(run: Run, steep: str) -> str:
-    """What the loss goes through that can do it in one step while every loss is finite."""
-    if not steep:
-        return ""
-    places = list(dict.fromkeys(one.place.said_in(run.cell.number) for one in unkept(run, steep)))
-    what = f"`{steep}` ({places[0]})" if len(places) == 1 else f"`{steep}`"
-    return (
-        f"; a batch with nan is enough, and so is one step in which {what}, which the loss goes through, is given "
-        f"{_STEEP[steep]}, where its slope is infinite"
-    )
-
-
-def _fix(run: Run, steep: str, first: str, owner: str) -> str:
-    again = f"make `{owner}` again or load an earlier state; steps cannot repair it"
-    kept = kept_from_edge(run, OperationFact(steep, "zeros", 0, 0)) if steep else None
-    if kept is None:
-        return f"{first}{again}"
-    place, more = kept
-    return f"{more}{'; ' if '  # ' in more else '  # '}{place.said_in(run.cell.number)}; then {again}"
 
 
 def _place(run: Run, *, were_before: bool) -> Place:
