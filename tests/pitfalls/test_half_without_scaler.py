@@ -138,3 +138,42 @@ def test_a_scaler_that_is_switched_off_scales_nothing(made, fix):
     assert finding.fix.startswith(fix)
     assert findings(SCALED.format(made, "bfloat16")) == []
     assert findings(SCALED.format(finding.fix.partition("  #")[0].partition(" = ")[2], "float16")) == []
+
+
+TRAINER = """
+class Runner:
+    def __init__(self):
+        self.opt, self.rate = torch.optim.SGD(net.parameters(), lr=0.1), 0.1
+        self.scaler = torch.amp.GradScaler("cpu")
+
+    def train(self):
+        for i in range(3):
+            self.opt.zero_grad()
+            with torch.autocast("cpu", dtype=torch.float16):
+                loss = nn.functional.mse_loss(net(x), y)
+            {backward}
+            {step}
+
+
+Runner().train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        (TRAINER, ["self.scaler.scale(loss).backward()", "self.scaler.step(self.opt)", "self.scaler.update()"]),
+        (
+            LOOP.format(dtype="float16", loss="out.pow(2).mean()", backward="loss.backward(); opt.step()"),
+            ["scaler.scale(loss).backward()", "scaler.step(opt)", "scaler.update()"],
+        ),
+    ],
+)
+def test_a_scaler_that_is_there_already_is_used(source, lines):
+    start = "" if source is TRAINER else 'scaler = torch.amp.GradScaler("cpu")\n'
+    cell = start + source.replace("{backward}", "loss.backward()").replace("{step}", "self.opt.step()")
+    (finding,) = findings(cell)
+    assert [line.partition("  # ")[0] for line in finding.fix.splitlines()] == lines
+    mended = source.replace("{backward}", lines[0]).replace("{step}", "; ".join(lines[1:]))
+    if source is TRAINER:
+        assert findings(mended) == []

@@ -376,3 +376,8 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)"""
 def test_what_an_earlier_cell_has_learned_needs_no_more_steps(factor):
     loss = f"F.multi_margin_loss(net(x), y){factor}"
     assert bool(found(HINGE, loop(20, loss), loop(6, loss))) == bool(factor)
+
+
+def test_losses_that_float16_made_0_are_told_by_another_pitfall():
+    half = "net = net.half()\nx, y = x.half() * 0, y.half() * 0\nopt = torch.optim.SGD(net.parameters(), lr=0.1)"
+    assert found(half, loop(loss="((net(x) - net(x).detach() - y) * 1e-3).square().mean()")) == []

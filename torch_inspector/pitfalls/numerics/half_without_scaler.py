@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, Run
-from torch_inspector.facts.idle_scaler import switched_off
+from torch_inspector.facts.idle_scaler import switched_off, unused
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -87,6 +87,11 @@ def _fix(run: Run, backward: BackwardFact, name: str, *, full: bool) -> str:
     if full:
         return "keep the weights in float32 and compute under torch.autocast with bfloat16, or float16 and a GradScaler"
     step = next((one for one in run.trace.steps if one.order > backward.order), None)
+    there = unused(run, backward.place)
+    if there:
+        own = run.optimizer_name_at(step.optimizer, step.place) if step is not None else ""
+        made = "which is there already; or dtype=torch.bfloat16 in autocast"
+        return f"{there}.scale({name}).backward()  # {made}\n{there}.step({own or 'optimizer'})\n{there}.update()"
     optimizer = (run.optimizer_path(step.optimizer) if step is not None else "") or "optimizer"
     device = backward.device or "cuda"
     return (

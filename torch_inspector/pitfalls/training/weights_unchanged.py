@@ -94,14 +94,20 @@ def _is_explained(run: Run, steps: list[StepFact]) -> bool:
     """True if another pitfall tells why every gradient is 0, or they were made 0 between backward() and the step."""
     if all(step.cleared_at is not None for step in steps):
         return True
-    if _is_at_zero(run) and run.expressions("namesake"):  # a model that is compared with itself
-        return True
+    if _is_at_zero(run) and (run.expressions("namesake") or _is_in_half(run, steps)):
+        return True  # a model that is compared with itself; float16, in which small losses are 0
     told = [
         one
         for one, _, _ in run.losses_with("softmax-of-one")
         if "scores" not in one.nodes or (one.shapes and softmaxes_of_one(run, one.shapes[0]))
     ]
     return bool(run.losses_with("flat-function") or told) and not _one_class(run)
+
+
+def _is_in_half(run: Run, steps: list[StepFact]) -> bool:
+    """True if a loss in float16 that nobody scales trains what is stepped, as `half-without-scaler` says."""
+    trained = (b for b in run.trace.halves if b.witness is not None and b.leaf_keys & steps[0].parameter_keys)
+    return not run.trace.scales() and any(b.witness.float16_count for b in trained if b.witness is not None)
 
 
 def _one_class(run: Run) -> str:
