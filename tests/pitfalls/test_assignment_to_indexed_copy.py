@@ -121,6 +121,35 @@ QUIET.update(
 )
 
 
+NEW_ONES = "class Boxes:\n    def drop(self, s, hit):\n        {lines}\n        return s\nBoxes().drop({given})\n"
+
+
+def of_new(*lines, given="torch.rand(12), torch.tensor([1, 2])"):
+    return NEW_ONES.format(lines="\n        ".join(lines), given=given)
+
+
+FOUND.update(
+    {
+        "rows that the call makes": of_new("s[hit].fill_(-1.0)"),
+        "parts of themselves": of_new("r = (hit > 1).nonzero().squeeze(1)", "r = r[r > 0]", "s[r].fill_(-1.0)"),
+        "a mask by a function": of_new("r = torch.isin(hit, torch.tensor([2]))", "s[:2][r][0] = 1"),
+        "sorted rows": of_new("r = s.argsort()[:3]", "s[r][:2] = 1"),
+        "the largest": of_new("s[s.topk(3).indices].zero_()"),
+        "where": of_new("s[torch.where(s > 0.5)[0]].zero_()"),
+    }
+)
+QUIET.update(
+    {
+        "a number that the call makes": of_new("s[hit].fill_(-1.0)", given="torch.rand(12), 3"),
+        "a number in a new tensor": of_new("s[hit].fill_(-1.0)", given="torch.rand(12), torch.tensor(3)"),
+        "a new list": of_new("s[hit][0] = -1.0", given="[torch.rand(12)], torch.tensor([0]).sum()"),
+        "rows that become one": of_new("hit = hit[0]", "s[hit].fill_(-1.0)"),
+        "the largest one": of_new("best = s.argsort()[-1]", "s[best].fill_(-1.0)"),
+        "one of those": of_new("s[torch.where(s > -1)[0][0]].zero_()"),
+    }
+)
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_found(name):
     (finding,) = findings_in(SETUP, FOUND[name], fails=False)

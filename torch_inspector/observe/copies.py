@@ -15,7 +15,13 @@ from torch_inspector.observe import as_torch
 from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import fields_of, is_a, module_of
 from torch_inspector.observe.reach import is_leaf
-from torch_inspector.observe.rows import has_tensor_method, is_given_rows, is_given_tensor, makes_rows
+from torch_inspector.observe.rows import (
+    has_tensor_method,
+    is_given_rows,
+    is_given_tensor,
+    makes_mask,
+    makes_rows,
+)
 from torch_inspector.observe.shapes import UNKNOWN, is_tensor, shape_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.statements import stores_in
@@ -135,7 +141,7 @@ def _is_mask(index: ast.expr) -> bool:
     if isinstance(index, ast.Tuple):
         return any(map(_is_mask, index.elts))
     if isinstance(index, ast.Call):
-        return makes_rows(index)
+        return makes_rows(index) or makes_mask(index)
     inverted = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert)
     return inverted or isinstance(index, (ast.Compare, ast.List))
 
@@ -168,6 +174,8 @@ def _compares(value: ast.expr) -> bool:
         return True
     if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.BitAnd, ast.BitOr)):
         return _compares(value.left) and _compares(value.right)
+    if isinstance(value, ast.Call):
+        return makes_mask(value)
     return isinstance(value, ast.Compare) and not isinstance(value.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn))
 
 
