@@ -101,11 +101,29 @@ def test_nobody_is_blamed_if_it_could_be_either():
         ("batch[0]", 'batch[0].to("cuda:0")  # in place of batch[0]'),
         ("x.cpu()", 'x.to("cuda:0")  # instead of x.cpu()'),
         ("data.x", 'data.x = data.x.to("cuda:0")'),
+        ("self.stats['a.b']", "self.stats['a.b'] = self.stats['a.b'].to(\"cuda:0\")"),
+        ("self.stats['mean']", "self.stats['mean'] = self.stats['mean'].to(\"cuda:0\")"),
+        ("self.mean", 'self.register_buffer("mean", ...)  # in __init__, so that .to() moves it with the module'),
     ],
 )
 def test_what_can_be_assigned_is(path, fix):
     (finding,) = found(TWO, an_operand("model", **NET), an_operand(path))
     assert finding.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "also"),
+    [
+        ("lstm(x, (h0, c0))", "float32", True),
+        ("lstm(x, [c0, h0])", "float32", True),
+        ("lstm(x, h0, c0)", "float32", False),
+        ("lstm(x, (h0, c0))", "int64", False),
+    ],
+)
+def test_what_is_given_together_moves_together(call, kind, also):
+    operands = [an_operand("model", **NET), an_operand("h0"), an_operand("c0", dtype=kind)]
+    (finding,) = found(TWO, *operands, expression=call)
+    assert finding.fix.splitlines() == ['h0 = h0.to("cuda:0")', 'c0 = c0.to("cuda:0")'][: 1 + also]
 
 
 GLOBAL = """import torch

@@ -340,11 +340,18 @@ def test_an_entry_of_a_dictionary_joined_in_a_loop():
     assert fix.startswith("a_parts = [bank['a']]")
 
 
-def test_a_list_that_was_an_attribute_goes_on_growing_when_all_of_it_has_been_read():
-    cells = (SETUP, IN_A_METHOD.replace("HAND_ON", "pass"))
+@pytest.mark.parametrize("place", ["self.kept", "self.kept['a.b']"])
+def test_a_list_that_was_an_attribute_goes_on_growing_when_all_of_it_has_been_read(place):
+    made = IN_A_METHOD.replace("HAND_ON", "pass").replace("self.kept", place)
+    cells = (
+        SETUP,
+        made.replace(
+            f"{place} = torch.zeros(0, 8)", "self.kept = {}; " * ("[" in place) + f"{place} = torch.zeros(0, 8)"
+        ),
+    )
     (finding,) = findings_in(*cells, slug="cat-grows-in-loop", min_bytes=0)
     lines = [line.partition("  #")[0] for line in finding.fix.splitlines()]
-    assert lines == ["self.kept = []", "self.kept.append(row)", "kept = torch.vstack(self.kept)"]
+    assert lines == [f"{place} = []", f"{place}.append(row)", f"kept = torch.vstack({place})"]
 
 
 def test_an_attribute_joined_in_a_method_that_a_loop_calls():

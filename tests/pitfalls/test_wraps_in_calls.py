@@ -240,6 +240,22 @@ def test_sums_of_bytes_that_fit(cell):
 
 
 @pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("n = torch.bincount(frame + 250)", "frame = frame.long()"),
+        ("at = frame * 99\nn = torch.zeros(999)[at.long()]", "frame = frame.long()"),
+        ("n = torch.bincount(frame)\ngap = (frame * 99).sum() * 1.0", "frame = frame.long()"),
+        ("n = torch.bincount(other)\ngap = (frame * 99)[frame > 6].sum() * 1.0", "frame = frame.float()"),
+    ],
+)
+def test_what_is_counted_stays_a_whole_number(line, fix):
+    made = "import torch\nother = torch.tensor([3, 2, 1, 0, 0, 0], dtype=torch.uint8)\nframe = other.flip(0) + 6"
+    (finding,) = findings_in(made, line, slug=SLUG, fails=False)
+    assert finding.fix.startswith(fix)
+    assert not findings_in(made, finding.fix.partition("  #")[0], line, slug=SLUG, fails=False)
+
+
+@pytest.mark.parametrize(
     ("name", "line", "fix"),
     [
         ("masks", "target = masks - 1", "masks = masks.long()  # whole numbers of 64 bits, before the arithmetic"),

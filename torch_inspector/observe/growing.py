@@ -189,7 +189,7 @@ def _as_list(statement: ast.Assign, name: str, *, empty: bool, into: str) -> str
     parts = ast.Name(f"{into}[::-1]" if last else into)
     joined = ast.unparse(ast.Call(call.func, [parts, *call.args[1:]], call.keywords))
     # Of an attribute that becomes a list, what reads it needs another name: the list goes on growing.
-    whole = name.rpartition(".")[2] if into == name else name
+    whole = name.partition("[")[0].rpartition(".")[2] if into == name else name
     return f"{into} = [{'' if empty else name}]\n{into}.{adds}\n{whole} = {joined}"
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from torch_inspector.facts import ErrorFact, OperandFact, Run, StaleStateFact, assigned, syntax
 from torch_inspector.facts.given_moved import given_moved, moved_for_lambda
+from torch_inspector.facts.given_together import given_together
 from torch_inspector.facts.loaded_anew import loaded_anew
 from torch_inspector.facts.looped import Looped, looped, with_call
 from torch_inspector.facts.lost_moves import LostMove, lost_move
@@ -195,7 +196,16 @@ def _whole_fix(run: Run, error: ErrorFact, cause: _Cause, home: str) -> str:
     if source is not None:
         return f"{with_call(source.text, odd.path, f'.to({target})')}  # in place of {source.text}"
     moved = given_moved(run, error, odd.operand, target) or moved_for_lambda(run, error, odd.operand, target)
-    return moved or _fix(odd, target) + _elsewhere(run, error, odd.path)
+    return moved or _with_others(error, odd, target) + _elsewhere(run, error, odd.path)
+
+
+def _with_others(error: ErrorFact, odd: _Spot, target: str) -> str:
+    """The statement, and one for each tensor that was given with it: torch would refuse these next."""
+    first = _fix(odd, target)
+    if not (odd.path.isidentifier() or odd.path.endswith("]")) or odd.operand.kind != "tensor" or "  #" in first:
+        return first
+    also = [_Spot(one.path, odd.device, one.path, one) for one in given_together(error, odd.operand)]
+    return "\n".join([first, *(fix for one in also if "  #" not in (fix := _fix(one, target)))])
 
 
 def _made(error: ErrorFact, spots: list[_Spot], home: str, named: tuple[str, ...]) -> Made | None:
@@ -261,7 +271,7 @@ def _fix(odd: _Spot, target: str) -> str:
     if odd.path.endswith(")"):
         return f"{odd.path.rpartition('.')[0]}.to({target})  # instead of {odd.path}"
     owner, _, name = odd.path.rpartition(".")
-    if owner == "self":
+    if owner == "self" and name.isidentifier():
         return f'self.register_buffer("{name}", ...)  # in __init__, so that .to() moves it with the module'
     if odd.path.endswith("]"):
         return assigned(odd.path, f"{{}}.to({target})")
