@@ -186,6 +186,8 @@ FOUND.update(
         "a seed of the notebook": prepared("np.random.seed(SEED)", before="SEED = 3\n"),
         "random seeded alike": prepared("random.seed(0)", data=OF_RANDOM, before=JITTER),
         "torch seeded alike": prepared("torch.manual_seed(0)", data="Crop()", before=OF_TORCH),
+        "a seed of a dictionary": prepared('np.random.seed(CONFIG["seed"])', before='CONFIG = {"seed": 42}\n'),
+        "a seed of a class": prepared("np.random.seed(CFG.SEED)", before="class CFG: SEED = 42\n"),
         "in a lambda": f"begin({OF_NUMPY}, worker_init_fn=lambda _: np.random.seed(1))",
     }
 )
@@ -194,6 +196,18 @@ QUIET.update(
         "seeded by the worker": prepared("np.random.seed(42 + worker)"),
         "seeded by the process": prepared("np.random.seed(torch.initial_seed() % 2**32)"),
         "seeded by the system": prepared("np.random.seed()"),
+        "seeded by an entry and the worker": prepared('np.random.seed(C["a"] + worker)', before='C = {"a": 4}\n'),
+        "seeded by an entry and another": prepared(
+            'np.random.seed(C["a"] + np.random.get_state()[2])', before='C = {"a": 4}\n'
+        ),
+        "an entry that is called": prepared(
+            'np.random.seed(C["a"]())', before='C = {"a": lambda: torch.initial_seed() % 999}\n'
+        ),
+        "an entry that is none": prepared('np.random.seed(C["a"])', before='C = {"a": None}\n'),
+        "a property": prepared(
+            "np.random.seed(CFG.SEED)",
+            before="class F:\n    SEED = property(lambda _: torch.initial_seed() % 999)\nCFG = F()\n",
+        ),
         "seeded by none": prepared("np.random.seed(None)"),
         "seeded by what torch seeded": prepared("random.seed(random.random())", data=OF_RANDOM, before=JITTER),
         "seeded by a variable": prepared("own = worker", "np.random.seed(own)"),
@@ -208,6 +222,27 @@ QUIET.update(
     }
 )
 
+PIPE = """
+class Turn:
+    def __init__(self): self.rng = np.random.RandomState(3)
+    def __call__(self, i): return i + {draw}
+class Pipe:
+    def __init__(self): self.steps = [Turn()]
+    def run(self, i): return [one(i) for one in self.{steps}]
+    def size(self): return 4
+class Piped(Rows):
+    def __init__(self): self.pipe = Pipe()
+    def __getitem__(self, i): return torch.tensor(self.pipe.{asked})
+begin(Piped())
+"""
+FOUND["in what an object of the data set holds"] = PIPE.format(draw="self.rng.rand()", steps="steps", asked="run(i)")
+QUIET.update(
+    {
+        "another method is asked": PIPE.format(draw="self.rng.rand()", steps="steps", asked="size()"),
+        "other steps are taken": PIPE.format(draw="self.rng.rand()", steps="steps[:0]", asked="size()"),
+        "steps that draw nothing": PIPE.format(draw="1", steps="steps", asked="run(i)"),
+    }
+)
 
 MODES = """
 class Modes(Rows):

@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Iterator
 from dis import Instruction, get_instructions
+from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -67,6 +68,10 @@ def _is_constant(prepare: FunctionType) -> bool:
     plain = all(type(part) is not CodeType for part in code.co_consts) and not code.co_freevars
     reads = [one for one in get_instructions(code) if one.opname.startswith("LOAD_FAST")]
     known = {name for name in code.co_names if _is_plain(dict.get(prepare.__globals__, name))}
+    steps = _steps(code)
+    for one, after in pairwise(steps):
+        if _held(prepare, one, after) is not None:
+            known |= {str(one.argval), str(after.argval)}
     return plain and not reads and set(code.co_names) <= known | _SEEDS
 
 
@@ -89,8 +94,21 @@ def _seeds(function: FunctionType, kind: str) -> bool:
     return bool(given) and all(_is_number(function, *after) for after in given)
 
 
-def _is_number(function: FunctionType, value: Instruction, call: Instruction) -> bool:
-    """True if the two instructions after a function is named give it one whole number and call it."""
+def _held(function: FunctionType, owner: Instruction, key: Instruction) -> int | None:
+    """The whole number that two instructions read, `CONFIG["seed"]` or `CFG.seed`; None for all else."""
+    thing = dict.get(function.__globals__, owner.argval) if owner.opname == "LOAD_GLOBAL" else None
+    if type(thing) is dict and key.opname == "LOAD_CONST" and type(key.argval) is str:
+        value = dict.get(thing, key.argval)
+    else:
+        value = kinds.setting_of(thing, key.argval) if type(thing) is type and key.opname == "LOAD_ATTR" else None
+    return value if type(value) is int else None
+
+
+def _is_number(function: FunctionType, value: Instruction, call: Instruction, *more: Instruction) -> bool:
+    """True if the instructions after a function is named give it one whole number and call it."""
+    if _held(function, value, call) is not None:
+        gets = call.opname == "LOAD_ATTR" or more[0].opname.startswith("BINARY_")
+        return gets and more[call.opname != "LOAD_ATTR"].opname.startswith("CALL")
     number = dict.get(function.__globals__, value.argval) if value.opname == "LOAD_GLOBAL" else value.argval
     loads = value.opname in ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_GLOBAL")
     return loads and type(number) is int and call.opname.startswith("CALL")
@@ -105,15 +123,19 @@ def _draws(function: FunctionType, kind: str, named: Named) -> bool:
     return any(f"{prefix}.{one}" in chains and (named is None or f"{prefix}.{one}" in named) for one in wanted)
 
 
-def _chains(code: CodeType) -> Iterator[tuple[str, tuple[Instruction, Instruction]]]:
-    """`np.random.rand` and the like, as code names them, with the two instructions after them."""
-    steps, chain = [one for one in get_instructions(code) if one.opname not in _SILENT], ""
-    for one, *after in zip(steps, steps[1:], steps[2:], strict=False):
+def _steps(code: CodeType) -> list[Instruction]:
+    return [one for one in get_instructions(code) if one.opname not in _SILENT]
+
+
+def _chains(code: CodeType) -> Iterator[tuple[str, tuple[Instruction, ...]]]:
+    """`np.random.rand` and the like, as code names them, with the four instructions after them."""
+    steps, chain = _steps(code), ""
+    for one, *after in zip(steps, *(steps[at:] + steps[-1:] * at for at in range(1, 5)), strict=False):
         if one.opname == "LOAD_GLOBAL":
             chain = str(one.argval)
         elif chain and one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
             chain = f"{chain}.{one.argval}"
-            yield chain, (after[0], after[1])
+            yield chain, tuple(after)
         else:
             chain = ""
     for part in code.co_consts:

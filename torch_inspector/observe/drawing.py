@@ -21,13 +21,23 @@ _WRAPPERS = ("torch", "torchvision")
 
 
 def holders_in(dataset: Any) -> list[tuple[str, Any]]:
-    """A data set, and the objects and functions that it holds, each with its path; those in lists and wrappers too."""
+    """A data set, and the objects and functions that it holds, each with its path; those in lists and wrappers too.
+
+    Also what objects of the notebook's own classes hold that it has itself: `transformer.transforms[0]`.
+    """
     found: list[tuple[str, Any]] = [("", dataset)]
     for path, holder in found:  # grows while it is read
-        if holder is dataset or _wraps(holder) or kinds.is_a(holder, Dataset):
+        own = "." not in path and is_of_notebook(holder)
+        if holder is dataset or _wraps(holder) or kinds.is_a(holder, Dataset) or own:
             held = [(f"{path}.{name}" if path else name, part) for name, part in _parts_of(holder)]
             found += held[: _HOLDERS - len(found)]
     return found
+
+
+def is_of_notebook(holder: Any) -> bool:
+    """True for an object of a class of the notebook that is no data set."""
+    is_object = type(holder) is not FunctionType and not kinds.is_a(holder, Dataset)
+    return is_object and kinds.module_of(type(holder)) == "__main__"
 
 
 def _parts_of(holder: Any) -> Iterator[tuple[str, Any]]:

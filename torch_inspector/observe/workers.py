@@ -13,7 +13,7 @@ from torch_inspector.facts import GeneratorFact
 from torch_inspector.observe import kinds, reseeding
 from torch_inspector.observe.alike import Named, seeded_alike
 from torch_inspector.observe.asked_items import TreeOf, named_by, named_by_calls
-from torch_inspector.observe.drawing import globals_read, holders_in, with_called
+from torch_inspector.observe.drawing import globals_read, holders_in, is_of_notebook, with_called
 from torch_inspector.observe.naming import names_of
 
 # Fields of one object, and generators in one data set.
@@ -66,11 +66,19 @@ def _drawn_from(
 def _holders(settings: dict[str, Any], tree_of: TreeOf) -> Iterator[tuple[str, Any, Named]]:
     """What workers run code of, each with its path and what its code surely names."""
     named: dict[str, Named] = {}
+    inner: dict[str, frozenset[str]] = {}  # what objects of the notebook's classes are surely asked for
     for path, holder in holders_in(settings.get("dataset")):
         owner, _, part = path.rpartition(".")
-        if not path or (owner in named and _is_named(f"self.{part.partition('[')[0]}", named[owner])):
-            named[path] = named_by(holder, tree_of)
-            yield path, holder, named[path]
+        name, known = f"self.{part.partition('[')[0]}", inner.get(owner, named.get(owner))
+        if path and (owner not in named or not _is_named(name, known)):
+            continue
+        own = named_by(holder, tree_of)
+        if owner in inner and own is None:
+            continue
+        named[path] = own
+        if path and is_of_notebook(holder):
+            inner[path] = own if own is not None else named_by_calls(holder, name, known or frozenset(), tree_of)
+        yield path, holder, own
     batches = settings.get(COLLATE)
     yield COLLATE, batches, named_by(batches, tree_of)
 
