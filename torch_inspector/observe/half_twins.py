@@ -45,7 +45,7 @@ def _spread(name: str) -> Callable[..., Any]:
 
     def spread(given: Any, *args: Any, **named: Any) -> Any:
         first = args[0] if args and type(args[0]) is not bool else named.get("dim")
-        axes = first if type(first) in (tuple, list) else () if first is None else (first,)
+        axes = first if kinds.is_one_of(first, (tuple, list)) else () if first is None else (first,)
         if (prod(given.shape[axis] for axis in axes) if axes else given.numel()) <= 1:
             raise UnknownError
         return method(given, *args, **named)

@@ -11,7 +11,7 @@ import torch
 
 from torch_inspector.facts import ExpressionFact, ExtremeFact, Place, syntax
 from torch_inspector.facts.made_of import variable_of
-from torch_inspector.observe import as_torch, private
+from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.expressions import Scope, names_at
 from torch_inspector.observe.half_givers import Giver, divisor_of, givers_in, names_of_numbers
 from torch_inspector.observe.half_names import Frame
@@ -145,11 +145,11 @@ class _Judge:
             return any(map(self._may_be_tensor, names))
         if type(found) is Pair:
             return bool((found.exact == 0).any()) and not is_open
-        return type(found) in (int, float) and found == 0
+        return kinds.is_one_of(found, (int, float)) and found == 0
 
     def _may_be_tensor(self, name: str) -> bool:
         value = self._scope.reading.names.get(name)
-        return type(value) not in (int, float)
+        return not kinds.is_one_of(value, (int, float))
 
 
 def _infinite(value: Any) -> torch.Tensor | None:
