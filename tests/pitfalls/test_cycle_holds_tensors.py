@@ -243,7 +243,15 @@ def test_a_weak_reference_is_offered_where_the_program_goes_on_with_it(made, sai
 def test_what_a_hook_holds_is_given_back_by_its_handle():
     code = "net = Plain()\nnet.leaf.register_forward_hook(lambda *a, n=net: None);"
     ((_, finding),) = found(code, "net = Plain()")
-    assert finding.fix.endswith("in the function in Linear._forward_hooks, or remove() of its handle once it is done")
+    said = "in Linear._forward_hooks that has a weakref.ref() to `net`, or remove() of its handle once it is done"
+    assert finding.fix.endswith(said)
+
+
+def test_torch_would_give_a_weak_method_the_arguments():
+    seen = "class Seen(Plain):\n    def seen(self, *given):\n        self.last = given[0]"
+    ((_, finding),) = found(f"{seen}\nnet = Seen()\nnet.leaf.register_forward_hook(net.seen);", "del net")
+    assert "WeakMethod" not in finding.fix
+    assert "remove()" in finding.fix
 
 
 def test_a_weak_method_keeps_the_callback():

@@ -141,6 +141,17 @@ def test_a_leaf_gets_its_first_values_itself(line):
     assert not findings_in(START, start, f"{mended}\nassert x.is_leaf and bool((x != 0).any())", fails=False)
 
 
+@pytest.mark.parametrize("line", ["self.w[:] = self.lin(x)", "self.w.copy_(self.lin(x))"])
+def test_what_each_batch_fills_is_a_copy(line):
+    cell = (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.w, self.lin = nn.Parameter(torch.zeros(3, 3)), nn.Linear(3, 3)\n"
+        f"    def forward(self, x):\n        {line}\n        return x @ self.w\nNet()(torch.ones(3, 3))"
+    )
+    (finding,), _ = found([cell])
+    assert finding.fix.startswith("changed = self.w.clone()\nchanged")
+
+
 def test_a_layer_that_is_made_gets_its_first_values():
     line = "self.scale[0] = self.lin(torch.ones(3))"
     cell = (

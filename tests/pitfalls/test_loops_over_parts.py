@@ -90,3 +90,11 @@ def test_a_function_may_be_given_another_count(bound, given, fix):
 def test_what_is_no_plain_part_is_told_in_words(cell):
     with a_notebook(min_bytes=0) as notebook:
         assert fix_and_shell(notebook, cell)[0].startswith("one call on whole tensors")
+
+
+@pytest.mark.parametrize("made", ["torch.zeros(3000)", "[0.0] * 3000"])
+def test_a_place_of_its_own_on_each_turn_is_no_sum(made):
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP)
+        run = notebook.run(f"tot = {made}\nfor i in range(len(x)):\n    tot[i] += x[i].item()")
+        assert [one.fix for one in run.findings if not one.fix.startswith("one call on whole tensors")] == []

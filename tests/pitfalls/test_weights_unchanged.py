@@ -381,3 +381,17 @@ def test_what_an_earlier_cell_has_learned_needs_no_more_steps(factor):
 def test_losses_that_float16_made_0_are_told_by_another_pitfall():
     half = "net = net.half()\nx, y = x.half() * 0, y.half() * 0\nopt = torch.optim.SGD(net.parameters(), lr=0.1)"
     assert found(half, loop(loss="((net(x) - net(x).detach() - y) * 1e-3).square().mean()")) == []
+
+
+FIT = """\
+def fit(turns):
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(turns):
+        opt.zero_grad()
+        loss = F.multi_margin_loss(net(x), y)
+        loss.backward()
+        opt.step()"""
+
+
+def test_what_an_earlier_optimizer_has_learned_needs_no_more_steps():
+    assert found(f"{HINGE}\n{FIT}\nfit(20)", "fit(6)") == []

@@ -90,8 +90,8 @@ def _is_all(part: ast.Subscript) -> bool:
 
 
 def _as_first(error: ErrorFact, leaf: OperandFact, node: ast.stmt) -> str:
-    """The statement outside of the graph; a variable that the function has made itself may be a copy instead."""
-    if error.place.function and leaf.made_at is not None:
+    """The statement outside of the graph; a copy where the function has made the variable, or each batch fills it."""
+    if error.place.function and (leaf.made_at is not None or "." in leaf.path):
         return _made_anew(error, node)
     given = ast.unparse(_put_in(node)[0])
     shown = f"`{given}`" if len(given) <= _LONGEST else "what is put in"

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from torch_inspector.facts import Shape
+from torch_inspector.facts import Shape, syntax
 from torch_inspector.observe.covered import Loop, covered, heads_of
 from torch_inspector.observe.expressions import Scope
 from torch_inspector.observe.rows_of_numbers import is_number, is_whole
@@ -45,7 +45,7 @@ def at_once(scope: Scope, loop: Loop, name: str, shape: Shape, value: Any) -> st
     if isinstance(given, ast.Call) and dotted(given.func) in _ROWS and len(given.args) == 1:
         return _of_rows(given, one, part, len(shape))
     if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add):
-        return _added(given, part, len(shape), value)
+        return "" if _is_apart(one, given) else _added(given, part, len(shape), value)
     return _listed(given, part, len(shape), value) if isinstance(loop, ast.ListComp) else ""
 
 
@@ -65,6 +65,13 @@ def _added(given: ast.expr, part: _Part, axes: int, value: Any) -> str:
         return ""
     depth = _depth(element)
     return f"{whole}.sum()" if depth == axes else f"{whole}.sum(0)" if depth == 1 else ""
+
+
+def _is_apart(one: ast.AugAssign, given: ast.expr) -> bool:
+    """True for `total[i] += x[i]`, which adds to a place of its own on each turn."""
+    element = _bare(given)
+    places = indexed(element)[1] if isinstance(element, ast.Subscript) else [element] if element is not None else []
+    return bool(set(syntax.names_in(one.target)) & {name for place in places for name in syntax.names_in(place)})
 
 
 def _of_rows(given: ast.Call, one: ast.stmt | None, part: _Part, axes: int) -> str:

@@ -73,7 +73,10 @@ def _broken(run: Run, circle: CircleFact) -> str:
     last = circle.ring[-1]
     if len(circle.ring) > 1 and (not circle.path.isidentifier() or _makes(run, last, circle.kind)):
         either = " or ".join(circle.ring)
-        method = ", of a method a weakref.WeakMethod()," if "method" in circle.through else ""
+        methods = any(
+            how == "method" and not _is_hooks(one) for one, how in zip(circle.ring, circle.through, strict=False)
+        )
+        method = ", of a method a weakref.WeakMethod()," if methods else ""
         return (
             f"None in {either} once it is done, or a weakref.ref(){method} in the one whose object something else holds"
         )
@@ -90,14 +93,20 @@ def _weak(circle: CircleFact) -> str:
     """What refers to the owner without holding it. A plain weak reference to a method or a lambda is dead at once."""
     last, through = circle.ring[-1], circle.through[-1] if circle.through else ""
     owner = f"`{circle.path}`" if circle.path.isidentifier() else "the owner"
+    if _is_hooks(last) and through in ("method", "function"):  # torch gives the arguments at once to what is there
+        return f"a function in {last} that has a weakref.ref() to {owner}"
     if through == "method":
         return f"a weakref.WeakMethod() in {last}, which gives the method when it is called"
     within = "the function in " if through == "function" else ""
     return f"a weakref.ref() to {owner} in {within}{last}"
 
 
+def _is_hooks(attribute: str) -> bool:
+    return attribute.endswith("_hooks")
+
+
 def _done(attribute: str) -> str:
-    return "remove() of its handle once it is done" if attribute.endswith("_hooks") else "None there once it is done"
+    return "remove() of its handle once it is done" if _is_hooks(attribute) else "None there once it is done"
 
 
 def _makes(run: Run, attribute: str, kind: str) -> bool:

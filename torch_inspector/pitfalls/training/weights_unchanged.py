@@ -78,7 +78,7 @@ def _why(run: Run, key: int, steps: list[StepFact]) -> str:
     if all(step.gradients_are_zero for step in steps) and _one_class(run):
         return "one class"
     if all(step.gradients_are_zero for step in steps):
-        return "" if _is_learned(run, key) else "zeros"
+        return "" if _is_learned(run, steps[0]) else "zeros"
     tiny = rate is not None and 0 < rate <= _TINY
     return "coarse" if rate and rounding.is_sure(run, key, steps) else "tiny" if tiny else ""
 
@@ -121,10 +121,11 @@ def _is_at_zero(run: Run) -> bool:
     return bool(run.trace.losses) and all(loss.value == 0 for loss in run.trace.losses)
 
 
-def _is_learned(run: Run, key: int) -> bool:
-    """True if the optimizer has moved weights in an earlier cell, and every loss is 0 by now."""
-    past = [step for one in run.earlier for step in one.steps_by_optimizer().get(key, ())]
-    return _is_at_zero(run) and any(not (one.idle or one.rate_is_zero or one.unmoved) for one in past)
+def _is_learned(run: Run, step: StepFact) -> bool:
+    """True if an earlier cell has moved these weights, by whatever optimizer, and every loss is 0 by now."""
+    past = (one for earlier in run.earlier for steps in earlier.steps_by_optimizer().values() for one in steps)
+    moved = (one for one in past if not (one.idle or one.rate_is_zero or one.unmoved))
+    return _is_at_zero(run) and any(one.parameter_keys & step.parameter_keys for one in moved)
 
 
 def _is_written(run: Run) -> bool:
