@@ -115,13 +115,11 @@ def _makes(run: Run, attribute: str, kind: str) -> bool:
     nodes = (node for text in texts if (tree := syntax.parse(text)) is not None for node in syntax.walk(tree))
     name = attribute.rpartition(".")[2]
     given = (node for node in nodes if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None)
-    values = (one.value for one in given if any(getattr(target, "attr", "") == name for target in _targets(one)))
+    values = (
+        one.value for one in given if any(getattr(target, "attr", "") == name for target in syntax.targets_of(one))
+    )
     calls = (part for value in values for part in syntax.walk(value) if isinstance(part, ast.Call))  # type: ignore[arg-type]
     return any(ast.unparse(call.func).rpartition(".")[2] == kind for call in calls)
-
-
-def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
-    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _place(run: Run, circle: CircleFact) -> tuple[int | None, int | None]:
