@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.taken_apart import given_in
 
 if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
@@ -102,23 +102,4 @@ def _is_shape(node: ast.expr) -> bool:
 
 def _bound(name: ast.expr, scope: ast.AST) -> list[ast.expr]:
     """What the statements of a scope give a variable or a field; of a shape that they take apart, its part."""
-    return _given(scope).get(ast.unparse(name), []) if isinstance(name, (ast.Name, ast.Attribute)) else []
-
-
-@lru_cache(maxsize=16)
-def _given(scope: ast.AST) -> dict[str, list[ast.expr]]:
-    found: dict[str, list[ast.expr]] = {}
-    for node in (one for one in syntax.walk(scope) if isinstance(one, ast.Assign)):
-        for target in node.targets:
-            parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
-            values = [node.value] if not parts else [_part(node.value, place) for place in range(len(parts))]
-            for one, value in zip(parts or [target], values, strict=True):
-                found.setdefault(ast.unparse(one), []).append(value)
-    return found
-
-
-def _part(value: ast.expr, place: int) -> ast.expr:
-    """What one of several names is given: the same place of a tuple, or of something that is taken apart."""
-    if isinstance(value, (ast.Tuple, ast.List)) and place < len(value.elts):
-        return value.elts[place]
-    return ast.Subscript(value, ast.Constant(place), ast.Load())
+    return given_in(scope).get(ast.unparse(name), []) if isinstance(name, (ast.Name, ast.Attribute)) else []
