@@ -210,6 +210,7 @@ def test_what_a_loop_adds_up_begins_before_it(line, anew):
     "cell",
     [
         "for row in rows:\n    x[0] = lin(row)[0]\n    x.sum().backward()",
+        "def learn(): x.sum().backward()\nfor row in rows:\n    x[0] = lin(row)[0]\n    learn()",
         "for row in rows:\n    x = torch.ones(3, requires_grad=True)\n    x[0] = lin(row)[0]",
         "for x in [torch.ones(3, requires_grad=True)]:\n    x[0] = lin(rows)[0, 0]",
     ],

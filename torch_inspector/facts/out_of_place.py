@@ -50,12 +50,20 @@ def _loop_of_changes(run: Run, error: ErrorFact, name: str) -> ast.stmt | None:
     """The outermost loop whose turns all change the same tensor, and none of which goes back through the graph."""
     tree, line = syntax.parse(run.source_of(error.place.cell)), error.place.line
     loops = each_turn.loops_that_keep(tree, line, name) if tree is not None and line is not None else ()
-    return next(reversed(list(takewhile(lambda one: not _goes_back(one), loops))), None)
+    return next(reversed(list(takewhile(lambda one: not _goes_back(run, one), loops))), None)
 
 
-def _goes_back(loop: ast.stmt) -> bool:
-    calls = (one for one in syntax.walk(loop) if isinstance(one, ast.Call))
-    return any(syntax.name_of(one.func) in _BACKWARD for one in calls)
+def _goes_back(run: Run, loop: ast.stmt) -> bool:
+    """True if a loop, or a function of the user's that it calls, calls what uses up a graph."""
+    called = _called_in(loop)
+    trees = (syntax.parse(one.cell.source) for one in (run, *run.earlier))
+    known = (one for tree in trees if tree is not None for one in syntax.functions_of(tree))
+    inside = (_called_in(one) for one in known if one.name in called)
+    return not _BACKWARD.isdisjoint(called.union(*inside))
+
+
+def _called_in(node: ast.AST) -> set[str]:
+    return {syntax.name_of(one.func) for one in syntax.walk(node) if isinstance(one, ast.Call)}
 
 
 def _changed(node: ast.stmt) -> ast.expr:
