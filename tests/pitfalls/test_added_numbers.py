@@ -275,3 +275,42 @@ def test_weights_that_the_one_call_of_the_function_gives():
     # Weights that learn how large the losses are.
     learned = call % (("nn.Parameter(torch.tensor(1.))",) * 2)
     assert findings_in(START + LOSSES + TRAIN, learned, slug="graph-cut", fails=False) == []
+
+
+SURROGATE = "out = net(x)\nsur, other = F.cross_entropy(out, y), variation(out)\ntrue = (out.argmax(1) != y).float().mean()\nw = 0.5\n"
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "loss = sur - sur.detach() + true",
+        "loss = true + sur - sur.data",
+        "loss = true - (sur.detach() - sur)",
+        "loss = sur + (true - sur).detach()",
+        "loss = sur + 1.0 * (true - sur).detach()",
+        "loss = 0.3 * (sur - sur.item()) + true",
+        "loss = w * sur - w * sur.detach() + true",
+        "loss = sur * w - sur.detach() * w + true",
+        "loss = sur - sur.detach()\nloss += true",
+        "base = sur.detach()\nzero = sur - base\nloss = true + zero",
+        "def through(one, two): return one - one.detach() + two\nloss = through(sur, true)",
+        "loss = sum([sur, -sur.detach(), true])",
+        "loss = torch.stack([sur - sur.detach() + true, other]).sum()",
+        "gain = -sur\nloss = -(gain - gain.detach() + (1 - true))",
+    ],
+)
+def test_the_value_of_one_with_the_gradient_of_another(loss):
+    assert found(SURROGATE + loss) == []
+
+
+@pytest.mark.parametrize(
+    ("loss", "term"),
+    [
+        ("loss = sur + true", "true"),
+        ("loss = sur - other.detach() + true", "true"),
+        ("loss = sur + sur.detach() + true", "true"),
+        ("sur = sur + 0.5 * out.std().item()\nloss = sur - sur.detach() + true", "0.5 * out.std().item()"),
+    ],
+)
+def test_a_term_beside_another_value_is_lost(loss, term):
+    assert f"`{term}` is a term of `loss`" in " ".join(one.message for one in found(SURROGATE + loss))

@@ -3,7 +3,10 @@
 import pytest
 
 from tests.cells import findings_in
+from torch_inspector.facts import syntax
 from torch_inspector.observe import anchors
+from torch_inspector.observe.anchored import uses_in
+from torch_inspector.observe.place import CodeFile
 
 START = """
 import copy
@@ -218,3 +221,32 @@ def test_a_method_of_the_same_name_is_of_another_object(made):
 )
 def test_checks_in_functions_and_the_straight_through_idiom(loss, cell):
     assert not found(penalty(TAKE, loss), f"pen.take()\nfor _ in range(3):\n    step()\n    {cell}")
+
+
+IN_ONE_FUNCTION = f"def loss(self):\n    pass\n{{}}\n    return {PAIRS.format('net', 'st')}"
+MANY = {
+    "comprehensions": f"    a{{0}} = {PAIRS.format('self.model', 'self.old')}",
+    "names in a loop": "    for p, o in zip(net.parameters(), st['old']):\n        d{0} = p - o\n        d{0}.norm()",
+    "of other things": "    for p, o in zip(one, two):\n        a{0} = (p - o).abs().sum()",
+}
+
+
+def nodes_read(monkeypatch, line, count):
+    read = 0
+
+    def walk(node, of=syntax.walk):
+        nonlocal read
+        nodes = list(of(node))
+        read += len(nodes)
+        return nodes
+
+    code = IN_ONE_FUNCTION.format("\n".join(line.format(number) for number in range(count)))
+    with monkeypatch.context() as patched:
+        patched.setattr(syntax, "walk", walk)
+        assert uses_in(CodeFile(1, 0, code))
+    return read
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_differences_take_as_long_as_each_of_them(monkeypatch, name):
+    assert nodes_read(monkeypatch, MANY[name], 80) < 5 * nodes_read(monkeypatch, MANY[name], 20)

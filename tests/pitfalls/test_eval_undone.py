@@ -200,7 +200,9 @@ def test_a_function_that_wakes_the_module_and_asks_it(name, calls, after, count)
         ("predict", "model.eval()", ["hint"]),
         ("validate_fit", "pass", ["hint"]),
         ("mc_dropout", "model.eval()", []),
-        ("predict", "model.eval()  # running_mean follows the new data", []),
+        ("predict", "model.eval()  # running_mean follows the new data", ["hint"]),
+        ("predict", "print(model[1].running_mean.mean())", []),
+        ("predict", "'running statistics'; model.eval()", ["hint"]),
         ("batch_norm_predict", "model.eval()", []),
         ("adapted", "model.eval()", []),
         ("subnet", "model.eval()", ["hint"]),
@@ -236,14 +238,70 @@ def test_a_pass_of_which_nobody_wants_the_answer(cell, plain, normed):
         ("print(net[1].running_mean.mean())", 1),
         ("other = nn.BatchNorm1d(16, track_running_stats=True)", 1),
         ("def mc_predict(model, x): return model(x)", 1),
-        ("# running statistics of the new data are wanted", 0),
-        ("print('MC dropout')", 0),
+        ("# running statistics of the new data are wanted", 1),
+        ("print('MC dropout')", 1),
+        ("'''Uncertainty by samples,\nin two lines.'''", 1),
     ],
 )
 def test_code_of_other_lines_does_not_say_that_noise_is_wanted(line, count):
     cell = f"{line}\n{AWAKE.format(name='predict', calls=ONE, after='pass')}"
     found = findings_in(START.format(layer="BatchNorm1d(16)"), cell, slug="eval-missing", fails=False)
     assert len(found) == count
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("model.train()  # dropout stays on", 0),
+        ("# on purpose\n    model.train()", 0),
+        ("model.train()  # the mode", 1),
+        ("rows = 3  # dropout stays on\n    model.train()", 1),
+    ],
+)
+def test_a_remark_at_the_line_that_wakes_the_module(line, count):
+    cell = AWAKE.format(name="predict", calls=ONE, after="pass").replace("model.train()", line)
+    assert len(findings_in(START.format(layer="Dropout(0.4)"), cell, slug="eval-missing", fails=False)) == count
+
+
+WRAPPED = """\
+import copy
+class Around:
+    def __init__(self, model):
+        self.model, self.state, self.path = model, copy.deepcopy(model.state_dict()), "net.pt"
+        torch.save(model.state_dict(), self.path)
+    def back(self):
+        self.model.load_state_dict(self.state)
+    def init(self):
+        for part in self.model.modules():
+            if isinstance(part, nn.BatchNorm1d):
+                nn.init.ones_(part.weight)
+    def {name}(self, x):
+        {wake}
+        return self.model(x).mean()
+net.eval()
+around = Around(net)
+with torch.no_grad():
+    print(around.{name}(x))"""
+PICKED = "for part in self.model.modules():\n            if isinstance(part, nn.{}): part.{}()"
+
+
+@pytest.mark.parametrize(
+    ("name", "wake", "count"),
+    [
+        ("ask", "self.model.train()", 1),
+        ("__call__", "self.model.train()", 0),
+        ("ask", "self.back(); self.model.train()", 0),
+        ("ask", "self.model.train(); self.model.load_state_dict(self.state)", 0),
+        ("ask", "self.model.train(); self.model.load_state_dict(torch.load(self.path))", 1),
+        ("ask", f"self.model.train()\n        {PICKED.format('Dropout', 'eval')}", 0),
+        ("ask", f"self.model.train()\n        {PICKED.format('BatchNorm1d', 'requires_grad_')}", 0),
+        ("ask", f"self.model.train()\n        {PICKED.format('Linear', 'requires_grad_')}", 1),
+    ],
+)
+def test_what_adapts_a_model_is_told_by_what_it_does(name, wake, count, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cell = WRAPPED.format(name=name, wake=wake)
+    assert len(findings_in(START.format(layer="BatchNorm1d(16)"), cell, slug="eval-missing", fails=False)) == count
 
 
 ASKED = """\

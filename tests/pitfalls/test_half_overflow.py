@@ -1,4 +1,5 @@
 """Numbers beyond float16: a mask of -1e9 that becomes minus infinity, and masks that are meant to be."""
+# ruff: noqa: E501 - programs of several lines, each as one string, so that the table can be read
 
 from time import process_time
 
@@ -285,3 +286,30 @@ def test_what_nobody_had_the_time_to_judge_is_not_told(monkeypatch):
     monkeypatch.setattr(zero_divided, "_BUDGET_S", -1)
     for cell, told in (("inv = 1 / lens", 0), ("r = lens * 6e4", 1)):
         assert len(findings_in(DIVIDED, cell, slug="half-overflow", fails=False)) == told
+
+
+TURNS = "def f(a, b):\n    {}for _ in range(3):\n        a = {}\n    return a\n"
+TWICE = TURNS.format("", "a / b")
+INSIDE = {
+    "an argument": (TWICE + "r = f(big[0, :4], lens)", 0),
+    "an argument without zeros": (TWICE + "r = f(lens * 2e4, (lens + 1) / 4)", 1),
+    "of an earlier cell": (f"# %%\n{TWICE}# %%\nr = f(lens, lens)", 0),
+    "what is computed inside": (TURNS.format("c = b * 2\n    ", "a + a / c") + "r = f(lens, lens)", 0),
+    "a number": (TURNS.format("", "a * 90 / b") + "r = f(lens, 2)", 1),
+    "a size": (TURNS.format("n = a.size(0)\n    ", "a * 9000 / n / len(b)") + "r = f(lens, lens)", 1),
+    "one that calls another": (TWICE + "def g(a, b):\n    return f(a + 1, b)\nr = g(lens, lens)", 0),
+    "one that hands on what has no zeros": (TWICE + "def g(a, b):\n    return f(a * 9000, b)\nr = g(lens, lens * 0 + 0.5)", 1),
+    "put into a list": ("def f(a, b):\n    return a / b\nrs = []\nfor one in big[:2, :4]:\n    rs.append(f(one, lens))", 0),
+    "a lambda": ("f = lambda a, b: a / b\nrs = [f(one, lens) for one in big[:2, :4]]", 0),
+    "a method": ("class A:\n    k = 2\n    def __init__(self): self.n = 2\n    def f(self, a, b):\n        for _ in range(3): a = a / b\n        return a\nr = A().f(big[0, :4], lens)", 0),
+    "a field": ("class A(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.n = 2\n    def forward(self, a):\n        for _ in range(3): a = a * 90 / self.n\n        return a\nm = A()\nr = m(lens)", 1),
+    "no division": (TURNS.format("", "a * b") + "r = f(lens * 9, lens * 99)", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_division_by_zero_inside_a_function_is_none(name):
+    program, told = INSIDE[name]
+    start = f"from torch import nn\n{DIVIDED}\n{OTHERS}"
+    cells = [one for one in program.split("# %%\n") if one]
+    assert len(findings_in(start, *cells, slug="half-overflow", fails=False)) == told

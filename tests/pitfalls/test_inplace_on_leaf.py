@@ -160,3 +160,62 @@ def test_a_layer_that_is_made_gets_its_first_values():
     )
     (finding,), _ = found([cell])
     assert finding.fix == f"with torch.no_grad():\n    {line}"
+
+
+IN_A_LOOP = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.prompt, self.vision = nn.Parameter(torch.zeros(5, 3)), nn.Linear(3, 3)
+    def forward(self, x):
+        words = self.prompt
+{}
+model = Net()"""
+TURNS = "        for i in range(len(x)):\n            {}\n        return {}"
+BOTH = "model(torch.rand(5, 3)).sum().backward()\nassert model.prompt.grad.sum() == 0 and model.vision.bias.grad.sum() == 15"
+
+
+def mended(fix, line):
+    """The first statement before the loop, the others in place of the line."""
+    first, _, rest = fix.partition("\n")
+    assert first.endswith("  # before the loop in line 7")
+    loop = TURNS.format(rest or line, "changed" if "changed" in first else "words")
+    return IN_A_LOOP.format(f"        {first}\n{loop}")
+
+
+@pytest.mark.parametrize("line", ["words[i] = self.vision(x[i])", "self.prompt[i] = self.vision(x[i])"])
+def test_a_copy_that_a_loop_fills_is_made_before_it(line):
+    (finding,), _ = found([IN_A_LOOP.format(TURNS.format(line, "words")), BOTH])
+    assert not findings_in(START, mended(finding.fix, line), BOTH, fails=False)
+
+
+SUM = "torch.manual_seed(0)\nlin, rows, x = nn.Linear(3, 3), torch.ones(4, 3), torch.ones(3, requires_grad=True)\n{}for row in rows:\n    {}"
+
+
+@pytest.mark.parametrize(
+    ("line", "anew"),
+    [
+        ("x += lin(row)", "y = y + lin(row)"),
+        ("x.add_(lin(row))", "y = y + lin(row)"),
+        ("x += lin(row) * x", "y = y + lin(row) * y"),
+    ],
+)
+def test_what_a_loop_adds_up_begins_before_it(line, anew):
+    (finding,), _ = found([SUM.format("", line)])
+    first, rest = finding.fix.split("\n")
+    compared = f"y = x.clone()\nfor row in rows:\n    {anew}\nassert changed.requires_grad and torch.equal(changed, y)"
+    assert not findings_in(START, SUM.format(f"{first}\n", rest), compared, fails=False)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "for row in rows:\n    x[0] = lin(row)[0]\n    x.sum().backward()",
+        "def learn(): x.sum().backward()\nfor row in rows:\n    x[0] = lin(row)[0]\n    learn()",
+        "for row in rows:\n    x = torch.ones(3, requires_grad=True)\n    x[0] = lin(row)[0]",
+        "for x in [torch.ones(3, requires_grad=True)]:\n    x[0] = lin(rows)[0, 0]",
+    ],
+)
+def test_a_copy_stays_in_a_loop_whose_turns_have_each_their_own(cell):
+    start = "lin, rows, x = nn.Linear(3, 3), torch.ones(4, 3), torch.ones(3, requires_grad=True)"
+    (finding,), _ = found([start, cell])
+    assert finding.fix.startswith("changed = x.clone()\nchanged[0] = lin")

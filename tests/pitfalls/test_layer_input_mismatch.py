@@ -44,7 +44,8 @@ FOUND = {
     "row of a table": ("e, t = nn.Embedding(10, 4), torch.tensor([[1, 10]])", "e(t)", "from 0 to 9, and `t` asks for row 10", "e = nn.Embedding(11, 4)"),
     "row below zero": ("e, t = nn.Embedding(10, 4), torch.tensor([[1, -1]])", "e(t)", "asks for row -1", "t = t.clamp(min=0)"),
     "attention": ("a, x = nn.MultiheadAttention(16, 4, batch_first=True), torch.rand(2, 5, 12)", "a(x, x, x)", "`a` (MultiheadAttention) takes 16 features", "a = nn.MultiheadAttention(12, 4, batch_first=True)"),
-    "subclass": ("class Head(nn.Linear):\n    pass\nh, x = Head(4, 2), torch.rand(3, 5)", "h(x)", "`h` (Linear) takes 4", "h = nn.Linear(5, 2)"),
+    "subclass": ("class Head(nn.Linear):\n    pass\nh, x = Head(4, 2), torch.rand(3, 5)", "h(x)", "`h` (Head) takes 4", "h = Head(5, 2)"),
+    "subclass, not flattened": ("class Head(nn.Linear):\n    pass\nh, x = Head(4, 2), torch.rand(3, 1, 2, 2)", "h(x)", "`h` (Head) takes 4", "x = x.flatten(1)"),
 }  # fmt: skip
 QUIET = {
     "product by hand": "a, b = torch.rand(2, 3), torch.rand(4, 5)\na @ b",
@@ -86,3 +87,38 @@ def test_the_attention_of_a_transformer_is_not_built_alone():
     (finding,) = findings_in(START, "m = nn.TransformerEncoderLayer(16, 4)\nm(torch.rand(2, 5, 12))", slug=SLUG)
     assert "`m.self_attn` (MultiheadAttention) takes 16 features" in finding.message
     assert finding.fix.startswith("d_model=12")
+
+
+OWN = """class Wide(nn.Linear):
+    def __init__(self, size):
+        super().__init__(2 * size, 7)
+class Plain(nn.Linear):
+    def forward(self, x):
+        return super().forward(x).relu()
+class Norm(nn.BatchNorm2d):
+    pass
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wide, self.plain = Wide(2), Plain(4, 7)
+    def forward(self, x, kind):
+        return getattr(self, kind)(x)
+net, norm = Net(), Norm(16)
+"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "told", "fix"),
+    [
+        ("net(torch.rand(3, 5), 'plain')", "`net.plain` (Plain)", "self.plain = Plain(5, 7)  # in Net.__init__"),
+        ("net(torch.rand(3, 5), 'wide')", "`net.wide` (Wide)", "in_features=5  # what `Wide` has to give nn.Linear"),
+        ("x = torch.rand(3, 1, 5, 5)\nnet.wide(x)", "(Wide)", "x = x.flatten(1)  # and the layer with in_features=25"),
+        ("norm(torch.rand(2, 16))", "`norm` (Norm)", "x.shape  # look at it"),
+        ("norm(torch.rand(2, 8, 4, 4))", "`norm` (Norm)", "norm = Norm(8)"),
+    ],
+)
+def test_a_class_that_inherits_from_a_layer_is_named_itself(cell, told, fix):
+    (finding,) = findings_in(START, OWN, cell, slug=SLUG)
+    assert told in finding.message
+    assert finding.fix.startswith(fix)
+    assert any("Plain" in one.value or "Wide" in one.value or "Norm" in one.value for one in finding.evidence)

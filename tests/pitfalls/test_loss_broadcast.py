@@ -370,7 +370,7 @@ class Joint(Net):
     def forward(self, x):
         h = self.body(x)
         return self.head({})
-def joined(h):
+def joined(h, n=8):
     return {}
 net = Joint()
 """
@@ -394,6 +394,27 @@ def test_a_mean_over_the_batch_before_a_view_folds_it(line, row, severities):
 
 
 @pytest.mark.parametrize(
+    ("line", "row", "severity"),
+    [
+        ("rows = len(h) // 8", "h.view(rows, -1)", "hint"),
+        ("rows = 1", "h.view(rows, -1)", "hint"),
+        ("shape = (1, -1)", "h.view(shape)", "hint"),
+        ("shape = (1, -1)", "h.view(*shape)", "hint"),
+        ("self.rows = 1", "h.view(self.rows, 32)", "hint"),
+        ("rows, _ = h.shape", "h.view(rows, -1).view(-1, 32)", "warning"),
+        ("rows = h.shape[0]; more = rows * 2", "h.view(more, -1).view(8, 4).view(-1, 32)", "warning"),
+        ("rows = 8", "h.view(rows, -1).view(-1, 32)", "warning"),
+        ("shape = (-1, 32)", "h.view(shape)", "warning"),
+    ],
+)
+def test_rows_that_are_counted_may_be_one(line, row, severity):
+    code = JOINT.format(row, "h").replace("h = self.body(x)", f"h = self.body(x)\n        {line}")
+    cell = "loss = nn.functional.mse_loss(net(eight), many)\nloss.backward()"
+    (found,) = findings_in(code, cell, slug="loss-broadcast", fails=False)
+    assert found.severity == severity
+
+
+@pytest.mark.parametrize(
     ("row", "helper", "severity"),
     [
         ("h.view(1, -1)", "h", "hint"),
@@ -402,6 +423,17 @@ def test_a_mean_over_the_batch_before_a_view_folds_it(line, row, severities):
         ("joined(h)", "h.reshape(-1, 32)", "warning"),
         ("(h * self.gain.view(1, -1)).view(-1, 32)", "h", "warning"),
         ("h.view(-1, 32)", "h.view(1, -1)", "warning"),
+        ("h.reshape(shape=(1, -1))", "h", "hint"),
+        ("torch.reshape(h, shape=(1, -1))", "h", "hint"),
+        ("h.view(len(h) // 8, -1)", "h", "hint"),
+        ("h.view(-1, h.numel())", "h", "hint"),
+        ("joined(h)", "h.view(1 if len(h) else 0, -1)", "hint"),
+        ("joined(h, 1)", "h.view(n, -1)", "hint"),
+        ("joined(h, (1, -1))", "h.view(n)", "hint"),
+        ("joined(h)", "h.view(-1, 32) if n else h.view(len(h), -1)", "warning"),
+        ("h.view(h.size(0) * 2, -1).view(8, 4).view(-1, 32)", "h", "warning"),
+        ("h.view(h.shape[0], -1).view(-1, 32)", "h", "warning"),
+        ("h.reshape(shape=(-1, 32))", "h", "warning"),
     ],
 )
 def test_one_row_that_the_text_asks_for_may_be_meant(row, helper, severity):

@@ -206,3 +206,40 @@ def test_a_division_before_the_graph_begins(cell, fix):
     (finding,) = findings_in(NEIGHBOURS, f"{cell}\nloss.backward()", slug="nonfinite-loss", fails=False)
     assert fix in finding.fix
     assert ("degree.clamp_min" in finding.fix) is bool(fix)
+
+
+ROWS_OF_NAN = """\
+import torch
+from torch import nn
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.01)
+x, y = torch.randn(8, 4), 100 * torch.ones(8, 1)
+x[2] = float("nan")
+known = ~x.isnan().any(1)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)"""
+
+
+@pytest.mark.parametrize(
+    "loss", ["(net(x)[known] - y[known]).pow(2).mean()", "(net(x[known]) - y[known]).pow(2).mean()"]
+)
+@pytest.mark.parametrize(
+    ("calls", "count"),
+    [
+        ("(loss * 2.0**127).backward()", 1),
+        ("scaled = loss * 2.0**127\nscaled.backward()\nopt.step()", 1),
+        ("scaler.scale(loss).backward()\nopt.step()", 1),
+        ("scaler.scale(loss).backward()", 0),
+        ("scaled = scaler.scale(loss)\nscaled.backward()", 0),
+        ("scaler.scale(loss).backward()\nscaler.step(opt)\nscaler.update()", 0),
+    ],
+)
+def test_no_loss_is_infinite_for_nan_in_the_data(loss, calls, count):
+    findings = found("nonfinite-loss", ROWS_OF_NAN, f"loss = {loss}\n{calls}")
+    assert len(findings) == count
+    assert all("multiplied by 1.701e+38" in one.message and "`x`" not in one.message for one in findings)
+    assert all(one.fix.startswith("multiply by less") for one in findings)
+
+
+def test_a_loss_is_nan_for_nan_in_the_data():
+    (finding,) = found("nonfinite-loss", ROWS_OF_NAN, "loss = (net(x) - y).pow(2).mean()\n(loss * 2.0**16).backward()")
+    assert "`x`, which was given to it, holds 4 nan" in finding.message

@@ -105,3 +105,53 @@ def test_the_rate_that_was_set_by_hand_is_kept_and_a_group_is_no_name():
     (finding,) = findings_in(MODEL, plain, FOUND_BY_HAND, MODEL, train, slug="optimizer-of-another-model")
     assert "`g`" not in finding.message
     assert finding.fix == "opt = torch.optim.SGD(net.parameters(), lr=0.3)  # again, after the model"
+
+
+BY_HAND = """
+rate = 0.1
+opt = {}
+for step in range(3):
+    opt.zero_grad()
+    ((net(x) - y) ** 2).mean().backward()
+    opt.step()
+    for g in opt.param_groups:
+        {}
+"""
+WRITTEN = "torch.optim.SGD(net.parameters(), lr=0.1)"
+
+
+@pytest.mark.parametrize(
+    ("made", "line", "fix"),
+    [
+        (WRITTEN, "g['lr'] *= 0.5", "SGD(net.parameters(), lr=0.0125)"),
+        (WRITTEN, "g['lr'] -= 0.02", "SGD(net.parameters(), lr=0.04)"),
+        (WRITTEN, "g.update(lr=g['lr'] / 2)", "SGD(net.parameters(), lr=0.0125)"),
+        (WRITTEN, "g.update({'lr': 0.03})", "SGD(net.parameters(), lr=0.03)"),
+        (WRITTEN, "g |= {'lr': 0.03}", "SGD(net.parameters(), lr=0.03)"),
+        (WRITTEN, "g['lr'], g['momentum'] = 0.03, 0.5", "SGD(net.parameters(), lr=0.03)"),
+        (WRITTEN, "key = 'lr'; g[key] = 0.03", "SGD(net.parameters(), lr=0.03)"),
+        (WRITTEN, "pass", "SGD(net.parameters(), lr=0.1)"),
+        ("torch.optim.SGD(net.parameters(), 0.1)", "g['lr'] *= 0.5", "SGD(net.parameters(), 0.0125)"),
+        ("torch.optim.Adam(net.parameters())", "g['lr'] = 0.03", "Adam(net.parameters(), lr=0.03)"),
+        ("torch.optim.Adam(net.parameters(), eps=0.1,)", "g['lr'] = 0.03", "Adam(net.parameters(), eps=0.1, lr=0.03)"),
+        ("torch.optim.Adam(net.parameters())", "g['eps'] = 0.03", "Adam(net.parameters())"),
+        ("torch.optim.SGD(net.parameters(), lr=rate)", "rate *= 0.5; g['lr'] = rate", "SGD(net.parameters(), lr=rate)"),
+        ("torch.optim.SGD(net.parameters(), lr=rate)", "g['lr'] *= 0.5", "SGD(net.parameters(), lr=0.0125)"),
+        ("torch.optim.SGD(net.parameters(), lr=rate)", "pass", "SGD(net.parameters(), lr=rate)"),
+        (
+            "torch.optim.SGD(\n    net.parameters(),  # é\n    lr=0.1, momentum=0.1)",
+            "g['lr'] *= 0.5",
+            "SGD(\n    net.parameters(),  # é\n    lr=0.0125, momentum=0.1)",
+        ),
+        (
+            "torch.optim.SGD([{'params': net.parameters(), 'lr': 0.1}], lr=1)",
+            "g['lr'] *= 0.5",
+            "SGD([{'params': net.parameters(), 'lr': 0.1}], lr=1)",
+        ),
+    ],
+)
+def test_a_rate_that_went_down_by_hand_stays_there(made, line, fix):
+    train = TRAIN.replace("    sched.step()\n", "")
+    (finding,) = findings_in(MODEL, BY_HAND.format(made, line), MODEL, train, slug="optimizer-of-another-model")
+    assert finding.fix == f"opt = torch.optim.{fix}  # again, after the model"
+    assert not findings_in(MODEL, f"rate = 0.1\n{finding.fix}", train, slug="optimizer-of-another-model", fails=False)

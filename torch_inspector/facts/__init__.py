@@ -79,6 +79,7 @@ from torch_inspector.facts.trace import Trace
 from torch_inspector.facts.usual_fixes import usual_fix, with_other_way
 from torch_inspector.facts.values import (
     NO_ALIGNMENT,
+    NO_ROOM,
     NO_TARGET,
     NO_VALUES,
     ExtremeFact,
@@ -92,6 +93,7 @@ from torch_inspector.facts.viewed import Viewed, computes_sizes, viewed_again
 
 __all__ = [
     "NO_ALIGNMENT",
+    "NO_ROOM",
     "NO_TARGET",
     "NO_VALUES",
     "AliasFact",

@@ -27,6 +27,20 @@ def is_given_each_time(tree: ast.AST, line: int, name: str) -> bool:
     return _is_in_head(around, name) or _is_given(getattr(around, "body", ()), line, name)
 
 
+def loops_that_keep(tree: ast.AST, line: int, name: str) -> Iterator[ast.stmt]:
+    """The loops around a line in its scope, innermost first, up to one that may give a name another value.
+
+    What `x += 1` gives a name is taken for the same tensor, changed in place.
+    """
+    own = syntax.own_statements(syntax.scope_at(tree, line))
+    loops = [one for one in own if isinstance(one, syntax.LOOPS) and _holds(one.body, line)]
+    for loop in sorted(loops, key=lambda one: one.lineno, reverse=True):
+        changed = [id(one.target) for one in _own_nodes(loop) if isinstance(one, ast.AugAssign)]
+        if any(_is_store(one, name) and id(one) not in changed for one in _own_nodes(loop)):
+            return
+        yield loop
+
+
 def is_of_scope(tree: ast.AST, line: int, name: str) -> bool:
     """True at the top of a cell, and for names that the function around a line has as arguments, or gives a value."""
     scope = syntax.scope_at(tree, line)
@@ -119,9 +133,11 @@ def _is_of_old(node: ast.stmt, name: str) -> bool:
 
 
 def _stores(node: ast.AST, name: str) -> bool:
-    return any(
-        isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store) for one in _own_nodes(node)
-    )
+    return any(_is_store(one, name) for one in _own_nodes(node))
+
+
+def _is_store(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
 
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:

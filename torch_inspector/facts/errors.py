@@ -77,6 +77,11 @@ class LayerFact(NamedTuple):
     """Shape of the input that its `forward` was given."""
     extremes: tuple[int, int] | None = None
     """Smallest and largest number in that input, if a table of embeddings on the CPU refused it."""
+    maker: str = ""
+    """What is given these settings to build one: `nn.Linear`, or a class of the user's that inherits the constructor.
+
+    Empty for a class that has a constructor of its own.
+    """
 
 
 class ShortageFact(NamedTuple):

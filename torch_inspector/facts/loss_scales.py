@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import reading, syntax
 from torch_inspector.facts.receiver import receiver
+from torch_inspector.facts.values import NO_ROOM
 
 if TYPE_CHECKING:
     from torch_inspector.facts.place import Place
     from torch_inspector.facts.run import Run
+    from torch_inspector.facts.values import LossFact
 
 
 class Scaled(NamedTuple):
@@ -30,6 +32,14 @@ class Scaled(NamedTuple):
 def is_multiplied(run: Run, place: Place) -> bool:
     """True if that scaler is switched on: then the graph begins with a product that the user has not written."""
     return not run.trace.count("scaler.off") and scaled_loss(run, place) is not None
+
+
+def is_lowered_later(run: Run, loss: LossFact) -> bool:
+    """True if the factor of a loss scaler made it infinite: the scaler leaves such a step out, and lowers it."""
+    alone = loss.operation is not None and loss.operation.cause == NO_ROOM
+    text = reading.differentiated(run, loss.place) if alone else ""
+    scaled = _scaled(syntax.expression(text)) or (_given(run, loss.place, text) if text.isidentifier() else None)
+    return alone and scaled is not None and not run.after.failed_weights
 
 
 def scaled_loss(run: Run, place: Place) -> Scaled | None:

@@ -7,13 +7,14 @@ import re
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts import syntax
+from torch_inspector.facts.rates_by_hand import rates_set, sets_rate
+from torch_inspector.facts.source_edits import replaced_in
 
 if TYPE_CHECKING:
     from torch_inspector.facts.optimizers import OptimizerFact
     from torch_inspector.facts.run import Run
 
 _GIVEN = re.compile(r"([\w.]+)\.parameters\(\)")
-_SETS_RATE = re.compile(r"\[['\"]lr['\"]\]\s*[*/]?=(?!=)")
 _SELF = re.compile(r"\bself\.")
 
 
@@ -21,7 +22,7 @@ def rebuilt(run: Run, key: int, target: str, path: str) -> str:
     """`opt = torch.optim.SGD(net.parameters(), lr=0.1)`: as it was written, if that is known, else by what it holds.
 
     The learning rate as written is the one that was meant; that of the live optimizer may be where a schedule has led
-    it. Where there is no schedule and a text sets it by hand, it is the live one.
+    it. Where there is no schedule, only the code can have set another one, and the live one is what is meant now.
 
     Args:
         run: The cell that made its steps.
@@ -42,16 +43,29 @@ def rebuilt(run: Run, key: int, target: str, path: str) -> str:
 
 def _at_rate(run: Run, fact: OptimizerFact | None, written: str) -> str:
     """The call with the rate that the code has set since, if it has set one and no schedule did."""
-    call = syntax.expression(written)
-    given = [one for one in call.keywords if one.arg == "lr"] if isinstance(call, ast.Call) else []
-    if fact is None or fact.learning_rate is None or fact.initial_rate is not None or not given:
+    call, rate = syntax.expression(written), fact.learning_rate if fact is not None else None
+    if fact is None or rate is None or fact.initial_rate is not None or not isinstance(call, ast.Call):
         return written
-    if not any(_SETS_RATE.search(past.cell.source) for past in (run, *run.earlier)):
+    given = [one.value for one in call.keywords if one.arg == "lr"] or call.args[1:2]
+    if _has_own_rates(call) or (given and _is_current(run, given[0], rate)):
         return written
-    if isinstance(given[0].value, ast.Constant) and given[0].value.value == fact.learning_rate:
-        return written
-    old = ast.get_source_segment(written, given[0])
-    return written.replace(old, f"lr={fact.learning_rate:g}") if old and written.count(old) == 1 else written
+    if given:
+        return replaced_in(written, given[0], f"{rate:g}")
+    head = written.rstrip()[:-1].rstrip().removesuffix(",") if sets_rate(run) else ""
+    return f"{head}, lr={rate:g})" if head else written
+
+
+def _has_own_rates(call: ast.Call) -> bool:
+    """True if groups of parameters have rates of their own, or all that it is given is not to be seen."""
+    hidden = any(one.arg is None for one in call.keywords) or any(isinstance(one, ast.Starred) for one in call.args)
+    return hidden or any(isinstance(one, ast.Constant) and one.value == "lr" for one in syntax.walk(call))
+
+
+def _is_current(run: Run, given: ast.expr, rate: float) -> bool:
+    """True if what is written gives the live rate, as far as it is known: a variable may be set along with it."""
+    if isinstance(given, ast.Constant):
+        return bool(given.value == rate)
+    return ast.unparse(given) in rates_set(run) or not sets_rate(run)
 
 
 def with_more(run: Run, key: int, target: str, more: str) -> str:

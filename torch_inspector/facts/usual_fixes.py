@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torch_inspector.facts.half_floors import in_half
+from torch_inspector.facts.values import NO_ROOM
 
 if TYPE_CHECKING:
     from torch_inspector.facts.values import OperationFact
@@ -38,6 +39,8 @@ _OTHERWISE = {
 
 def usual_fix(operation: OperationFact | None) -> str:
     """What usually helps; empty if nothing is known."""
+    if operation is not None and operation.cause == NO_ROOM:
+        return "multiply by less: 2.0**16 is usual; torch.amp.GradScaler goes down from there by itself"
     if operation is not None and operation.signed:
         # A lower bound would change the numbers below zero, too.
         return "leave out where it is 0, before the operation: a[b != 0] / b[b != 0]"

@@ -14,6 +14,20 @@ NO_ALIGNMENT = "targets without an alignment"
 """The cause where targets cannot be aligned with what they are compared with."""
 NO_VALUES = "no values"
 """The cause where a mean is taken of nothing."""
+NO_ROOM = "a factor that is too large"
+"""The cause where a loss is multiplied by a number that leaves its type no room, as a scale against small gradients."""
+
+
+_WITHOUT_COUNT = {
+    NO_TARGET: "no target of `{0.name}` counts, all are of the class to ignore or of weight 0",
+    NO_ALIGNMENT: (
+        "`{0.name}` finds no alignment for {0.bad_count} of {0.count} targets, "
+        "as where one, with a blank between equal neighbours, is longer than its input"
+    ),
+    NO_ROOM: "it is multiplied by {0.extreme:.4g}, and float32 ends at 3.403e+38",
+    NO_VALUES: "`{0.name}` was taken of no values",
+}
+"""What is said of these causes."""
 
 
 class SpoiledFact(NamedTuple):
@@ -48,6 +62,11 @@ class ExtremeFact(NamedTuple):
     """True if it needs a gradient: it was computed from weights, or is one."""
     low_rows: int = 0
     """How many rows along the last axis are minus infinity throughout; 0 if these have one number each."""
+
+    @property
+    def infinite_count(self) -> int:
+        """How many are infinite, of both signs."""
+        return self.inf_count + self.negative_inf_count
 
     @property
     def only_masks(self) -> bool:
@@ -89,15 +108,8 @@ class OperationFact(NamedTuple):
         """What is known of it: `log` was given 12 zeros among 32 values."""
         among = f" among {self.count} values" if self.count > 1 else ""
         inside = f"in `{self.layer}` " if self.layer else ""
-        if self.cause == NO_TARGET:
-            return f"no target of `{self.name}` counts, all are of the class to ignore or of weight 0"
-        if self.cause == NO_ALIGNMENT:
-            return (
-                f"`{self.name}` finds no alignment for {self.bad_count} of {self.count} targets, "
-                "as where one, with a blank between equal neighbours, is longer than its input"
-            )
-        if self.cause == NO_VALUES:
-            return f"`{self.name}` was taken of no values"
+        if self.cause in _WITHOUT_COUNT:
+            return _WITHOUT_COUNT[self.cause].format(self)
         if self.cause:
             what = (
                 self.cause.replace("zeros", "zero").replace("numbers", "number") if self.bad_count == 1 else self.cause

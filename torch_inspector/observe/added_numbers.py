@@ -17,6 +17,7 @@ from torch_inspector.observe.cuts import given, is_optional, returned, root_at
 from torch_inspector.observe.cutting import cut_of
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.standpoints import CUT, LIVE, LOSS_NAMES, MEANT, NONE, OPEN, Standpoint, Standpoints
+from torch_inspector.observe.straight_through import live_terms
 from torch_inspector.observe.texts import Function, Spot, Texts
 
 _SPOTS = 200
@@ -129,7 +130,8 @@ class _Sums:
         if isinstance(node, ast.Name):
             yield from self._values(node.id, part)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            yield from self._beside([node.left, node.right], part)
+            live = self._live([spot], part)
+            yield from self._beside([node.left, node.right], part) if live is None else live
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
             for one, other in ((node.left, node.right), (node.right, node.left)):
                 if self._is_plain(spot._replace(node=other)):
@@ -147,9 +149,17 @@ class _Sums:
     def _called(self, node: ast.Call, part: _Part) -> Iterator[_Part]:
         listed = summed(node, part.spot, self._texts)
         if listed is not None:
-            yield from self._of(elements(listed, self._texts), part)
+            terms = list(elements(listed, self._texts))
+            live = self._live([one.spot for one in terms], part)
+            yield from self._of(terms, part) if live is None else live
         elif not self._stand.is_model(node.func):
             yield from (part._replace(spot=one) for one in returned(node, part.spot, self._texts))
+
+    def _live(self, spots: list[Spot], part: _Part) -> list[_Part] | None:
+        """Of a sum that has the value of one thing and the gradient of another, what has the gradient; else None."""
+        live = live_terms(spots, self._texts)
+        known = (one for one in live or () if self._stand.of(one).level == LIVE)
+        return [part._replace(spot=one, step=False) for one in known] if live is not None else None
 
     def _beside(self, sides: list[ast.expr], part: _Part) -> Iterator[_Part]:
         """Terms of one sum, each with the names of the others."""
@@ -171,6 +181,8 @@ class _Sums:
         if not values:
             yield from self._of(turned(part.spot, self._texts), part)
         added = {id(n.value): n.op for n in syntax.walk(part.spot.scope) if isinstance(n, ast.AugAssign)}
+        if any(id(one.node) not in added and live_terms([one], self._texts) is not None for one in values):
+            values = [one for one in values if self._stand.of(one).level == LIVE]
         for one in values:
             others = (self._stand.of(other).names for other in values if other is not one)
             operation = added.get(id(one.node))

@@ -24,6 +24,17 @@ def torchs_kind(layer: Any) -> type[Any] | None:
     return next((kind for kind in kinds.mro_of(type(layer)) if kinds.is_among(kind, _KNOWN)), None)
 
 
+def maker_of(layer: Any, kind: type[Any]) -> str:
+    """What the code calls to build a layer by the settings of a class of torch; empty if its class is given others."""
+    own = type(layer)
+    if kinds.module_of(own).partition(".")[0] == "torch":
+        return f"nn.{kinds.name_of(kind)}"
+    classes = kinds.mro_of(own)
+    above = classes[: next(number for number, one in enumerate(classes) if one is kind)]
+    makes = any(name in kinds.class_fields(one) for one in above for name in ("__init__", "__new__"))
+    return "" if makes else kinds.name_of(own)
+
+
 def settings_of(layer: Any, kind: type[Any]) -> tuple[tuple[str, str], ...]:
     """Names and texts of the arguments of a constructor, without those that have their usual value."""
     base = nn.RNNBase if issubclass(kind, nn.RNNBase) else kind

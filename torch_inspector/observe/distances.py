@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from torch_inspector.facts import syntax
 
@@ -85,9 +86,14 @@ def _called(node: ast.AST) -> str:
     return syntax.name_of(node.func) if isinstance(node, ast.Call) else ""
 
 
-def _loads(scope: ast.AST) -> Iterator[ast.Name]:
-    own = (one for one in syntax.own_expressions(scope) if isinstance(one, ast.Name))
-    return (one for one in own if isinstance(one.ctx, ast.Load))
+@lru_cache(maxsize=64)
+def _loads(scope: ast.AST) -> dict[str, list[ast.Name]]:
+    """The places where a scope reads a variable, by its name."""
+    found: dict[str, list[ast.Name]] = {}
+    for one in syntax.own_expressions(scope):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+            found.setdefault(one.id, []).append(one)
+    return found
 
 
 def _shown(difference: ast.AST, around: dict[int, ast.AST]) -> ast.AST:
@@ -116,7 +122,7 @@ def _measures(node: ast.AST, scope: ast.AST, around: dict[int, ast.AST], depth: 
         yield summed
         return
     name = _name_given(amount if amount is not None else kept, around) if depth < _NAMES else ""
-    for one in (one for one in _loads(scope) if name and one.id == name):
+    for one in _loads(scope).get(name, ()):
         summed = _sum_of(one, around) if amount is not None else None
         yield from (summed,) if summed is not None else _measures(one, scope, around, depth + 1)
 
@@ -210,7 +216,8 @@ def _is_read_by(names: set[str], node: ast.AST, scope: ast.AST, depth: int = 0) 
     held = {name for name in _given(node, scope) if _holds_only(name, node, scope)}
     if depth == _NAMES or held & names:
         return bool(held & names)
-    return any(one.id in held and _is_read_by(names, one, scope, depth + 1) for one in _loads(scope))
+    reads = (one for name in held for one in _loads(scope).get(name, ()))
+    return any(_is_read_by(names, one, scope, depth + 1) for one in reads)
 
 
 def _given(node: ast.AST, scope: ast.AST) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.source import dotted
@@ -22,8 +23,7 @@ _TRAINS = re.compile(
 def is_meant(pair: ast.expr, tree: ast.AST) -> bool:
     """True if an `assert`, or a test before a `raise`, holds while the two sides are the same, or may do so."""
     given = _given(tree)
-    checks = list(_checks(tree))
-    return any(_means(test, pair, given) is not holds for test, holds in checks if _contains(test, pair, given))
+    return any(_means(test, pair, given) is not holds for test, holds in _checks(tree) if _contains(test, pair, given))
 
 
 def is_trained_with(name: str, trees: list[ast.Module]) -> bool:
@@ -34,6 +34,7 @@ def is_trained_with(name: str, trees: list[ast.Module]) -> bool:
     return any(syntax.name_of(part) == name for one in values for part in syntax.walk(one))
 
 
+@lru_cache(maxsize=64)
 def _given(tree: ast.AST) -> dict[str, ast.expr]:
     """Variables with the one expression that the cell gives them."""
     found: dict[str, list[ast.expr]] = {}
@@ -43,8 +44,13 @@ def _given(tree: ast.AST) -> dict[str, ast.expr]:
     return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
-def _checks(tree: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+@lru_cache(maxsize=64)
+def _checks(tree: ast.AST) -> tuple[tuple[ast.expr, bool], ...]:
     """Tests of a cell that complain, each with what it means of both sides where equal sides are the mistake."""
+    return tuple(_complaints(tree))
+
+
+def _complaints(tree: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
     for node in syntax.own_expressions(tree):
         if isinstance(node, ast.Assert):
             yield node.test, False

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from torch_inspector.facts import NO_ALIGNMENT, NO_TARGET, NO_VALUES, OperationFact
+from torch_inspector.facts import NO_ALIGNMENT, NO_ROOM, NO_TARGET, NO_VALUES, OperationFact
 from torch_inspector.observe import as_torch, kinds, private
 from torch_inspector.observe.graph import Walk
 from torch_inspector.observe.in_memory import is_in_memory
@@ -27,6 +27,8 @@ _ELEMENTS, _NODES = 300_000, 400
 # Operations that are told; operations that only hand values on, in a row.
 _TOLD, _HANDED_ON = 3, 12
 
+# The root of the largest number of float32: whoever is multiplied by more has less than half of its exponents left.
+_MUCH = 2.0**64
 # Operations for which a negative number is as good as a positive one.
 _OF_BOTH_SIGNS = frozenset(["/", "1 /", "**"])
 # Means over the targets that count, and the reduction that is a mean.
@@ -60,12 +62,21 @@ class Origin(NamedTuple):
     given: str = ""
     """What the oldest operation was given, `nan` or `inf`, if it came from outside of the graph."""
 
+    @property
+    def is_nan(self) -> bool:
+        """True if all that was seen is NaN."""
+        return self.given == "nan" or (self.operation is not None and self.operation.result == "nan")
 
-def origin(walk: Walk) -> Origin:
+
+def origin(walk: Walk, *, infinite: bool = False) -> Origin:
     """The oldest operation that gave something not finite, or was given what it cannot take.
 
-    Minus infinity stands for "never" in
-    masks and logarithms of probabilities, so it counts only where nothing else does.
+    Minus infinity stands for "never" in masks and logarithms of probabilities, so it counts only where nothing else
+    does.
+
+    Args:
+        walk: The graph of a number that is not finite.
+        infinite: True if it is infinite: no number becomes so of NaN, of which others may be made in the same graph.
     """
     nodes = [node for node in walk.nodes.values() if not private.is_leaf_node(node)]
     nodes = sorted(nodes, key=private.node_number)[:_NODES]
@@ -73,9 +84,19 @@ def origin(walk: Walk) -> Origin:
     for worst in (False, True):
         for node in nodes:
             found = _judged(node, left, worst=worst)
-            if found is not None:
+            if found is not None and not (infinite and found.is_nan):
                 return found
-    return Origin(None)
+    return Origin(_multiplied(nodes[-1], left) if nodes and infinite else None)
+
+
+def _multiplied(node: Node, left: _Left) -> OperationFact | None:
+    """The product that ends a graph, of a loss and of a number that takes most of the room which float32 has."""
+    if type(node).__name__ != "MulBackward0":
+        return None
+    saved = (left.read(saved_value(node, name)) for name in ("self", "other"))
+    numbers = [as_torch.item(one) for one in saved if one is not None and one.numel() == 1]
+    factor = max(numbers, key=abs, default=0.0)
+    return OperationFact("*", NO_ROOM, 1, 1, "inf", extreme=factor) if _MUCH <= abs(factor) < math.inf else None
 
 
 class _Left:

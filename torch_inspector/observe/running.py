@@ -10,7 +10,7 @@ import torch
 
 from torch_inspector.facts import LayerFact
 from torch_inspector.observe import kinds, layers, private
-from torch_inspector.observe.constructed import settings_of, torchs_kind
+from torch_inspector.observe.constructed import maker_of, settings_of, torchs_kind
 from torch_inspector.observe.in_memory import is_in_memory
 from torch_inspector.observe.locals import locals_of
 from torch_inspector.observe.naming import name_in
@@ -48,9 +48,10 @@ def running_layer(error: BaseException, places: Places) -> LayerFact | None:
     got = _given(last)
     if kind is None or got is None:
         return fact
-    fact = fact._replace(family=kind.__name__, settings=settings_of(layer, kind), owner=_owner(root, path))
+    fact = fact._replace(family=kind.__name__, settings=settings_of(layer, kind), maker=maker_of(layer, kind))
     with private.unseen():
-        return fact._replace(got=shape_of(got), extremes=_extremes(got) if kind is torch.nn.Embedding else None)
+        extremes = _extremes(got) if kind is torch.nn.Embedding else None
+        return fact._replace(owner=_owner(root, path), got=shape_of(got), extremes=extremes)
 
 
 def _adds_batch(entry: TracebackType | None) -> bool:

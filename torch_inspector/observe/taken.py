@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import takewhile
 from time import thread_time
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from torch_inspector.facts import syntax
 from torch_inspector.observe.place import CodeFile
@@ -24,6 +24,9 @@ _LISTS = frozenset(["list", "dict", "tuple"])
 _ASKED = frozenset(["parameters", "named_parameters"])
 _DEEPEST = 8
 _IMPORT = "import copy\n"
+
+# What has a target and something that it goes over.
+Loop: TypeAlias = ast.For | ast.comprehension
 
 
 class Taken(NamedTuple):
@@ -65,14 +68,22 @@ def in_step(one: ast.expr, other: ast.expr, tree: ast.AST) -> bool:
     return loops[0] is loops[1] and (loops[0] is not None or not any(indexes))
 
 
-def _loop_of(name: ast.Name, tree: ast.AST) -> ast.AST | None:
+def _loop_of(name: ast.Name, tree: ast.AST) -> Loop | None:
     """The innermost loop around a name that gives it its values."""
-    found = None
+    around = _loops_in(tree).get(id(name), ())
+    gives = (loop for loop in around if name.id in syntax.names_in(loop.target))
+    return next(reversed(list(gives)), None)
+
+
+@lru_cache(maxsize=64)
+def _loops_in(tree: ast.AST) -> dict[int, list[Loop]]:
+    """The loops and comprehensions of a scope by the names that stand in them, once for all who ask."""
+    found: dict[int, list[Loop]] = {}
     for node in syntax.own_expressions(tree):
-        loops = [node] if isinstance(node, ast.For) else getattr(node, "generators", ())
-        for loop in loops if any(one is name for one in syntax.walk(node)) else ():
-            if any(isinstance(one, ast.Name) and one.id == name.id for one in syntax.walk(loop.target)):
-                found = loop
+        loops: list[Loop] = [node] if isinstance(node, ast.For) else getattr(node, "generators", [])
+        names = (one for one in syntax.walk(node) if isinstance(one, ast.Name)) if loops else ()
+        for name in names:
+            found.setdefault(id(name), []).extend(loops)
     return found
 
 
@@ -236,10 +247,8 @@ def _asked(node: ast.Call) -> str:
 
 def bound(name: ast.Name, tree: ast.AST) -> Iterator[ast.expr]:
     """What the loops around a name that give it its values go over."""
-    for node in syntax.own_expressions(tree):
-        loops = [node] if isinstance(node, ast.For) else getattr(node, "generators", ())
-        for loop in loops if any(one is name for one in syntax.walk(node)) else ():
-            yield from (over for target, over in _parts(loop.target, loop.iter) if dotted(target) == name.id)
+    for loop in _loops_in(tree).get(id(name), ()):
+        yield from (over for target, over in _parts(loop.target, loop.iter) if dotted(target) == name.id)
 
 
 def _parts(target: ast.expr, over: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

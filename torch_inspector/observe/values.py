@@ -83,20 +83,22 @@ class ValueWatch:
         if not self.losses:
             fact = fact._replace(largest_weight=_largest(self._parameters()))
         if not math.isfinite(value) and all(math.isfinite(one.value) for one in self.losses):
-            fact = self._explained(fact._replace(origins=_origins(recorder, frame)), root)
+            around = _origins(recorder, frame)
+            # Of numbers that are NaN, no loss becomes infinite.
+            around = around if math.isnan(value) else tuple(one for one in around if one.infinite_count)
+            fact = self._explained(fact._replace(origins=around), root)
         self.losses.append(fact)
 
     def _explained(self, fact: LossFact, root: Any) -> LossFact:
         """A loss that is not finite with the weights that were not before it, or with the operation to blame."""
         nan = math.isnan(fact.value)
-        # Of numbers that are NaN, no loss becomes infinite.
         spoiled = [one for one in self._spoiled(self._parameters(), finite=False) if nan or one.inf_count]
         if any(not one.unread for one in spoiled):
             return fact._replace(spoiled_weights=tuple(spoiled))
         fact = fact._replace(largest_weight=_largest(self._parameters()))
         if not all(one.computed or one.only_masks for one in fact.origins):
             return fact
-        origin = self._origin(root)
+        origin = self._origin(root, infinite=not nan)
         fact = fact._replace(operation=origin.operation, given=origin.given)
         # Numbers that no loss has read so far explain one that is NaN, unless something else does.
         if not nan or (origin.operation is not None and origin.operation.name not in _TAKES):
@@ -116,11 +118,11 @@ class ValueWatch:
         if operation is not None:
             self.losses[-1] = self.losses[-1]._replace(operation=operation)
 
-    def _origin(self, root: Any) -> origins.Origin:
+    def _origin(self, root: Any, *, infinite: bool) -> origins.Origin:
         """Where a loss became not finite, from what its graph has saved."""
         reader, node = self._reader, as_torch.grad_fn(root)
         walk = reader.walk([node], thread_time() + _GRAPH_S) if reader is not None and node is not None else None
-        return origins.origin(walk) if walk is not None else origins.Origin(None)
+        return origins.origin(walk, infinite=infinite) if walk is not None else origins.Origin(None)
 
     def after(self, place: Place, index: int) -> None:
         """Notes gradients that are not finite, or all zero, after that call."""
@@ -238,7 +240,7 @@ def _origins(recorder: Recorder, frame: FrameType) -> tuple[ExtremeFact, ...]:
 
 def extremes_of(tensors: list[tuple[str, Any]]) -> tuple[ExtremeFact, ...]:
     """Those of some variables that are not finite everywhere."""
-    return tuple(fact for fact in _extreme_facts(tensors) if _is_bad(fact))
+    return tuple(one for one in _extreme_facts(tensors) if one.infinite_count or one.nan_count)
 
 
 def _extreme_facts(tensors: list[tuple[str, Any]]) -> list[ExtremeFact]:
@@ -259,10 +261,6 @@ def _extreme_fact(path: str, computed: bool, tensor: torch.Tensor) -> ExtremeFac
         computed=computed,
         low_rows=0 if low is None or tensor.shape[-1:] < (2,) else int(low.all(-1).sum()),
     )
-
-
-def _is_bad(fact: ExtremeFact) -> bool:
-    return bool(fact.inf_count or fact.negative_inf_count or fact.nan_count)
 
 
 def _lists_of(names: Mapping[str, Any], code: str) -> Iterator[tuple[str, list[Any]]]:

@@ -12,6 +12,7 @@ import torch
 from torch_inspector.facts import ExpressionFact, ExtremeFact, Place, syntax
 from torch_inspector.facts.made_of import variable_of
 from torch_inspector.observe import as_torch, kinds, private
+from torch_inspector.observe.divided_inside import divisors_inside
 from torch_inspector.observe.expressions import Scope, names_at
 from torch_inspector.observe.half_givers import Giver, divisor_of, givers_in, names_of_numbers
 from torch_inspector.observe.half_names import Frame
@@ -52,7 +53,7 @@ class _Judge:
         self._scope, self._givers = Scope(reading, tree, names, reading.file), givers_in(tree)
         self._infinite = {variable_of(path) for path in infinite}
         self._divided = set[str]()
-        self._has_divisions = any(one.divisors() for givers in self._givers.values() for one in givers)
+        self._has_divisions = any(divisor_of(one) is not None for one in syntax.walk(tree))
         self._deadline = thread_time() + _BUDGET_S
 
     def in_order(self, paths: list[str]) -> list[tuple[str, Giver]]:
@@ -126,8 +127,15 @@ class _Judge:
                 read = syntax.names_in(giver.value)
                 if not self._divided.isdisjoint(read) or any(self._may_be_zero(by, giver) for by in giver.divisors()):
                     return True
+                if self._may_be_zero_inside(giver):
+                    return True
                 waiting.extend(one for one in read - seen - self._infinite if self._may_hand_on(one, giver))
         return False
+
+    def _may_be_zero_inside(self, giver: Giver) -> bool:
+        """The same of the functions that a statement calls, which nobody could compute again."""
+        inside = divisors_inside(giver.value, self._scope)
+        return any(by is None or self._may_be_zero(by, giver) for by in inside)
 
     def _may_hand_on(self, name: str, giver: Giver) -> bool:
         """False for what is finite: nothing that is made of it is infinite because of it."""

@@ -24,7 +24,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield Finding(
         message=_message(error, leaf),
         subject=leaf.path if leaf else "",
-        fix=out_of_place(error, leaf) or _fix(run, error, leaf),
+        fix=out_of_place(run, error, leaf) or _fix(run, error, leaf),
         line=error.place.line,
         cell=error.place.cell,
         evidence=(Evidence(leaf.path, f"{leaf.dtype} {leaf.shape}, requires grad"),) if leaf else (),

@@ -23,6 +23,7 @@ from torch_inspector.facts import (
 )
 from torch_inspector.facts.edges import sole_divisor
 from torch_inspector.facts.first_spoiled import FirstSpoiled, first_spoiled
+from torch_inspector.facts.loss_scales import is_lowered_later
 from torch_inspector.facts.lost_masks import lost_mask, mask_of
 from torch_inspector.facts.replaced import in_statement
 from torch_inspector.facts.standardised import standardised
@@ -48,11 +49,10 @@ def check(run: Run) -> Iterator[Finding]:
     if run.nonfinite_cause() != "loss" or run.overflowed():
         yield from _results(run)
         return
-    loss = run.first_nonfinite_loss()
-    listed = run.bad_series()
+    loss, listed = run.first_nonfinite_loss(), run.bad_series()
     # A loss that was looked at late is spoiled by weights that were spoiled before: the list knows when.
     late = loss is None or bool(loss.spoiled_weights)
-    if loss is not None and _is_of_lost_eps(run, loss):
+    if loss is not None and (_is_of_lost_eps(run, loss) or is_lowered_later(run, loss)):
         return
     if listed is not None and late:
         yield _of_series(run, listed)

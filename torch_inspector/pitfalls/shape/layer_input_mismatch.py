@@ -64,7 +64,8 @@ def _wanted(layer: LayerFact) -> int | None:
 
 
 def _evidence(layer: LayerFact) -> Iterator[Evidence]:
-    yield Evidence("layer", f"{_name(layer)} = {_built(layer)}")
+    built = _built(layer) if layer.maker else f"{layer.kind}, built as {_built(layer)}"
+    yield Evidence("layer", f"{_name(layer)} = {built}")
     yield Evidence("shape of its input", str(layer.got))
     if layer.extremes is not None:
         yield Evidence("numbers in its input", f"{layer.extremes[0]} to {layer.extremes[1]}")
@@ -82,17 +83,29 @@ def _name(layer: LayerFact) -> str:
     return (layer.root or layer.root_kind) + "".join(parts)
 
 
+def _is_own(layer: LayerFact) -> bool:
+    """True for a class of the user's, or of a library, that inherits from the one of torch."""
+    return layer.maker != f"nn.{layer.family}"
+
+
 def _built(layer: LayerFact, size: int | None = None, family: str = "") -> str:
-    """The constructor's call, with another size of the input."""
+    """The constructor's call, with another size of the input; torch's for a class with a constructor of its own."""
     what = _SIZES[layer.family]
     given = ((name, str(size) if name == what and size is not None else text) for name, text in layer.settings)
     texts = (text if name in _BY_POSITION else f"{name}={text}" for name, text in given)
-    return f"nn.{family or layer.family}({', '.join(texts)})"
+    maker = layer.maker or f"nn.{layer.family}"
+    return f"{f'nn.{family}' if family else maker}({', '.join(texts)})"
+
+
+def _sized(layer: LayerFact, size: int) -> str:
+    return f"as {_built(layer, size)}" if layer.maker else f"with {_SIZES[layer.family]}={size}"
 
 
 def _rebuilt(layer: LayerFact, size: int, family: str = "") -> str:
     """The statement that builds the layer for what it got, where its class does that, or else outside."""
     made = _built(layer, size, family)
+    if not layer.maker:
+        return f"{_SIZES[layer.family]}={size}  # what `{layer.kind}` has to give nn.{layer.family}"
     if layer.path.rpartition(".")[2] in _OF_TRANSFORMERS:
         return f"d_model={size}  # where the layer with `{layer.path}` is built; or bring the input to its size"
     if layer.owner:
@@ -124,12 +137,15 @@ def _of_size(layer: LayerFact, wants: int, shape: Shape, given: OperandFact | No
     if axis is not None and shape[axis] == wants:
         return "", ""
     need = f"{wants} {_unit(layer)}" if axis is not None else f"an input of {_axes_wanted(layer)} axes"
-    message = f"`{_name(layer)}` ({layer.family}) takes {need} and got {what}: {count}."
+    message = (
+        f"`{_name(layer)}` ({layer.kind if _is_own(layer) else layer.family}) takes {need} and got {what}: {count}."
+    )
     change = _change(layer, wants, shape)
     if change and given is not None:
         return message, assigned(given.path, *change)
     if axis is None:
-        family = f"{layer.family[:-2]}{len(shape) - 2 or 1}d" if "BatchNorm" in layer.family else ""
+        renamed = "BatchNorm" in layer.family and not _is_own(layer)
+        family = f"{layer.family[:-2]}{len(shape) - 2 or 1}d" if renamed else ""
         fits = _ROWS <= len(shape) <= _MOST and family and shape[1] == wants
         return message, _rebuilt(layer, wants, family) if fits else "x.shape  # look at it before the layer"
     return message, _rebuilt(layer, shape[axis])
@@ -175,7 +191,7 @@ def _change(layer: LayerFact, wants: int, shape: Shape) -> tuple[str, str] | tup
     if layer.family == "Linear" and len(shape) > _ROWS and prod(shape[1:]) == wants:
         return ("{}.flatten(1)", "")
     if layer.family == "Linear" and len(shape) == _PICTURES and wants not in shape[1:]:
-        return ("{}.flatten(1)", f"and the layer as {_built(layer, prod(shape[1:]))}")
+        return ("{}.flatten(1)", f"and the layer {_sized(layer, prod(shape[1:]))}")
     others = [n for n, size in enumerate(shape[:-1]) if size == wants]
     return (f"{{}}.movedim({others[0]}, -1)", "") if len(others) == 1 and len(shape) > _ROWS else ()
 
