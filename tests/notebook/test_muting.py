@@ -51,6 +51,29 @@ def test_a_line_is_silent_until_it_is_edited(notebook):
     assert slugs(notebook.run(LOOP)) == [SLUG]
 
 
+def test_a_widget_can_have_it_silent_and_ask_for_nothing_else(notebook):
+    assert slugs(notebook.run(LOOP)) == [SLUG]
+    answer_widget = notebook.extension._answer
+    asked = {"v": 1, "ask": "mute", "slug": SLUG, "scope": "line", "cell": number(notebook), "line": 4}
+    for bad in (
+        None,
+        "mute",
+        {},
+        {**asked, "v": 2},
+        {**asked, "ask": "free"},
+        {**asked, "ask": []},
+        {**asked, "cell": "3"},
+    ):
+        assert answer_widget(bad) is None
+    assert slugs(notebook.run(LOOP)) == [SLUG]
+    said = {name: asked[name] for name in ("slug", "scope", "cell", "line")}
+    assert answer_widget(asked) == {"op": "muted", **said, "on": True, "path": "", "error": ""}
+    assert slugs(notebook.run(LOOP)) == []
+    assert "no such line" in answer_widget({**asked, "line": 999})["error"]
+    answer_widget({**asked, "on": False})
+    assert slugs(notebook.run(LOOP)) == [SLUG]
+
+
 def test_a_line_of_a_function_is_silent_wherever_it_is_called(notebook):
     notebook.run(as_function())
     defined = number(notebook)
