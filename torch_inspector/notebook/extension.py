@@ -78,6 +78,7 @@ class Extension:
     def remove(self) -> None:
         """Takes everything out again."""
         self.events.stop()
+        self.muting.ended = True
         if self._feed is not None:
             self._feed.close()
             self._feed = None
