@@ -33,7 +33,7 @@ class Server:
     """Started when it is made.
 
     Args:
-        folder: Where everything of it lies; notebooks are in `work` below.
+        folder: Where everything of it lies; notebooks are in `work` below, pages of tests in `static`.
         kernels: Address of another server, on which the kernels run; empty for this one.
     """
 
@@ -41,6 +41,7 @@ class Server:
         self.folder = folder
         self.kernels = kernels
         self.work = folder / "work"
+        self.static = folder / "static"
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._ending: list[Thread] = []
@@ -104,6 +105,7 @@ class Server:
 
     def _prepare(self):
         self.work.mkdir(parents=True)
+        self.static.mkdir()
         for path, settings in SETTINGS.items():
             file = self.folder / "settings" / path
             file.parent.mkdir(parents=True)
@@ -124,6 +126,7 @@ class Server:
             "--ServerApp.disable_check_xsrf=True",
             f"--{'JupyterNotebookApp' if SINGLE else 'LabApp'}.expose_app_in_browser=True",
             f"--ServerApp.root_dir={self.work}",
+            f"--ServerApp.extra_static_paths={self.static}",
             *([f"--GatewayClient.url={self.kernels}"] if self.kernels else ()),
         ]
 

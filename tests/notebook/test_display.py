@@ -43,7 +43,7 @@ def a_shell(*, kernel=True, stdin=True):
 def shown(shell, panel="auto", *, live=False):
     """The one bundle that a card becomes."""
     shell.display_pub = Published()
-    display.show_card(shell, CARD, None, panel, live=live)
+    display.show_card(shell, CARD, None, display.Manner(panel, live))
     (data,) = shell.display_pub
     return data
 
@@ -128,7 +128,7 @@ def test_terminal_gets_text_only():
 
 
 def test_kernel_gets_a_widget_only_for_a_live_report(monkeypatch):
-    monkeypatch.setattr(display, "_widget", lambda _card: SimpleNamespace(model_id="abc"))
+    monkeypatch.setattr(display, "_widget", lambda *_: SimpleNamespace(model_id="abc"))
     monkeypatch.setattr(display, "shows_only_views", lambda: True)
     assert display.VIEW_MIME in shown(a_shell(), live=True)
     assert display.VIEW_MIME not in shown(a_shell(), live=False)
@@ -136,7 +136,7 @@ def test_kernel_gets_a_widget_only_for_a_live_report(monkeypatch):
 
 @pytest.mark.parametrize("panel", ["auto", "html", "text"])
 def test_no_widget_where_nobody_sits(monkeypatch, panel):
-    def fail(_card):
+    def fail(*_):
         raise AssertionError("a widget was made")
 
     monkeypatch.setattr(display, "_widget", fail)
@@ -144,7 +144,7 @@ def test_no_widget_where_nobody_sits(monkeypatch, panel):
 
 
 def test_missing_ipywidgets_means_html(monkeypatch):
-    monkeypatch.setattr(display, "_widget", lambda _card: None)
+    monkeypatch.setattr(display, "_widget", lambda *_: None)
     assert set(shown(a_shell(), "widget", live=True)) == {"text/plain", "text/html"}
 
 

@@ -11,6 +11,7 @@ from traitlets.config.loader import JSONFileConfigLoader
 from tests.cells import a_notebook
 from tests.notebook.samples import GOOD_LOOP, LOOP, SETUP, SLUG, as_function, found
 from tests.notebook.test_magics import answer
+from torch_inspector.notebook import extension
 from torch_inspector.notebook.muting import FILE, Muting, Wish
 from torch_inspector.notebook.settings import TorchInspector
 from torch_inspector.session import Settings
@@ -48,6 +49,39 @@ def test_a_line_is_silent_until_it_is_edited(notebook):
     assert SLUG in run.unjudged, "what is silent is not called fixed"
     assert slugs(notebook.run(LOOP.replace("optimizer.step()", "optimizer.step()  # again"))) == [SLUG]
     muting.heed(meant._replace(on=False))
+    assert slugs(notebook.run(LOOP)) == [SLUG]
+
+
+def test_a_widget_can_have_it_silent_and_ask_for_nothing_else(notebook):
+    assert slugs(notebook.run(LOOP)) == [SLUG]
+    answer_widget = notebook.extension._answer
+    asked = {"v": 1, "ask": "mute", "slug": SLUG, "scope": "line", "cell": number(notebook), "line": 4}
+    for bad in (
+        None,
+        "mute",
+        {},
+        {**asked, "v": 2},
+        {**asked, "ask": "free"},
+        {**asked, "ask": []},
+        {**asked, "cell": "3"},
+    ):
+        assert answer_widget(bad) is None
+    assert slugs(notebook.run(LOOP)) == [SLUG]
+    said = {name: asked[name] for name in ("slug", "scope", "cell", "line")}
+    assert answer_widget(asked) == {"op": "muted", **said, "on": True, "path": "", "error": ""}
+    assert slugs(notebook.run(LOOP)) == []
+    assert "no such line" in answer_widget({**asked, "line": 999})["error"]
+    answer_widget({**asked, "on": False})
+    assert slugs(notebook.run(LOOP)) == [SLUG]
+
+
+def test_a_widget_of_an_earlier_load_is_told_that_it_is_too_late(notebook):
+    notebook.run(LOOP)
+    asked = {"v": 1, "ask": "mute", "slug": SLUG, "scope": "line", "cell": number(notebook), "line": 4}
+    earlier = notebook.extension
+    extension.unload(notebook.shell)
+    extension.load(notebook.shell)
+    assert "loaded anew" in earlier._answer(asked)["error"]
     assert slugs(notebook.run(LOOP)) == [SLUG]
 
 

@@ -21,6 +21,27 @@ def test_widget_stands_among_others_and_follows_its_card():
     assert panel.get_state()["card"]["title"] == "torch_inspector: what is alive"
 
 
+FOUND = {"slug": "a", "cell": 3, "line": 7, "message": "m"}
+
+
+def test_panel_that_is_answered_names_its_findings_and_tells_the_answer(monkeypatch):
+    told: list[object] = []
+    answers = {"mute": {"op": "muted"}}
+    panel = to_widget(CARDS["run"], {"cell": 4, "findings": [FOUND]}, lambda asked: answers[asked["ask"]])
+    monkeypatch.setattr(panel, "send", told.append)
+    assert panel.get_state()["findings"] == [{"slug": "a", "cell": 3, "line": 7, "run": 4}]
+    panel._handle_custom_msg({"ask": "mute"}, [])
+    assert told == [{"op": "muted"}]
+
+
+def test_panel_that_nobody_answers_names_none(monkeypatch):
+    panel = to_widget(CARDS["run"], {"cell": 4, "findings": [FOUND]})
+    assert panel.get_state()["findings"] == []
+    silent = to_widget(CARDS["run"], None, lambda _: None)
+    monkeypatch.setattr(silent, "send", None)
+    silent._handle_custom_msg("anything", [])
+
+
 def test_front_end_gets_script_style_and_card_only():
     state = to_widget(CARDS["run"], {"secret": 1}).get_state()
     assert "export default" in state["_esm"]

@@ -7,7 +7,7 @@ import shutil
 import sys
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch_inspector.views.bundle import to_bundle
 from torch_inspector.views.message import run_message
@@ -16,6 +16,7 @@ from torch_inspector.views.text import to_text
 if TYPE_CHECKING:
     from torch_inspector.views.card import Card
     from torch_inspector.views.explain import Drawing
+    from torch_inspector.views.widget import Answering
 
 # Of kernels that no sidebar can talk to, one per process.
 SESSION = uuid.uuid4().hex
@@ -23,27 +24,36 @@ VIEW_MIME = "application/vnd.jupyter.widget-view+json"
 _WIDEST = 120
 
 
-def show_card(shell: Any, card: Card, message: dict[str, Any] | None, panel: str, *, live: bool = False) -> None:
+class Manner(NamedTuple):
+    """How a card is to be shown."""
+
+    panel: str
+    """The setting `TorchInspector.panel`."""
+    live: bool = False
+    """True to make it a widget where a front end can hold one."""
+    answer: Answering | None = None
+    """Gets what the widget asks, and gives what is told to it, if anything."""
+
+
+def show_card(shell: Any, card: Card, message: dict[str, Any] | None, manner: Manner) -> None:
     """Publishes a card under the running cell.
 
     Args:
         shell: The IPython shell.
         card: What to show.
         message: The run that it is about, as `message_of` makes it; None for cards that are about none.
-        panel: The setting `TorchInspector.panel`.
-        live: True to make it a widget where a front end can hold one.
+        manner: How.
     """
-    if panel == "text" or not has_front_end(shell):
+    if manner.panel == "text" or not has_front_end(shell):
         shell.display_pub.publish({"text/plain": to_text(card, width=text_width())}, {})
         return
-    widget = _widget(card) if panel == "widget" or (live and panel == "auto" and can_hold_widgets(shell)) else None
-    model_id = widget.model_id if widget is not None else None
+    model_id = _model_id(shell, card, message, manner)
     if message is None:
         bundle = to_bundle(card, {})
         bundle = {mime: bundle[mime] for mime in ("text/plain", "text/html")}
     else:
         bundle = to_bundle(card, {**message, "model_id": model_id})
-    if model_id is not None and (panel == "widget" or shows_only_views()):
+    if model_id is not None and (manner.panel == "widget" or shows_only_views()):
         bundle[VIEW_MIME] = {"version_major": 2, "version_minor": 0, "model_id": model_id}
     shell.display_pub.publish(bundle, {})
 
@@ -81,13 +91,20 @@ def text_width() -> int:
     return min(shutil.get_terminal_size().columns, _WIDEST)
 
 
-def _widget(card: Card) -> Any:
-    """The card as a widget, or None where ipywidgets is missing."""
+def _model_id(shell: Any, card: Card, message: dict[str, Any] | None, manner: Manner) -> str | None:
+    """The card as a widget, by its id; None where none is wanted or ipywidgets is missing."""
+    if manner.panel != "widget" and not (manner.live and manner.panel == "auto" and can_hold_widgets(shell)):
+        return None
+    widget = _widget(card, message, manner.answer)
+    return None if widget is None else str(widget.model_id)
+
+
+def _widget(card: Card, message: dict[str, Any] | None, answer: Answering | None) -> Any:
     try:
         from torch_inspector.views.widget import to_widget
     except ImportError:
         return None
-    return to_widget(card)
+    return to_widget(card, message, answer)
 
 
 def one_line(shell: Any, text: str) -> None:

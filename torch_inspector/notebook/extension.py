@@ -78,6 +78,7 @@ class Extension:
     def remove(self) -> None:
         """Takes everything out again."""
         self.events.stop()
+        self.muting.ended = True
         if self._feed is not None:
             self._feed.close()
             self._feed = None
@@ -168,9 +169,17 @@ class Extension:
 
     def show(self, card: Card, message: dict[str, Any] | None = None, *, live: bool = False) -> None:
         """Puts a card under the cell."""
-        from torch_inspector.notebook.display import show_card
+        from torch_inspector.notebook.display import Manner, show_card
 
-        show_card(self.shell, card, message, self.settings.panel, live=live)
+        show_card(self.shell, card, message, Manner(self.settings.panel, live, self._answer))
+
+    def _answer(self, asked: Any) -> dict[str, Any] | None:
+        """What a widget is told that asks for something."""
+        from torch_inspector.notebook.feed.requests import answer_panel
+
+        with self.session.failures.guard("request", interrupts=True):
+            return answer_panel(asked, self.muting)
+        return None
 
     def draw(self, draw: Callable[[], None]) -> None:
         """Draws something without moving the user's random numbers: rich takes some of them when it is imported."""

@@ -52,6 +52,8 @@ class Muting:
         self._lock = threading.Lock()
         self.tell: Callable[[Wish], None] = lambda _: None
         """Gets what was undone by a magic: the front end may keep it in the notebook's file."""
+        self.ended = False
+        """True when the extension was taken out: panels of that time can still ask, and nobody would heed it."""
 
     def heed(self, wish: Wish) -> str:
         """Does as wished.
@@ -60,8 +62,10 @@ class Muting:
             The file that it was written to; empty where none was.
 
         Raises:
-            ValueError: there is no such pitfall, cell or line, or the file cannot be read or written.
+            ValueError: there is no such pitfall, cell or line, the file cannot be read or written, or it is too late.
         """
+        if self.ended:
+            raise ValueError("the extension has been unloaded or loaded anew since")
         find_pitfall(wish.slug)
         with self._lock:
             return self._heed(wish)

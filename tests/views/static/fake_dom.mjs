@@ -17,7 +17,11 @@ function createElement(tag) {
     append: (...more) => void children.push(...more),
     replaceChildren: (...others) => void (children = others),
     setAttribute: (name, value) => void (attributes[name] = value),
+    getAttribute: (name) => attributes[name] ?? null,
     addEventListener: (name, call) => void (listeners[name] = call),
+    // As much of selectors as is asked for.
+    querySelectorAll: () => children.flatMap(all).filter((one) => /^ti-finding/.test(one.className ?? "")),
+    querySelector: () => children.find((child) => child.className === "ti-inside") ?? null,
   };
 }
 
@@ -51,7 +55,7 @@ function followed(first, second) {
   const el = createElement("main");
   const listeners = new Map();
   let card = first;
-  const model = { get: () => card, on: (name, call) => listeners.set(name, call), off: (name) => listeners.delete(name) };
+  const model = { get: (name) => (name === "card" ? card : []), on: (name, call) => listeners.set(name, call), off: (name) => listeners.delete(name) };
   const stop = widget.render({ model, el });
   card = second;
   listeners.get("change:card")();
@@ -78,6 +82,49 @@ async function copied(card) {
   return { texts, names, before, said: places.flatMap((one) => one.children) };
 }
 
-const cards = JSON.parse(readFileSync(0, "utf8"));
-const result = { cards: cards.map(drawn), followed: followed(cards[0], cards[1]), copied: await copied(cards[0]) };
+const texts = (x) => (typeof x === "string" ? [x] : x.children.flatMap(texts));
+
+// What a widget sends when each of its buttons is clicked, and what it says: asked, answered, answered for another finding,
+// and without a kernel.
+function muted(card, findings) {
+  const el = createElement("main");
+  const sent = [];
+  let hear = null;
+  let isGone = false;
+  const send = (data) => {
+    if (isGone) throw new Error("no kernel");
+    sent.push(data);
+  };
+  const on = (name, call) => void (hear = name === "msg:custom" ? call : hear);
+  const model = { get: (name) => (name === "card" ? card : findings), on, off: () => undefined, send };
+  widget.render({ model, el });
+  const groups = el.children.flatMap(all).filter((one) => one.className === "ti-mute");
+  const said = [];
+  for (const group of groups) {
+    const place = group.children.at(-1);
+    const note = () => void said.push(texts(place).join("").trim());
+    for (const button of group.children.filter((one) => one.tag === "button")) {
+      isGone = false;
+      button.listeners.click();
+      note();
+      const { v, ask, ...asked } = sent.at(-1);
+      for (const other of [null, { op: "muted" }, { op: "muted", ...asked, slug: "another" }]) hear(other);
+      note();
+      hear({ op: "muted", ...asked, path: "a file", error: "" });
+      note();
+      place.children.find((one) => one.tag === "button").listeners.click();
+      hear({ op: "muted", ...asked, on: false, path: "", error: "" });
+      note();
+      hear({ op: "muted", ...asked, path: "", error: "no such line" });
+      note();
+      isGone = true;
+      button.listeners.click();
+      note();
+    }
+  }
+  return { sent, said, groups: groups.length };
+}
+
+const { cards, findings } = JSON.parse(readFileSync(0, "utf8"));
+const result = { muted: muted(cards[0], findings), cards: cards.map(drawn), followed: followed(cards[0], cards[1]), copied: await copied(cards[0]) };
 console.log(JSON.stringify({ ...result, polluted: {}.title ?? null }));

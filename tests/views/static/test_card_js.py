@@ -16,22 +16,26 @@ from torch_inspector.views.data import card_data
 from torch_inspector.views.explain import Drawing, finding_part, run_card
 from torch_inspector.views.html import to_html
 from torch_inspector.views.message import RUN_MIME
-from torch_inspector.views.style import FILE as STYLE
+from torch_inspector.views.widget import SCRIPT
 
-SCRIPT = STYLE.with_name("card.js")
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="no node")
 # Whole pages are drawn with fewer elements in script: it reads only paragraphs, headings and code.
 SAME = [card for name, card in CARDS.items() if name not in {"page", "prose"}]
 
 
-def drawn(tmp_path, cards):
+def drawn(tmp_path, cards, findings=()):
     """What `card.js` makes of the cards, in a document of a few lines."""
     module = tmp_path / "card.mjs"  # old versions of node take `.js` for something else
-    shutil.copy(SCRIPT, module)
+    module.write_text(SCRIPT, encoding="utf-8")
     program = [NODE, HERE / "static" / "fake_dom.mjs", module]
     done = subprocess.run(
-        program, input=json.dumps(cards), capture_output=True, text=True, check=True, encoding="utf-8"
+        program,
+        input=json.dumps({"cards": cards, "findings": findings}),
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
     )
     return json.loads(done.stdout)
 
@@ -106,6 +110,52 @@ def test_script_draws_prose_and_hostile_text(tmp_path):
 def test_script_follows_the_card(tmp_path):
     result = drawn(tmp_path, [card_data(CARDS["run"]), card_data(CARDS["state"])])
     assert result["followed"] == {"seen": result["cards"][1]["seen"], "left": 0}
+
+
+NAMED = {"slug": "a-slug", "cell": 3, "line": 7, "run": 4}
+
+
+def muted(tmp_path, findings):
+    """What a widget does about the one finding of its card, told these."""
+    inside = Details("error: x", (Line("y"),), tone="error", slug="a-slug")
+    card = card_data(Card("t", "error", (inside,)))
+    return drawn(tmp_path, [card, card], findings)["muted"]
+
+
+@needs_node
+def test_widget_asks_to_be_silent_and_says_what_it_is_told(tmp_path):
+    done = muted(tmp_path, [NAMED])
+    assert done["sent"][::2] == [
+        {"v": 1, "ask": "mute", "slug": "a-slug", "scope": scope, "cell": cell, "line": 7, "on": True}
+        for scope, cell in (("line", 3), ("cell", 4), ("always", 3))
+    ]
+    assert [one["on"] for one in done["sent"]] == [True, False] * 3
+    waiting = "Waiting for the kernel, which answers when no cell runs."
+    for at, words in enumerate(("Silent at this line", "Silent in this cell", "Silent in every notebook: a file")):
+        first, second, silent, undone, refused, lost = done["said"][6 * at : 6 * at + 6]
+        assert (first, second) == (waiting, waiting)
+        assert silent.startswith(words)
+        assert silent.endswith("Undo")
+        assert undone == "It is reported again."
+        assert refused == "Not done: no such line."
+        assert lost == "Not done: the kernel has ended."
+
+
+@needs_node
+def test_widget_is_silent_in_a_cell_about_what_has_no_line(tmp_path):
+    assert [one["scope"] for one in muted(tmp_path, [{**NAMED, "line": None}])["sent"][::2]] == [
+        "cell",
+        "cell",
+        "always",
+    ]
+
+
+@needs_node
+@pytest.mark.parametrize(
+    "findings", [[], None, "x", [None], [{}], [{**NAMED, "slug": "b"}], [{**NAMED, "slug": "<b>"}]]
+)
+def test_widget_offers_nothing_about_what_it_does_not_know(tmp_path, findings):
+    assert muted(tmp_path, findings)["groups"] == 0
 
 
 @needs_node
@@ -212,4 +262,4 @@ def test_links_lead_to_pages_and_configured_places_only(tmp_path):
 
 
 def test_script_makes_no_markup():
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|import\s", SCRIPT.read_text("utf-8"))
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|import\s", SCRIPT)

@@ -97,15 +97,9 @@ class Requests:
 
     def _mute(self, data: Any) -> None:
         """Touches settings only, so a subshell may do it while a cell runs."""
-        wish = _read_wish(data)
-        if wish is None:
-            return
-        path = error = ""
-        try:
-            path = self._muting.heed(wish)
-        except ValueError as refused:
-            error = str(refused)
-        self._feed.answer("muted", **messages.muted(wish, path, error))
+        answer = answer_mute(data, self._muting)
+        if answer is not None:
+            self._feed.answer("muted", **answer)
 
     def _tell(self, report: MemoryReport) -> None:
         self._feed.answer("account", **messages.account(report, self._latest()))
@@ -117,6 +111,27 @@ class Requests:
             self._feed.answer("refused", ask=word)
             return True
         return False
+
+
+def answer_mute(data: dict[str, Any], muting: Muting) -> messages.Message | None:
+    """Does what a request to be silent says; None, and nothing done, if it does not say it in the right form."""
+    wish = _read_wish(data)
+    if wish is None:
+        return None
+    path = error = ""
+    try:
+        path = muting.heed(wish)
+    except ValueError as refused:
+        error = str(refused)
+    return messages.muted(wish, path, error)
+
+
+def answer_panel(data: Any, muting: Muting) -> messages.Message | None:
+    """The same for a widget, which can ask for nothing else."""
+    if type(data) is not dict or data.get("v") != messages.VERSION or data.get("ask") != "mute":
+        return None
+    answer = answer_mute(data, muting)
+    return None if answer is None else {"op": "muted", **answer}
 
 
 def _read_wish(data: dict[str, Any]) -> Wish | None:

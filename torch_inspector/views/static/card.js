@@ -1,5 +1,6 @@
 // Draws a card, which is plain data, into an element, as `card.html.j2` does. Texts only ever become text nodes: nothing
-// in a card is markup. The widget and the extension of JupyterLab share this file; it imports nothing.
+// in a card is markup. The widget and the extension of JupyterLab share this file; it imports nothing. `widget.js` is read as
+// the end of it.
 
 const SHAPES = { error: "■", warning: "▲", hint: "●", calm: "" };
 // A card has at most this many levels and parts; whatever has more was not made by torch_inspector.
@@ -283,12 +284,3 @@ export function draw(el, card, options = {}) {
   const made = node("div", `ti-card ti-${card.tone}`, ...body(read(card), options));
   el.replaceChildren(withAttributes(made, { role: "region", "aria-label": card.title }));
 }
-
-function render({ model, el }) {
-  const update = () => draw(el, model.get("card"), { copy: true, marks: true });
-  model.on("change:card", update);
-  update();
-  return () => model.off("change:card", update);
-}
-
-export default { render };
