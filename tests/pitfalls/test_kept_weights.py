@@ -121,6 +121,11 @@ def test_what_a_state_dict_shows_in_another_container(kept, compared, fix):
         [f"{STATE.replace('net', 'other')}\n{TRAIN}\n{ALL_EQUAL}"],
         [f"{STATE}\n{ALL_EQUAL}\n{TRAIN}"],
         [f"{TRAIN}\n{STATE}\n{ALL_EQUAL}"],
+        # Of the parameters, after the last step; another line has asked for the state before.
+        ["for k, v in net.state_dict().items():\n    print(k, v.shape)",
+         f"{TRAIN}\nsaved = {{n: p.detach() for n, p in net.named_parameters()}}\nprint(saved['0.bias'])"],
+        [f"torch.save(net.state_dict(), __import__('io').BytesIO())\n{TRAIN}",
+         "best = {n: p.data for n, p in net.named_parameters()}", "print(len(best))"],
         # Saved, and averaged with what another model has learned.
         [f"{STATE}\ntorch.save(before, __import__('io').BytesIO())\n{TRAIN}"],
         [f"{STATE.replace('before', 'own')}\n{TRAIN}",
@@ -134,6 +139,26 @@ def test_state_dicts_in_containers_that_are_right(cells):
 def test_a_state_that_is_kept_is_told_of_once():
     assert len(found(STATE, TRAIN, ALL_EQUAL)) == 1
     assert len(found(f"{STATE}\n{TRAIN}", ALL_EQUAL, ALL_EQUAL)) == 1
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "best = {k: v.detach() for k, v in net.state_dict().items()}",
+        "best = {}\nfor k, v in net.state_dict().items():\n    best[k] = v.data",
+        "def shot(model): return {k: v.detach() for k, v in model.state_dict().items()}\nbest = shot(net)",
+        "class Kept: pass\nkept = Kept()\nkept.best = {k: v.detach() for k, v in net.state_dict().items()}",
+    ],
+)
+def test_other_tensors_of_a_state_where_the_text_says_whose_they_are(kept):
+    (finding,) = found(f"{kept}\n{TRAIN}")
+    assert finding.subject in ("best", "kept.best")
+
+
+def test_a_load_of_what_an_earlier_call_gave():
+    """A later call, to look at the weights, says nothing of those that were kept."""
+    findings = found(STATE.replace("before", "kept"), TRAIN, "print(len(net.state_dict()))\nnet.load_state_dict(kept)")
+    assert [one.message for one in findings if "changes nothing" in one.message] != []
 
 
 def test_the_call_that_gave_a_state_of_several():

@@ -150,8 +150,8 @@ class StateWatch:
         states: dict[int, set[int]] = {}
         for group in islice(names.groups.values(), _GROUPS):
             key = _owner_of(group, owners)
-            if key is not None:
-                taken = self._taken_of(group, moved[key], files)
+            taken = self._taken_of(group, moved[key], files) if key is not None else None
+            if key is not None and taken is not None:
                 found.setdefault((_INDEX.sub("", group.path), key), []).append((group.path, taken))
                 states.setdefault(key, set()).add(id(group.container))
         paths = {id(module): path for path, module in names.modules}
@@ -186,12 +186,12 @@ class StateWatch:
             by_hand=by_hand,
         )
 
-    def _taken_of(self, group: Group, otherwise: _Taken, files: list[CodeFile]) -> _Taken:
+    def _taken_of(self, group: Group, latest: _Taken, files: list[CodeFile]) -> _Taken | None:
         if known := self._given.gave(group.container):
             return known
-        given = self._given.gave_tensors_of(group.container)
-        own = given is not None and given.key == otherwise.key and gives(files, given.place, group.path)
-        return given if own and given is not None else otherwise
+        few = self._given.may_have_given(group.container)
+        said = (one for one in (few, latest) if one is not None and gives(files, one.place, group.path))
+        return next((one for one in said if one.key == latest.key), None)
 
     # load_state_dict() ------------------------------------------------------
 
