@@ -32,6 +32,13 @@ def test_a_live_graph():
     assert fact.node_count == 10
 
 
+def test_a_list_that_is_longer_than_is_looked_at():
+    """What was counted of it is the least."""
+    (after,) = graphs("w = torch.ones(1, requires_grad=True)\nlosses += [w * 2 for _ in range(1100)]\nloss = w * 3")
+    assert (after["losses"].tensor_count, after["losses"].complete) == (1000, False)
+    assert after["loss"].complete
+
+
 def test_a_graph_that_backward_has_spent():
     (after,) = graphs("loss = model(x).sum()\nloss.backward()")
     assert after["loss"].spent

@@ -66,6 +66,11 @@ FOUND = {
         "class Named(Drawn):\n    def __init__(self): self.seed, self.rng = 3, random.Random(3)\n"
         "    def describe(self): return f'{self.seed}'\nbegin(Named())"
     ),
+    "of the class": "class Shared(Drawn):\n    rng = random.Random(3)\n    def __init__(self): pass\nbegin(Shared())",
+    "of a class before": (
+        "class Base(Drawn):\n    rng = np.random.default_rng(3)\n    def __init__(self): self.n = 1\n"
+        "class Below(Base):\n    pass\nbegin(Below())"
+    ),
     "seeded by the constructor alone": (
         "class Begun(Drawn):\n    def __init__(self): self.seed(3)\n"
         "    def seed(self, n): self.rng = np.random.default_rng(n)\nbegin(Begun())"
@@ -106,6 +111,22 @@ QUIET = {
     "another for each sample": (
         "class Anew(Rows):\n    def __getitem__(self, i):\n        self.rng = random.Random(i)\n"
         "        return self.rng.random()\nbegin(Anew(random.Random(3)))"
+    ),
+    "of the class, which draws nothing": (
+        "class Unread(Plain):\n    rng = random.Random(3)\n    def __init__(self): pass\nbegin(Unread())"
+    ),
+    "of the class, prepared": (
+        "class Shared(Drawn):\n    rng = random.Random(3)\n    def __init__(self): pass\n"
+        "def anew(worker): Shared.rng = random.Random(worker)\nbegin(Shared(), worker_init_fn=anew)"
+    ),
+    "of the class, behind another below": (
+        "class Base(Drawn):\n    rng = random.Random(3)\n    def __init__(self): pass\n"
+        "class Below(Base):\n    @property\n    def rng(self): return random.Random(torch.initial_seed())\n"
+        "begin(Below())"
+    ),
+    "of the class, seeded for each sample": (
+        "class Shared(Rows):\n    rng = random.Random(3)\n    def __init__(self): pass\n"
+        "    def __getitem__(self, i):\n        self.rng.seed(i)\n        return self.rng.random()\nbegin(Shared())"
     ),
     "another for each sample, in a method": (
         "class Anew(Drawn):\n    def init(self, i): self.rng = np.random.Generator(np.random.PCG64(i))\n"

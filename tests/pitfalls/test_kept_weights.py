@@ -83,6 +83,91 @@ def _mended(kept, fix):
     return kept.replace("before.append(p.data)", fix) if "append" in kept else fix
 
 
+STATE = "before = {k: v for k, v in net.state_dict().items()}"
+NORMED = "net.insert(1, nn.BatchNorm1d(8))\nnet[0].bias.requires_grad_(False)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)"
+ALL_EQUAL = "for k, v in net.state_dict().items():\n    print(k, torch.equal(v, before[k]))"
+
+
+@pytest.mark.parametrize(
+    ("kept", "compared", "fix"),
+    [
+        (STATE, "print({k: (net.state_dict()[k] - before[k]).abs().max().item() for k in before})",
+         "before = {k: v for k, v in copy.deepcopy(net.state_dict()).items()}"),
+        (STATE, ALL_EQUAL, "before = {k: v for k, v in copy.deepcopy(net.state_dict()).items()}"),
+        (f"{NORMED}\n{STATE}", ALL_EQUAL, "before = {k: v for k, v in copy.deepcopy(net.state_dict()).items()}"),
+        ("before = {k: v.cpu() for k, v in net.state_dict().items()}",
+         "sd = net.state_dict()\nprint(sum((sd[k] - before[k]).abs().sum() for k in sd))",
+         "before = {k: v.cpu() for k, v in copy.deepcopy(net.state_dict()).items()}"),
+        ("before = dict(net.state_dict())", ALL_EQUAL, "before = copy.deepcopy(net.state_dict())"),
+        ("before = list(net.state_dict().values())",
+         "print([torch.equal(a, b) for a, b in zip(before, net.state_dict().values())])",
+         "before = [p.detach().clone() for p in net.state_dict().values()]"),
+    ],
+)  # fmt: skip
+def test_what_a_state_dict_shows_in_another_container(kept, compared, fix):
+    (finding,) = found(f"{kept}\n{TRAIN}\n{compared}")
+    assert finding.subject == "before"
+    assert finding.fix.startswith(fix)
+    assert found(f"{_mended(kept, fix)}\n{TRAIN}\n{compared}") == []
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        # Of a copy, of another model, before any step, after the last one, known.
+        [f"before = {{k: v.clone() for k, v in net.state_dict().items()}}\n{TRAIN}\n{ALL_EQUAL}"],
+        [f"before = copy.deepcopy(dict(net.state_dict()))\n{TRAIN}\n{ALL_EQUAL}"],
+        [f"before = {{k: v.half() for k, v in net.state_dict().items()}}\n{TRAIN}\n{ALL_EQUAL}"],
+        [f"{STATE.replace('net', 'other')}\n{TRAIN}\n{ALL_EQUAL}"],
+        [f"{STATE}\n{ALL_EQUAL}\n{TRAIN}"],
+        [f"{TRAIN}\n{STATE}\n{ALL_EQUAL}"],
+        # Of the parameters, after the last step; another line has asked for the state before.
+        ["for k, v in net.state_dict().items():\n    print(k, v.shape)",
+         f"{TRAIN}\nsaved = {{n: p.detach() for n, p in net.named_parameters()}}\nprint(saved['0.bias'])"],
+        [f"torch.save(net.state_dict(), __import__('io').BytesIO())\n{TRAIN}",
+         "best = {n: p.data for n, p in net.named_parameters()}", "print(len(best))"],
+        # Saved, and averaged with what another model has learned.
+        [f"{STATE}\ntorch.save(before, __import__('io').BytesIO())\n{TRAIN}"],
+        [f"{STATE.replace('before', 'own')}\n{TRAIN}",
+         "other.load_state_dict({k: (own[k] + v) / 2 for k, v in other.state_dict().items()})"],
+    ],
+)  # fmt: skip
+def test_state_dicts_in_containers_that_are_right(cells):
+    assert found(*cells) == []
+
+
+def test_a_state_that_is_kept_is_told_of_once():
+    assert len(found(STATE, TRAIN, ALL_EQUAL)) == 1
+    assert len(found(f"{STATE}\n{TRAIN}", ALL_EQUAL, ALL_EQUAL)) == 1
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "best = {k: v.detach() for k, v in net.state_dict().items()}",
+        "best = {}\nfor k, v in net.state_dict().items():\n    best[k] = v.data",
+        "def shot(model): return {k: v.detach() for k, v in model.state_dict().items()}\nbest = shot(net)",
+        "class Kept: pass\nkept = Kept()\nkept.best = {k: v.detach() for k, v in net.state_dict().items()}",
+    ],
+)
+def test_other_tensors_of_a_state_where_the_text_says_whose_they_are(kept):
+    (finding,) = found(f"{kept}\n{TRAIN}")
+    assert finding.subject in ("best", "kept.best")
+
+
+def test_a_load_of_what_an_earlier_call_gave():
+    """A later call, to look at the weights, says nothing of those that were kept."""
+    findings = found(STATE.replace("before", "kept"), TRAIN, "print(len(net.state_dict()))\nnet.load_state_dict(kept)")
+    assert [one.message for one in findings if "changes nothing" in one.message] != []
+
+
+def test_the_call_that_gave_a_state_of_several():
+    """Each call of `state_dict()` gives tensors of its own: those that are kept tell which it was."""
+    (finding,) = found(f"{STATE}\nfor v in net.state_dict().values():\n    print(v.sum())\n{TRAIN}")
+    assert finding.line == 1
+    assert finding.fix.startswith("before = {k: v")
+
+
 @pytest.mark.parametrize(
     "cells",
     [

@@ -275,3 +275,60 @@ def test_what_a_function_throws_away_is_told_where_it_is_given_a_tensor(code, li
 )  # fmt: skip
 def test_functions_that_are_given_modules_or_keep_or_measure(code):
     assert not findings_in(SETUP, HELPERS, code, slug="to-result-discarded")
+
+
+OWNERS = """
+class Batch:
+    def __init__(self):
+        self.x, self.y = torch.ones(3, 2, dtype=torch.float64), torch.ones(3)
+        self.net = torch.nn.Linear(2, 2)
+    def to(self, device):
+        self.x.to(device)
+        return self
+    def single(self):
+        self.x.float()
+        return self.x.sum()
+    def cast(self):
+        self.x.to(torch.float32)
+    def kept(self, device):
+        self.x.to(device)
+        self.x = self.x.to(device)
+    def as_it_is(self):
+        self.x.double(), self.y.float()
+        self.x.double()
+        self.y.to("cpu")
+    def perhaps(self, go=False):
+        if go:
+            self.x.float()
+    def moved(self, device):
+        self.net.to(device)
+        self.net.double()
+    def timed(self):
+        import time
+        began = time.perf_counter()
+        self.x.float()
+        return time.perf_counter() - began
+batch = Batch()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "fix"),
+    [
+        ("batch.to('meta')", 7, "self.x = self.x.to(device)"),
+        ("total = batch.single()", 10, "self.x = self.x.float()"),
+        ("batch.cast()", 13, "self.x = self.x.to(torch.float32)"),
+    ],
+)
+def test_what_a_method_throws_away_of_its_own_object(code, line, fix):
+    (finding,) = findings_in(SETUP, OWNERS, code, slug="to-result-discarded")
+    assert (finding.cell, finding.line, finding.fix) == (2, line, fix)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["batch.to('cpu')", "batch.kept('meta')", "batch.as_it_is()", "batch.perhaps()", "batch.moved('meta')",
+     "batch.timed()"],
+)  # fmt: skip
+def test_methods_that_keep_or_measure_or_have_it_so_already(code):
+    assert not findings_in(SETUP, OWNERS, code, slug="to-result-discarded")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, takewhile
 from time import thread_time
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from torch import nn
 
 from torch_inspector.facts import ExpressionFact, Place, StepFact, syntax
 from torch_inspector.observe import as_torch, private
+from torch_inspector.observe.history import module_tensors
 from torch_inspector.observe.kinds import is_a, is_one_of
 from torch_inspector.observe.layers import walk_parameters
 from torch_inspector.observe.meant_alike import is_meant, is_trained_with
@@ -27,7 +28,7 @@ from torch_inspector.observe.piled_weights import piled_weights
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.shapes import is_array
 from torch_inspector.observe.stepped_between import Lines, Steps, stepped_between, steps_by_place
-from torch_inspector.observe.taken import Taken, in_step, origin, taken_in
+from torch_inspector.observe.taken import Taken, in_step, is_state, origin, taken_in
 
 # Variables and tensors looked at, and cells whose steps are remembered.
 _VARIABLES, _TENSORS, _CELLS = 2_000, 64, 64
@@ -87,10 +88,13 @@ class KeptWeights:
         shown = _shown(names, files[0].code, deadline) if tree is not None else frozenset()
         for pair in takewhile(lambda _: thread_time() < deadline, _pairs(tree) if tree is not None and shown else ()):
             for kept, other in _kept(pair, tree, files, deadline):  # type: ignore[arg-type]
-                new = kept.name in shown and (kept.file.cell, kept.node.lineno) not in self._told
+                new = kept.name in shown and not _is_followed(kept) and not self._has_told(kept)
                 if new and self._is_itself(kept, other, pair.node, names, files):
                     shown -= {kept.name}
                     yield _fact(kept, pair.node)
+
+    def _has_told(self, kept: Taken) -> bool:
+        return (kept.file.cell, kept.node.lineno) in self._told
 
     def _unread(self, names: Mapping[str, Any], files: list[CodeFile], deadline: float) -> Iterator[ExpressionFact]:
         """One fact for each variable whose name says that weights stay in it, which no line has read since."""
@@ -99,7 +103,7 @@ class KeptWeights:
         )
         for name in takewhile(lambda _: thread_time() < deadline, own):
             kept = taken_in(name, 1 << 30, files, deadline)
-            if kept is None or (kept.file.cell, kept.node.lineno) in self._told or _is_read(kept, files):
+            if kept is None or _is_followed(kept) or self._has_told(kept) or _is_read(kept, files):
                 continue
             if not _holds_parameters(names[name]) and self._is_itself(kept, None, None, names, files):
                 self._told.add((kept.file.cell, kept.node.lineno))
@@ -122,8 +126,16 @@ class KeptWeights:
         rounds = any(_is_double(names.get(one.name)) for one in sides) and _rounds(pair, sides)
         if rounds or any(is_trained_with(one.name, trees) for one in sides):
             return False
-        memory = _memory_of(names.get(kept.model), between)
-        return all(_shows(names.get(one.name), memory) for one in sides) and _meet([names.get(s.name) for s in sides])
+        model = names.get(kept.model)
+        memory = _memory_of(model, between)
+        all_of_it = _memory(module_tensors(model)) if memory else memory
+        shown = all(_shows(names.get(one.name), memory, all_of_it) for one in sides)
+        return shown and _meet([names.get(s.name) for s in sides])
+
+
+def _is_followed(kept: Taken) -> bool:
+    """True for a state dict itself: as one object it is seen wherever it goes, without the text."""
+    return isinstance(kept.node, ast.Assign) and is_state(kept.node.value)
 
 
 def _is_double(value: Any) -> bool:
@@ -228,9 +240,14 @@ def _is_before(one: Taken, other: Taken) -> bool:
 
 
 def _memory_of(model: Any, stepped: frozenset[int]) -> frozenset[int]:
-    """The memory of a model's parameters that were stepped: of tensors their storage, for arrays the first address."""
-    weights = [one for _, one in walk_parameters(model) if id(one) in stepped] if is_a(model, nn.Module) else []
-    known = [(found[0], one.data_ptr()) for one in weights if (found := private.storage_of(one))]
+    """The memory of a model's parameters that were stepped."""
+    own = walk_parameters(model) if is_a(model, nn.Module) else ()
+    return _memory(one for _, one in own if id(one) in stepped)
+
+
+def _memory(tensors: Iterable[torch.Tensor]) -> frozenset[int]:
+    """Where they are: of tensors their storage, for arrays the first address."""
+    known = [(found[0], one.data_ptr()) for one in tensors if (found := private.storage_of(one))]
     return frozenset(address for both in known for address in both if address)
 
 
@@ -240,10 +257,10 @@ def _meet(values: list[Any]) -> bool:
     return all(one & known[0] for one in known)
 
 
-def _shows(value: Any, memory: frozenset[int]) -> bool:
-    """True for tensors or arrays that are all of them the very weights."""
+def _shows(value: Any, memory: frozenset[int], all_of_it: frozenset[int]) -> bool:
+    """True for tensors or arrays that are all of them the model's very own, weights that were stepped among them."""
     known = [_address(one) for one in _tensors(value)]
-    return bool(known) and all(one in memory for one in known)
+    return any(one in memory for one in known) and all(one in all_of_it for one in known)
 
 
 def _address(value: Any) -> int:

@@ -127,7 +127,9 @@ class RetainedGraphs:
         facts = []
         for kept in found:
             fact = self._known_fact(kept, since) or self._fact(kept, held, since, deadline, numbers)
-            facts.extend([fact] if fact is not None else [])
+            # Of a container that was not looked through, there may be more.
+            whole = names.complete or not kept.container
+            facts.extend([fact if whole else fact._replace(complete=False)] if fact is not None else [])
         self._known = {fact.path: fact for fact in facts}
         return tuple(fact._replace(derived_from=_source_of(fact, facts, numbers)) for fact in facts)
 

@@ -22,6 +22,7 @@ from torch_inspector.observe.moments import Moment, is_changed, moment_of, moved
 from torch_inspector.observe.naming import name_in
 from torch_inspector.observe.optimizer_states import OptimizerStates
 from torch_inspector.observe.ran_since import Spot, way_to
+from torch_inspector.observe.same_tensors import SameTensors, gives
 from torch_inspector.observe.standing import Standing, standing
 from torch_inspector.observe.wrapper import Patch, unframe
 
@@ -73,8 +74,8 @@ class StateWatch:
         self._recorder: Recorder | None = None
         self._counted = {"step": 0, "backward": 0, "grad": 0}
         """Optimizer steps and backward calls of the cells before."""
-        self._by_dict: dict[int, tuple[weakref.ref[Any], _Taken]] = {}
         self._latest: dict[int, _Taken] = {}
+        self._given: SameTensors[_Taken] = SameTensors()
         self.loads: list[LoadFact] = []
         made = (lambda: self._recorder, lambda: self._count("step"))
         own = OptimizerStates(*made, self._note_of_optimizer, self.notes_loads)
@@ -127,9 +128,7 @@ class StateWatch:
         key = recorder.keys.of(module)
         taken = _Taken(weakref.ref(module), key, site.place, stands, self._now(module), way_to(recorder.places, user))
         self._latest[key] = taken
-        if len(self._by_dict) < _TAKEN and kinds.is_a(result, dict):
-            address = id(result)
-            self._by_dict[address] = (weakref.ref(result, lambda _: self._by_dict.pop(address, None)), taken)
+        self._given.note(result, taken)
         while len(self._latest) > _TAKEN:
             self._latest.pop(next(iter(self._latest)))
 
@@ -151,8 +150,8 @@ class StateWatch:
         states: dict[int, set[int]] = {}
         for group in islice(names.groups.values(), _GROUPS):
             key = _owner_of(group, owners)
-            if key is not None:
-                taken = self._taken_of(group, moved[key])
+            taken = self._taken_of(group, moved[key], files) if key is not None else None
+            if key is not None and taken is not None:
                 found.setdefault((_INDEX.sub("", group.path), key), []).append((group.path, taken))
                 states.setdefault(key, set()).add(id(group.container))
         paths = {id(module): path for path, module in names.modules}
@@ -187,9 +186,12 @@ class StateWatch:
             by_hand=by_hand,
         )
 
-    def _taken_of(self, group: Group, otherwise: _Taken) -> _Taken:
-        known = self._by_dict.get(id(group.container))
-        return known[1] if known is not None and known[0]() is group.container else otherwise
+    def _taken_of(self, group: Group, latest: _Taken, files: list[CodeFile]) -> _Taken | None:
+        if known := self._given.gave(group.container):
+            return known
+        few = self._given.may_have_given(group.container)
+        said = (one for one in (few, latest) if one is not None and gives(files, one.place, group.path))
+        return next((one for one in said if one.key == latest.key), None)
 
     # load_state_dict() ------------------------------------------------------
 
@@ -202,8 +204,7 @@ class StateWatch:
         taken = self._latest.get(recorder.keys.of(module)) if self._latest else None
         if taken is None or not kinds.is_a(state, dict):
             return False
-        known = self._by_dict.get(id(state))
-        taken = known[1] if known is not None and known[0]() is state else taken
+        taken = self._given.gave(state) or taken
         own = storages(module)
         given = [found[0] for one in _tensors(state) if (found := private.storage_of(one))]
         shared = bool(given) and all(address in own for address in given)

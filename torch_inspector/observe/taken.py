@@ -22,6 +22,7 @@ _TYPES = frozenset(["torch.float", "torch.float32", "torch.double", "torch.float
 _IN_A_ROW = frozenset(["view", "flatten", "reshape", "ravel"])
 _LISTS = frozenset(["list", "dict", "tuple"])
 _ASKED = frozenset(["parameters", "named_parameters"])
+_STATE = "state_dict"
 _DEEPEST = 8
 _IMPORT = "import copy\n"
 
@@ -39,6 +40,11 @@ class Taken(NamedTuple):
     node: ast.stmt
     file: CodeFile
     fix: str
+
+
+def is_state(value: ast.expr) -> bool:
+    """True for `net.state_dict()` as it is given: that dictionary is followed as one object."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == _STATE
 
 
 def origin(side: ast.expr, tree: ast.AST, depth: int = 0) -> str:
@@ -196,7 +202,8 @@ def _copied(node: ast.stmt | ast.expr, value: ast.expr, element: ast.expr) -> st
     new = ast.unparse(element)
     if isinstance(value, ast.Call) and dotted(value.func) in _LISTS:
         asked = ast.unparse(value.args[0])
-        pair = "named_parameters" in asked
+        asked += ".items()" * asked.endswith(f".{_STATE}()")
+        pair = "named_parameters" in asked or asked.endswith(".items()")
         new = f"{{n: p.detach().clone() for n, p in {asked}}}" if pair else f"[p.detach().clone() for p in {asked}]"
         return ast.unparse(node).replace(ast.unparse(value), new)
     bare = "detach()" not in new and ".data" not in new
@@ -239,8 +246,10 @@ def _moves_only(call: ast.Call) -> bool:
 
 
 def _asked(node: ast.Call) -> str:
-    """`net.parameters()` for this and for `net.named_parameters()`."""
-    if isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED and dotted(node.func.value):
+    """`net.parameters()` for this, for `net.named_parameters()`, and for `net.state_dict()`, which shows them too."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "values" and isinstance(node.func.value, ast.Call):
+        return _asked(node.func.value)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in (*_ASKED, _STATE) and dotted(node.func.value):
         return f"{dotted(node.func.value)}.parameters()"
     return ""
 

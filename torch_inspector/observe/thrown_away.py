@@ -1,5 +1,6 @@
 """Moves such as `x.to(device)` in a function that nobody keeps, of a tensor that the cell has given the function.
 
+Of a tensor that an object has, `self.x`, other types of numbers as well: it stays what it was for all that follows.
 Of types of numbers `discards.py` tells, where the function gives the tensor back.
 """
 
@@ -25,12 +26,11 @@ def thrown_away(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Ex
     """What the tensor is now, if not what the call would have made of it, and what a loop has it from."""
     func = node.func if isinstance(node, ast.Call) else None
     plain = isinstance(statement, ast.Expr) and statement.value is node and bool(scope.function)
-    if (
-        not plain
-        or not isinstance(func, ast.Attribute)
-        or func.attr not in MAKES
-        or not isinstance(func.value, ast.Name)
-    ):
+    if not plain or not isinstance(func, ast.Attribute) or func.attr not in MAKES:
+        return
+    if isinstance(func.value, ast.Attribute):
+        yield from _of_object(scope, node, statement, func.value)
+    if not isinstance(func.value, ast.Name):
         return
     loop = _loop_of(scope, func.value.id, statement)
     tensors = _tensors(scope, func.value, loop)
@@ -40,13 +40,27 @@ def thrown_away(scope: Scope, node: ast.AST, statement: ast.stmt) -> Iterator[Ex
         return
     if not _is_for_effect(scope, statement, func.value.id) and surely_ran(scope, node, statement):
         over = type(scope.names.value(loop.iter)).__name__ if loop is not None else ""
-        names = (
-            func.value.id,
-            str(as_torch.device(wrong[0])),
-            str(as_torch.dtype(wrong[0])).removeprefix("torch."),
-            over,
-        )
+        names = (func.value.id, *_state_of(wrong[0]), over)
         yield scope.fact("thrown-away", node, statement, names=names, detail=wanted)
+
+
+def _of_object(scope: Scope, node: ast.AST, statement: ast.stmt, owner: ast.Attribute) -> Iterator[ExpressionFact]:
+    """Of `self.x` in a method that gives it no other value: what the object has of it by now."""
+    path = dotted(owner)
+    own = syntax.own_expressions(scope.node)
+    stored = any(isinstance(one, ast.Attribute) and not isinstance(one.ctx, ast.Load) for one in own)
+    tensor = scope.names.value(owner) if path.startswith("self.") and not stored else UNKNOWN
+    wanted = _wanted(scope, node) if is_tensor(tensor) else ""
+    # To fetch a tensor is a way to wait for a device.
+    if not wanted or wanted in ("cpu", *_devices(tensor), _state_of(tensor)[1]):
+        return
+    if not _is_for_effect(scope, statement, path) and surely_ran(scope, node, statement):
+        yield scope.fact("thrown-away", node, statement, names=(path, *_state_of(tensor), ""), detail=wanted)
+
+
+def _state_of(tensor: Any) -> tuple[str, str]:
+    """Its device and its type of numbers."""
+    return str(as_torch.device(tensor)), str(as_torch.dtype(tensor)).removeprefix("torch.")
 
 
 def _loop_of(scope: Scope, name: str, statement: ast.stmt) -> ast.For | None:

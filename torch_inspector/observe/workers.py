@@ -53,7 +53,7 @@ def _drawn_from(
 ) -> Iterator[tuple[Any, GeneratorFact]]:
     """Generators that an object or a function draws from in each worker, as they were in the main process."""
     prefix, holder, named = held
-    for name, thing in _fields(holder):
+    for name, thing in (*_fields(holder), *(_of_class(holder) if named is not None else ())):
         kind = _generator_kind(thing)
         if kind and _draws(holder, name) and _is_named(f"self.{name}", named) and not _reseeds(settings, name):
             path = f"{prefix}.{name}" if prefix else name
@@ -124,6 +124,16 @@ def _globals_drawn_from(holder: Any, named: Named, tree_of: TreeOf) -> Iterator[
 def _fields(thing: Any) -> list[tuple[str, Any]]:
     items = list(kinds.fields_of(thing).items())[:_FIELDS] if thing is not None else []
     return [(name, value) for name, value in items if type(name) is str]
+
+
+def _of_class(holder: Any) -> Iterator[tuple[str, Any]]:
+    """Generators that a class of the notebook has for all its objects, where the object has none of its own."""
+    own = set(kinds.fields_of(holder)) if holder is not None else set()
+    for kind in kinds.mro_of(type(holder)):
+        fields = list(kinds.class_fields(kind).items())
+        if kinds.module_of(kind) == "__main__":
+            yield from ((name, value) for name, value in fields if name not in own and _generator_kind(value))
+        own.update(name for name, _ in fields)
 
 
 def _generator_kind(thing: Any) -> str:

@@ -21,6 +21,7 @@ _MEANT_TO_STAY = re.compile(
 # A save so close after the line uses the state while it is right.
 _SAVE_LINES = 4
 _SEVERAL = 2
+_SLUG = "state-dict-alias"
 
 
 @pitfall(severity="warning")
@@ -36,8 +37,9 @@ def check(run: Run) -> Iterator[Finding]:
     for fact in run.expressions("second-name"):
         if run.trace.count("step") >= _SEVERAL:
             yield _is_second_name(run, fact)
-    yield from (_shows_the_same(fact) for fact in run.expressions("kept-weights"))
     told = {one.path for one in kept if _is_kept(run, one)}
+    said = told | {one.subject for past in run.earlier for one in past.findings if one.slug == _SLUG}
+    yield from (_shows_the_same(fact) for fact in run.expressions("kept-weights") if fact.names[0] not in said)
     for fact in run.expressions("piled-weights"):
         if run.trace.count("step") >= _SEVERAL and fact.names[0] not in told and _is_new(run, fact):
             yield _is_piled(fact)

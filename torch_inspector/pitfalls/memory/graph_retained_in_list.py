@@ -208,7 +208,8 @@ def _what(graph: GraphFact, *, calls: int) -> str:
     # What no backward call has come after may be the parts of a loss yet: log-probabilities of an episode.
     things = ("losses" if graph.differentiated and not graph.feeds_loss else "numbers") if graph.scalar else "tensors"
     if graph.container and graph.tensor_count >= _COLLECTED:
-        return f"{graph.tensor_count} {things} with their history{_parts(graph)}"
+        at_least = "" if graph.complete else "at least "
+        return f"{at_least}{graph.tensor_count} {things} with their history{_parts(graph)}"
     if graph.sum_length >= _COLLECTED and not (graph.grown_by == "carried" and graph.differentiated):
         return f"the history of {'' if graph.complete else 'at least '}{graph.sum_length} additions"
     if graph.differentiated:
