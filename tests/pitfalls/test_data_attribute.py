@@ -27,9 +27,16 @@ FOUND = {
     "augmented": (["y = (x * w).exp().sum()\nw.data *= 5\ny.backward()"], 2, "w", "`w.data *= 5`"),
     "element": (["y = (x * w).exp().sum()\nw.data[0] = 5\ny.backward()"], 2, "w", "w"),
     "parameters in a function": (["def step():\n    loss = net(x).pow(2).mean()\n    for p in net.parameters():\n        p.data.clamp_(-0.1, 0.1)\n    loss.backward()", "step()"], 4, "p", "before backward() (line 5)"),
+    "a result": (["for _ in range(2):\n    h = torch.sigmoid(x * w)\n    h.data.clamp_(0.2, 0.8)\n    loss = (h - 1).pow(2).mean()\n    loss.backward()"], 3, "h", "`sigmoid` (line 2)"),
+    "a result in one step": (["h = w.exp()\nh.data *= 2\nh.sum().backward()"], 2, "h", "`exp` (line 1)"),
     "one weight in a loop": (["for _ in range(2):\n    loss = net(x).pow(2).mean()\n    net[0].bias.data.zero_()\n    opt.zero_grad()\n    loss.backward()"], 3, "net[0].bias", "net[0].bias.data.zero_()"),
 }  # fmt: skip
 SILENT = {
+    "a result without history": "h = torch.sigmoid(x)\nh.data.clamp_(0.2, 0.8)\n(h * w).sum().backward()",
+    "a result that is not kept": "h = torch.relu(x * w)\nh.data.clamp_(0.2, 0.8)\nh.sum().backward()",
+    "a result with a new tensor": "h = torch.sigmoid(x * w)\nh.data = h.data.round()\nh.sum().backward()",
+    "a result behind a condition": "h = torch.sigmoid(x * w)\nif h.isnan().any():\n    h.data.zero_()\nh.sum().backward()",
+    "a result that is only shown": "h = torch.sigmoid(x * w)\nloss = (x * w).sum()\nh.data.round_()\nloss.backward()",
     "before its pass": "loss = net(x).mean()\nw.data.mul_(2)\ntotal = loss + (x * w).exp().sum()\ntotal.backward()",
     "after backward": "y = (x * w).exp().sum()\ny.backward()\nw.data.mul_(5)",
     "first values": "w.data.fill_(2)\n(x * w).sum().backward()",
@@ -54,6 +61,11 @@ def test_found_with_names(name):
     assert (finding.line, finding.subject) == (line, subject)
     assert mentions in finding.message
     assert [one.slug for one in everything if one.severity == "error" and one is not finding] == []
+
+
+def test_the_fix_gives_the_result_a_new_value():
+    (finding,), _ = found(["h = torch.sigmoid(x * w)\nh.data.clamp_(0.2, 0.8)\nh.sum().backward()"])
+    assert finding.fix.startswith("h = h.clamp(0.2, 0.8)  #")
 
 
 @pytest.mark.parametrize("name", SILENT)

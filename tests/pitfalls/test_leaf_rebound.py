@@ -22,7 +22,12 @@ x, y = torch.rand(20, 3), torch.rand(20)
 w = torch.zeros(3, requires_grad=True)
 """
 MOVED = "for _ in range(3):\n    (x @ v).sum().backward()\n    v = (v - 0.1 * v.grad.sign()).detach().requires_grad_()"
+ATTACK = (
+    "v = torch.rand(20, 3)\nfor _ in range(3):\n    {}\n    (v @ w).sum().backward()\n"
+    "    v = (v + 0.01 * v.grad.sign()).clamp(0, 1)"
+)
 FOUND = {
+    "made anew outside the loop only": ([ATTACK.format("pass").replace("for", "v = v.detach().requires_grad_()\nfor")], 6, "v", "(line 6)"),
     "update by hand": (["for _ in range(3):\n    loss = (x @ w - y).pow(2).mean()\n    loss.backward()\n    w = w - 0.1 * w.grad\n    w.grad.zero_()"], 4, "w", "`w = w - 0.1 * w.grad` (line 4)"),
     "under no_grad": (["for _ in range(3):\n    loss = (x @ w - y).pow(2).mean()\n    loss.backward()\n    with torch.no_grad():\n        w = w - 0.1 * w.grad"], 5, "w", "needs no gradient"),
     "in a function": (["def fit(weight):\n    for _ in range(3):\n        (x @ weight - y).pow(2).mean().backward()\n        weight = weight - 0.1 * weight.grad\n    return weight", "fit(w)"], 4, "weight", "of cell"),
@@ -44,6 +49,12 @@ SILENT = {
     "asked": "w = w * 2\nw.sum().backward()\nprint(w.is_leaf)",
     "a number": "grad = 1.0\ngrad = grad * 2\nprint(grad)",
     "functional": "def adapt(w):\n    (g,) = torch.autograd.grad((x @ w - y).pow(2).mean(), w, create_graph=True)\n    w = w - 0.1 * g\n    return (x @ w - y).pow(2).mean()\n\n\nadapt(w).backward()\nprint(w.grad)",
+    "made anew in each turn": ATTACK.format("v = v.detach().requires_grad_(True)"),
+    "made anew as a copy": ATTACK.format("v = v.detach().clone(); v.requires_grad = True"),
+    "made anew as a variable": ATTACK.format("v = torch.autograd.Variable(v.data, requires_grad=True)"),
+    "made anew from the data": "u = torch.rand(3)\n" + ATTACK.format("v = u.clone(); v.requires_grad_()"),
+    "one step from a copy": "v = x.clone().requires_grad_()\n(v @ w).sum().backward()\nv = v + 0.1 * v.grad.sign()",
+    "made anew before it is read": "h = w * 2\nh = h.detach().requires_grad_()\nh.sum().backward()\nprint(h.grad)\nh = h * 3",
     "another none": "class Thing:\n    grad = None\n\n\nthing = Thing()\ntry:\n    thing.grad.zero_()\nexcept AttributeError:\n    pass",
 }  # fmt: skip
 

@@ -45,6 +45,7 @@ def found(*cells, slug=SLUG):
         "self.head = nn.Linear(8, 1)\n        return self.head(h)",
         "return nn.Sequential(nn.Linear(8, 8), nn.ReLU())(h).mean(1, keepdim=True)",
         "return torch.matmul(h, nn.Parameter(torch.randn(8, 1)))",
+        "if h.shape[1] != 1: h = nn.Linear(h.shape[1], 1)(h)\n        return h",
     ],
 )
 def test_a_new_layer_in_each_pass(body):
@@ -64,6 +65,14 @@ def test_a_function_that_makes_and_calls():
 @pytest.mark.parametrize(
     "cells",
     [
+        [
+            CLASS.format(
+                "if not self._modules.get('last'):\n            last = nn.Linear(8, 1)\n"
+                "            self.add_module('last', last)\n        return self.last(h)"
+            ),
+            "with torch.no_grad(): net(x)",
+            TRAIN.format("net(x)"),
+        ],
         [CLASS.format("return nn.Dropout(0.1)(nn.ReLU()(h)).mean(1, keepdim=True)"), TRAIN.format("net(x)")],
         [
             CLASS.format("if self.head is None:\n            self.head = nn.Linear(8, 1)\n        return self.head(h)"),
@@ -101,6 +110,15 @@ def test_layers_made_once(cells):
         ),
         ("last = nn.Linear(8, 1)\n        return last(h)", "self.last = nn.Linear(8, 1)  #"),
         ("return nn.Linear(8, 1)(h)", "self.layer = nn.Linear(8, 1)  #"),
+        (
+            "p = nn.Linear(self.body.out_features, 1)\n        return p(h)",
+            "self.p = nn.Linear(self.body.out_features, 1)  #",
+        ),
+        (
+            "w = nn.Parameter(torch.ones(8, 1))\n        return h @ w",
+            "self.w = nn.Parameter(torch.ones(8, 1))  # once, in __init__; forward uses",
+        ),
+        ("n = h.shape[1]\n        return nn.Bilinear(n, n, 1)(h, h)", "self.layer = nn.Bilinear(…)  #"),
     ],
 )
 def test_the_fix_has_the_name_and_no_variable_of_forward(body, fix):

@@ -87,6 +87,35 @@ def test_a_view_that_the_memory_does_not_allow(name):
         assert notebook.errors[-1] is None
 
 
+NAMED = """\
+def split(x, heads=2):
+    b, n, d = x.shape
+    {before}
+    q = {view}
+    return q
+x = torch.rand(2, 5, 24)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "view", "fix"),
+    [
+        ("t, _, _ = x.chunk(3, -1)", "t.view(b, heads, n, 4)", "q = t.view(b, n, heads, 4).transpose(1, 2)"),
+        ("T, (t, _, _) = n, x.chunk(3, -1)", "t.view(b, heads, n, 4)", "q = t.view(b, n, heads, 4).transpose(1, 2)"),
+        ("t = x[:, :, :8]; d = 8", "t.view(n, b, d)", "q = t.permute(1, 0, 2)"),
+        ("t = x[:, :, :8]; d = 8", "t.view(b, n * d)", "q = t.reshape(b, n * d)"),
+        ("t = x.transpose(1, 2)", "t.view(b, heads, n, -1)", "q = t.reshape(b, heads, n, -1)"),
+    ],
+)
+def test_a_view_that_names_the_axes_in_another_order(before, view, fix):
+    with a_notebook() as notebook:
+        notebook.run(START + NAMED.format(before=before, view=view))
+        (finding,) = notebook.run("split(x)").findings
+        assert finding.fix == fix
+        notebook.run(NAMED.format(before=before, view=fix.removeprefix("q = ")) + "y = split(x)")
+        assert notebook.errors[-1] is None
+
+
 @pytest.mark.parametrize("line", ["y = h.reshape(2, -1)", "y = h.contiguous().view(2, -1)", "x.view(5, 5)"])
 def test_views_that_fit_or_have_another_length(line):
     with a_notebook() as notebook:

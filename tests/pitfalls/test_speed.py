@@ -116,6 +116,8 @@ def growths(*cells):
         ("rows, sums = torch.randn(1000, 3), []\nfor row in rows:\n    sums.append(row.sum())", 2, "rows", None),
         ("d = torch.ones(60, 60)\nfor i in range(60):\n  for j in range(60):\n    d[i, j] = m[i] @ m[j]", 2, "m", None),
         ("d = [torch.dist(m[i], m[j]) for i in range(60) for j in range(60)]", 1, "m", None),
+        ("total = 0\nfor row in m:\n    for v in row:\n        total += float(v)", 2, "m", None),
+        ("n = [0] * 9\nfor row in m:\n    for v in row:\n        n[min(int(abs(v)), 8)] += 1", 2, "m", None),
         (f"{PADDED}p = [pad(one, 1) for one in torch.ones(2, 40, 40)]", 3, "a", None),
         (f"{PADDED.replace('[n + i][n + j]', '[1 + i, 1 + j]')}p = pad(m, 1)", 3, "a", None),
         (f"{COUNTED}c = counted(torch.randint(0, 2, (60, 60)), torch.ones(60, 60), torch.zeros(2))", 5, "p", None),
@@ -128,6 +130,11 @@ def test_loops_over_elements(cell, line, subject, fix):
     assert at == line
     assert subject in (None, name)
     assert fix is None or said == fix
+
+
+@pytest.mark.parametrize("row", ["m:\n    row = row.tolist()", "m.tolist():"])
+def test_rows_that_are_numbers_of_python(row):
+    assert visits(f"total = 0\nfor row in {row}\n    for v in row:\n        total += v") == []
 
 
 @pytest.mark.parametrize(

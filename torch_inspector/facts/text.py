@@ -129,6 +129,8 @@ class DataEditFact(NamedTuple):
     """What the forward pass reads: `w`, `net`."""
     forward_line: int
     backward_line: int
+    made_by: str = ""
+    """Of a result that goes on to the loss: the function that gave it, and works out its gradient from it."""
 
 
 class GradReadFact(NamedTuple):

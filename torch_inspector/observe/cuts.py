@@ -15,6 +15,7 @@ from torch_inspector.facts import CutFact, Place, syntax
 from torch_inspector.observe.cutting import cuts_in, decorators_of, is_draw, wrapped_without_grad
 from torch_inspector.observe.place import CodeFile
 from torch_inspector.observe.put_in import put_in
+from torch_inspector.observe.scored_draws import is_scored, past_draws
 from torch_inspector.observe.source import dotted
 from torch_inspector.observe.texts import Function, Spot, Texts
 from torch_inspector.observe.unpacked import indexed, is_drawn, is_second, part, position, second
@@ -28,7 +29,9 @@ _DEPTH, _EXPRESSIONS = 4, 300
 def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) -> tuple[CutFact, ...]:
     """What cuts a loss off from the models that it comes from, the nearest to the loss first."""
     found: dict[tuple[Place, str, str], CutFact] = {}
+    scored = False
     for spot in _behind(Spot(root, scope, file, 0), texts):
+        scored = scored or is_scored(spot.node)
         for node, operand, kind in cuts_in(spot.node, spot.scope):
             origins = sources(spot._replace(node=operand), texts)
             # What has a method `sample` may be a buffer as well, if it does not come from a model.
@@ -41,9 +44,10 @@ def cuts_behind(root: ast.expr, scope: ast.AST, file: CodeFile, texts: Texts) ->
         around = _around(spot, texts)
         for cut in (*_put_in(spot, texts), *((around,) if around is not None else ())):
             found.setdefault((cut.place, cut.kind, cut.text), cut)
-    known = any(any(one.sources) for one in found.values())
+    cuts = past_draws(found.values()) if scored else list(found.values())
+    known = any(any(one.sources) for one in cuts)
     # Of a function without gradients, or a wrapped value, of which nothing is known, nothing is said beside others.
-    return tuple(one for one in found.values() if any(one.sources) or one.kind not in _AROUND or not known)
+    return tuple(one for one in cuts if any(one.sources) or one.kind not in _AROUND or not known)
 
 
 def _around(spot: Spot, texts: Texts) -> CutFact | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import DataEditFact, syntax
 from torch_inspector.observe.copying import _FUNCTIONS, _behind, _differentiated, _loaded
+from torch_inspector.observe.own_results import changed_results
 from torch_inspector.observe.source import dotted
 
 _LONGEST = 80
@@ -15,11 +16,11 @@ _LONGEST = 80
 def data_edits(tree: ast.Module, offset: int) -> tuple[DataEditFact, ...]:
     """All such changes, by line."""
     scopes = [tree, *(n for n in syntax.walk(tree) if isinstance(n, _FUNCTIONS))]
-    found = {fact.line: fact for scope in scopes for fact in _in_scope(scope, offset)}
+    found = {fact.line: fact for scope in scopes for fact in _in_scope(scope, offset, tree)}
     return tuple(found[line] for line in sorted(found))
 
 
-def _in_scope(scope: ast.AST, offset: int) -> Iterator[DataEditFact]:
+def _in_scope(scope: ast.AST, offset: int, tree: ast.Module) -> Iterator[DataEditFact]:
     statements = sorted(syntax.own_statements(scope), key=lambda s: s.lineno)
     paths = [(path, s) for s in statements if (path := _edited(s))]
     edits = [(path, s, _owners(path, s, statements), _last_store(path, s, statements)) for path, s in paths]
@@ -34,6 +35,10 @@ def _in_scope(scope: ast.AST, offset: int) -> Iterator[DataEditFact]:
                 line, owner = min(lines)
                 where = edit.lineno + offset, text, getattr(scope, "name", ""), owner
                 yield DataEditFact(path, *where, line + offset, end.lineno + offset)
+        later = [*read, (end.lineno, _loaded(root))]
+        for name, change, made, function in changed_results(paths, statements, later) if scope is tree else ():
+            shown, at = " ".join(ast.unparse(change).split())[:_LONGEST], made.lineno + offset
+            yield DataEditFact(name, change.lineno + offset, shown, "", name, at, end.lineno + offset, function)
 
 
 def _last_store(path: str, edit: ast.stmt, statements: list[ast.stmt]) -> int:

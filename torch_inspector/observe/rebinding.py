@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torch_inspector.facts import GradReadFact, RebindFact, syntax
+from torch_inspector.observe.given_anew import given_anew
 from torch_inspector.observe.loop_variables import is_of_parameters, own_updates
 from torch_inspector.observe.source import dotted
 
@@ -30,19 +31,25 @@ def rebind_facts(tree: ast.Module, offset: int) -> tuple[RebindFact, ...]:
 
 def grad_reads(tree: ast.Module, offset: int) -> tuple[GradReadFact, ...]:
     """All reads of `name.grad` at the top level, by line; `w.grad is None` asks and does not read."""
-    nodes = [n for n in _top_level(tree) if isinstance(n, ast.Attribute) and n.attr == "grad"]
-    read = [(dotted(n.value), n.lineno + offset) for n in nodes if isinstance(n.ctx, ast.Load)]
-    return tuple(sorted((GradReadFact(path, line) for path, line in read if path), key=lambda fact: fact.line))
+    found = []
+    for node, around in _top_level(tree, tree):
+        if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
+            path = dotted(node.value)
+            if path and not given_anew(path, node.lineno, around):
+                found.append(GradReadFact(path, node.lineno + offset))
+    return tuple(sorted(found, key=lambda fact: fact.line))
 
 
-def _top_level(tree: ast.Module) -> Iterator[ast.AST]:
-    stack: list[ast.AST] = [tree]
+def _top_level(node: ast.AST, around: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The nodes outside functions, each with the innermost loop around it, or the whole cell."""
+    stack = [(node, around)]
     while stack:
-        node = stack.pop()
-        yield node
+        node, around = stack.pop()
+        yield node, around
         asks = isinstance(node, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
         if not asks and not isinstance(node, syntax.INNER):
-            stack.extend(syntax.children(node))
+            inner = node if isinstance(node, syntax.LOOPS) else around
+            stack.extend((child, inner) for child in syntax.children(node))
 
 
 def _walk(node: ast.AST, function: str, guarded: bool) -> Iterator[tuple[ast.Assign, str, bool]]:

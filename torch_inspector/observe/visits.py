@@ -21,6 +21,7 @@ from torch_inspector.observe.expressions import Scope, tensor_or_shape
 from torch_inspector.observe.kinds import is_a
 from torch_inspector.observe.known_loops import known_loop
 from torch_inspector.observe.lengths import is_range, range_length
+from torch_inspector.observe.loop_parts import heads_of, inside, is_given, own_names
 from torch_inspector.observe.own_lengths import have_own_lengths
 from torch_inspector.observe.rows_of_numbers import goes_into, hidden_in, in_lists, is_list
 from torch_inspector.observe.shapes import UNKNOWN, Sized, shape_of
@@ -139,36 +140,31 @@ def _collect(scope: Scope, node: ast.AST, turns: dict[str, int], found: list[_Vi
         return True
     children = list(syntax.children(node))
     if isinstance(node, Loop):
-        for head in [node] if isinstance(node, ast.For) else node.generators:
+        for head in heads_of(node):
             counts, given = _turns(scope, head)
             if not counts:
                 return False
             turns = {**turns, **counts}
             found.extend(_visit(name, shape, turns) for name, shape in given.items())
             turns = {**_read(scope, node, turns), **turns}
-        if not isinstance(node, ast.For):
-            return _collect_rows(scope, node, turns, found)
-        children = [*node.body, *node.orelse]
+        return _collect_rows(scope, node, turns, found)
     return all(_collect(scope, child, turns, found) for child in children)
 
 
-def _collect_rows(
-    scope: Scope, node: ast.ListComp | ast.GeneratorExp, turns: dict[str, int], found: list[_Visit]
-) -> bool:
-    """The same of the element of a comprehension, in which its variables stand for rows: `[x for x in row]`."""
+def _collect_rows(scope: Scope, node: Loop, turns: dict[str, int], found: list[_Visit]) -> bool:
+    """The same of what a loop does in each turn, where its variables stand for rows: `[x for x in row]`."""
     known = scope.names.rows
-    heads = [one for one in node.generators if isinstance(one.target, ast.Name)]
+    heads = [one for one in heads_of(node) if isinstance(one.target, ast.Name)]
     shapes = {one.target.id: shape for one in heads if (shape := _shape(scope, one.iter))}  # type: ignore[attr-defined]
-    rows = {name: Sized(shape[1:]) for name, shape in shapes.items() if len(shape) > 1}
-    if goes_into(node, set(rows)):
+    rows = {name: Sized(s[1:]) for name, s in shapes.items() if len(s) > 1 and not is_given(name, node)}
+    if not isinstance(node, ast.For) and goes_into(node, set(rows)):
         said = _of_rows(scope, node)
         # A table of words is another than the tensor that a call would give.
         if said is None or (said.startswith("[") and len(turns) > 1):
             return False
-    names = {name for one in node.generators for name in syntax.names_in(one.target)}
-    scope.names.rows = {**known, **dict.fromkeys(names, UNKNOWN), **rows}
+    scope.names.rows = {**known, **dict.fromkeys(own_names(node), UNKNOWN), **rows}
     try:
-        return _collect(scope, node.elt, turns, found)
+        return all(_collect(scope, one, turns, found) for one in inside(node))
     finally:
         scope.names.rows = known
 

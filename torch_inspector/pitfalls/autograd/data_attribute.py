@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import BackwardFact, DataEditFact, Run
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
+
+# What has a twin that gives a new tensor.
+_IN_PLACE = re.compile(r"\.data\.(clamp|mul|add|sub|div|round|abs|neg|floor|ceil|pow|masked_fill)_\(([^()]*)\)")
 
 
 @pitfall(severity="warning")
@@ -17,8 +21,37 @@ def check(run: Run) -> Iterator[Finding]:
     for one in (run, *run.earlier):
         for edit in one.trace.data_edits:
             calls = _calls(run, edit, one.cell.number)
-            if calls:
+            if calls and edit.made_by:
+                yield from _of_result(run, edit, one.cell.number)
+            elif calls:
                 yield _finding(edit, one.cell.number, is_leaf=any(_reached(run, edit, call) for call in calls))
+
+
+def _of_result(run: Run, edit: DataEditFact, cell: int | None) -> Iterator[Finding]:
+    """A result that its own function needs again, if it is one with a history."""
+    if cell != run.cell.number:
+        return
+    if any(one.path == edit.path and one.requires_grad and not one.is_leaf for one in run.after.tensors):
+        yield Finding(
+            message=(
+                f"`{edit.text}` changes `{edit.path}` unseen by autograd, and `{edit.made_by}` (line "
+                f"{edit.forward_line}) works out its gradient from the numbers that it gave: it is wrong without an "
+                "error."
+            ),
+            subject=edit.path,
+            fix=_seen(edit),
+            line=edit.line,
+            cell=cell,
+            evidence=(Evidence("backward() in line", edit.backward_line),),
+        )
+
+
+def _seen(edit: DataEditFact) -> str:
+    """The same change as a new tensor."""
+    call = _IN_PLACE.fullmatch(edit.text.removeprefix(edit.path))
+    if call is not None:
+        return f"{edit.path} = {edit.path}.{call[1]}({call[2]})  # in place of {edit.text}"
+    return f"# give {edit.path} a new value in this line, which autograd sees: {edit.path} = {edit.path} * 2"
 
 
 def _calls(run: Run, edit: DataEditFact, cell: int | None) -> list[BackwardFact]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ErrorFact, OperandFact, Run, restated, syntax, with_operand
+from torch_inspector.facts.named_axes import moved_by_names
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -69,13 +70,16 @@ def _of_view(run: Run, error: ErrorFact) -> Iterator[Finding]:
     owner, view = ast.unparse(call.func.value), call.func.attr
     whole = next((one for one in error.operands if one.path == owner and one.kind == "tensor"), None)
     also = f" (`{whole.known_as}` in the call)" if whole and whole.known_as and whole.known_as != owner else ""
+    shape = (whole.shape if whole else None) or ()
+    turned = moved_by_names(run, error.place, error.expression, owner, len(shape))
+    more = f"`{_COPYING[view]}` copies them where it must" if not turned else "an axis has to be moved"
     yield Finding(
         message=(
             f"the numbers of `{owner}`{also} do not lie in memory in the order of its axes, as after a transpose, a "
-            f"permute or a slice: `{view}` never moves numbers, `{_COPYING[view]}` copies them where it must."
+            f"permute or a slice: `{view}` never moves numbers, {more}."
         ),
         subject=owner,
-        fix="" if _is_written(run, error) else restated(error, _copying(call, owner)),
+        fix="" if _is_written(run, error) else restated(error, turned or _copying(call, owner)),
         line=error.place.line,
         cell=error.place.cell,
         evidence=(Evidence(owner, f"{whole.shape} {whole.dtype}"),) if whole else (),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import Run, UnheldFact, part_names, twins
 from torch_inspector.facts.forgotten import is_collected, is_forgotten, is_on_purpose, is_plain, is_watched
 from torch_inspector.facts.left_alone import sources
+from torch_inspector.facts.misspelt import misspelt
 from torch_inspector.facts.outer_names import named_outside
 from torch_inspector.facts.part_given import is_of_other_part, is_of_part
 from torch_inspector.facts.plain_holders import PlainHolder, plain_holder, registered
@@ -101,6 +102,8 @@ def _moves_unseen(run: Run, fact: UnheldFact) -> bool:
 
 def _severity(run: Run, fact: UnheldFact) -> Severity | None:
     """How sure it is that nobody wants them to stay as they are; None where that may well be."""
+    if misspelt(run, fact.module or fact.names[0]):
+        return "warning"
     if fact.late:
         return "error"
     if is_on_purpose(run, fact) or is_collected(run, fact) or (not fact.module and not is_forgotten(run, fact)):
@@ -124,7 +127,7 @@ def _finding(run: Run, fact: UnheldFact, severity: Severity) -> Finding:
             f"no optimizer holds {who}: gradients arrive for each `{name}.step()`, and {they}{_why(run, fact, name)}."
         ),
         subject=fact.module or (len(fact.names) > 1 and _container(fact)) or fact.names[0],
-        fix=_fix(run, fact, name),
+        fix=_respelt(run, fact) or _fix(run, fact, name),
         line=fact.place.line,
         cell=fact.place.cell,
         severity=severity,
@@ -182,6 +185,8 @@ def _why(run: Run, fact: UnheldFact, name: str) -> str:
     if one := used_up(run, fact.module, name):
         by = one.by.said_in(fact.place.cell)
         return f"; `{one.name}` is a generator, and {by} had used it up before `{name}` was made with it"
+    if wrong := misspelt(run, fact.module or fact.names[0]):
+        return f"; {wrong.place.said_in(fact.place.cell)} sets `{wrong.field}`, which freezes nothing"
     if twin := twins.twin_of(run, fact.optimizer):
         return f"; `{twin}` and `{name}` hold the same parameters"
     return {
@@ -203,6 +208,14 @@ def _registered(run: Run, fact: UnheldFact, attribute: str) -> tuple[str, str]:
     values = attribute if _is_list(fact) and not inside.odd_keys else f"{attribute}.values()"
     values = f"p for p in {values} if isinstance(p, nn.Parameter)" if inside.mixed else values
     return f"{attribute}_parameters", f"nn.ParameterList({values})"
+
+
+def _respelt(run: Run, fact: UnheldFact) -> str:
+    """The line that was to freeze a part, with the name that does; empty where there is none."""
+    wrong = misspelt(run, fact.module or fact.names[0])
+    if wrong is None:
+        return ""
+    return f"{wrong.right}  # {wrong.place.said_in(fact.place.cell)}: `requires_grad`, not `{wrong.field}`"
 
 
 def _fix(run: Run, fact: UnheldFact, name: str) -> str:
