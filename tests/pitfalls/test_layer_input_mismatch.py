@@ -121,4 +121,6 @@ def test_a_class_that_inherits_from_a_layer_is_named_itself(cell, told, fix):
     (finding,) = findings_in(START, OWN, cell, slug=SLUG)
     assert told in finding.message
     assert finding.fix.startswith(fix)
-    assert any("Plain" in one.value or "Wide" in one.value or "Norm" in one.value for one in finding.evidence)
+    assert any(
+        "Plain" in str(one.value) or "Wide" in str(one.value) or "Norm" in str(one.value) for one in finding.evidence
+    )
