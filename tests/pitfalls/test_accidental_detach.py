@@ -381,3 +381,27 @@ for _ in range(5):
 
 def test_a_pass_without_gradients_is_not_why_one_part_of_it_does_not_learn():
     assert [f for f in found(RESIDUAL) if "no_grad" in f.message] == []
+
+
+GATED = """\
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head, self.gate = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+    def forward(self, x):
+        h = self.body(x)
+        with torch.no_grad():
+            share = self.gate(h)
+        return self.head(h) * share.sigmoid()
+net = Gated()
+own = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(5):
+    own.zero_grad()
+    loss = F.mse_loss(net(x), y)
+    loss.backward()
+    own.step()"""
+
+
+def test_a_part_that_is_called_without_gradients_with_what_another_part_gave():
+    (finding,) = found(GATED)
+    assert "`net.gate`: `torch.no_grad()` in line 7" in finding.message

@@ -507,6 +507,9 @@ def train():
 opt = torch.optim.SGD(net.parameters(), lr=1e-3)
 train()
 """
+# What is only a history of the losses is read, too.
+READ_AGAIN = f"{EPISODES}    print(policy.seen[-3:])\n"
+SHOWN = "        print(seen[-3:])\n        seen.app"
 
 
 @pytest.mark.parametrize(
@@ -515,6 +518,8 @@ train()
         ([EPISODES, PLAYED.format(steps=3)], "    finish()\n", ("policy.kept", "policy.rewards")),
         ([EPISODES, PLAYED.format(steps=20)], "    finish()\n", ("policy.kept", "policy.rewards")),
         ([IN_LOOP], "        opt.step()\n", ("kept", "rewards")),
+        ([READ_AGAIN, PLAYED.format(steps=3)], "    finish()\n", ("policy.kept", "policy.rewards")),
+        ([IN_LOOP.replace("        seen.app", SHOWN)], "        opt.step()\n", ("kept", "rewards")),
     ],
 )
 def test_what_the_turn_before_has_collected_is_to_be_let_go(cells, after, names):

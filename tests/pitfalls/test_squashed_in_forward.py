@@ -138,6 +138,16 @@ DRAWS = {
         "def act(x):\n    return torch.multinomial(net(x), 1)",
         "torch.multinomial(net(x).softmax(-1), 1)",
     ),
+    "by a short name": (
+        "",
+        "def act(x):\n    m = net(x)\n    return torch.multinomial(m, num_samples=1)",
+        "torch.multinomial(m.softmax(-1), num_samples=1)",
+    ),
+    "with more": (
+        "",
+        "def act(x):\n    return Categorical(net(x), validate_args=False).sample()",
+        "Categorical(logits=net(x), validate_args=False)",
+    ),
     "another's": ("", "def act(x):\n    return Categorical(prior(x)).sample()", ""),
     "of scores": ("", "def act(x):\n    return Categorical(logits=net(x)).sample()", ""),
 }
@@ -150,3 +160,40 @@ def test_what_draws_from_the_probabilities_is_mended_with_them(name):
     model = f"from torch.distributions import Categorical\n{SOFT.format(last)}\n{function}"
     (finding,) = findings_in(model, GIVEN.format("F.cross_entropy"), slug="softmax-before-cross-entropy")
     assert [line.partition("  # ")[0] for line in finding.fix.splitlines()[1:]] == ([mended] if mended else [])
+
+
+TWO = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.distributions import Categorical
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+    def forward(self, x):
+        return F.softmax(self.out(x), dim=-1)
+class Prior(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+    def forward(self, x):
+        return self.out(x).sigmoid()
+policy, prior = Policy(), Prior()
+opt = torch.optim.SGD(policy.parameters(), 0.1)
+x, y = torch.randn(8, 4), torch.randint(0, 3, (8,))"""
+DRAWN = """\
+first = Categorical(prior(x)).sample()
+second = Categorical(policy(x)).sample()
+for _ in range(4):
+    opt.zero_grad()
+    out = policy(x)
+    loss = F.cross_entropy(out, y)
+    loss.backward()
+    opt.step()"""
+
+
+def test_a_model_that_the_loss_does_not_go_through_keeps_its_probabilities():
+    (finding,) = findings_in(TWO, DRAWN, slug="softmax-before-cross-entropy", fails=False)
+    assert "Categorical(logits=policy(x))" in finding.fix
+    assert "prior" not in finding.fix

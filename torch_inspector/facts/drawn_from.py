@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch_inspector.facts.run import Run
 
 _DRAWS = frozenset(["Categorical", "OneHotCategorical", "multinomial"])
+_PATTERN = "softmax-before-log-softmax"
 
 
 def drawn_from(run: Run, softmax: Place | None) -> list[str]:
@@ -23,8 +24,7 @@ def drawn_from(run: Run, softmax: Place | None) -> list[str]:
         run: The cell.
         softmax: The line in the `forward` of the model that is to give scores; None for a layer.
     """
-    models = {call.name.rpartition(".")[2] for call in run.trace.forwards if call.name and call.parameter_keys}
-    lines = []
+    models, lines = _models(run), []
     for past in {one.cell.source: one for one in (*run.earlier, run)}.values():
         tree = syntax.parse(past.cell.source)
         own = softmax.line if softmax is not None and past.cell.number == softmax.cell else None
@@ -33,6 +33,17 @@ def drawn_from(run: Run, softmax: Place | None) -> list[str]:
                 place = Place(past.cell.number, node.lineno).said_in(run.cell.number)
                 lines.append(f"{_from_scores(node)}  # {place}, in place of {ast.unparse(node)}")
     return lines
+
+
+def _models(run: Run) -> set[str]:
+    """Names of the models that losses which apply softmax twice go through; what another one gives stays as it is."""
+    calls = [call for call in run.trace.forwards if call.name and call.parameter_keys]
+    graphs = [one.witness for one in run.trace.patterned if one.witness is not None]
+    twice = [one for one in graphs if any(pattern.name == _PATTERN for pattern in one.patterns)]
+    leaves = frozenset[int]().union(*(one.leaf_keys for one in twice))
+    reached = [call for call in calls if call.parameter_keys & leaves]
+    alone = len({call.module for call in calls}) == 1
+    return {call.name.rpartition(".")[2] for call in reached or (calls if alone else [])}
 
 
 def _draws(tree: ast.Module) -> Iterator[ast.Call]:
@@ -63,8 +74,14 @@ def _is_of_model(tree: ast.Module, node: ast.Call, models: set[str], line: int) 
 
 
 def _from_scores(node: ast.Call) -> str:
+    """The call with what it is given for raw scores, and all its other arguments."""
     given = _given(node)
-    text = ast.unparse(given) if given is not None else ""
+    if given is None:
+        return ""
     if called(node) != "multinomial":
-        return f"{ast.unparse(node.func)}(logits={text})"
-    return ast.unparse(node).replace(text, f"{text}.softmax(-1)", 1)
+        others = [one for one in node.keywords if one.value is not given]
+        first = [one for one in node.args if one is not given]
+        return ast.unparse(ast.Call(node.func, first, [ast.keyword("logits", given), *others]))
+    soft = ast.Call(ast.Attribute(given, "softmax", ast.Load()), [ast.Constant(-1)], [])
+    named = [ast.keyword(one.arg, soft if one.value is given else one.value) for one in node.keywords]
+    return ast.unparse(ast.Call(node.func, [soft if one is given else one for one in node.args], named))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from torch_inspector.facts import syntax
@@ -41,7 +42,12 @@ def kept_on(run: Run, error: ErrorFact, refusal: RefusalFact, before: BackwardFa
         return KeptOn(path, ())
     made, owner = _made_each_turn(run, error, tree), path.rpartition(".")[0]
     read = (one for one in _read_in(syntax.scope_at(tree, error.place.line or 0)) if one not in (path, *made))
-    return KeptOn(path, tuple(one for one in read if one.rpartition(".")[0] == owner and _grows(run, one)))
+    near = [one for one in read if one.rpartition(".")[0] == owner]
+    here = _turn(tree, run.source_of(error.place.cell), error.place.line or 0)
+    # What only grows where the losses are differentiated has one entry for each of these: a history, which is to stay.
+    if any(one is here for one in _growing(run, path)):
+        return KeptOn(path, tuple(one for one in near if any(_growing(run, one))))
+    return KeptOn(path, tuple(one for one in near if any(turn is not here for turn in _growing(run, one))))
 
 
 def _read_in(scope: ast.AST) -> dict[str, None]:
@@ -56,21 +62,24 @@ def _read_in(scope: ast.AST) -> dict[str, None]:
 def _made_each_turn(run: Run, error: ErrorFact, tree: ast.Module) -> set[str]:
     """Variables to which the loop around the error, or its function where that has none, gives a value."""
     line = error.place.line or 0
-    scope, loop = syntax.scope_at(tree, line), syntax.loop_around(run.source_of(error.place.cell), line)
-    first = getattr(scope, "lineno", 0)
-    turn = loop if loop is not None and loop.lineno > first else scope
+    turn = _turn(tree, run.source_of(error.place.cell), line)
     stored = (one for one in syntax.walk(turn) if isinstance(getattr(one, "ctx", None), ast.Store))
     return {ast.unparse(one) for one in stored} if turn is not tree else set()
 
 
-def _grows(run: Run, path: str) -> bool:
-    """True if a text adds to a variable, or to a field, of this name."""
+def _turn(tree: ast.Module, source: str, line: int) -> ast.AST:
+    """The loop that a line stands in, or its function where that has none around it."""
+    scope, loop = syntax.scope_at(tree, line), syntax.loop_around(source, line)
+    return loop if loop is not None and loop.lineno > getattr(scope, "lineno", 0) else scope
+
+
+def _growing(run: Run, path: str) -> Iterator[ast.AST]:
+    """The loops or functions in which a text adds to a variable, or to a field, of this name."""
     field = f".{path.rpartition('.')[2]}" if "." in path else ""
-    for past in (run, *run.earlier):
-        tree = syntax.parse(past.cell.source)
+    for source in {past.cell.source: None for past in (run, *run.earlier)}:
+        tree = syntax.parse(source)
         for one in syntax.walk(tree) if tree is not None else ():
-            if isinstance(one, ast.Attribute) and one.attr in _ADDS:
+            if isinstance(one, ast.Attribute) and one.attr in _ADDS and tree is not None:
                 added = ast.unparse(one.value)
                 if added == path or (field and added.endswith(field)):
-                    return True
-    return False
+                    yield _turn(tree, source, one.lineno)

@@ -54,8 +54,7 @@ class Parts:
 
     def kept_by(self, cut: CutFact) -> CutFact:
         """The cut, with the part that it keeps from learning if there is one."""
-        # A pass without gradients is not why: in it one part would learn no more than the others.
-        if cut.kind == "no_grad" and any(map(self._learns, cut.sources)):
+        if cut.kind == "no_grad" and self._is_pass(cut.sources):
             return cut
         for source in cut.sources:
             if source in self._tensors:
@@ -81,6 +80,15 @@ class Parts:
         return self._whole(names, layer, some=False) or (
             self._whole(names, layer, some=True) if source.endswith("[]") else None
         )
+
+    def _is_pass(self, sources: tuple[str, ...]) -> bool:
+        """True for a pass without gradients of what learns in part: it would keep one part of that as much as another.
+
+        The first of the sources is what is called there; others may stand before it, where they learn.
+        """
+        learning = [one for one in sources if self._learns(one)]
+        lost = any(self._part(call, sources[0]) is not None for call, _ in self._called) if learning else False
+        return bool(learning) and (not lost or learning[0] == sources[0]) and sources[0] not in self._tensors
 
     def _learns(self, source: str) -> bool:
         """True if some layer of that name gets a gradient."""
