@@ -68,6 +68,10 @@ def found(*cells):
         ("before = [p.view(-1) for p in net.parameters()]",
          "assert not all(torch.equal(a, b.view(-1)) for a, b in zip(before, net.parameters()))",
          "before = [p.view(-1).detach().clone() for p in net.parameters()]"),
+        ("before = net.state_dict()['0.weight']", "print(torch.equal(before, net.state_dict()['0.weight']))",
+         "before = net.state_dict()['0.weight'].detach().clone()"),
+        ("before = net.state_dict()['2.bias']", "print((before - net[2].bias.data).abs().max())",
+         "before = net.state_dict()['2.bias'].detach().clone()"),
     ],
 )  # fmt: skip
 def test_weights_that_are_compared_with_themselves(kept, compared, fix):

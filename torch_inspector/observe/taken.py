@@ -223,7 +223,18 @@ def bare(node: ast.expr) -> ast.expr:
         elif isinstance(node, ast.Call) and dotted(node.func) in _LISTS and len(node.args) == 1:
             node = node.args[0]
         else:
-            return node
+            return _entry(node) or node
+
+
+def _entry(node: ast.expr) -> ast.expr | None:
+    """`net.fc.weight` of `net.state_dict()['fc.weight']`: an entry shows the very weight."""
+    if not isinstance(node, ast.Subscript) or not is_state(node.value):
+        return None
+    model, key = dotted(node.value.func.value), getattr(node.slice, "value", None)  # type: ignore[attr-defined]
+    parts = key.split(".") if model and isinstance(key, str) else []
+    if not parts or not all(one.isidentifier() or one.isdecimal() for one in parts):
+        return None
+    return syntax.expression(model + "".join(f"[{one}]" if one.isdecimal() else f".{one}" for one in parts))
 
 
 def _shows_all(call: ast.Call, name: str) -> bool:
