@@ -52,10 +52,12 @@ SHARED = {
     "[p.detach().numpy() for p in net.parameters()]": "[p.detach().numpy().copy() for p in net.parameters()]",
     "net.fc.weight.data": "net.fc.weight.data.clone()",
     "net.fc.weight[0].detach().cpu()": "net.fc.weight[0].detach().cpu().clone()",
+}
+STATES = {
     "{n: p.cpu() for n, p in net.state_dict().items()}": (
-        "{n: p.cpu().detach().clone() for n, p in net.state_dict().items()}"
+        "{n: p.cpu() for n, p in copy.deepcopy(net.state_dict()).items()}"
     ),
-    "{n: p for n, p in net.state_dict().items()}": "{n: p.detach().clone() for n, p in net.state_dict().items()}",
+    "{n: p for n, p in net.state_dict().items()}": "{n: p for n, p in copy.deepcopy(net.state_dict()).items()}",
 }
 
 
@@ -65,6 +67,14 @@ def test_one_container_of_the_same_weights(value):
         begin = "kept = []" if "append" in put else "kept = {}"
         told = found(f"{begin}\nfor e in range(4):\n    fit()\n    if e:\n        {put.format(value)}")
         assert told == [(5, "kept", "warning", put.format(SHARED[value]))]
+
+
+@pytest.mark.parametrize("value", STATES)
+def test_of_state_dicts_it_is_known_which_call_gave_them(value):
+    for put in ("kept.append({})", "kept[e] = {}"):
+        begin = "kept = []" if "append" in put else "kept = {}"
+        told = found(f"{begin}\nfor e in range(4):\n    fit()\n    if e:\n        {put.format(value)}")
+        assert told == [(5, "kept", "error", put.format(STATES[value]))]
 
 
 @pytest.mark.parametrize("value", ["list(net.parameters())", "net.fc.weight", "dict(net.named_parameters())"])
