@@ -61,20 +61,16 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("value", SHARED)
-def test_one_container_of_the_same_weights(value):
+# Of state dicts it is known which call gave them: there is no doubt.
+@pytest.mark.parametrize(
+    ("value", "fix", "severity"),
+    [*((one, fix, "warning") for one, fix in SHARED.items()), *((one, fix, "error") for one, fix in STATES.items())],
+)
+def test_one_container_of_the_same_weights(value, fix, severity):
     for put in ("kept.append({})", "kept[e] = {}"):
         begin = "kept = []" if "append" in put else "kept = {}"
         told = found(f"{begin}\nfor e in range(4):\n    fit()\n    if e:\n        {put.format(value)}")
-        assert told == [(5, "kept", "warning", put.format(SHARED[value]))]
-
-
-@pytest.mark.parametrize("value", STATES)
-def test_of_state_dicts_it_is_known_which_call_gave_them(value):
-    for put in ("kept.append({})", "kept[e] = {}"):
-        begin = "kept = []" if "append" in put else "kept = {}"
-        told = found(f"{begin}\nfor e in range(4):\n    fit()\n    if e:\n        {put.format(value)}")
-        assert told == [(5, "kept", "error", put.format(STATES[value]))]
+        assert told == [(5, "kept", severity, put.format(fix))]
 
 
 @pytest.mark.parametrize("value", ["list(net.parameters())", "net.fc.weight", "dict(net.named_parameters())"])

@@ -84,7 +84,8 @@ def _is_batch(size: ast.expr, scope: ast.AST, depth: int) -> bool:
     if isinstance(size, ast.Subscript):
         return _is_shape(size.value) and isinstance(size.slice, ast.Constant) and size.slice.value == 0
     if isinstance(size, ast.Call):
-        return _is_length(size) or (syntax.name_of(size.func) == "int" and _is_batch(size.args[0], scope, depth))
+        whole = size.args[:1] if syntax.name_of(size.func) == "int" else []
+        return _is_length(size) or any(_is_batch(one, scope, depth) for one in whole)
     values = _bound(size, scope) if depth < _DEEPEST else []
     return bool(values) and all(_is_batch(one, scope, depth + 1) for one in values)
 
