@@ -16,6 +16,7 @@ from torch_inspector.recent import last_run, runs  # noqa: E402  (the modules fr
 
 if TYPE_CHECKING:
     from torch_inspector.account import HoldersReport, MemoryReport
+    from torch_inspector.views.widget import RunPanel
     from torch_inspector.watching import WatchedRun
 
 __version__ = "0.1.0"
@@ -25,6 +26,7 @@ __all__ = [
     "last_run",
     "load_ipython_extension",
     "memory",
+    "panel",
     "runs",
     "unload_ipython_extension",
     "watch",
@@ -79,6 +81,18 @@ def holders(thing: Any) -> HoldersReport:
     from torch_inspector import asking
 
     return asking.holders(thing)
+
+
+def panel() -> RunPanel:
+    """The panel of the latest cell that had one, as a widget that follows the next ones: for a `VBox` of your own.
+
+    Raises:
+        RuntimeError: the extension is not loaded here.
+        ImportError: anywidget is not installed.
+    """
+    from torch_inspector.notebook.extension import panel_here
+
+    return panel_here()
 
 
 def explain(slug: str) -> str:

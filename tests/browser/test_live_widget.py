@@ -39,7 +39,7 @@ def test_it_follows_the_kernel_can_be_acted_on_and_closed(lab):
     lab.run(1)
     panel = shows(Panel(lab, 1).wait("live"), "widget")
     # The extension does that here.
-    assert (panel.node.locator(".ti-mute").count(), panel.node.locator(".ti-mute:visible").count()) == (1, 0)
+    assert (panel.node.locator(".ti-acts").count(), panel.node.locator(".ti-acts:visible").count()) == (1, 0)
     panel.click("Mute …")
     lab.run(2)
     panel.node.get_by_text("told by another cell").wait_for()

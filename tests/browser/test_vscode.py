@@ -5,6 +5,7 @@ import os
 import pytest
 
 from tests.browser.server import HAS_ANYWIDGET
+from tests.browser.test_panel import KEPT
 from tests.browser.vscode.host import VIEW_MIME, Host, add_kernel, missing, set_up
 from tests.notebook.samples import LOOP, RUN_MIME, SETUP
 
@@ -51,8 +52,14 @@ def report_of(host, kernel="vscode"):
     return output
 
 
+def answer_of(host, cell):
+    """The one panel under a cell, drawn and opened."""
+    (output,) = [one for one in host.run(cell) if RUN_MIME in one]
+    return finding_in(host.draw(output))
+
+
 def finding_in(drawn):
-    """The finding of the report, opened."""
+    """The first finding, opened."""
     finding = drawn.locator("details.ti-finding").first
     finding.wait_for()
     if finding.get_attribute("open") is None:
@@ -74,6 +81,43 @@ def test_finding_is_opened_copied_and_meant(host):
     finding.get_by_role("button", name="Undo").click()
     finding.get_by_text("It is reported again.").wait_for()
     assert VIEW_MIME in host.run(REPORT)[0]
+
+
+def test_every_finding_is_live_here_and_goes_when_its_cell_runs_again(host):
+    host.start("vscode")
+    assert host.run(LOAD) == []
+    first = answer_of(host, SETUP + LOOP)
+    first.get_by_role("button", name="Mute in this cell").click()
+    first.get_by_text("Silent in this cell, until").wait_for()
+
+
+def test_holders_are_shown_and_memory_is_freed_after_a_question(host):
+    host.start("vscode")
+    assert host.run(LOAD) == []
+    kept = answer_of(host, KEPT)
+    kept.get_by_role("button", name="Show holders").click()
+    kept.locator(".ti-told li code").first.get_by_text("losses").wait_for()
+    host.run("torch.ones(1 << 20)")
+    kept.get_by_role("button", name="Free memory …").click()
+    item = kept.locator("[data-ti-item=outputs]")
+    item.filter(has_text="old outputs: 4.00 MB").wait_for()
+    item.get_by_role("button", name="free …").click()
+    item.get_by_role("button", name="Cancel").click()
+    item.get_by_role("button", name="free …").click()
+    item.get_by_role("button", name="Free", exact=True).click()
+    kept.get_by_text("4.00 MB came free.").wait_for()
+
+
+def test_panel_of_the_user_s_own_is_placed_among_other_widgets(host):
+    host.start("vscode")
+    assert host.run(LOAD + "\nimport ipywidgets, torch_inspector") == []
+    (box,) = host.run("ipywidgets.VBox([ipywidgets.Label('mine'), torch_inspector.panel()])")
+    drawn = host.draw(box)
+    drawn.get_by_text("nothing to show yet").wait_for()
+    host.run(SETUP + LOOP)
+    drawn.get_by_text("mine").wait_for()
+    finding_in(drawn).get_by_role("button", name="I meant this").click()
+    drawn.get_by_text("Silent at this line, until").wait_for()
 
 
 def test_panel_follows_the_kernel(host):

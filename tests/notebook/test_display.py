@@ -1,14 +1,17 @@
 """What is published under a cell: one bundle per finding cell, nothing under a clean one, the panel settings."""
 
 import json
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+import torch_inspector
 from tests.cells import a_notebook
 from tests.notebook.samples import GOOD_LOOP, LOOP, MIMES, RUN_MIME, SETUP, typed
-from torch_inspector.notebook import display
+from torch_inspector.notebook import display, extension
+from torch_inspector.views.bundle import VIEW_MIME
 from torch_inspector.views.card import Card, Line
 
 CARD = Card("a title", "calm", (Line("a line"),))
@@ -71,7 +74,7 @@ def test_clean_cell_prints_nothing(notebook):
         ("auto", MIMES),
         ("html", MIMES),
         ("text", {"text/plain"}),
-        ("widget", {*MIMES, display.VIEW_MIME}),
+        ("widget", {*MIMES, VIEW_MIME}),
         ("off", None),
     ],
 )
@@ -127,11 +130,35 @@ def test_terminal_gets_text_only():
     assert set(shown(a_shell(kernel=False), live=True)) == {"text/plain"}
 
 
-def test_kernel_gets_a_widget_only_for_a_live_report(monkeypatch):
-    monkeypatch.setattr(display, "_widget", lambda *_: SimpleNamespace(model_id="abc"))
-    monkeypatch.setattr(display, "shows_only_views", lambda: True)
-    assert display.VIEW_MIME in shown(a_shell(), live=True)
-    assert display.VIEW_MIME not in shown(a_shell(), live=False)
+VIEWS = {
+    # (live, of a run): the front end gets the view itself
+    "vscode": {(True, True): True, (True, False): True, (False, True): True, (False, False): False},
+    "colab": {},
+    "another": {},
+}
+MADE = {
+    "vscode": {(True, True), (True, False), (False, True)},
+    "colab": set(),
+    "another": {(True, True), (True, False)},
+}
+
+
+@pytest.mark.parametrize("front_end", VIEWS)
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("of_run", [True, False])
+def test_where_a_card_becomes_a_widget_by_itself(monkeypatch, front_end, live, of_run):
+    monkeypatch.setattr(display, "in_vscode", lambda _: front_end == "vscode")
+    monkeypatch.setattr(display, "in_colab", lambda: front_end == "colab")
+    shell = a_shell()
+    message = {"session": "s", "cell": 1, "findings": []} if of_run else None
+    widget = display.show_card(shell, CARD, message, display.Manner("auto", live))
+    assert (widget is not None) == ((live, of_run) in MADE[front_end])
+    assert (VIEW_MIME in shell.display_pub[0]) == VIEWS[front_end].get((live, of_run), False)
+
+
+def test_colab_gets_a_widget_when_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(display, "in_colab", lambda: True)
+    assert VIEW_MIME in shown(a_shell(), "widget")
 
 
 @pytest.mark.parametrize("panel", ["auto", "html", "text"])
@@ -140,7 +167,7 @@ def test_no_widget_where_nobody_sits(monkeypatch, panel):
         raise AssertionError("a widget was made")
 
     monkeypatch.setattr(display, "_widget", fail)
-    assert display.VIEW_MIME not in shown(a_shell(stdin=False), panel, live=True)
+    assert VIEW_MIME not in shown(a_shell(stdin=False), panel, live=True)
 
 
 def test_missing_ipywidgets_means_html(monkeypatch):
@@ -149,12 +176,63 @@ def test_missing_ipywidgets_means_html(monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "value"), [("VSCODE_PID", "1"), ("VSCODE_CWD", "/")])
-def test_front_ends_that_show_only_views(monkeypatch, name, value):
-    monkeypatch.delenv("VSCODE_PID", raising=False)
-    monkeypatch.delenv("VSCODE_CWD", raising=False)
-    assert not display.shows_only_views()
+def test_vscode_is_known_by_its_environment(monkeypatch, name, value):
+    for other in ("VSCODE_PID", "VSCODE_CWD"):
+        monkeypatch.delenv(other, raising=False)
+    assert not display.in_vscode(SimpleNamespace(user_ns={}))
     monkeypatch.setenv(name, value)
-    assert display.shows_only_views()
+    assert display.in_vscode(SimpleNamespace(user_ns={}))
+
+
+def test_vscode_is_known_by_what_it_writes_into_kernels_elsewhere(monkeypatch):
+    for other in ("VSCODE_PID", "VSCODE_CWD"):
+        monkeypatch.delenv(other, raising=False)
+    assert display.in_vscode(SimpleNamespace(user_ns={"__vsc_ipynb_file__": "/a.ipynb"}))
+
+
+def test_colab_is_known_by_its_package(monkeypatch):
+    assert not display.in_colab()
+    monkeypatch.setitem(sys.modules, "google.colab", ModuleType("google.colab"))
+    assert display.in_colab()
+
+
+def run_as(notebook, source, cell_id):
+    """Runs a cell as a front end that names it does."""
+    notebook.shell.run_cell(source, store_history=True, cell_id=cell_id)
+
+
+def test_widget_of_a_cell_ends_when_it_runs_again(notebook):
+    notebook.extension.settings.panel = "widget"
+    panels = notebook.extension.panels
+    run_as(notebook, LOOP, "a")
+    (first,) = panels._of.values()
+    run_as(notebook, LOOP, "b")
+    assert first.comm is not None
+    run_as(notebook, GOOD_LOOP, "a")
+    assert first.comm is None
+    quiet_line = panels._of["a"]
+    run_as(notebook, GOOD_LOOP, "a")
+    assert quiet_line.comm is None
+    assert set(panels._of) == {"b"}
+
+
+def test_panel_of_the_user_s_own_follows_until_it_is_closed(notebook):
+    panel = notebook.extension.panels.follow()
+    assert panel.card["title"] == "torch_inspector: nothing to show yet"
+    notebook.run(LOOP)
+    first = panel.card["title"]
+    assert len(panel.findings) == 1
+    notebook.run(LOOP)
+    assert panel.card["title"] != first
+    panel.close()
+    notebook.run(LOOP)
+    assert notebook.extension.panels._following == []
+
+
+def test_panel_needs_the_extension(monkeypatch):
+    monkeypatch.setattr(extension, "get_ipython", lambda: None)
+    with pytest.raises(RuntimeError, match="load_ext torch_inspector"):
+        torch_inspector.panel()
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("400", 120)])

@@ -17,7 +17,7 @@ from jupyter_client.manager import start_new_kernel
 
 from tests.notebook.nudge import Nudge
 from tests.notebook.samples import GOOD_LOOP, LOOP, MIMES, RUN_MIME, SETUP, SLUG, as_function, line_of
-from torch_inspector.notebook.display import VIEW_MIME
+from torch_inspector.views.bundle import VIEW_MIME
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,9 +1,14 @@
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
 import pytest
 from ipywidgets import VBox
 
 from tests.views.samples import CARDS
+from torch_inspector.views.bundle import VIEW_MIME
 from torch_inspector.views.data import card_data
-from torch_inspector.views.widget import RunPanel, to_widget
+from torch_inspector.views.widget import RunPanel, to_widget, view_of
 
 
 @pytest.mark.parametrize("name", CARDS)
@@ -21,23 +26,58 @@ def test_widget_stands_among_others_and_follows_its_card():
     assert panel.get_state()["card"]["title"] == "torch_inspector: what is alive"
 
 
-FOUND = {"slug": "a", "cell": 3, "line": 7, "message": "m"}
+FOUND = {"slug": "a", "cell": 3, "line": 7, "message": "m", "subject": "losses", "evidence": []}
+NAMED = {"slug": "a", "cell": 3, "line": 7, "run": 4, "memory": False, "held": ""}
+BYTES = [{"label": "held", "value": 9, "unit": "bytes"}]
 
 
-def test_panel_that_is_answered_names_its_findings_and_tells_the_answer(monkeypatch):
+def test_panel_that_is_answered_names_its_findings_and_tells_the_answers(monkeypatch):
     told: list[object] = []
-    answers = {"mute": {"op": "muted"}}
+    answers = {"free": [{"op": "freed"}, {"op": "account"}]}
     panel = to_widget(CARDS["run"], {"cell": 4, "findings": [FOUND]}, lambda asked: answers[asked["ask"]])
     monkeypatch.setattr(panel, "send", told.append)
-    assert panel.get_state()["findings"] == [{"slug": "a", "cell": 3, "line": 7, "run": 4}]
-    panel._handle_custom_msg({"ask": "mute"}, [])
-    assert told == [{"op": "muted"}]
+    assert panel.get_state()["findings"] == [NAMED]
+    panel._handle_custom_msg({"ask": "free"}, [])
+    assert told == [{"op": "freed"}, {"op": "account"}]
+
+
+@pytest.mark.parametrize(("subject", "held"), [("losses", "losses"), ("cuda:0", ""), ("cpu", ""), ("cpus", "cpus")])
+def test_panel_names_what_holds_memory(subject, held):
+    found = {**FOUND, "subject": subject, "evidence": BYTES}
+    panel = to_widget(CARDS["run"], {"cell": 4, "findings": [found]}, lambda _: [])
+    assert panel.get_state()["findings"] == [{**NAMED, "memory": True, "held": held}]
+
+
+@pytest.mark.parametrize("answer", [None, lambda _: []])
+def test_panel_shows_another_run(answer):
+    panel = to_widget(CARDS["state"], {}, answer)
+    panel.show(CARDS["run"], {"cell": 4, "findings": [FOUND]})
+    assert panel.get_state()["card"] == card_data(CARDS["run"])
+    assert panel.get_state()["findings"] == ([] if answer is None else [NAMED])
+
+
+def test_view_is_the_widget_s_own():
+    panel = to_widget(CARDS["run"])
+    data, metadata = view_of(panel)
+    assert data[VIEW_MIME]["model_id"] == panel.model_id
+    assert (set(data), metadata) == ({VIEW_MIME}, {})
+
+
+def test_colab_is_told_who_draws_it(monkeypatch):
+    asked: list[int] = []
+    colab: Any = ModuleType("google.colab.output")
+    colab.enable_custom_widget_manager = lambda: asked.append(1)
+    colab._widgets = SimpleNamespace(_installed_url="https://example.org/manager.js")
+    monkeypatch.setitem(sys.modules, "google.colab.output", colab)
+    _, metadata = view_of(to_widget(CARDS["run"]))
+    assert metadata == {VIEW_MIME: {"colab": {"custom_widget_manager": {"url": "https://example.org/manager.js"}}}}
+    assert asked
 
 
 def test_panel_that_nobody_answers_names_none(monkeypatch):
     panel = to_widget(CARDS["run"], {"cell": 4, "findings": [FOUND]})
     assert panel.get_state()["findings"] == []
-    silent = to_widget(CARDS["run"], None, lambda _: None)
+    silent = to_widget(CARDS["run"], None, lambda _: [])
     monkeypatch.setattr(silent, "send", None)
     silent._handle_custom_msg("anything", [])
 

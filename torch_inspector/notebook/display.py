@@ -16,12 +16,14 @@ from torch_inspector.views.text import to_text
 if TYPE_CHECKING:
     from torch_inspector.views.card import Card
     from torch_inspector.views.explain import Drawing
-    from torch_inspector.views.widget import Answering
+    from torch_inspector.views.widget import Answering, RunPanel
 
 # Of kernels that no sidebar can talk to, one per process.
 SESSION = uuid.uuid4().hex
-VIEW_MIME = "application/vnd.jupyter.widget-view+json"
 _WIDEST = 120
+_VSCODE = ("VSCODE_PID", "VSCODE_CWD")
+# VS Code writes it before the first cell, in kernels on other machines too.
+_VSCODE_FILE = "__vsc_ipynb_file__"
 
 
 class Manner(NamedTuple):
@@ -35,7 +37,7 @@ class Manner(NamedTuple):
     """Gets what the widget asks, and gives what is told to it, if anything."""
 
 
-def show_card(shell: Any, card: Card, message: dict[str, Any] | None, manner: Manner) -> None:
+def show_card(shell: Any, card: Card, message: dict[str, Any] | None, manner: Manner) -> RunPanel | None:
     """Publishes a card under the running cell.
 
     Args:
@@ -43,19 +45,22 @@ def show_card(shell: Any, card: Card, message: dict[str, Any] | None, manner: Ma
         card: What to show.
         message: The run that it is about, as `message_of` makes it; None for cards that are about none.
         manner: How.
+
+    Returns:
+        The widget that it became as well, if any.
     """
     if manner.panel == "text" or not has_front_end(shell):
         shell.display_pub.publish({"text/plain": to_text(card, width=text_width())}, {})
-        return
-    model_id = _model_id(shell, card, message, manner)
+        return None
+    widget = _widget(card, message, manner.answer) if _wants_widget(shell, message, manner) else None
     if message is None:
         bundle = to_bundle(card, {})
         bundle = {mime: bundle[mime] for mime in ("text/plain", "text/html")}
     else:
-        bundle = to_bundle(card, {**message, "model_id": model_id})
-    if model_id is not None and (manner.panel == "widget" or shows_only_views()):
-        bundle[VIEW_MIME] = {"version_major": 2, "version_minor": 0, "model_id": model_id}
-    shell.display_pub.publish(bundle, {})
+        bundle = to_bundle(card, {**message, "model_id": None if widget is None else str(widget.model_id)})
+    view, metadata = _view(shell, widget, manner)
+    shell.display_pub.publish({**bundle, **view}, metadata)
+    return widget
 
 
 def message_of(card: Card, drawing: Drawing, session: str = "") -> dict[str, Any]:
@@ -81,9 +86,14 @@ def can_hold_widgets(shell: Any) -> bool:
     return kernel is not None and bool(getattr(kernel, "_allow_stdin", False))
 
 
-def shows_only_views() -> bool:
-    """True in front ends that do not know our own type but show widgets: VS Code and Colab."""
-    return "VSCODE_PID" in os.environ or "VSCODE_CWD" in os.environ or "google.colab" in sys.modules
+def in_vscode(shell: Any) -> bool:
+    """True in VS Code, which does not know our own type but shows widgets; without the kernel, it shows the HTML."""
+    return any(name in os.environ for name in _VSCODE) or _VSCODE_FILE in getattr(shell, "user_ns", ())
+
+
+def in_colab() -> bool:
+    """True in Colab. It keeps the state of each widget in the file, and GitHub then refuses to show the notebook."""
+    return "google.colab" in sys.modules
 
 
 def text_width() -> int:
@@ -91,15 +101,25 @@ def text_width() -> int:
     return min(shutil.get_terminal_size().columns, _WIDEST)
 
 
-def _model_id(shell: Any, card: Card, message: dict[str, Any] | None, manner: Manner) -> str | None:
-    """The card as a widget, by its id; None where none is wanted or ipywidgets is missing."""
-    if manner.panel != "widget" and not (manner.live and manner.panel == "auto" and can_hold_widgets(shell)):
-        return None
-    widget = _widget(card, message, manner.answer)
-    return None if widget is None else str(widget.model_id)
+def _wants_widget(shell: Any, message: dict[str, Any] | None, manner: Manner) -> bool:
+    if manner.panel != "auto":
+        return manner.panel == "widget"
+    if not can_hold_widgets(shell) or in_colab():
+        return False
+    return manner.live or (message is not None and in_vscode(shell))
 
 
-def _widget(card: Card, message: dict[str, Any] | None, answer: Answering | None) -> Any:
+def _view(shell: Any, widget: RunPanel | None, manner: Manner) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What shows the widget, and its metadata, where a front end would not find it by the message."""
+    if widget is None or not (manner.panel == "widget" or in_vscode(shell)):
+        return {}, {}
+    from torch_inspector.views.widget import view_of
+
+    return view_of(widget)
+
+
+def _widget(card: Card, message: dict[str, Any] | None, answer: Answering | None) -> RunPanel | None:
+    """The card as a widget; None where ipywidgets is missing."""
     try:
         from torch_inspector.views.widget import to_widget
     except ImportError:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from IPython import get_ipython
 from traitlets import TraitError
 
 from torch_inspector import asking, recent
@@ -19,6 +20,7 @@ from torch_inspector.notebook.feed.sample import now_ms
 from torch_inspector.notebook.magics import Torchcheck, line_completer
 from torch_inspector.notebook.muting import Muting
 from torch_inspector.notebook.options import ReportFiles
+from torch_inspector.notebook.panels import Panels
 from torch_inspector.notebook.settings import TorchInspector
 from torch_inspector.observe.arrival import TorchArrival
 from torch_inspector.observe.place import Places
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from torch_inspector.observe.observer import TorchObserver
     from torch_inspector.pitfall import Pitfall
     from torch_inspector.views.card import Card
+    from torch_inspector.views.widget import RunPanel
 
 _MAGIC = "torchcheck"
 _KEYS = (f"%{_MAGIC}", f"%%{_MAGIC}")
@@ -62,6 +65,7 @@ class Extension:
         self._arrival = TorchArrival(self._torch_arrived)
         self._torchcheck = Torchcheck(self)
         self._feed: OpenFeed | None = None
+        self.panels = Panels(self._answer)
 
     def install(self) -> None:
         """Puts everything in place."""
@@ -140,6 +144,7 @@ class Extension:
         if self._feed is not None:
             self._feed.feed.end(run)
         with self.session.failures.guard("display"):
+            self.panels.end(run.cell)
             if run.findings or run.cell.wants_report or _became_clean(run):
                 self.draw(lambda: self._show_run(run))
 
@@ -157,7 +162,8 @@ class Extension:
         drawing = Drawing.of(run, all_pitfalls(), self.settings.docs_url, self.session.failures)
         card = report_card(drawing) if run.cell.wants_report else run_card(drawing)
         message = message_of(card, drawing, self._feed.feed.run if self._feed is not None else "")
-        self.show(card, message, live=run.cell.wants_report)
+        panel = self.show(card, message, live=run.cell.wants_report)
+        self.panels.shown(run.cell, panel, card, message)
         if run.cell.wants_report:
             self._write(files_of(run.cell.source), card, message)
 
@@ -167,19 +173,20 @@ class Extension:
 
             self.say("\n".join(write_report(files, card, message)))
 
-    def show(self, card: Card, message: dict[str, Any] | None = None, *, live: bool = False) -> None:
-        """Puts a card under the cell."""
+    def show(self, card: Card, message: dict[str, Any] | None = None, *, live: bool = False) -> RunPanel | None:
+        """Puts a card under the cell; gives the widget that it became as well, if any."""
         from torch_inspector.notebook.display import Manner, show_card
 
-        show_card(self.shell, card, message, Manner(self.settings.panel, live, self._answer))
+        return show_card(self.shell, card, message, Manner(self.settings.panel, live, self._answer))
 
-    def _answer(self, asked: Any) -> dict[str, Any] | None:
+    def _answer(self, asked: Any) -> list[dict[str, Any]]:
         """What a widget is told that asks for something."""
-        from torch_inspector.notebook.feed.requests import answer_panel
+        from torch_inspector.notebook.feed.opening import answers_of
 
         with self.session.failures.guard("request", interrupts=True):
-            return answer_panel(asked, self.muting)
-        return None
+            answers = answers_of(self.shell, self.session, self.muting).to(asked)
+            return [{"op": op, **fields} for op, fields in answers]
+        return []
 
     def draw(self, draw: Callable[[], None]) -> None:
         """Draws something without moving the user's random numbers: rich takes some of them when it is imported."""
@@ -258,3 +265,16 @@ def unload(shell: Any) -> None:
     extension = _loaded.pop(id(shell), None)
     if extension is not None:
         extension.remove()
+
+
+def panel_here() -> RunPanel:
+    """A widget that follows the panels of the shell that runs.
+
+    Raises:
+        RuntimeError: the extension is not loaded there, or there is no shell.
+        ImportError: anywidget is not installed.
+    """
+    extension = _loaded.get(id(get_ipython()))
+    if extension is None:
+        raise RuntimeError("there is no panel before %load_ext torch_inspector")
+    return extension.panels.follow()

@@ -10,6 +10,9 @@ from torch_inspector.views.html import to_html
 from torch_inspector.views.message import RUN_MIME, encodable
 from torch_inspector.views.text import to_text
 
+VIEW_MIME = "application/vnd.jupyter.widget-view+json"
+"""What shows a widget by its id."""
+
 
 def to_bundle(card: Card, message: dict[str, Any]) -> dict[str, Any]:
     """What to give to `IPython.display.display(..., raw=True)`.

@@ -43,7 +43,7 @@ window.host = {
     const outputs = [];
     const future = kernel.requestExecute({ code });
     future.onIOPub = ({ header, content }) => {
-      if (header.msg_type === "display_data") outputs.push(content.data);
+      if (["display_data", "execute_result"].includes(header.msg_type)) outputs.push(content.data);
       if (["stream", "error"].includes(header.msg_type)) outputs.push({ [header.msg_type]: content });
     };
     await awake(future.done);

@@ -10,6 +10,7 @@ from torch_inspector import asking
 from torch_inspector.account import HoldersReport, MemoryReport
 from torch_inspector.facts import Snapshot
 from torch_inspector.notebook import freeing
+from torch_inspector.notebook.feed.answers import Answers
 from torch_inspector.notebook.feed.requests import Requests
 
 
@@ -74,7 +75,7 @@ class Muting:
 def ask(feed, data, *, busy=False):
     shell = SimpleNamespace(user_ns={"name": [1]})
     muting: Any = Muting(feed)
-    Requests(feed, shell, lambda: busy, Snapshot, muting).take(data)
+    Requests(feed, Answers(shell, lambda: busy, Snapshot, muting)).take(data)
 
 
 def test_hello_is_answered_with_history_also_while_a_cell_runs(feed):

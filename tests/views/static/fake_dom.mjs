@@ -18,6 +18,7 @@ function createElement(tag) {
     replaceChildren: (...others) => void (children = others),
     setAttribute: (name, value) => void (attributes[name] = value),
     getAttribute: (name) => attributes[name] ?? null,
+    focus: () => undefined,
     addEventListener: (name, call) => void (listeners[name] = call),
     // As much of selectors as is asked for.
     querySelectorAll: () => children.flatMap(all).filter((one) => /^ti-finding/.test(one.className ?? "")),
@@ -82,6 +83,7 @@ async function copied(card) {
   return { texts, names, before, said: places.flatMap((one) => one.children) };
 }
 
+const isActing = (one) => one.className === "ti-acts";
 const texts = (x) => (typeof x === "string" ? [x] : x.children.flatMap(texts));
 
 // What a widget sends when each of its buttons is clicked, and what it says: asked, answered, answered for another finding,
@@ -98,12 +100,12 @@ function muted(card, findings) {
   const on = (name, call) => void (hear = name === "msg:custom" ? call : hear);
   const model = { get: (name) => (name === "card" ? card : findings), on, off: () => undefined, send };
   widget.render({ model, el });
-  const groups = el.children.flatMap(all).filter((one) => one.className === "ti-mute");
+  const groups = el.children.flatMap(all).filter(isActing);
   const said = [];
   for (const group of groups) {
     const place = group.children.at(-1);
     const note = () => void said.push(texts(place).join("").trim());
-    for (const button of group.children.filter((one) => one.tag === "button")) {
+    for (const button of group.children.filter((one) => one.tag === "button").slice(0, 3)) {
       isGone = false;
       button.listeners.click();
       note();
@@ -125,6 +127,47 @@ function muted(card, findings) {
   return { sent, said, groups: groups.length };
 }
 
+// What a widget says and sends when its buttons about memory are clicked, with each answer twice where only one counts.
+function remembered(card, findings) {
+  const el = createElement("main");
+  const sent = [];
+  let hear = null;
+  const on = (name, call) => void (hear = name === "msg:custom" ? call : hear);
+  const model = { get: (name) => (name === "card" ? card : findings), on, off: () => undefined, send: (data) => void sent.push(data) };
+  widget.render({ model, el });
+  const group = el.children.flatMap(all).find(isActing);
+  const place = group?.children.at(-1);
+  const named = (text) => (group?.children ?? []).flatMap(all).find((one) => one.tag === "button" && texts(one).join("") === text);
+  const said = [];
+  const step = (text, ...answers) => {
+    named(text).listeners.click();
+    answers.forEach((answer) => hear(answer));
+    said.push(texts(place).join("").trim());
+  };
+  const offered = (group?.children ?? []).filter((one) => one.tag === "button").map((one) => texts(one).join(""));
+  if (offered.includes("Show holders")) {
+    const rows = [{ path: "a[0]", kind: "tensor", fix: "del a" }, { path: "<b>", kind: "frame", fix: "" }, null];
+    step("Show holders", { op: "holders", path: "another", rows }, { op: "account", free: [] });
+    step("Show holders", { op: "holders", path: "losses", rows, gone: false });
+    step("Show holders", { op: "holders", path: "losses", rows: [], gone: true });
+    step("Show holders", { op: "holders", path: "losses", rows: [], gone: false });
+    step("Show holders", { op: "refused", ask: "account" }, { op: "refused", ask: "holders" });
+  }
+  if (offered.includes("Free memory …")) {
+    const free = ["outputs", "constructor"].map((item) => ({ item, what: "old outputs", bytes: 4 << 20, why: "`Out` holds them" }));
+    step("Free memory …", { op: "account", free: [] });
+    step("Free memory …", { op: "account", free });
+    step("free …");
+    step("Cancel", { op: "account", free });
+    step("free …");
+    step("Free", { op: "account", free: [] }, { op: "freed", item: "outputs", bytes: 1536 }, { op: "account", free: [] });
+    step("Free memory …", { op: "account", free });
+    step("free …");
+    step("Free", { op: "freed", item: "outputs", bytes: 0 });
+  }
+  return { offered, sent, said };
+}
+
 const { cards, findings } = JSON.parse(readFileSync(0, "utf8"));
-const result = { muted: muted(cards[0], findings), cards: cards.map(drawn), followed: followed(cards[0], cards[1]), copied: await copied(cards[0]) };
+const result = { muted: muted(cards[0], findings), remembered: remembered(cards[0], findings), cards: cards.map(drawn), followed: followed(cards[0], cards[1]), copied: await copied(cards[0]) };
 console.log(JSON.stringify({ ...result, polluted: {}.title ?? null }));

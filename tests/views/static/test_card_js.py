@@ -115,11 +115,11 @@ def test_script_follows_the_card(tmp_path):
 NAMED = {"slug": "a-slug", "cell": 3, "line": 7, "run": 4}
 
 
-def muted(tmp_path, findings):
+def muted(tmp_path, findings, what="muted"):
     """What a widget does about the one finding of its card, told these."""
     inside = Details("error: x", (Line("y"),), tone="error", slug="a-slug")
     card = card_data(Card("t", "error", (inside,)))
-    return drawn(tmp_path, [card, card], findings)["muted"]
+    return drawn(tmp_path, [card, card], findings)[what]
 
 
 @needs_node
@@ -156,6 +156,40 @@ def test_widget_is_silent_in_a_cell_about_what_has_no_line(tmp_path):
 )
 def test_widget_offers_nothing_about_what_it_does_not_know(tmp_path, findings):
     assert muted(tmp_path, findings)["groups"] == 0
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("more", "offered"),
+    [
+        ({}, []),
+        ({"memory": True, "held": ""}, ["Free memory …"]),
+        ({"memory": True, "held": "losses"}, ["Show holders", "Free memory …"]),
+        ({"memory": "x", "held": {}}, []),
+    ],
+)
+def test_widget_offers_a_look_at_memory_where_a_finding_is_about_it(tmp_path, more, offered):
+    done = muted(tmp_path, [{**NAMED, **more}], "remembered")
+    assert done["offered"] == ["I meant this", "Mute in this cell", "Mute always", *offered]
+
+
+@needs_node
+def test_widget_shows_holders_and_frees_only_after_it_has_asked(tmp_path):
+    done = muted(tmp_path, [{**NAMED, "memory": True, "held": "losses"}], "remembered")
+    asked = [(one["ask"], one.get("path"), one.get("item")) for one in done["sent"]]
+    holders, account, free = ("holders", "losses", None), ("account", None, None), ("free", "", "outputs")
+    assert asked == [*[holders] * 5, account, account, account, free, account, free]
+    waiting, shown_ones, gone, none, refused, nothing, offer, sure, again, sure_again, freed, *last = done["said"]
+    assert waiting == "Waiting for the kernel, which answers when no cell runs."
+    assert shown_ones == "a[0] tensordel a copy <b> frame"
+    assert gone == "It is gone."
+    assert none == "Nothing that Python can see holds it."
+    assert refused == "A cell is running: ask again when it has ended."
+    assert nothing == "The notebook itself holds no memory: your own variables do."
+    assert offer == again == last[0] == "old outputs: 4.00 MB. Out holds them. free …"
+    assert sure == sure_again == last[1] == "Out and _ forget them. No variable of yours changes. Free Cancel"
+    assert freed == "1.50 KB came free."
+    assert last[2] == "Nothing came free: something else holds it still."
 
 
 @needs_node

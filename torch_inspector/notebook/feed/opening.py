@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch_inspector.facts import Snapshot
 from torch_inspector.notebook.feed import messages
+from torch_inspector.notebook.feed.answers import Answers
 from torch_inspector.notebook.feed.feed import Feed
 from torch_inspector.notebook.feed.prompt import Prompt
 from torch_inspector.notebook.feed.requests import Requests
@@ -31,7 +32,7 @@ class OpenFeed:
         self._session = session
         self._channel: Channel = Channel(shell.kernel, self._asked)
         self.feed = Feed(self._channel.send, SessionSight(session, observer), session.failures)
-        self._requests = Requests(self.feed, shell, lambda: session.cell is not None, self._latest, muting)
+        self._requests = Requests(self.feed, answers_of(shell, session, muting))
         self._prompt = Prompt(shell.kernel, session.failures)
         self._callbacks = (
             ("pre_run_cell", self.feed.begin),
@@ -52,9 +53,6 @@ class OpenFeed:
         self._channel.unregister()
         self.feed.stop()
 
-    def _latest(self) -> Snapshot:
-        return self._session.runs[-1].after if self._session.runs else Snapshot()
-
     def _unmuted(self, wish: Wish) -> None:
         self.feed.answer("muted", **messages.muted(wish, "", ""))
 
@@ -62,6 +60,15 @@ class OpenFeed:
         with self._session.failures.guard("request", interrupts=True):
             self._requests.take(data)
             self._prompt.repair_soon()
+
+
+def answers_of(shell: Any, session: Session, muting: Muting) -> Answers:
+    """Answers about a session."""
+
+    def latest() -> Snapshot:
+        return session.runs[-1].after if session.runs else Snapshot()
+
+    return Answers(shell, lambda: session.cell is not None, latest, muting)
 
 
 def open_feed(

@@ -1,6 +1,6 @@
 // Draws a card, which is plain data, into an element, as `card.html.j2` does. Texts only ever become text nodes: nothing
-// in a card is markup. The widget and the extension of JupyterLab share this file; it imports nothing. `widget.js` is read as
-// the end of it.
+// in a card is markup. The widget and the extension of JupyterLab share this file; it imports nothing. `actions.js` and
+// `widget.js` are read as the end of it.
 
 const SHAPES = { error: "■", warning: "▲", hint: "●", calm: "" };
 // A card has at most this many levels and parts; whatever has more was not made by torch_inspector.
