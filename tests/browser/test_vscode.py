@@ -106,6 +106,11 @@ def test_holders_are_shown_and_memory_is_freed_after_a_question(host):
     item.get_by_role("button", name="free …").click()
     item.get_by_role("button", name="Free", exact=True).click()
     kept.get_by_text("4.00 MB came free.").wait_for()
+    # While a cell runs, the click waits.
+    host.begin(SLOW)
+    kept.get_by_role("button", name="Show holders").click()
+    kept.get_by_text("Waiting for the kernel").wait_for()
+    kept.locator(".ti-told li code").first.get_by_text("losses").wait_for()
 
 
 def test_panel_of_the_user_s_own_is_placed_among_other_widgets(host):

@@ -1,7 +1,9 @@
 """Silence at a line, in a cell, in a notebook, always; in a real shell, with a real file."""
 
 import json
+from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from IPython.core.profiledir import ProfileDir
@@ -52,9 +54,16 @@ def test_a_line_is_silent_until_it_is_edited(notebook):
     assert slugs(notebook.run(LOOP)) == [SLUG]
 
 
+def answers_of(loaded, asked):
+    """What a widget is told."""
+    told: list[dict[str, Any]] = []
+    loaded._answer(asked, told.append)
+    return told
+
+
 def test_a_widget_can_have_it_silent(notebook):
     assert slugs(notebook.run(LOOP)) == [SLUG]
-    answer_widget = notebook.extension._answer
+    answer_widget = partial(answers_of, notebook.extension)
     asked = {"v": 1, "ask": "mute", "slug": SLUG, "scope": "line", "cell": number(notebook), "line": 4}
     for bad in (
         None,
@@ -81,7 +90,7 @@ def test_a_widget_of_an_earlier_load_is_told_that_it_is_too_late(notebook):
     earlier = notebook.extension
     extension.unload(notebook.shell)
     extension.load(notebook.shell)
-    assert "loaded anew" in earlier._answer(asked)[0]["error"]
+    assert "loaded anew" in answers_of(earlier, asked)[0]["error"]
     assert slugs(notebook.run(LOOP)) == [SLUG]
 
 

@@ -33,22 +33,22 @@ BYTES = [{"label": "held", "value": 9, "unit": "bytes"}]
 
 def test_panel_that_is_answered_names_its_findings_and_tells_the_answers(monkeypatch):
     told: list[object] = []
-    answers = {"free": [{"op": "freed"}, {"op": "account"}]}
-    panel = to_widget(CARDS["run"], {"cell": 4, "findings": [FOUND]}, lambda asked: answers[asked["ask"]])
-    monkeypatch.setattr(panel, "send", told.append)
+    # Before the panel is made: it gives its own `send` away.
+    monkeypatch.setattr(RunPanel, "send", lambda _, answer: told.append(answer))
+    panel = to_widget(CARDS["run"], {"cell": 4, "findings": [FOUND]}, lambda asked, tell: tell({"op": asked["ask"]}))
     assert panel.get_state()["findings"] == [NAMED]
     panel._handle_custom_msg({"ask": "free"}, [])
-    assert told == [{"op": "freed"}, {"op": "account"}]
+    assert told == [{"op": "free"}]
 
 
 @pytest.mark.parametrize(("subject", "held"), [("losses", "losses"), ("cuda:0", ""), ("cpu", ""), ("cpus", "cpus")])
 def test_panel_names_what_holds_memory(subject, held):
     found = {**FOUND, "subject": subject, "evidence": BYTES}
-    panel = to_widget(CARDS["run"], {"cell": 4, "findings": [found]}, lambda _: [])
+    panel = to_widget(CARDS["run"], {"cell": 4, "findings": [found]}, lambda *_: None)
     assert panel.get_state()["findings"] == [{**NAMED, "memory": True, "held": held}]
 
 
-@pytest.mark.parametrize("answer", [None, lambda _: []])
+@pytest.mark.parametrize("answer", [None, lambda *_: None])
 def test_panel_shows_another_run(answer):
     panel = to_widget(CARDS["state"], {}, answer)
     panel.show(CARDS["run"], {"cell": 4, "findings": [FOUND]})
@@ -77,7 +77,7 @@ def test_colab_is_told_who_draws_it(monkeypatch):
 def test_panel_that_nobody_answers_names_none(monkeypatch):
     panel = to_widget(CARDS["run"], {"cell": 4, "findings": [FOUND]})
     assert panel.get_state()["findings"] == []
-    silent = to_widget(CARDS["run"], None, lambda _: [])
+    silent = to_widget(CARDS["run"], None, lambda *_: None)
     monkeypatch.setattr(silent, "send", None)
     silent._handle_custom_msg("anything", [])
 

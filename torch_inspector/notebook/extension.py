@@ -179,14 +179,19 @@ class Extension:
 
         return show_card(self.shell, card, message, Manner(self.settings.panel, live, self._answer))
 
-    def _answer(self, asked: Any) -> list[dict[str, Any]]:
-        """What a widget is told that asks for something."""
+    def _answer(self, asked: Any, tell: Callable[[dict[str, Any]], None]) -> None:
+        """Answers a widget; newer front ends ask in a thread beside the running cell."""
         from torch_inspector.notebook.feed.opening import answers_of
 
         with self.session.failures.guard("request", interrupts=True):
-            answers = answers_of(self.shell, self.session, self.muting).to(asked)
-            return [{"op": op, **fields} for op, fields in answers]
-        return []
+            if self._feed is not None:
+                self._feed.repair_soon()
+            answers = answers_of(self.shell, self.session, self.muting)
+            if answers.must_wait(asked):
+                self.shell.kernel.io_loop.add_callback(self._answer, asked, tell)
+                return
+            for op, fields in answers.to(asked):
+                tell({"op": op, **fields})
 
     def draw(self, draw: Callable[[], None]) -> None:
         """Draws something without moving the user's random numbers: rich takes some of them when it is imported."""

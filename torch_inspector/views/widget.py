@@ -27,8 +27,8 @@ SCRIPT = _texts("card.js", "actions.js", "widget.js")
 """One module: front ends get it as text, which cannot import what lies beside it."""
 STYLE = _texts("style.css", "widget.css")
 
-Answering = Callable[[Any], list[dict[str, Any]]]
-"""Gets what a panel asks, and gives what it is told, in order."""
+Answering = Callable[[Any, Callable[[dict[str, Any]], None]], None]
+"""Gets what a panel asks, and what to call with each answer, now or later."""
 
 
 class RunPanel(anywidget.AnyWidget):
@@ -67,7 +67,7 @@ def to_widget(card: Card, message: dict[str, Any] | None = None, answer: Answeri
     named = _named(told) if is_answered else []
     panel = RunPanel(card=card_data(card), message=told, findings=named, answered=is_answered)
     if answer is not None:
-        panel.on_msg(lambda _panel, asked, _buffers: _tell(panel, answer(asked)))
+        panel.on_msg(lambda _panel, asked, _buffers: answer(asked, panel.send))
     return panel
 
 
@@ -85,11 +85,6 @@ def _memory(found: dict[str, Any]) -> dict[str, Any]:
     is_about_it = any(fact["unit"] == "bytes" for fact in found["evidence"])
     subject = found["subject"]
     return {"memory": is_about_it, "held": subject if is_about_it and not _DEVICE.fullmatch(subject) else ""}
-
-
-def _tell(panel: RunPanel, answers: list[dict[str, Any]]) -> None:
-    for answer in answers:
-        panel.send(answer)
 
 
 def view_of(panel: RunPanel) -> tuple[dict[str, Any], dict[str, Any]]:

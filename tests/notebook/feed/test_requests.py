@@ -1,6 +1,7 @@
 """Requests come from outside: what is not understood gets no answer, and nothing in it is run."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -147,6 +148,19 @@ def test_no_look_while_a_cell_runs_or_in_another_thread(feed, looks, word):
     thread.join()
     assert feed.answers == [("refused", {"ask": word})] * 2
     assert looks == []
+
+
+@pytest.mark.parametrize(
+    ("data", "waits"),
+    [(MUTE, False), ({"v": 1, "ask": "account"}, True), ({"ask": ["account"]}, False), (None, False)],
+)
+def test_looks_wait_for_the_main_thread(feed, data, waits):
+    shell: Any = SimpleNamespace(user_ns={})
+    muting: Any = Muting(feed)
+    answers = Answers(shell, lambda: False, Snapshot, muting)
+    assert not answers.must_wait(data)
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(answers.must_wait, data).result() == waits
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ _BUDGET_S = 3.0
 _LONGEST_PATH = 2000
 _LONGEST_SLUG = 200
 _LARGEST = 2**53
+_LOOKS = ("account", "holders", "free")
 _ITEMS = ("outputs", "cycles", "cache", "exception")
 
 
@@ -58,6 +59,11 @@ class Answers:
         word = data.get("ask")
         act = self._known.get(word) if type(word) is str else None
         return [] if act is None else act(data)
+
+    def must_wait(self, data: Any) -> bool:
+        """True for a look at objects that another thread asks for: the main thread can have it when no cell runs."""
+        word = data.get("ask") if type(data) is dict else None
+        return type(word) is str and word in _LOOKS and _is_elsewhere()
 
     def _account(self, _data: dict[str, Any]) -> list[Answer]:
         return self._refused("account") or [self._told(asking.memory(_BUDGET_S, self._shell))]
@@ -103,8 +109,11 @@ class Answers:
 
     def _refused(self, word: str) -> list[Answer]:
         """Says so where a look at all objects would disturb or be disturbed."""
-        elsewhere = threading.current_thread() is not threading.main_thread()
-        return [("refused", {"ask": word})] if elsewhere or self._is_busy() else []
+        return [("refused", {"ask": word})] if _is_elsewhere() or self._is_busy() else []
+
+
+def _is_elsewhere() -> bool:
+    return threading.current_thread() is not threading.main_thread()
 
 
 def _read_wish(data: dict[str, Any]) -> Wish | None:

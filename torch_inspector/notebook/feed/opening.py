@@ -53,13 +53,17 @@ class OpenFeed:
         self._channel.unregister()
         self.feed.stop()
 
+    def repair_soon(self) -> None:
+        """Called while a request is handled beside the running cell."""
+        self._prompt.repair_soon()
+
     def _unmuted(self, wish: Wish) -> None:
         self.feed.answer("muted", **messages.muted(wish, "", ""))
 
     def _asked(self, data: Any) -> None:
         with self._session.failures.guard("request", interrupts=True):
             self._requests.take(data)
-            self._prompt.repair_soon()
+            self.repair_soon()
 
 
 def answers_of(shell: Any, session: Session, muting: Muting) -> Answers:
