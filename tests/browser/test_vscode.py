@@ -5,8 +5,9 @@ import os
 import pytest
 
 from tests.browser.server import HAS_ANYWIDGET
-from tests.browser.test_panel import KEPT
+from tests.browser.test_panel import AXE, KEPT
 from tests.browser.vscode.host import VIEW_MIME, Host, add_kernel, missing, set_up
+from tests.images import IMAGES
 from tests.notebook.samples import LOOP, RUN_MIME, SETUP
 
 LOAD = "%load_ext torch_inspector"
@@ -16,6 +17,11 @@ from ipywidgets.widgets.widget import _instances
 for panel in [one for one in _instances.values() if type(one).__name__ == "RunPanel"]:
     panel.card = {**panel.card, "title": "told by another cell"}
 """
+# The colours of VS Code's own themes.
+THEMES = tuple(
+    f"background: {ground}; color: {ink}; font: 13px sans-serif"
+    for ground, ink in (("#ffffff", "#3b3b3b"), ("#1f1f1f", "#cccccc"))
+)
 SLOW = "import time\ntime.sleep(1.5)"
 pytestmark = [
     pytest.mark.skipif(not HAS_ANYWIDGET, reason="the kernel has no anywidget"),
@@ -97,6 +103,11 @@ def test_holders_are_shown_and_memory_is_freed_after_a_question(host):
     kept = answer_of(host, KEPT)
     kept.get_by_role("button", name="Show holders").click()
     kept.locator(".ti-told li code").first.get_by_text("losses").wait_for()
+    for theme in THEMES:
+        host.page.evaluate("style => { document.body.style.cssText = style; }", theme)
+        assert host.violations(AXE) == []
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    host.page.locator("#outputs").screenshot(path=IMAGES / "panel-vscode.png")
     host.run("torch.ones(1 << 20)")
     kept.get_by_role("button", name="Free memory …").click()
     item = kept.locator("[data-ti-item=outputs]")

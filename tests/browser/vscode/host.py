@@ -80,6 +80,13 @@ class Host:
         self.page.evaluate("view => window.host.draw(view)", output[VIEW_MIME])
         return self.page.locator("#outputs > div").last
 
+    def violations(self, axe):
+        """What axe, a script, finds wrong with what is shown; it must have been able to look at colours and buttons."""
+        self.page.evaluate(axe.read_text(encoding="utf-8"))
+        found = self.page.evaluate("() => axe.run('#outputs')")
+        assert {"color-contrast", "button-name"} <= {rule["id"] for rule in found["passes"]}
+        return [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in found["violations"]]
+
     def end(self):
         """Ends the kernel."""
         self.page.evaluate("() => window.host.end()")
