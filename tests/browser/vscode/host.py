@@ -54,13 +54,15 @@ class Host:
         server: The server that it comes from, and whose kernels it uses.
     """
 
+    folder = "vscode"
+
     def __init__(self, page, server):
         self.page = page
         self.complaints: list[str] = []
         page.set_default_timeout(TIMEOUT_MS)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", self._heard)
-        page.goto(f"{server.url}/static/vscode/index.html")
+        page.goto(f"{server.url}/static/{self.folder}/index.html")
         page.wait_for_function("() => window.host !== undefined")
 
     def _heard(self, message):

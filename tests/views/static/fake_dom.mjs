@@ -168,6 +168,24 @@ function remembered(card, findings) {
   return { offered, sent, said };
 }
 
+// How many groups of buttons a widget has that no kernel is behind, and what one says whose kernel has ended since.
+function alone(card, findings) {
+  const layout = { comm_live: false };
+  const kept = { card, findings, layout };
+  const model = { get: (name) => kept[name], on: () => undefined, off: () => undefined, send: () => undefined };
+  const groups = () => {
+    const el = createElement("main");
+    widget.render({ model, el });
+    return el.children.flatMap(all).filter((one) => one.attributes.role === "group");
+  };
+  const saved = groups().length;
+  layout.comm_live = true;
+  const live = groups();
+  layout.comm_live = false;
+  live[0]?.children.find((one) => one.tag === "button").listeners.click();
+  return { saved, live: live.length, said: live.flatMap((one) => texts(one.children.at(-1))).join("") };
+}
+
 const { cards, findings } = JSON.parse(readFileSync(0, "utf8"));
-const result = { muted: muted(cards[0], findings), remembered: remembered(cards[0], findings), cards: cards.map(drawn), followed: followed(cards[0], cards[1]), copied: await copied(cards[0]) };
+const result = { muted: muted(cards[0], findings), alone: alone(cards[0], findings), remembered: remembered(cards[0], findings), cards: cards.map(drawn), followed: followed(cards[0], cards[1]), copied: await copied(cards[0]) };
 console.log(JSON.stringify({ ...result, polluted: {}.title ?? null }));

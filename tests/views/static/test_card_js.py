@@ -151,6 +151,12 @@ def test_widget_is_silent_in_a_cell_about_what_has_no_line(tmp_path):
 
 
 @needs_node
+def test_widget_offers_nothing_where_no_kernel_is_behind_it(tmp_path):
+    done = muted(tmp_path, [NAMED], "alone")
+    assert done == {"saved": 0, "live": 1, "said": "Not done: the kernel has ended."}
+
+
+@needs_node
 @pytest.mark.parametrize(
     "findings", [[], None, "x", [None], [{}], [{**NAMED, "slug": "b"}], [{**NAMED, "slug": "<b>"}]]
 )

@@ -29,6 +29,12 @@ function size(bytes) {
   return `${unit ? value.toFixed(places) : value} ${UNITS[unit]}`;
 }
 
+/**
+ * True where no kernel is behind the widget: in a notebook that was opened with what it had saved, or when the kernel has
+ * ended. anywidget does not tell it, the layout of the same widget does.
+ */
+const isAlone = (model) => model.get("layout")?.comm_live === false;
+
 function saidOf({ scope, on, path, error }) {
   if (isText(error) && error) return `Not done: ${error}.`;
   if (on !== true) return "It is reported again.";
@@ -58,7 +64,7 @@ function actions({ slug, cell, line, run, held, memory }, model) {
   const say = (...parts) => void told.replaceChildren(...parts);
   const ask = (request) => {
     awaited = request;
-    say(ASKED);
+    say(isAlone(model) ? LOST : ASKED);
     try {
       model.send({ v: 1, ...request });
     } catch {

@@ -4,7 +4,7 @@
 /** Puts the buttons into the findings that can be opened: the k-th is the k-th that the kernel names. */
 function withActions(el, model) {
   const named = model.get("findings");
-  const found = Array.isArray(named) && named.length <= COUNT ? named : [];
+  const found = Array.isArray(named) && named.length <= COUNT && !isAlone(model) ? named : [];
   const drawnOnes = found.length ? [...el.querySelectorAll(".ti-finding")] : [];
   return found.flatMap((one, index) => {
     const inside = drawnOnes[index]?.querySelector(":scope > .ti-inside");
