@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import thread_time
+from types import ModuleType
 
 import pytest
 import torch
@@ -180,6 +181,21 @@ def test_whose_thread_it_is_tells_what_it_may_do(files, expected):
         work = of_a_file(str(packages / file), "def work(): inner()", inner=work)
     with running(work):
         assert becomes(expected)
+
+
+@pytest.mark.parametrize(("file", "expected"), [("zmq/garbage.py", False), ("mine/train.py", True)])
+def test_threads_of_a_kernel_that_is_installed_anywhere_do_not_train(monkeypatch, file, expected):
+    there = ModuleType("zmq")
+    there.__file__ = "/a/place/zmq/__init__.py"
+    monkeypatch.setitem(sys.modules, "zmq", there)
+    others._kernel_folders.cache_clear()
+    others._kind_of.cache_clear()
+    work = of_a_file(
+        f"/a/place/{file}", "def work():\n    while not stop.is_set(): sleep(0.01)", stop=stop, sleep=time.sleep
+    )
+    with running(work):
+        assert becomes(expected)
+    others._kernel_folders.cache_clear()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")

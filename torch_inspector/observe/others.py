@@ -24,6 +24,8 @@ _HELPERS = tuple(str(Path(_TORCH, *parts)) + os.sep for parts in (("utils", "dat
 _OURS = str(Path(__file__).parents[1]) + os.sep
 _STANDARD = str(Path(os.__file__).parent) + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
+# Whose threads every kernel has, wherever it is installed.
+_KERNEL = ("ipykernel", "IPython", "tornado", "zmq", "jupyter_client", "anyio")
 # Functions of `threading` in which a thread waits, with an argument `timeout`.
 _WAITING = ("wait", "join", "_wait_for_tstate_lock")
 # Threads of these do what they are given next.
@@ -99,4 +101,12 @@ def _kind_of(filename: str) -> int:
         return _POOL
     if filename.startswith(_OURS) or any(part in filename for part in _INSTALLED):
         return _LIBRARY
-    return _PYTHON if filename.startswith((_STANDARD, "<frozen ")) else _STRANGER
+    if filename.startswith((_STANDARD, "<frozen ")):
+        return _PYTHON
+    return _LIBRARY if filename.startswith(_kernel_folders()) else _STRANGER
+
+
+@cache
+def _kernel_folders() -> tuple[str, ...]:
+    files = [vars(sys.modules[name]).get("__file__") for name in _KERNEL if name in sys.modules]
+    return tuple(str(Path(file).parent) + os.sep for file in files if type(file) is str)

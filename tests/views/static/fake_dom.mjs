@@ -39,6 +39,14 @@ const all = (x) => (typeof x === "string" ? [] : [x, ...x.children.flatMap(all)]
 const slugInside = (one) => one.children.find((child) => child.className === "ti-inside")?.attributes["data-ti-slug"] ?? null;
 
 globalThis.document = { createElement };
+
+// Whoever waits for long waits until it is said that the time is over.
+const soon = globalThis.setTimeout;
+const waiting = new Map();
+globalThis.setTimeout = (call, duration) => (duration ? waiting.set(waiting.size + 1, call).size : soon(call));
+globalThis.clearTimeout = (number) => void (waiting.has(number) && waiting.set(number, () => undefined));
+const timeIsOver = () => waiting.forEach((call) => call());
+
 const { default: widget, draw, isCard } = await import(pathToFileURL(process.argv[2]).href);
 
 function drawn(card) {
@@ -148,7 +156,10 @@ function remembered(card, findings) {
   if (offered.includes("Show holders")) {
     const rows = [{ path: "a[0]", kind: "tensor", fix: "del a" }, { path: "<b>", kind: "frame", fix: "" }, null];
     step("Show holders", { op: "holders", path: "another", rows }, { op: "account", free: [] });
+    timeIsOver();
+    said.push(texts(place).join(""));
     step("Show holders", { op: "holders", path: "losses", rows, gone: false });
+    timeIsOver();
     step("Show holders", { op: "holders", path: "losses", rows: [], gone: true });
     step("Show holders", { op: "holders", path: "losses", rows: [], gone: false });
     step("Show holders", { op: "refused", ask: "account" }, { op: "refused", ask: "holders" });

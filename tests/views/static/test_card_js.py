@@ -185,8 +185,9 @@ def test_widget_shows_holders_and_frees_only_after_it_has_asked(tmp_path):
     asked = [(one["ask"], one.get("path"), one.get("item")) for one in done["sent"]]
     holders, account, free = ("holders", "losses", None), ("account", None, None), ("free", "", "outputs")
     assert asked == [*[holders] * 5, account, account, account, free, account, free]
-    waiting, shown_ones, gone, none, refused, nothing, offer, sure, again, sure_again, freed, *last = done["said"]
+    waiting, late, shown_ones, gone, none, refused, nothing, offer, sure, again, sure_again, freed, *last = done["said"]
     assert waiting == "Waiting for the kernel, which answers when no cell runs."
+    assert late == "No answer yet: a cell is running, or the kernel has ended."
     assert shown_ones == "a[0] tensordel a copy <b> frame"
     assert gone == "It is gone."
     assert none == "Nothing that Python can see holds it."

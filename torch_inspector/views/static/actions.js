@@ -3,6 +3,8 @@
 // above it, and `widget.js`, which stands below; see `widget.py`.
 
 const ASKED = "Waiting for the kernel, which answers when no cell runs.";
+const NO_ANSWER = "No answer yet: a cell is running, or the kernel has ended.";
+const PATIENCE_MS = 10_000;
 const LOST = "Not done: the kernel has ended.";
 const SILENT = {
   line: "Silent at this line, until it is edited or the kernel restarts.",
@@ -61,10 +63,15 @@ function kept({ gone, rows }) {
 function actions({ slug, cell, line, run, held, memory }, model) {
   const told = withAttributes(node("div", "ti-told"), { role: "status" });
   let awaited = null;
-  const say = (...parts) => void told.replaceChildren(...parts);
+  let late = 0;
+  const say = (...parts) => {
+    clearTimeout(late);
+    told.replaceChildren(...parts);
+  };
   const ask = (request) => {
     awaited = request;
     say(isAlone(model) ? LOST : ASKED);
+    if (!isAlone(model)) late = setTimeout(() => say(NO_ANSWER), PATIENCE_MS);
     try {
       model.send({ v: 1, ...request });
     } catch {
