@@ -13,9 +13,10 @@ from torch_inspector.findings import SEVERITIES, Finding, Severity
 from torch_inspector.outcome import Outcome, outcome_of
 from torch_inspector.page import Page
 from torch_inspector.pitfall import Pitfall
-from torch_inspector.views.card import Card, Code, Details, Line, Part, Prose, Table, Tone
+from torch_inspector.views.card import Card, Details, Line, Part, Prose, Table, Tone
 from torch_inspector.views.context import context_of
 from torch_inspector.views.evidence import evidence_parts
+from torch_inspector.views.fix import fix_parts
 from torch_inspector.views.ledger import ledger_parts
 from torch_inspector.views.plain import clip
 from torch_inspector.views.quantity import count, several
@@ -154,7 +155,7 @@ def _inside(finding: Finding, drawing: Drawing, pitfall: Pitfall | None) -> tupl
         *([code] if code is not None else []),
         *evidence_parts(finding),
         *ledger_parts(finding, drawing.run),
-        *([Code(finding.fix, caption="Fix")] if finding.fix else []),
+        *fix_parts(finding.fix),
         *_why(finding, page_of(pitfall), drawing.docs_url),
     )
 
