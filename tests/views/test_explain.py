@@ -110,13 +110,15 @@ def test_findings_by_the_hundred_stay_few_lines():
     parts = run_card(Drawing.of(run, [])).parts
     assert len(parts) == 3 + 1 + 7 + 10 + 1
     assert parts[3] == Line("and 497 more", strong=True)
-    assert parts[-2] == Line("hint: kind-19: The loader waited for most of the time.", "hint")
+    assert parts[-2] == Line("hint, line 1 of cell 5: kind-19: The loader waited for most of the time.", "hint")
     assert parts[-1] == Line("and 480 more kinds")
 
 
 def test_many_findings_of_one_kind_are_one_line():
     parts = run_card(Drawing.of(a_run(findings=(HINT,) * 14), [])).parts
-    assert parts[-1] == Line("hint: loader-waits (4 times): The loader waited for most of the time.", "hint")
+    assert parts[-1] == Line(
+        "hint, line 1 of cell 5: loader-waits (4 times): The loader waited for most of the time.", "hint"
+    )
 
 
 def test_run_without_findings_or_number():

@@ -122,7 +122,7 @@ def finding_parts(drawing: Drawing) -> tuple[Part, ...]:
         *(finding_part(finding, drawing, is_open=True) for finding in first),
         *([Line(f"and {count(left)} more", strong=True)] if left else []),
         *(finding_part(finding, drawing) for finding in closed),
-        *_kinds(rest, drawing.known),
+        *_kinds(rest, drawing),
     )
 
 
@@ -188,22 +188,24 @@ def page_address(docs_url: str, slug: str) -> str:
     return f"{docs_url.rstrip('/')}/{slug}.html" if docs_url else ""
 
 
-def _kinds(findings: list[Finding], known: Mapping[str, Pitfall]) -> list[Part]:
+def _kinds(findings: list[Finding], drawing: Drawing) -> list[Part]:
     if not findings:
         return []
     by_kind = {slug: list(group) for slug, group in groupby(sorted(findings, key=_slug), key=_slug)}
     kinds = sorted(by_kind.values(), key=lambda group: findings.index(group[0]))
-    lines = [_kind_line(group, known) for group in kinds[:_KIND_COUNT]]
+    lines = [_kind_line(group, drawing) for group in kinds[:_KIND_COUNT]]
     left = len(kinds) - len(lines)
     return [*lines, *([Line(f"and {several(left, 'more kind')}")] if left else [])]
 
 
-def _kind_line(group: list[Finding], known: Mapping[str, Pitfall]) -> Line:
+def _kind_line(group: list[Finding], drawing: Drawing) -> Line:
     first = group[0]
-    severity = severity_of(first, known.get(first.slug))
+    severity = severity_of(first, drawing.known.get(first.slug))
+    where = line_name(first.line, first.cell, drawing.run.cell.number)
     name = clip(first.slug, _MESSAGE_LIMIT) or "finding"
     times = f" ({count(len(group))} times)" if len(group) > 1 else ""
-    return Line(f"{severity}: {name}{times}: {clip(first.message, _MESSAGE_LIMIT)}", severity)
+    lead = ", ".join(filter(None, (severity, where)))
+    return Line(f"{lead}: {name}{times}: {clip(first.message, _MESSAGE_LIMIT)}", severity)
 
 
 def _slug(finding: Finding) -> str:
