@@ -14,7 +14,8 @@ from torch_inspector.views.fix import fix_parts
         "with torch.no_grad():\n    w -= 0.1 * w.grad",
         "loader = DataLoader(…, batch_size=64, drop_last=True)  # for training only",
         "def record(module, inputs, output, name=name):  # a default argument is bound now",
-        "if (i + 1) % 4 == 0 or i + 1 == len(loader):  # and divide the last losses by their own number",
+        "if (i + 1) % 4 == 0 or i + 1 == len(loader):  # and divide the last losses anew",
+        "model[0]._forward_hooks.clear()  # those that are there\n# then keep the handle, and remove() it later",
         "# next time end the line with ;\n%xdel _3",
         "%torchcheck free --yes --traceback",
     ],
@@ -34,6 +35,16 @@ def test_what_can_be_pasted_is_code(fix):
 )
 def test_what_is_no_code_is_a_sentence_that_nobody_is_asked_to_copy(fix, sentence):
     assert fix_parts(fix) == [Line(f"Fix: {sentence}")]
+
+
+def test_a_long_remark_stands_below_the_code():
+    code, remark = (
+        "loss = ((predicted - price.unsqueeze(1)) ** 2).mean()",
+        "or .squeeze(1) on what it meets: both need one shape",
+    )
+    assert fix_parts(f"{code}  # {remark}") == [Code(code, caption="Fix"), Line(remark)]
+    head = "if (i + 1) % 4 == 0 or i + 1 == len(loader):"
+    assert fix_parts(f"{head}  # {remark}") == [Code(head, caption="Fix"), Line(remark)]
 
 
 @pytest.mark.parametrize("fix", ["", " \n", "(" * 100_000, "x" * 1_000_000, "\x00\ud800 %\u202e"])

@@ -7,6 +7,8 @@ import re
 from torch_inspector.facts import syntax
 from torch_inspector.views.card import Code, Line, Part
 
+# What has more letters than a panel has columns would be broken; its remark then stands below it.
+_WIDE = 94
 # Longer ones are cut, and what is cut is no code any more.
 _LIMIT = 2_000
 _MAGIC = re.compile(r"^%.*$", re.MULTILINE)
@@ -17,6 +19,9 @@ def fix_parts(fix: str) -> list[Part]:
     """What to do about a finding, as code only where there is something to paste; empty if it says nothing."""
     if not fix.strip():
         return []
+    code, _, remark = fix.partition("  # ") if _WIDE < len(fix) < _LIMIT and "\n" not in fix else (fix, "", "")
+    if remark and _is_code(code):
+        return [Code(code, caption="Fix"), Line(remark)]
     if _is_code(fix):
         return [Code(fix, caption="Fix")]
     sentence = " ".join(_REMARK.sub("", fix[: _LIMIT + 1]).split())
