@@ -3,6 +3,7 @@
 import pytest
 
 from tests.views.samples import CARDS
+from torch_inspector.views.card import Card, Table
 from torch_inspector.views.html import to_html
 
 PLACES = {
@@ -32,3 +33,17 @@ def test_a_card_is_as_narrow_as_its_place(widths, name):
 
 def test_a_card_that_may_choose_is_wide_enough_to_read(widths):
     assert widths("as wide as needed", CARDS["run"])[0] >= 300
+
+
+def test_a_caption_is_not_broken_where_there_is_room(browser):
+    table = Table(
+        (("first", "4"), ("last", "2")), caption="loss, as far as looked at, in powers of ten", curve=((0, 0),) * 3
+    )
+    page = browser.new_page()
+    heights = []
+    for width in (900, 240):
+        page.set_content(f"<!doctype html><div style='width: {width}px'>{to_html(Card('t', 'calm', (table,)))}</div>")
+        heights.append(page.evaluate("() => document.querySelector('caption').offsetHeight"))
+        assert page.evaluate("() => document.querySelector('table').offsetWidth") <= width
+    page.close()
+    assert heights[0] < heights[1]
