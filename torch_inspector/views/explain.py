@@ -31,6 +31,9 @@ _KIND_COUNT = 10
 _MESSAGE_LIMIT = 200
 # Two or three sentences: the page, which says the rest, is a click away, and the file holds these twice.
 _WHY_LIMIT = 340
+_FIRST = re.compile(
+    r"(?:The|An?|All|Each|Every|No|This|These|At|In|On|What|Gradients|(?:Log-s|S)oftmax|Line|Anomaly)(?= )"
+)
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`*])")
 
 
@@ -73,7 +76,12 @@ def finding_part(finding: Finding, drawing: Drawing, *, is_open: bool = False) -
     where = line_name(finding.line, finding.cell, drawing.run.cell.number)
     lead = ", ".join(filter(None, (severity, where, status_of(finding, drawing.outcome))))
     return Details(
-        f"{lead}: {finding.message}", parts, tone=severity, open=is_open, slug=finding.slug, lead=clip(lead, 80)
+        f"{lead}: {_continued(finding.message)}",
+        parts,
+        tone=severity,
+        open=is_open,
+        slug=finding.slug,
+        lead=clip(lead, 80),
     )
 
 
@@ -205,7 +213,13 @@ def _kind_line(group: list[Finding], drawing: Drawing) -> Line:
     name = clip(first.slug, _MESSAGE_LIMIT) or "finding"
     times = f" ({count(len(group))} times)" if len(group) > 1 else ""
     lead = ", ".join(filter(None, (severity, where)))
-    return Line(f"{lead}: {name}{times}: {clip(first.message, _MESSAGE_LIMIT)}", severity)
+    return Line(f"{lead}: {name}{times}: {clip(_continued(first.message), _MESSAGE_LIMIT)}", severity)
+
+
+def _continued(message: str) -> str:
+    """A sentence as it goes on behind a colon: names stay as they are, the first words of English become small."""
+    first = _FIRST.match(message)
+    return message if first is None else first[0].lower() + message[first.end() :]
 
 
 def _slug(finding: Finding) -> str:
