@@ -56,6 +56,11 @@ def size_text(nbytes: int) -> str:
     return f"{nbytes} B"
 
 
+def number_text(number: float) -> str:
+    """A measured number as a message says it, to three digits: `0.43`, `1,799`, `8.81e+32`."""
+    return f"{number:,.0f}" if 1_000 <= abs(number) < 1_000_000 else f"{number:.3g}"  # noqa: PLR2004
+
+
 def one_for_each_fix(findings: list[Finding]) -> list[Finding]:
     """Of several above a hint that say one fix at one line, the gravest; all of what has no fix."""
     best: dict[tuple[int | None, int | None, str], Finding] = {}

@@ -314,3 +314,11 @@ def test_the_value_of_one_with_the_gradient_of_another(loss):
 )
 def test_a_term_beside_another_value_is_lost(loss, term):
     assert f"`{term}` is a term of `loss`" in " ".join(one.message for one in found(SURROGATE + loss))
+
+
+def test_a_loss_without_a_name_is_said_in_words():
+    body = "out = net(x)\n(F.cross_entropy(out, y) + 0.5 * variation(out).item()).backward()"
+    lines = "\n".join(f"    {line}" for line in body.split("\n"))
+    (one,) = findings_in(START, f"for _ in range(3):\n    opt.zero_grad()\n{lines}\n    opt.step()\n", slug="graph-cut")
+    assert "is a term of the loss without history" in one.message
+    assert "`the loss`" not in one.message

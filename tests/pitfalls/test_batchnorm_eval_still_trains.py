@@ -47,3 +47,12 @@ def test_found(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert found(*QUIET[name]) == []
+
+
+def test_layers_are_named_as_they_are_typed():
+    with a_notebook() as notebook:
+        notebook.run(SETUP)
+        run = notebook.run("# freeze\nnet[1].eval()\nfit(net.parameters())")
+    (finding,) = [one for one in run.findings if one.slug == "batchnorm-eval-still-trains"]
+    assert finding.message.startswith("1 BatchNorm1d in eval mode (`net[1]`) in `net`: its statistics rest, its weight")
+    assert finding.fix == "net[1].requires_grad_(False)  # beside net[1].eval()"

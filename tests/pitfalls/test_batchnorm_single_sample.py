@@ -71,7 +71,10 @@ def test_the_loader_is_named_that_gave_the_last_batch():
     made = "import torch.utils.data as data\nsmall = data.DataLoader(torch.rand(5, 4), batch_size=2)"
     loop = "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor row in small:\n    net(row).sum().backward()"
     (finding,) = found(made, loop)
-    assert finding.fix == "DataLoader(…, batch_size=2, drop_last=True)  # for small: its last batch had one sample"
+    assert finding.fix == (
+        "small = data.DataLoader(torch.rand(5, 4), batch_size=2, drop_last=True)"
+        "  # for small: its last batch had one sample"
+    )
 
 
 @pytest.mark.parametrize(

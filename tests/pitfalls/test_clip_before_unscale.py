@@ -179,7 +179,7 @@ for _ in range(4):
 def test_a_clip_by_hand(line):
     (finding,) = findings_in(BY_HAND.format(True), TURNS.format(line), slug="clip-before-unscale")
     assert (finding.line, finding.subject) == (4, "opt")
-    assert "the loss scale of 4096" in finding.message
+    assert "the loss scale of 4,096" in finding.message
 
 
 def test_a_clip_by_hand_of_what_has_a_gradient():

@@ -78,3 +78,9 @@ def test_each_change_is_looked_at_once_however_many_backward_calls_follow():
     with mock.patch.object(data_edits, "_owners", wraps=data_edits._owners) as owners:
         assert len(data_edits.data_edits(ast.parse("\n".join(steps)), 0)) == 20
     assert owners.call_count == 20
+
+
+def test_a_change_that_comes_too_early_is_written_for_later():
+    made = "import torch\nx, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)\n"
+    (finding,) = findings_in(f"{made}y = (x * w).sum()\nw.data.mul_(5)\ny.backward()", slug="data-attribute")
+    assert finding.fix == "with torch.no_grad():  # after backward()\n    w.mul_(5)"

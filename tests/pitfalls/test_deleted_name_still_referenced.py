@@ -85,6 +85,7 @@ def test_numpy_shares_the_memory():
     (finding,) = found("array = x.numpy()", "del x" + GC)
     assert (finding.subject, finding.severity) == ("x", "hint")
     assert "`array` holds them (it is the same memory)" in finding.message
+    assert "is deleted, and all " in finding.message
 
 
 def test_line_and_severity():

@@ -66,7 +66,7 @@ def test_name_size_and_accumulation():
     model = a_module("model", parameter_names=((11, "words.weight"),))
     (finding,) = check(a_run(seen, after=[model]))
     assert (finding.subject, finding.severity) == ("model.words.weight", "")
-    assert "at most 1000" in finding.message
+    assert "at most 1,000" in finding.message
     assert list(check(a_run(seen, a_step(backward_count=51)))) == []
     assert list(check(a_run(seen, min_nbytes=300_000_000))) == []
     other = a_backward(place=a_place(9), witness=a_witness(leaf_keys=frozenset([11])))

@@ -27,7 +27,7 @@ def found(*cells):
 def test_the_table_and_its_optimizer_are_named():
     (finding,) = found(ASKED + TRAIN)
     assert (finding.line, finding.severity) == (5, "hint")
-    assert "of the 150000 rows of `words.weight`" in finding.message
+    assert "of the 150,000 rows of `words.weight`" in finding.message
     assert "AdamW" in finding.message
 
 

@@ -279,3 +279,21 @@ def test_layers_of_a_class_that_lists_its_parameters_itself():
 def test_parameters_that_an_optimizer_of_their_own_has():
     code = a_class("self.layers = [nn.Parameter(torch.ones(4)) for _ in range(2)]", USES)
     assert found(code + "\nnet = Net()\n" + OPT + "\nothers = torch.optim.SGD(net.layers, lr=0.1)") == []
+
+
+@pytest.mark.parametrize(
+    ("filling", "use", "fix"),
+    [
+        ("self.layers = [nn.Linear(4, 4) for _ in range(2)]", "for a in self.layers: x = a(x)",
+         "self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])"),
+        ("self.layers = {'a': nn.Linear(4, 4), 'b': nn.Linear(4, 4)}", "for a in self.layers.values(): x = a(x)",
+         "self.layers = nn.ModuleDict({'a': nn.Linear(4, 4), 'b': nn.Linear(4, 4)})"),
+        ("self.layers = []\n        for _ in range(2): self.layers.append(nn.Linear(4, 4))",
+         "for a in self.layers: x = a(x)", "self.layers = nn.ModuleList()"),
+    ],
+)  # fmt: skip
+def test_the_fix_is_the_line_itself(filling, use, fix):
+    (finding,) = found(a_class(filling, use) + "\nnet = Net()")
+    assert finding.fix.partition("  #")[0] == fix
+    line = filling.partition("\n")[0]
+    assert found(a_class(filling.replace(line, fix), use) + "\nnet = Net()\n" + OPT, TRAIN) == []

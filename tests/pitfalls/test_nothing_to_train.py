@@ -293,3 +293,16 @@ def test_a_filter_of_something_else_is_not_said_to_be_for_gradients(test, told):
 def test_a_model_that_is_not_frozen_is_not_blamed(cell):
     (finding,) = found(cell)
     assert finding.subject == "optimizer"
+
+
+@pytest.mark.parametrize(
+    ("given", "fix"),
+    [
+        ("weights = net.parameters()\nfirst = len(list(weights))\nopt = torch.optim.SGD(weights, lr=0.1)",
+         "weights = list(net.parameters())"),
+        ("opt = torch.optim.SGD([], lr=0.1)", "params = list(model.parameters())"),
+    ],
+)  # fmt: skip
+def test_an_iterator_that_is_used_up_is_a_list_in_its_own_name(given, fix):
+    (finding,) = found(given)
+    assert finding.fix.partition("  #")[0] == fix

@@ -163,3 +163,18 @@ def test_a_field_that_is_a_column_later(inside, later):
     head = "import torch\nclass M: pass\nm, x = M(), torch.randn(6)\nm.mu = torch.randn(6)\n"
     code = f"def gap(m):\n    m.d = x - m.mu\n    {later if inside else 'pass'}\ngap(m)\n{'' if inside else later}"
     assert found(head + code) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        (
+            "a comparison",
+            "acc = (pred.squeeze(1) == y).float().mean()  # both sides need the same shape; or y.unsqueeze(1)",
+        ),
+        ("residuals", "residual = y - net(x).squeeze(1)  # both sides need the same shape; or y.unsqueeze(1)"),
+    ],
+)
+def test_the_fix_is_the_line_itself(name, fix):
+    (finding,) = found(FOUND[name][0])
+    assert finding.fix == fix

@@ -109,4 +109,4 @@ def test_on_another_device():
 def test_only_what_is_said_of_numbers_is_of_their_type(message, told):
     state = StaleStateFact("opt", "Adam", "exp_avg", "float32", "float64", "cpu", "cpu")
     found = list(check_types(a_run(error=an_error(message, stale_state=state))))
-    assert [one.subject for one in found if "took down" in one.message] == ["opt"] * told
+    assert [one.subject for one in found if "` from when its weights were" in one.message] == ["opt"] * told

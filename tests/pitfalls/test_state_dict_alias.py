@@ -396,7 +396,7 @@ def test_the_statement_with_a_copy_takes_the_place_of_its_line(cell, first):
 
 def test_all_of_a_list_are_counted():
     (finding,) = findings_in(SETUP, NAMED_TOO, slug="state-dict-alias", fails=False)
-    assert finding.message.startswith("All 3 state dicts in `kept` are no copy")
+    assert finding.message.startswith("All 3 state dicts in `kept` are no copies")
 
 
 def test_a_load_of_itself_names_the_line_that_kept():

@@ -53,3 +53,12 @@ def test_another_model_is_told_without_a_statement(name):
 @pytest.mark.parametrize("name", QUIET)
 def test_silent(name):
     assert findings_in(START, QUIET[name], slug=SLUG) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "says"), [("nn.Linear(4, {})", "weight and bias are"), ("nn.Linear(4, {}, bias=False)", "weight is")]
+)
+def test_one_or_two_that_are_to_start_anew(made, says):
+    code = f"import torch\nfrom torch import nn\nsaved, net = {made.format(9)}, {made.format(2)}\n"
+    (finding,) = findings_in(f"{code}net.load_state_dict(saved.state_dict())", slug="state-dict-refused")
+    assert finding.fix.endswith(f"# if {says} to start anew")

@@ -71,6 +71,22 @@ def test_place_names_other_cells_only(line, cell, here, lead):
     assert drawn(finding, run=a_run(cell=a_cell(number=here))).lead == lead
 
 
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("The loss refused `hot`.", "the loss refused `hot`."),
+        ("A loader came to its end.", "a loader came to its end."),
+        ("Softmax runs along dim 0.", "softmax runs along dim 0."),
+        ("A.T is no matrix.", "A.T is no matrix."),
+        ("Theta is nan.", "Theta is nan."),
+        ("NLLLoss was given probabilities.", "NLLLoss was given probabilities."),
+        ("`The` is nan.", "`The` is nan."),
+    ],
+)
+def test_a_sentence_goes_on_behind_the_colon(message, shown):
+    assert drawn(replace(FINDING, message=message)).summary == f"error, line 4: {shown}"
+
+
 def test_finding_without_anything_is_one_line():
     bare = replace(FINDING, severity="", slug="", fix="", code="", line=None, cell=None, evidence=())
     assert drawn(bare) == Details(f"hint: {FINDING.message}", (), tone="hint", lead="hint")
@@ -110,13 +126,15 @@ def test_findings_by_the_hundred_stay_few_lines():
     parts = run_card(Drawing.of(run, [])).parts
     assert len(parts) == 3 + 1 + 7 + 10 + 1
     assert parts[3] == Line("and 497 more", strong=True)
-    assert parts[-2] == Line("hint: kind-19: The loader waited for most of the time.", "hint")
+    assert parts[-2] == Line("hint, line 1 of cell 5: kind-19: the loader waited for most of the time.", "hint")
     assert parts[-1] == Line("and 480 more kinds")
 
 
 def test_many_findings_of_one_kind_are_one_line():
     parts = run_card(Drawing.of(a_run(findings=(HINT,) * 14), [])).parts
-    assert parts[-1] == Line("hint: loader-waits (4 times): The loader waited for most of the time.", "hint")
+    assert parts[-1] == Line(
+        "hint, line 1 of cell 5: loader-waits (4 times): the loader waited for most of the time.", "hint"
+    )
 
 
 def test_run_without_findings_or_number():

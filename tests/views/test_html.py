@@ -162,3 +162,9 @@ def test_page_keeps_code_and_escapes_html():
     assert "<p class=ti-head>Head</p>" in html
     assert "<code class=language-python>x = 1" in html
     assert "<img" not in html
+
+
+def test_a_line_has_the_colour_of_its_own_severity():
+    html = to_html(Card("t", "error", (Line("a hint", "hint"), Line("plain"))))
+    assert "<p class=ti-hint><span class=ti-shape aria-hidden=true>●</span> a hint</p>" in html
+    assert "<p>plain</p>" in html

@@ -56,12 +56,17 @@ def test_losses_are_a_line():
     (table,) = losses(4.0, 2.0, 3.0)
     assert table.caption == "loss, as far as looked at"
     assert table.rows == (
-        ("first", "4", "call 1"),
+        ("first, highest", "4", "call 1"),
         ("lowest", "2", "call 2"),
-        ("highest", "4", "call 1"),
         ("last", "3", "call 3"),
     )
     assert table.curve == ((0, 1_000), (500, 0), (1_000, 500))
+
+
+def test_losses_that_were_all_looked_at_need_no_remark():
+    facts = [LossFact(order, a_place(3), order + 1, value) for order, value in enumerate((4.0, 2.0, 3.0))]
+    (table,) = ledger_parts(LOSS, a_run(a_backward(3), a_count("backward", 3, place=a_place(3)), *facts))
+    assert table.caption == "loss"
 
 
 def test_losses_over_many_orders_are_drawn_in_powers_of_ten():

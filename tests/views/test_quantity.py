@@ -17,7 +17,8 @@ from torch_inspector.views.quantity import amount, count, seconds, several, shap
         (12_900_000, "12.3 MB"),
         (-(1 << 20), "-1.00 MB"),
         (1_406_600_000, "1.31 GB"),
-        (1 << 50, "1.126e+15 B"),
+        (1 << 50, "1,024 TB"),
+        (1 << 60, "1.153e+18 B"),
         (math.nan, "nan B"),
     ],
 )
@@ -46,6 +47,10 @@ def test_count_and_nouns():
     assert count(1234) == "1,234"
     assert count(1234, complete=False) == "at least 1,234"
     assert count(0.123456) == "0.1235"
+    assert [count(number) for number in (1798.6, 65536.0, 107_996.4, 1e12)] == [
+        *("1,799", "65,536", "107,996", "1,000,000,000,000"),
+    ]
+    assert [count(number) for number in (999.96, 12_345_678.9, -1e15)] == ["1000", "1.235e+07", "-1e+15"]
     assert (several(1, "finding"), several(3, "finding")) == ("1 finding", "3 findings")
 
 

@@ -17,6 +17,14 @@ def test_cell_that_became_clean_is_one_quiet_line():
     assert card == Card(f"✓ torch_inspector, cell 5: fixed since cell 4: {what}", "calm", ())
 
 
+def test_one_line_leaves_out_numbers_that_would_be_cut():
+    others = (replace(HINT, slug="x" * 40), replace(HINT, slug="y" * 20))
+    held = a_snapshot(a_graph(saved_nbytes=3 << 20))
+    card = rerun(a_cell_run(*others, KEPT, number=4, after=held), a_cell_run(number=5))
+    assert card.title.endswith("; graph-retained-in-list (`losses`)")
+    assert "before" not in card.title
+
+
 def test_many_fixed_findings_stay_one_line():
     first = a_cell_run(*(replace(HINT, slug=f"kind-{number}") for number in range(9)), number=1)
     assert rerun(first, a_cell_run(number=2)).title.endswith("kind-0; kind-1; kind-2; and 6 more")

@@ -15,6 +15,16 @@ def test_largest_tensors_come_first_and_views_show_what_they_keep():
     assert tensor_table([view], "Tensors").rows[0][4:] == ("4 B of 1.00 MB", "NllLoss")
 
 
+def test_entries_of_a_list_that_are_alike_are_one_row():
+    losses = [a_tensor(f"losses[{number}]", shape=(), nbytes=4, storage_nbytes=4) for number in range(64)]
+    table = tensor_table([*losses, a_tensor("x", storage_nbytes=8)], "New tensors")
+    assert [row[0] for row in table.rows] == ["x", "losses[0] to losses[63]"]
+    assert (table.rows[1][4], table.caption) == ("64 times 4 B", "New tensors")
+    assert len(tensor_table(losses[:2], "New tensors").rows) == 2
+    other = a_tensor("losses[64]", shape=(2,), nbytes=8, storage_nbytes=8)
+    assert [row[0] for row in tensor_table([*losses, other], "t").rows] == ["losses[64]", "losses[0] to losses[63]"]
+
+
 def test_long_tables_are_cut_and_say_so():
     table = tensor_table([a_tensor(f"t{number}") for number in range(30)], "New tensors", complete=False)
     assert (len(table.rows), table.caption) == (20, "New tensors (20 of at least 30)")

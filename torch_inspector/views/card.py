@@ -17,8 +17,8 @@ Tone = Literal["error", "warning", "hint", "calm"]
 SHAPES: dict[Tone, str] = {"error": "■", "warning": "▲", "hint": "●", "calm": ""}
 """The mark before a toned text, so that nobody has to tell colours apart."""
 
-# Long enough for a sentence with names and numbers, short enough for a panel under a cell.
-_TITLE_LIMIT = 160
+TITLE_LIMIT = 160
+"""Long enough for a sentence with names and numbers, short enough for a panel under a cell."""
 _SUMMARY_LIMIT = 400
 _LINE_LIMIT = 600
 _CELL_LIMIT = 120
@@ -68,7 +68,7 @@ class Code:
     def __post_init__(self) -> None:
         _hold(self, "text", block(self.text, _CODE_LIMIT))
         _hold(self, "language", one_line(self.language, _CELL_LIMIT))
-        _hold(self, "caption", one_line(self.caption, _TITLE_LIMIT))
+        _hold(self, "caption", one_line(self.caption, TITLE_LIMIT))
 
     def numbered(self) -> list[tuple[str, str, bool]]:
         """Each line with its number as wide as the widest, and whether it is the one that is meant."""
@@ -96,7 +96,7 @@ class Table:
     def __post_init__(self) -> None:
         _hold(self, "rows", tuple(_cells(row) for row in self.rows))
         _hold(self, "columns", _cells(self.columns))
-        _hold(self, "caption", one_line(self.caption, _TITLE_LIMIT))
+        _hold(self, "caption", one_line(self.caption, TITLE_LIMIT))
         _hold(self, "boxes", tuple((*map(_thousandths, box),) for box in self.boxes))
         _hold(self, "curve", tuple((*map(_thousandths, point),) for point in self.curve))
 
@@ -115,7 +115,7 @@ class Bars:
     def __post_init__(self) -> None:
         _hold(self, "rows", tuple(_cells(row) for row in self.rows))
         _hold(self, "lengths", tuple(map(_thousandths, self.lengths)))
-        _hold(self, "caption", one_line(self.caption, _TITLE_LIMIT))
+        _hold(self, "caption", one_line(self.caption, TITLE_LIMIT))
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Details:
 
     def __post_init__(self) -> None:
         _hold(self, "summary", one_line(self.summary, _SUMMARY_LIMIT))
-        _hold(self, "more", one_line(self.more, _TITLE_LIMIT))
+        _hold(self, "more", one_line(self.more, TITLE_LIMIT))
         _hold(self, "slug", one_line(self.slug, _CELL_LIMIT))
         _hold(self, "lead", self.lead if self.summary.startswith(self.lead) else "")
 
@@ -165,7 +165,7 @@ class Card:
     """The pitfall that it is about, if it is about one."""
 
     def __post_init__(self) -> None:
-        _hold(self, "title", one_line(self.title, _TITLE_LIMIT))
+        _hold(self, "title", one_line(self.title, TITLE_LIMIT))
         _hold(self, "slug", one_line(self.slug, _CELL_LIMIT))
 
 

@@ -13,9 +13,10 @@ from torch_inspector.findings import SEVERITIES, Finding, Severity
 from torch_inspector.outcome import Outcome, outcome_of
 from torch_inspector.page import Page
 from torch_inspector.pitfall import Pitfall
-from torch_inspector.views.card import Card, Code, Details, Line, Part, Prose, Table, Tone
+from torch_inspector.views.card import Card, Details, Line, Part, Prose, Table, Tone
 from torch_inspector.views.context import context_of
 from torch_inspector.views.evidence import evidence_parts
+from torch_inspector.views.fix import fix_parts
 from torch_inspector.views.ledger import ledger_parts
 from torch_inspector.views.plain import clip
 from torch_inspector.views.quantity import count, several
@@ -30,6 +31,9 @@ _KIND_COUNT = 10
 _MESSAGE_LIMIT = 200
 # Two or three sentences: the page, which says the rest, is a click away, and the file holds these twice.
 _WHY_LIMIT = 340
+_FIRST = re.compile(
+    r"(?:The|An?|All|Each|Every|No|This|These|At|In|On|What|Gradients|(?:Log-s|S)oftmax|Line|Anomaly)(?= )"
+)
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`*])")
 
 
@@ -72,7 +76,12 @@ def finding_part(finding: Finding, drawing: Drawing, *, is_open: bool = False) -
     where = line_name(finding.line, finding.cell, drawing.run.cell.number)
     lead = ", ".join(filter(None, (severity, where, status_of(finding, drawing.outcome))))
     return Details(
-        f"{lead}: {finding.message}", parts, tone=severity, open=is_open, slug=finding.slug, lead=clip(lead, 80)
+        f"{lead}: {_continued(finding.message)}",
+        parts,
+        tone=severity,
+        open=is_open,
+        slug=finding.slug,
+        lead=clip(lead, 80),
     )
 
 
@@ -121,7 +130,7 @@ def finding_parts(drawing: Drawing) -> tuple[Part, ...]:
         *(finding_part(finding, drawing, is_open=True) for finding in first),
         *([Line(f"and {count(left)} more", strong=True)] if left else []),
         *(finding_part(finding, drawing) for finding in closed),
-        *_kinds(rest, drawing.known),
+        *_kinds(rest, drawing),
     )
 
 
@@ -154,7 +163,7 @@ def _inside(finding: Finding, drawing: Drawing, pitfall: Pitfall | None) -> tupl
         *([code] if code is not None else []),
         *evidence_parts(finding),
         *ledger_parts(finding, drawing.run),
-        *([Code(finding.fix, caption="Fix")] if finding.fix else []),
+        *fix_parts(finding.fix),
         *_why(finding, page_of(pitfall), drawing.docs_url),
     )
 
@@ -187,22 +196,30 @@ def page_address(docs_url: str, slug: str) -> str:
     return f"{docs_url.rstrip('/')}/{slug}.html" if docs_url else ""
 
 
-def _kinds(findings: list[Finding], known: Mapping[str, Pitfall]) -> list[Part]:
+def _kinds(findings: list[Finding], drawing: Drawing) -> list[Part]:
     if not findings:
         return []
     by_kind = {slug: list(group) for slug, group in groupby(sorted(findings, key=_slug), key=_slug)}
     kinds = sorted(by_kind.values(), key=lambda group: findings.index(group[0]))
-    lines = [_kind_line(group, known) for group in kinds[:_KIND_COUNT]]
+    lines = [_kind_line(group, drawing) for group in kinds[:_KIND_COUNT]]
     left = len(kinds) - len(lines)
     return [*lines, *([Line(f"and {several(left, 'more kind')}")] if left else [])]
 
 
-def _kind_line(group: list[Finding], known: Mapping[str, Pitfall]) -> Line:
+def _kind_line(group: list[Finding], drawing: Drawing) -> Line:
     first = group[0]
-    severity = severity_of(first, known.get(first.slug))
+    severity = severity_of(first, drawing.known.get(first.slug))
+    where = line_name(first.line, first.cell, drawing.run.cell.number)
     name = clip(first.slug, _MESSAGE_LIMIT) or "finding"
     times = f" ({count(len(group))} times)" if len(group) > 1 else ""
-    return Line(f"{severity}: {name}{times}: {clip(first.message, _MESSAGE_LIMIT)}", severity)
+    lead = ", ".join(filter(None, (severity, where)))
+    return Line(f"{lead}: {name}{times}: {clip(_continued(first.message), _MESSAGE_LIMIT)}", severity)
+
+
+def _continued(message: str) -> str:
+    """A sentence as it goes on behind a colon: names stay as they are, the first words of English become small."""
+    first = _FIRST.match(message)
+    return message if first is None else first[0].lower() + message[first.end() :]
 
 
 def _slug(finding: Finding) -> str:

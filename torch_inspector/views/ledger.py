@@ -81,13 +81,20 @@ def loss_table(run: Run, place: Place) -> Table | None:
     if len(finite) < _FEWEST_LOSSES or len({loss.value for loss in finite}) == 1:
         return None
     told = [losses[0], min(finite, key=_value), max(finite, key=_value), losses[-1]]
-    rows = tuple((name, f"{one.value:.4g}", f"call {count(one.index)}") for name, one in zip(_NAMES, told, strict=True))
+    # One that is two of these is told once.
+    names = {id(one): [name for name, other in zip(_NAMES, told, strict=True) if other is one] for one in told}
+    rows = tuple((", ".join(names[id(one)]), count(one.value), f"call {count(one.index)}") for one in _once(told))
     root = next((one.root for one in run.trace.backwards if one.place == place and one.root), "loss")
     values = [loss.value for loss in finite]
     steep = min(values) > 0 and max(values) / min(values) > _STEEP
-    caption = f"{root}, as far as looked at{', in powers of ten' if steep else ''}"
+    looked = "" if run.trace.count("backward", place) == len(losses) else ", as far as looked at"
+    caption = f"{root}{looked}{', in powers of ten' if steep else ''}"
     heights = [log10(value) for value in values] if steep else [value / 2 for value in values]
     return Table(rows, caption=caption, figures=(1,), curve=_points([loss.index for loss in finite], heights))
+
+
+def _once(told: list[LossFact]) -> list[LossFact]:
+    return sorted({id(one): one for one in told}.values(), key=lambda one: one.index)
 
 
 def _value(loss: LossFact) -> float:

@@ -15,13 +15,16 @@ Number = int | float
 # Longer numbers are written with an exponent: nobody counts more digits, and Python refuses to print the longest.
 _LONGEST = 10**15
 _TEXT_LIMIT = 120
+_THOUSAND, _LONG = 1_000, 999_999
+# More bytes than this are no size of anything.
+_LARGEST_SIZE = 10**18
 _MINUTE_S = 60
 _HOUR_S = 3600
 
 
 def size(nbytes: Number) -> str:
     """Bytes to three digits: `512 B`, `12.3 MB`, `1.31 GB`."""
-    if not _is_ordinary(nbytes):
+    if not -_LARGEST_SIZE < nbytes < _LARGEST_SIZE:
         return f"{count(nbytes)} B"
     value, units = abs(float(nbytes)), ["B", "KB", "MB", "GB", "TB"]
     while value >= 1024 and len(units) > 1:  # noqa: PLR2004 - the step itself
@@ -80,15 +83,18 @@ def _figure(number: Number) -> str:
     if isinstance(number, int) and _is_ordinary(number):
         return f"{number:,d}"
     try:
-        return f"{float(number):.4g}"
+        value = float(number)
     except OverflowError:
         return str(math.copysign(math.inf, number > 0 or -1))
+    # Whole numbers and those of six digits are read faster without an exponent.
+    is_plain = _THOUSAND <= abs(value) < _LONGEST and (value.is_integer() or abs(value) < _LONG)
+    return f"{value:,.0f}" if is_plain else f"{value:.4g}"
 
 
 def _three_digits(value: float) -> str:
     # The bounds are where rounding would add a digit: 9.996 is 10.0, not 10.00.
     places = 2 if value < 9.995 else 1 if value < 99.95 else 0  # noqa: PLR2004
-    return f"{value:.{places}f}"
+    return f"{value:,.{places}f}"
 
 
 def _short(duration_s: float) -> str:

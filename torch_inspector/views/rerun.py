@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch_inspector.facts import Run
 from torch_inspector.findings import Finding
 from torch_inspector.outcome import Change, Fate, Outcome
-from torch_inspector.views.card import Card, Line
+from torch_inspector.views.card import TITLE_LIMIT, Card, Line
 from torch_inspector.views.plain import clip
 from torch_inspector.views.quantity import amount, several
 from torch_inspector.views.words import cell_name
@@ -20,10 +20,16 @@ def clean_card(run: Run, outcome: Outcome | None) -> Card | None:
     """The one quiet line of a cell that became clean; None if nothing was fixed."""
     if outcome is None or run.findings or not outcome.fixed:
         return None
-    shown = "; ".join(_fixed(fate) for fate in outcome.fixed[:_NAMES])
     left = len(outcome.fixed) - _NAMES
     more = f"; and {left} more" if left > 0 else ""
-    return Card(f"{DONE} {cell_name(run)}: fixed{_since(outcome)}: {shown}{more}", "calm", ())
+
+    def title(told: int) -> str:
+        shown = "; ".join(_fixed(fate, told=index < told) for index, fate in enumerate(outcome.fixed[:_NAMES]))
+        return f"{DONE} {cell_name(run)}: fixed{_since(outcome)}: {shown}{more}"
+
+    # Numbers that would be cut off are left out.
+    titles = [title(told) for told in range(_NAMES, -1, -1)]
+    return Card(next((text for text in titles if len(text) <= TITLE_LIMIT), titles[-1]), "calm", ())
 
 
 def fixed_lines(outcome: Outcome | None) -> list[Line]:
@@ -54,11 +60,11 @@ def fate_of(finding: Finding, outcome: Outcome | None) -> Fate | None:
     return next((fate for fate in known if fate.finding is finding), None)
 
 
-def _fixed(fate: Fate) -> str:
+def _fixed(fate: Fate, *, told: bool = True) -> str:
     finding = fate.finding
     name = clip(finding.slug, _NAME_LIMIT) or "finding"
     about = f"`{clip(finding.subject, _NAME_LIMIT)}`" if finding.subject else ""
-    change = _change(fate.change) if fate.change is not None else ""
+    change = _change(fate.change) if told and fate.change is not None else ""
     inside = ", ".join(filter(None, (about, change)))
     return f"{name} ({inside})" if inside else name
 

@@ -25,6 +25,9 @@ from torch_inspector.views.words import line_name
 ROW_COUNT = 20
 """Rows of one table; the caption says how many there are in all."""
 _CELL_LIMIT = 200
+# The place in a list, with which the path of an entry ends; rows that differ in nothing else are one from so many on.
+_INDEX = re.compile(r"\[\d{1,9}\]$")
+_MANY = 3
 # The end of every node's name, which says nothing: `MeanBackward1` is a mean.
 _BACKWARD = re.compile(r"Backward\d*$")
 
@@ -34,15 +37,31 @@ def tensor_table(
 ) -> Table:
     """Tensors from the largest on; a view shows what it keeps alive."""
     ordered = sorted(tensors, key=lambda fact: fact.storage_nbytes, reverse=True)
-    rows = tuple(
-        (t.path, shape(t.shape), _dtype(t.dtype), t.device, _tensor_size(t), _history(t)) for t in ordered[:row_count]
-    )
+    alike = _alike(ordered)
+    rows = tuple(_tensor_row(group) for group in alike[:row_count])
     return Table(
         rows,
         ("tensor", "shape", "dtype", "device", "size", "grad_fn"),
-        _caption(what, len(ordered), row_count, complete=complete),
+        _caption(what, len(ordered), sum(map(len, alike[:row_count])), complete=complete),
         (4,),
     )
+
+
+def _alike(tensors: Iterable[TensorFact]) -> list[list[TensorFact]]:
+    """Entries of one list that differ in their index only are one row, from three on: `losses[0]` to `losses[63]`."""
+    groups: dict[tuple[str, ...], list[TensorFact]] = {}
+    for one in tensors:
+        groups.setdefault((_INDEX.sub("[]", one.path), *_tensor_row([one])[1:]), []).append(one)
+    return [
+        part for group in groups.values() for part in ([group] if len(group) >= _MANY else [[one] for one in group])
+    ]
+
+
+def _tensor_row(group: Sequence[TensorFact]) -> tuple[str, ...]:
+    first, last, many = group[0], group[-1], len(group) > 1
+    path = f"{first.path} to {last.path}" if many else first.path
+    nbytes = f"{count(len(group))} times {_tensor_size(first)}" if many else _tensor_size(first)
+    return (path, shape(first.shape), _dtype(first.dtype), first.device, nbytes, _history(first))
 
 
 def graph_table(graphs: Iterable[GraphFact], what: str, *, complete: bool = True) -> Table:

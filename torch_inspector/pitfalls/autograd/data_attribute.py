@@ -54,6 +54,14 @@ def _seen(edit: DataEditFact) -> str:
     return f"# give {edit.path} a new value in this line, which autograd sees: {edit.path} = {edit.path} * 2"
 
 
+def _later(edit: DataEditFact) -> str:
+    """The same change where autograd counts it, once it does no harm."""
+    call = _IN_PLACE.fullmatch(edit.text.removeprefix(edit.path))
+    if call is not None:
+        return f"with torch.no_grad():  # after backward()\n    {edit.path}.{call[1]}_({call[2]})"
+    return f"change {edit.path} itself under torch.no_grad(), after backward()"
+
+
 def _calls(run: Run, edit: DataEditFact, cell: int | None) -> list[BackwardFact]:
     """The calls of that `backward()` in this run."""
     here = (cell, edit.backward_line, edit.function)
@@ -74,7 +82,7 @@ def _finding(edit: DataEditFact, cell: int | None, *, is_leaf: bool) -> Finding:
     return Finding(
         message=f"`{edit.text}` changes `{edit.path}` {when}, unseen by autograd: {what}.",
         subject=edit.path,
-        fix=f"with torch.no_grad(): change {edit.path} itself, after backward()",
+        fix=_later(edit),
         line=edit.line,
         cell=cell,
         evidence=(

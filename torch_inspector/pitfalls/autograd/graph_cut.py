@@ -158,30 +158,32 @@ def _ends_anew(run: Run) -> list[Finding]:
         fresh = [one for one in run.after.tensors if one.is_leaf and one.requires_grad and one.key not in held]
         leaves = [one.path for one in fresh if one.key in step.leaf_keys]
         tensor = leaves[0] if len(leaves) == 1 else ""
-        root = next((one.root for one in run.trace.backwards if one.root and not one.is_grad_call), "the loss")
+        root = next((one.root for one in run.trace.backwards if one.root and not one.is_grad_call), "")
         found = _only_line(run, _MAKES_A_LEAF) or _only_line(run, DETACHED_LEAF)
         line, cell = found or (step.place.line, step.place.cell)
         message = (
-            f"`{root}` reaches nothing that `{name}` holds: its history begins at "
+            f"{_named(root)} reaches nothing that `{name}` holds: its history begins at "
             f"{f'`{tensor}`, ' if tensor else ''}a tensor that each step makes anew from values, with `requires_grad`."
         )
         fix = handed_on(run, line, cell) if found else "hand on the tensors themselves, without requires_grad"
         evidence = (Evidence("steps that found nothing", len(steps), "count"),)
-        return [Finding(message=message, subject=tensor or root, fix=fix, line=line, cell=cell, evidence=evidence)]
+        return [
+            Finding(message=message, subject=tensor or root or "loss", fix=fix, line=line, cell=cell, evidence=evidence)
+        ]
     return []
 
 
 def _of_whole(run: Run, call: BackwardFact, step: StepFact, cut: CutFact) -> Finding:
-    name, model, root = run.optimizer_path(step.optimizer) or "optimizer", part_path(run, cut), call.root or "the loss"
+    name, model, root = run.optimizer_path(step.optimizer) or "optimizer", part_path(run, cut), call.root
     both = chain((cut, *(one for one in run.trace.cuts if one != cut)))
     first, source = both.number if both is not None else cut, run.source_of(cut.place.cell)
     cause = both.said(source, cut.place.cell) if both is not None else how(cut)
     return Finding(
         message=(
-            f"`backward()` on `{root}` reaches no parameter of `{model}`: {cause}. "
+            f"`backward()` on {_named(root)} reaches no parameter of `{model}`: {cause}. "
             f"`{name}.step()` found nothing to follow."
         ),
-        subject=root,
+        subject=root or "loss",
         fix=both.mended(source) if both is not None else uncut(run, cut, call.place.cell, cuts=run.trace.cuts),
         line=first.place.line,
         cell=first.place.cell,
@@ -241,17 +243,22 @@ def _only_line(run: Run, wanted: re.Pattern[str]) -> tuple[int, int | None] | No
     return found[0] if len(found) == 1 else None
 
 
+def _named(root: str) -> str:
+    """A loss as a sentence names it."""
+    return f"`{root}`" if root else "the loss"
+
+
 def _constant(run: Run) -> Iterator[Finding]:
     """Gradients of inputs that a loss adds up as plain numbers, of a model that is being trained."""
     for cut, reached in constants(run):
         model = run.owner_path(reached) or "the model"
-        root = next((one.root for one in run.trace.backwards if one.root and not one.is_grad_call), "the loss")
+        root = next((one.root for one in run.trace.backwards if one.root and not one.is_grad_call), "")
         yield Finding(
             message=(
                 "the gradient that `torch.autograd.grad` gives here has no history: it is a plain number in "
-                f"`{root}`, and what is made of it teaches `{model}` nothing."
+                f"{_named(root)}, and what is made of it teaches `{model}` nothing."
             ),
-            subject=root,
+            subject=root or "loss",
             fix=f"{cut.text}  # keeps the history of the gradient",
             line=cut.place.line,
             cell=cut.place.cell,
@@ -263,13 +270,13 @@ def _added(run: Run) -> Iterator[Finding]:
     """Terms that a loss adds up as plain numbers, of a model that it trains."""
     for cut, model in added(run):
         call = run.trace.backwards_at(cut.backwards[0])
-        root = next((one.root for one in call if one.root), "the loss")
+        root = next((one.root for one in call if one.root), "")
         yield Finding(
             message=(
-                f"`{cut.term}` is a term of `{root}` without history: {how(cut)}. "
-                f"It changes the value of `{root}` and teaches `{model}` nothing."
+                f"`{cut.term}` is a term of {_named(root)} without history: {how(cut)}. "
+                f"It changes the value of {_named(root)} and teaches `{model}` nothing."
             ),
-            subject=root,
+            subject=root or "loss",
             fix=term_kept(run, cut),
             line=cut.place.line,
             cell=cut.place.cell,

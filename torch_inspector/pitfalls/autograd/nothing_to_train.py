@@ -10,6 +10,7 @@ from torch_inspector.facts import ErrorFact, ForwardFact, Place, Run, StepFact, 
 from torch_inspector.facts.blind_loss import blind_loss
 from torch_inspector.facts.bound_in import bound_in, lacked_gradients
 from torch_inspector.facts.covering import covering
+from torch_inspector.facts.rebuilt import last_made
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -23,6 +24,8 @@ _STEPS = 3
 _BY_NAME = frozenset(
     ["_modules", "__dict__", "__getattr__", "get_submodule", "modules", "named_modules", "children", "named_children"]
 )
+# A longer line is not read at a glance.
+_LONGEST = 110
 # Variables that are named one by one.
 _NAMED = 4
 
@@ -43,7 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
         if not told and (_all_frozen(run, calls) or not any(map(lacked_gradients, (run, made)))):
             yield _without_history(run, calls)
     elif run.error.message.startswith(_NO_PARAMETERS) and all(one.loose for one in run.after.unlisted):
-        yield _empty(run.error)
+        yield _empty(run, run.error)
     elif run.error.kind == "TypeError" and _A_METHOD in run.error.message:
         yield from _uncalled(run.error)
 
@@ -215,7 +218,17 @@ def _of_tensors(root: str, held: tuple[str, ...], place: Place | None) -> Findin
     )
 
 
-def _empty(error: ErrorFact) -> Finding:
+def _as_list(run: Run, error: ErrorFact) -> str:
+    """The variable that the optimizer was given, made as a list; an example where the texts do not tell it."""
+    tree = syntax.parse(error.statement)
+    calls = [node for node in syntax.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
+    given = next((call.args[0] for call in calls if call.args and isinstance(call.args[0], ast.Name)), None)
+    made = last_made(run, given.id) if given is not None else ""
+    whole = f"{given.id} = list({made})" if given is not None and made and "\n" not in made else ""
+    return whole if 0 < len(whole) <= _LONGEST else "params = list(model.parameters())"
+
+
+def _empty(run: Run, error: ErrorFact) -> Finding:
     frozen = error.frozen
     name, count = frozen or ("", 0)
     why = (
@@ -229,7 +242,7 @@ def _empty(error: ErrorFact) -> Finding:
         fix=(
             f"{name}.requires_grad_(True)  # or of the part that is to learn, before the optimizer is made"
             if frozen
-            else "params = list(model.parameters())  # a list can be read more than once; and look at its length"
+            else f"{_as_list(run, error)}  # a list can be read more than once; and look at its length"
         ),
         line=error.place.line,
         cell=error.place.cell,

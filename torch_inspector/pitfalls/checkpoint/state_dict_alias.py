@@ -111,8 +111,8 @@ def _follows(run: Run, one: AliasFact) -> Finding:
     what = f"All {one.count} state dicts in `{one.path}` are" if several else f"`{one.path}` is"
     return Finding(
         message=(
-            f"{what} no copy: {'they show' if several else 'it shows'} the weights of `{model}` as they are now, "
-            f"after the steps that followed.{also}"
+            f"{what} no {'copies: they show' if several else 'copy: it shows'} the weights of `{model}` as they are "
+            f"now, after the steps that followed.{also}"
         ),
         subject=one.path,
         fix=_copied(run, one.place, model),

@@ -139,7 +139,8 @@ def _of_sizes(refusal: _Refusal, name: str, load: _Load | None) -> _Told:
         return message, "build the model with the sizes of the one that was saved"
     keys = ", ".join(f'"{one}"' for one, _, _ in refusal.sizes)
     kept = f"{{k: v for k, v in {load.state}.items() if k not in [{keys}]}}"
-    return message, f"{load.module}.load_state_dict({kept}, strict=False)  # if {_layers(refusal)} is to start anew"
+    are = "are" if " and " in _layers(refusal) else "is"
+    return message, f"{load.module}.load_state_dict({kept}, strict=False)  # if {_layers(refusal)} {are} to start anew"
 
 
 def _layers(refusal: _Refusal) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torch_inspector.facts import ExpressionFact, LoaderFact, Run, Shape, looped_over
+from torch_inspector.facts.loader_anew import loader_with
 from torch_inspector.facts.targeted import targets_of
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -102,7 +103,7 @@ def _finding(run: Run, loader: LoaderFact, runs: _Runs) -> Finding:
             "The model learns one class at a time and forgets the one before."
         ),
         subject=other or name or loader.kind,
-        fix=f"DataLoader(…, batch_size={loader.class_batch}, shuffle=True)  # for training",
+        fix=f"{loader_with(run, loader.place, name, loader.class_batch, shuffle=True)}  # for training",
         line=loader.place.line,
         cell=loader.place.cell,
         evidence=(

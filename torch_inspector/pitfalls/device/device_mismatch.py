@@ -88,7 +88,7 @@ def _of_state(error: ErrorFact, state: StaleStateFact) -> Finding:
     name = f"`{state.path}`" if state.path else f"the {state.kind} optimizer"
     return Finding(
         message=(
-            f"{name} took down `{state.state}` when its weights were on {state.state_device}; they are on "
+            f"{name} keeps `{state.state}` from when its weights were on {state.state_device}; they are on "
             f"{state.device} now, and {state.kind} does not mix devices."
         ),
         subject=state.path or state.kind,

@@ -93,7 +93,7 @@ def _of_state(error: ErrorFact, state: StaleStateFact) -> Finding:
     name = f"`{state.path}`" if state.path else f"the {state.kind} optimizer"
     return Finding(
         message=(
-            f"{name} took down `{state.state}` when its weights were {state.state_dtype}; they are {state.dtype} "
+            f"{name} keeps `{state.state}` from when its weights were {state.state_dtype}; they are {state.dtype} "
             f"now, and {state.kind} does not mix the types."
         ),
         subject=state.path or state.kind,

@@ -51,7 +51,7 @@ def _finding(run: Run, backward: BackwardFact, *, ran_out: bool) -> Finding:
     return Finding(
         message=(
             f"The graph of {name} kept {at_least}{size_text(kept)} of layer outputs for backward, "
-            f"{kept / weights:.0f} times the {size_text(weights)} of parameters"
+            f"{kept / weights:,.0f} times the {size_text(weights)} of parameters"
             f"{'; memory ran out' if ran_out else ''}."
         ),
         subject=backward.root,

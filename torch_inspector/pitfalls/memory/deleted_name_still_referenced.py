@@ -135,7 +135,7 @@ def _finding(fact: DeletionFact) -> Finding:
     why = (_FORGOTTEN | _MEANT)[fact.how]
     return Finding(
         message=(
-            f"`{fact.path}` is deleted, and {size_text(fact.held_nbytes)} of {size_text(fact.nbytes)} stay: "
+            f"`{fact.path}` is deleted, and {_of(fact.held_nbytes, fact.nbytes)} stay: "
             f"`{fact.holder}` holds them ({why}){_also(fact)}."
         ),
         subject=fact.path,
@@ -149,6 +149,12 @@ def _finding(fact: DeletionFact) -> Finding:
             Evidence("class of the holder", fact.holder_kind),
         ),
     )
+
+
+def _of(held: int, whole: int) -> str:
+    """A part of what was deleted, or all of it."""
+    part, total = size_text(held), size_text(whole)
+    return f"all {total}" if part == total else f"{part} of {total}"
 
 
 def _root(fact: DeletionFact) -> str:

@@ -46,7 +46,7 @@ def _finding(run: Run, place: Place, table: TableFact, used: int) -> Finding:
     used_rows = used * rows // max(table.element_count, 1)
     return Finding(
         message=(
-            f"`{name or 'an embedding'}` has {rows} rows, a step looks up at most {used_rows} of them, "
+            f"`{name or 'an embedding'}` has {rows:,} rows, a step looks up at most {used_rows:,} of them, "
             f"and backward makes a dense gradient of {size_text(table.nbytes)}."
         ),
         subject=name,

@@ -43,7 +43,7 @@ def _finding(run: Run, step: StepFact, table: TableFact, used: int) -> Finding:
     used_rows = used * rows // max(table.element_count, 1)
     return Finding(
         message=(
-            f"At most {used_rows} of the {rows} rows of `{name}` were used in the steps seen: {step.optimizer_kind}"
+            f"At most {used_rows:,} of the {rows:,} rows of `{name}` were used in the steps seen: {step.optimizer_kind}"
             " moves the others too, by their running averages."
         ),
         subject=name,

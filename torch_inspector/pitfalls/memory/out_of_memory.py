@@ -107,12 +107,16 @@ def _message(shortage: ShortageFact, holders: list[_Holder], pinned: int) -> str
     what = f" in `{shortage.operation}`" if shortage.operation else ""
     parts = [f"{size_text(shortage.asked_nbytes)} more on {shortage.device} were asked for{what}{_reason(shortage)}"]
     if holders:
-        parts.append(
-            "most is held by " + " and ".join(f"`{one.name}`, {size_text(one.nbytes)}" for one in holders[:_NAMED])
-        )
+        most = " and ".join(f"{_named(one.name)} ({size_text(one.nbytes)})" for one in holders[:_NAMED])
+        parts.append(f"most is held by {most}")
     if pinned:
         parts.append(f"{size_text(pinned)} are kept by this traceback alone")
     return "; ".join(parts) + "."
+
+
+def _named(holder: str) -> str:
+    """As code, unless it is said in words: `state of optimizer`."""
+    return holder if " " in holder else f"`{holder}`"
 
 
 def _reason(shortage: ShortageFact) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ForwardFact, NormsFact, Run
+from torch_inspector.facts.part_names import typed
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -43,19 +44,23 @@ def _speaks_of_it(run: Run) -> bool:
 def _finding(run: Run, call: ForwardFact, norms: NormsFact) -> Finding:
     name = run.path_of(call)
     count = len(norms.learning_asleep)
-    names = ", ".join(f"`{one}`" for one in norms.learning_asleep[:_SHOWN]) + (", …" if count > _SHOWN else "")
+    paths = [typed(f"{name}.{one}") for one in norms.learning_asleep[:_SHOWN]]
+    names = ", ".join(f"`{one}`" for one in paths) + (", …" if count > _SHOWN else "")
+    whose = "their" if count > 1 else "its"
     kind = norms.kinds[0] if len(norms.kinds) == 1 else "BatchNorm"
     return Finding(
         message=(
-            f"{count} {kind} in eval mode ({names}) in `{name}`: their statistics rest, their weight and bias are "
+            f"{count} {kind} in eval mode ({names}) in `{name}`: {whose} statistics rest, {whose} weight and bias are "
             "still trained."
         ),
         subject=name,
-        fix="layer.requires_grad_(False)  # beside layer.eval(), for each of them",
+        fix="layer.requires_grad_(False)  # beside layer.eval(), for each of them"
+        if count > _SHOWN
+        else "\n".join(f"{path}.requires_grad_(False)  # beside {path}.eval()" for path in paths),
         line=call.place.line,
         cell=call.place.cell,
         evidence=(
-            Evidence("layers", ", ".join(norms.learning_asleep[:_SHOWN])),
+            Evidence("layers", ", ".join(paths)),
             Evidence("such layers", count, "count"),
         ),
     )

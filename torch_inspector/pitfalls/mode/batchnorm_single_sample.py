@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from torch_inspector.facts import ErrorFact, LayerFact, LoaderFact, Run, looped_over
+from torch_inspector.facts.loader_anew import loader_with
 from torch_inspector.facts.part_names import typed
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -103,7 +104,8 @@ def _dropped(run: Run, loader: LoaderFact) -> str:
     """The loader as it should be made, by its name where the loop has one."""
     name = looped_over(run, loader.place)
     whose = f"for {name}: its" if name.replace(".", "").isidentifier() else "the"
-    return f"DataLoader(…, batch_size={loader.batch_size}, drop_last=True)  # {whose} last batch had one sample"
+    made = loader_with(run, loader.place, name, loader.batch_size, drop_last=True)
+    return f"{made}  # {whose} last batch had one sample"
 
 
 def _fix(run: Run, error: ErrorFact, name: str) -> str:

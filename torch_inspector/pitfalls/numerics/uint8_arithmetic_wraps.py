@@ -56,7 +56,7 @@ def _finding(run: Run, fact: ExpressionFact) -> Finding:
         cell=fact.place.cell,
         evidence=(
             Evidence("kind of number", kind),
-            Evidence("results that do not fit", round(fact.share, 3)),
+            Evidence("results that do not fit", round(100 * fact.share, 1), "%"),
             *(Evidence(name, str(shape)) for name, shape in zip(fact.names, fact.shapes, strict=False)),
         ),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, Run, instead
 from torch_inspector.facts.receiver import receiver
+from torch_inspector.facts.replaced import in_statement
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -52,7 +53,9 @@ def _finding(run: Run, fact: ExpressionFact) -> Finding:
 
 
 def _fix(run: Run, fact: ExpressionFact, column: str, row: str) -> str:
-    remark = f"or {receiver(row)}.unsqueeze(1): both sides need the same shape"
+    remark = f"both sides need the same shape; or {receiver(row)}.unsqueeze(1)"
     if fact.text.count(column) != 1:
         return f"{receiver(column)}.squeeze(1)  # in place of {column}; {remark}"
-    return instead(run, fact.place, fact.text, fact.text.replace(column, f"{receiver(column)}.squeeze(1)"), remark)
+    new = fact.text.replace(column, f"{receiver(column)}.squeeze(1)")
+    line = in_statement(run, fact.place, fact.text, new)
+    return f"{line}  # {remark}" if line != new else instead(run, fact.place, fact.text, new, remark)

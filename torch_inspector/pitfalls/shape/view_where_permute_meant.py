@@ -205,7 +205,7 @@ def _in_graph(run: Run, pattern: PatternFact, root: str, place: Place) -> Findin
     maker = pattern.nodes[1].removesuffix("0").removesuffix("Backward") if len(pattern.nodes) > 1 else ""
     return Finding(
         message=(
-            f"On the way to {f'`{root}`' if root else 'the loss'} {_taken(again, cut, maker)} "
+            f"On the way to {f'`{root}`' if root else 'the loss'}, {_taken(again, cut, maker)} "
             f"from {before} to {after} without moving a number: {_mixed(before, after)} "
             "are mixed; swapping axes takes `permute` or `transpose`."
         ),

@@ -166,7 +166,7 @@ def _finding(fact: ScheduleFact, span: int) -> Finding:
     name = fact.name or fact.kind
     setting, _ = _SPANS[fact.kind]
     first, last = fact.first_rate, fact.last_rate
-    rates = f" The rate went from {first:g} to {last:g}." if first is not None and last is not None else ""
+    rates = f" The rate went from {first:.3g} to {last:.3g}." if first is not None and last is not None else ""
     return Finding(
         message=(
             f"`{name}.step()` ran {fact.count} times, once per epoch, but `{setting}={span}` counts batches: the "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import ClipFact, Run, syntax
 from torch_inspector.facts.each_of import each_of
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, number_text
 from torch_inspector.pitfall import pitfall
 
 # A limit that was multiplied by the scale is meant for scaled gradients; one of a tenth of the scale may be.
@@ -71,7 +71,7 @@ def _finding(run: Run, clip: ClipFact, clips: list[ClipFact]) -> Finding:
     limit = clip.limit or 0.0
     return Finding(
         message=(
-            f"`{clip.function}` clipped gradients that still carry the loss scale of {clip.scale:g}: "
+            f"`{clip.function}` clipped gradients that still carry the loss scale of {number_text(clip.scale)}: "
             f"after `{scaler}.{_divides(clip)}({optimizer})` divides by it, at most {limit / clip.scale:.2g} is left "
             f"of the limit of {limit:g}. `unscale_` has to come before."
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import ExpressionFact, LoaderFact, Run, looped_over
+from torch_inspector.facts.loader_anew import loader_with
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -16,13 +17,13 @@ def check(run: Run) -> Iterator[Finding]:
     for fact in run.expressions("remainder"):
         if fact.detail == "empty" and fact.names and fact.shapes and len(fact.shapes[0]) > 1:
             told.add(fact.place)
-            yield _counted(fact)
+            yield _counted(run, fact)
     for loader in run.trace.loaders:
         if loader.drained and not loader.batch_count and loader.batch_size and loader.place not in told:
             yield _watched(run, loader)
 
 
-def _counted(fact: ExpressionFact) -> Finding:
+def _counted(run: Run, fact: ExpressionFact) -> Finding:
     """Of a dataset that says how much it holds."""
     (count, size), name = fact.shapes[0][:2], fact.names[0]
     return Finding(
@@ -31,7 +32,7 @@ def _counted(fact: ExpressionFact) -> Finding:
             "and `drop_last=True` drops a batch that is not full."
         ),
         subject=name,
-        fix=f"DataLoader(…, batch_size={size}, drop_last=False)  # or batch_size of at most {count}",
+        fix=f"{loader_with(run, fact.place, name, size, drop_last=False)}  # or batch_size of at most {count}",
         line=fact.place.line,
         cell=fact.place.cell,
         evidence=(Evidence("samples", count, "count"), Evidence("batch size", size, "count")),
@@ -47,7 +48,7 @@ def _watched(run: Run, loader: LoaderFact) -> Finding:
             f"{loader.batch_size} of a batch, and `drop_last=True` drops a batch that is not full."
         ),
         subject=name or loader.kind,
-        fix=f"DataLoader(…, batch_size={loader.batch_size}, drop_last=False)  # or smaller batches",
+        fix=f"{loader_with(run, loader.place, name, loader.batch_size, drop_last=False)}  # or smaller batches",
         line=loader.place.line,
         cell=loader.place.cell,
         evidence=(Evidence("batches", 0, "count"), Evidence("batch size", loader.batch_size or 0, "count")),

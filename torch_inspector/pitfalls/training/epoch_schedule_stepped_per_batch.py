@@ -192,7 +192,7 @@ def _finding(run: Run, fact: ScheduleFact, reason: str) -> Finding:
     name = fact.name or fact.kind
     rates = (("learning rate before", fact.first_rate), ("learning rate after", fact.last_rate))
     unsure = fact.kind == "MultiStepLR" and not _are_of_epochs(fact, *_epochs_and_batches(run, fact))
-    change = f" The rate went from {fact.first_rate:g} to {fact.last_rate:g}." if _fell(fact) < _SAME_RATIO else ""
+    change = f" The rate went from {fact.first_rate:.3g} to {fact.last_rate:.3g}." if _fell(fact) < _SAME_RATIO else ""
     return Finding(
         message=f"`{name}.step()` ran {fact.count} times, once per batch, but {_joined(fact, reason)}.{change}",
         subject=fact.path or name,

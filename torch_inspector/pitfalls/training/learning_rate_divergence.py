@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import isfinite
 
 from torch_inspector.facts import LossFact, Run
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, number_text
 from torch_inspector.pitfall import pitfall
 
 
@@ -53,12 +53,12 @@ def _finding(run: Run, first: float, last: float, burst: tuple[LossFact, LossFac
 
 
 def _grew(run: Run, first: float, last: float) -> str:
-    return f"the loss grew from {first:.3g} to {last:.3g}{_end(run)}"
+    return f"the loss grew from {number_text(first)} to {number_text(last)}{_end(run)}"
 
 
 def _burst(finite: LossFact, bad: LossFact) -> str:
     return (
-        f"the loss was {finite.value:.3g} at step {finite.index} and {bad.value} at step {bad.index}, "
+        f"the loss was {number_text(finite.value)} at step {finite.index} and {bad.value} at step {bad.index}, "
         f"with weights up to {bad.largest_weight:.2g} by then"
     )
 

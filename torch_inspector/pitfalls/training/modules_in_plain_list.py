@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torch_inspector.facts import Run, UnlistedFact, syntax
 from torch_inspector.facts.kept_aside import is_kept_aside
+from torch_inspector.facts.own_container import contained
 from torch_inspector.facts.own_object import in_own_name
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
@@ -70,7 +71,7 @@ def _finding(run: Run, fact: UnlistedFact, *, reached: bool, count: int) -> Find
             f"leave them out{f'; {count} modules of class {fact.kind} are like this' if count > 1 else ''}."
         ),
         subject=path,
-        fix=in_own_name(run, place, _fix(fact)),
+        fix=in_own_name(run, place, _fix(run, fact)),
         line=place.line if place is not None else _step_line(run),
         cell=place.cell if place is not None else None,
         # A second optimizer may be meant for parameters that are kept apart.
@@ -92,7 +93,7 @@ def _step_line(run: Run) -> int | None:
     return next((step.place.line for step in run.trace.steps), None)
 
 
-def _fix(fact: UnlistedFact) -> str:
+def _fix(run: Run, fact: UnlistedFact) -> str:
     kind = _kind(fact.container)
     if fact.odd_keys or fact.mixed:
         return _listed(fact)
@@ -100,7 +101,8 @@ def _fix(fact: UnlistedFact) -> str:
         kind = kind.replace("Module", "Parameter")
         return f"self.{fact.attribute} = {kind}(self.{fact.attribute})  # once it is filled"
     if not fact.inner:
-        return f"self.{fact.attribute} = {kind}(…)  # instead of a plain {fact.container}"
+        made = contained(run, fact.place, fact.attribute, kind) or f"self.{fact.attribute} = {kind}(…)"
+        return f"{made}  # instead of a plain {fact.container}"
     return f"self.{fact.attribute} = {kind}({_filled(fact)})  # in place of plain {fact.inner}s in a {fact.container}"
 
 

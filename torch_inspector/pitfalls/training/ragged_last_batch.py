@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torch_inspector.facts import Run
+from torch_inspector.facts.loader_anew import loader_with
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import pitfall
 
@@ -28,7 +29,7 @@ def check(run: Run) -> Iterator[Finding]:
                     "its step is as large as theirs, on a much noisier gradient."
                 ),
                 subject=name,
-                fix=f"DataLoader(…, batch_size={size}, shuffle=True, drop_last=True)  # for training only",
+                fix=f"{loader_with(run, fact.place, name, size, shuffle=True, drop_last=True)}  # for training only",
                 line=fact.place.line,
                 cell=fact.place.cell,
                 evidence=(

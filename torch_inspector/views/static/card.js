@@ -131,7 +131,8 @@ function curve(points) {
 }
 
 function line({ text, tone, strong, slug, address }, { places = true }) {
-  if (!SLUG.test(slug)) return [node("p", strong ? "ti-strong" : "", ...toned(tone, text))];
+  const className = strong ? "ti-strong" : tone === "calm" ? "" : `ti-${tone}`;
+  if (!SLUG.test(slug)) return [node("p", className, ...toned(tone, text))];
   const href = `${places && ADDRESS.test(address) ? address : ""}#torch-inspector-${slug}`;
   return [node("p", "", withAttributes(node("a", "ti-doc-link", text), { href }))];
 }
