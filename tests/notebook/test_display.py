@@ -161,7 +161,7 @@ def test_colab_gets_a_widget_when_it_is_asked_for(monkeypatch):
     assert VIEW_MIME in shown(a_shell(), "widget")
 
 
-@pytest.mark.parametrize("panel", ["auto", "html", "text"])
+@pytest.mark.parametrize("panel", ["auto", "html", "text", "widget"])
 def test_no_widget_where_nobody_sits(monkeypatch, panel):
     def fail(*_):
         raise AssertionError("a widget was made")

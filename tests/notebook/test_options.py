@@ -26,6 +26,7 @@ def test_files(words, files):
         ("--json --html x", "--json needs the name of a file"),
         ("please", "'please' is ignored: %%torchcheck takes --json FILE and --html FILE"),
         ("--json a b", "'b' is ignored: %%torchcheck takes --json FILE and --html FILE"),
+        ("--json a --html a", "--json and --html name the same file"),
         ("--json 'a", "a quotation mark has no partner in --json 'a"),
     ],
 )

@@ -188,6 +188,8 @@ class ModeFact(NamedTuple):
     training: bool
     callers: tuple[Place, ...] = ()
     """Of an `eval()`: the user's lines that led to it, innermost first, without its own."""
+    at_s: float = 0.0
+    """Seconds since the cell began."""
 
 
 class LoadFact(NamedTuple):

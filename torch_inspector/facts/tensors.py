@@ -69,6 +69,8 @@ class MomentFact(NamedTuple):
     """Seconds since the cell began."""
     device: str
     nbytes: int
+    steps: int = 0
+    """Optimizer steps of the cell until then."""
 
 
 # Axes of a batch of sequences.

@@ -102,9 +102,9 @@ def text_width() -> int:
 
 
 def _wants_widget(shell: Any, message: dict[str, Any] | None, manner: Manner) -> bool:
-    if manner.panel != "auto":
-        return manner.panel == "widget"
-    if not can_hold_widgets(shell) or in_colab():
+    if manner.panel == "widget":
+        return getattr(shell, "kernel", None) is None or can_hold_widgets(shell)
+    if manner.panel != "auto" or not can_hold_widgets(shell) or in_colab():
         return False
     return manner.live or (message is not None and in_vscode(shell))
 

@@ -42,4 +42,6 @@ def report_files(words: str) -> ReportFiles:
         if not name or name in OPTIONS:
             raise ValueError(f"{option} needs the name of a file")
         found[option.removeprefix("--")] = name
+    if len(set(found.values())) < len(found):
+        raise ValueError("--json and --html name the same file")
     return ReportFiles(**found)

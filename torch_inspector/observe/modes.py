@@ -73,7 +73,8 @@ class ModeWatch:
                 return
             place, training = recorder.places.find(frame), mode is True
             callers = () if training else lines_outside(frame, recorder.places)
-            self.facts.append(ModeFact(recorder.next_order(), place, recorder.keys.of(module), training, callers))
+            key, at_s = recorder.keys.of(module), recorder.elapsed_s()
+            self.facts.append(ModeFact(recorder.next_order(), place, key, training, callers, at_s))
 
     def _wrap_load(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from time import monotonic
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ class Recorder:
         self.wants_report = False
         """True under `%%torchcheck`: a look may then take its time."""
         self.order = 0
+        self._began = monotonic()
         self.sites: dict[tuple[str, int, int, int], Site] = {}
         self.plain_graphs: dict[tuple[int, int], tuple[object, ...]] = {}
         """For each line that calls backward, what the last graph there was made of, if nothing was found in it."""
@@ -77,6 +79,10 @@ class Recorder:
     def is_whole(self) -> bool:
         """True if no event in the life of a gradient was missed in this cell because something of ours failed."""
         return self._failed_so_far() == self._failed
+
+    def elapsed_s(self) -> float:
+        """Seconds since the cell began."""
+        return monotonic() - self._began
 
     def next_order(self) -> int:
         """Position of the next fact among all facts of the cell."""

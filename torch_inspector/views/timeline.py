@@ -8,6 +8,7 @@ from typing import NamedTuple
 from torch_inspector.facts import CountFact, Place, Run
 from torch_inspector.views.card import Part, Table
 from torch_inspector.views.ledger import loss_table
+from torch_inspector.views.phases import pace_table, phase_tables
 from torch_inspector.views.plain import clip
 from torch_inspector.views.quantity import count, seconds, size
 from torch_inspector.views.words import line_name
@@ -35,7 +36,8 @@ class Call(NamedTuple):
 
 def timeline_parts(run: Run) -> list[Part]:
     """As much of it as was seen."""
-    return [*_calls(run), *_losses(run), *_memory(run)]
+    pace = pace_table(run)
+    return [*_calls(run), *phase_tables(run), *([pace] if pace else []), *_losses(run), *_memory(run)]
 
 
 def untold_counts(run: Run) -> list[CountFact]:

@@ -189,6 +189,17 @@ def test_the_interval_is_the_users(monkeypatch):
         assert time.monotonic() - begun < 4 * 5.0
 
 
+def test_steps_of_the_running_cell_can_be_had():
+    with a_feed() as (feed, sight, _, _):
+        sight.now = a_cell()
+        feed.begin()
+        until = time.monotonic() + 20
+        # The first look may be one before the cell.
+        while not any(moment.steps for moment in feed.moments(0)):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
 def test_memory_of_the_running_cell_can_be_had():
     began = now_ms()
     with a_feed() as (feed, sight, sent, _):

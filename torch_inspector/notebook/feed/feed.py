@@ -122,10 +122,10 @@ class Feed:
     # read by other threads -------------------------------------------------------
 
     def moments(self, began_ms: int) -> tuple[MomentFact, ...]:
-        """Memory since a moment, as far as it was looked at."""
+        """Memory and steps since a moment, as far as there were looks."""
         samples = [sample for sample in list(self._record.timeline.samples) if sample.at_ms >= began_ms]
         return tuple(
-            MomentFact((sample.at_ms - began_ms) / 1000, device, nbytes)
+            MomentFact((sample.at_ms - began_ms) / 1000, device, nbytes, sample.steps)
             for sample in samples
             for device, nbytes in sample.bytes_by_device().items()
         )
@@ -199,7 +199,7 @@ class Feed:
         # Without looks at memory there is nothing to say of an idle kernel.
         due = due and (sampling or self._cell is not None)
         if sampling and (due or self._cell is not None):
-            self._record.add(sample)
+            self._record.add(sample._replace(steps=0 if self._cell is None else self._sight.steps()))
         if due:
             self._publish(sample, now)
 

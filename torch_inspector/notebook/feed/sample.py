@@ -20,6 +20,8 @@ class Sample(NamedTuple):
     memory: tuple[MemoryFact, ...]
     gap: bool = False
     """True if looks before this one are missing: something held the interpreter."""
+    steps: int = 0
+    """Optimizer steps of the running cell so far."""
 
     def bytes_by_device(self) -> dict[str, int]:
         """Bytes in use by device."""
