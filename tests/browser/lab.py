@@ -17,6 +17,8 @@ _NOT_OURS = (
     "Comm not found",
     "restore the debugger state",
     "Canceled future for debug_request",
+    # JupyterLab makes a subshell for the widgets of a kernel, which is restarted before it is there.
+    "Per comm-target subshell creation failed",
     # A server whose kernels are elsewhere answers the first try without a protocol; the second one names none.
     "Sec-WebSocket-Protocol",
 )
