@@ -35,6 +35,10 @@ def fix(count, made, slug, loop=LOOP):
             "loader = torch.utils.data.DataLoader(data, 64, shuffle=True, drop_last=True)",
         ),
         ("DataLoader(data, 64, True)", "DataLoader(…, batch_size=64, shuffle=True, drop_last=True)"),
+        (
+            "DataLoader(data, batch_size=64, sampler=torch.utils.data.RandomSampler(data))",
+            "DataLoader(…, batch_size=64, shuffle=True, drop_last=True)",
+        ),
         ("DataLoader(data, **{'batch_size': 64})", "DataLoader(…, batch_size=64, shuffle=True, drop_last=True)"),
     ],
 )
