@@ -82,10 +82,10 @@ def test_shapes_that_were_not_stretched_are_a_plain_table(texts):
     assert not table.boxes
 
 
-def test_what_is_no_shape_stands_beside_without_a_box():
-    (table,) = shapes("(4, 1)", "MseLoss <- Sub", "(4, 4)")
-    assert table.boxes[1] == (0, 0, 0, 0)
-    assert table.rows[1] == ("side 1", "MseLoss <- Sub", "")
+def test_what_is_no_shape_stands_in_a_table_below():
+    boxes, table = shapes("(4, 1)", "MseLoss <- Sub", "(4, 4)")
+    assert [row[0] for row in boxes.rows] == ["side 0", "side 2"]
+    assert table == Table((("side 1", "MseLoss <- Sub"),))
 
 
 def test_more_than_twelve_things_are_cut():

@@ -34,8 +34,13 @@ def evidence_parts(finding: Finding) -> list[Part]:
     weighed = weighed if len(weighed) >= _BARS else []
     parts: list[Part] = []
     rest = [fact for fact in facts if fact not in weighed]
+    boxed = [fact for fact in rest if _shape(fact) is not None]
+    stretched = _shapes(boxed)
+    if stretched is not None:
+        parts.append(stretched)
+        rest = [fact for fact in rest if fact not in boxed]
     if rest:
-        parts.append(_shapes(rest) or Table(tuple((fact.label, amount(fact.value, fact.unit)) for fact in rest)))
+        parts.append(Table(tuple((fact.label, amount(fact.value, fact.unit)) for fact in rest)))
     if weighed:
         parts.append(_bars(weighed))
     if series:
@@ -87,9 +92,8 @@ def _course(series: Sequence[Evidence]) -> Table:
 
 
 def _shapes(facts: Sequence[Evidence]) -> Table | None:
-    """The facts as a table with boxes, if their shapes were stretched to the last of them; else None."""
-    shapes = [_shape(fact) for fact in facts]
-    known = [one for one in shapes if one is not None]
+    """Shapes as a table with boxes, if they were stretched to the last of them; else None."""
+    known = [one for one in map(_shape, facts) if one is not None]
     if not known:
         return None
     whole = known[-1]
@@ -97,12 +101,11 @@ def _shapes(facts: Sequence[Evidence]) -> Table | None:
     # One that does not fit says that this is no broadcast: an index, a reshape.
     if None in axes_of or not any(axes_of):
         return None
-    told = [() if one is None else _stretched(one, whole) or () for one in shapes]
     rows = tuple(
-        (fact.label, amount(fact.value, fact.unit), _in_words(axes, whole))
-        for fact, axes in zip(facts, told, strict=True)
+        (fact.label, amount(fact.value, fact.unit), _in_words(axes or (), whole))
+        for fact, axes in zip(facts, axes_of, strict=True)
     )
-    return Table(rows, boxes=tuple((0, 0, 0, 0) if one is None else _box(one, whole) for one in shapes))
+    return Table(rows, boxes=tuple(_box(one, whole) for one in known))
 
 
 def _shape(fact: Evidence) -> tuple[int, ...] | None:
@@ -127,10 +130,8 @@ def _in_words(axes: tuple[int, ...], whole: tuple[int, ...]) -> str:
 
 
 def _box(one: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Width and height of a shape's last two axes, and those of the whole; all 0 where it does not fit."""
-    axes = _stretched(one, whole)
-    if axes is None:
-        return (0, 0, 0, 0)
+    """Width and height of a shape's last two axes, and those of the whole."""
+    axes = _stretched(one, whole) or ()
     rows, columns = (whole[-2] if len(whole) > 1 else 1), whole[-1]
     longest = max(rows, columns, 1)
     wide, high = (max(_WIDE * length // longest, _WIDE // _STEEPEST, _LOW) for length in (columns, rows))

@@ -31,6 +31,8 @@ _EXPANDS = re.compile(r"\b(?:expand|expand_as|broadcast_to|broadcast_tensors)\("
 
 # Operations after which each number of one side is there once for each of the other.
 _PRODUCTS = {"MulBackward0": "multiplies", "DivBackward0": "divides", "WhereBackward0": "masks"}
+# Longer expressions are no names.
+_NAME = 40
 
 
 @pitfall(severity="error", early=True)
@@ -151,12 +153,37 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         evidence=(
-            Evidence("one side", str(first)),
-            Evidence(f"other side ({other})" if other else "other side", str(second)),
+            Evidence(_met(run, backward.made_at, other, first) or "one side", str(first)),
+            Evidence(other or "other side", str(second)),
             Evidence("stretched to", str(result)),
-            Evidence("graph", " <- ".join(pattern.nodes)),
         ),
     )
+
+
+def _met(run: Run, place: Place, other: str, shape: Shape) -> str:
+    """What the code of a loss calls the side that met the named one; empty if its statement does not show that."""
+    tree = syntax.parse(run.source_of(place.cell)) if other and place.line is not None else None
+    scope = syntax.scope_at(tree, place.line) if tree is not None and place.line is not None else None
+    found = {text for node in _own(scope, place.line) for text in _facing(node, other)} if scope is not None else set()
+    name = found.pop() if len(found) == 1 else ""
+    known = {one.shape for one in run.after.tensors if one.path == name}
+    return name if len(name) <= _NAME and known <= {shape} else ""
+
+
+def _own(scope: ast.AST, line: int | None) -> Iterator[ast.expr]:
+    """The expressions of the statement that begins or ends at a line."""
+    for node in syntax.own_expressions(scope):
+        if isinstance(node, (ast.BinOp, ast.Call)) and line in (node.lineno, node.end_lineno):
+            yield node
+
+
+def _facing(node: ast.expr, other: str) -> Iterator[str]:
+    """The other one of two operands, if one of them is what is named."""
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else getattr(node, "args", [])[:2]
+    texts = [ast.unparse(one) for one in sides]
+    if len(texts) == 2 and texts.count(other) == 1:  # noqa: PLR2004 - two sides
+        facing = sides[1 - texts.index(other)]
+        yield from [ast.unparse(facing)] if syntax.names_in(facing) else []
 
 
 def _more(result: Shape, first: Shape) -> str:
