@@ -482,3 +482,10 @@ def test_sides_have_the_names_that_the_loss_gives_them(loss, name):
     labels = [fact.label for fact in finding.evidence]
     assert labels[0] == name
     assert labels[1:] == ["price / 2" if "/" in loss else "price", "stretched to"]
+
+
+def test_fix_of_a_side_that_is_computed_is_code():
+    setup = "import torch\nfrom torch import nn\nnet, rooms, price = nn.Linear(3, 1), torch.rand(64, 3), torch.rand(64)"
+    cell = "guessed = net(rooms)\nloss = (price / 2 - guessed).abs().mean()\nloss.backward()"
+    (finding,) = findings_in(setup, cell, slug="loss-broadcast", fails=False)
+    assert finding.fix.startswith(("loss = ((price / 2).unsqueeze(1) - guessed)", "(price / 2).unsqueeze(1)  #"))

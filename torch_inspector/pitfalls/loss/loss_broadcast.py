@@ -211,15 +211,22 @@ def _fix(run: Run, backward: BackwardFact, other: str, first: Shape, second: Sha
     tall = _of_a_name_read_again(run, backward.made_at, other, first, second) if len(second) < len(first) else ""
     if tall:
         return f"{tall}  # {second}; or {other}{change}, if {first} is what later lines want"
+    changed = f"{_closed(other)}{change}"
     if _is_used_elsewhere(run, other):
-        line = in_line(run, backward.made_at, other, f"{other}{change}")
+        line = in_line(run, backward.made_at, other, changed)
         where = "" if line else f"in place of {other} in the loss, "
-        return f"{line or f'{other}{change}'}  # {where}or {opposite} on what it meets"
+        return f"{line or changed}  # {where}or {opposite} on what it meets"
     remark = f"or {opposite} on what it meets: both sides need the same shape"
     if other.replace(".", "").isidentifier():
         return assigned_at(run, backward.made_at, other, f"{{}}{change}", remark)
-    line = in_line(run, backward.made_at, other, f"{other}{change}")
-    return f"{line}  # {remark}" if line else f"{other}{change}  # in place of {other}, or {opposite} on what it meets"
+    line = in_line(run, backward.made_at, other, changed)
+    return f"{line}  # {remark}" if line else f"{changed}  # in place of {other}, or {opposite} on what it meets"
+
+
+def _closed(text: str) -> str:
+    """The expression as one that a method can be called on: `(price / 2)`."""
+    is_open = isinstance(syntax.expression(text), (ast.BinOp, ast.UnaryOp, ast.Constant))
+    return f"({text})" if is_open else text
 
 
 def _of_a_name_read_again(run: Run, place: Place, other: str, first: Shape, second: Shape) -> str:
