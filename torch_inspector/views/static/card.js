@@ -89,8 +89,14 @@ function withAttributes(made, attributes) {
   return made;
 }
 
+// A shape of two and more axes is not broken at the end of a line.
+const whole = (text) =>
+  text
+    .split(/(\((?:[0-9]{1,15}, ){1,7}[0-9]{1,15}\))/)
+    .flatMap((piece, index) => (index % 2 ? [node("span", "ti-whole", piece)] : piece ? [piece] : []));
+
 // What stands between backticks is code; one backtick without a partner is a letter.
-export function inline(text, plain = (piece) => (piece ? [piece] : [])) {
+export function inline(text, plain = whole) {
   const pieces = text.split("`");
   if (pieces.length % 2 === 0) return plain(text);
   return pieces.flatMap((piece, index) => (index % 2 ? [node("code", "", piece)] : plain(piece)));
