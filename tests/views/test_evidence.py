@@ -33,6 +33,13 @@ def test_one_amount_of_bytes_is_no_bar():
     assert parts(Evidence("b", 1024, "bytes"), Evidence("c", 0, "bytes")) == [Table((("b", "1.00 KB"), ("c", "0 B")))]
 
 
+def test_amounts_that_are_about_the_same_are_no_bars():
+    (table,) = parts(Evidence("held", 1 << 20, "bytes"), Evidence("before", (1 << 20) + 9_000, "bytes"))
+    assert table == Table((("held", "1.00 MB"), ("before", "1.01 MB")))
+    (bars,) = parts(Evidence("held", 900_000, "bytes"), Evidence("before", 1_000_000, "bytes"))
+    assert isinstance(bars, Bars)
+
+
 @pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), -5, 10**5000, "much"], ids=["nan", "inf", "negative", "huge", "a word"]
 )

@@ -16,6 +16,8 @@ _NUMBERED = re.compile(r"(.+ at call) \d{1,9}")
 _SERIES = 4
 # One amount is compared with nothing.
 _BARS = 2
+# What differs by less than a twentieth looks the same as a bar.
+_ALIKE = 0.95
 _PER_MILLE = 1_000
 # More bytes than any machine has.
 _HEAVIEST = 2**63
@@ -31,7 +33,7 @@ def evidence_parts(finding: Finding) -> list[Part]:
     series = _series(facts)
     facts = tuple(fact for fact in facts if fact not in series)
     weighed = [fact for fact in facts if fact.unit == "bytes" and _weight(fact) > 0]
-    weighed = weighed if len(weighed) >= _BARS else []
+    weighed = weighed if len(weighed) >= _BARS and _differ(weighed) else []
     parts: list[Part] = []
     rest = [fact for fact in facts if fact not in weighed]
     boxed = [fact for fact in rest if _shape(fact) is not None]
@@ -50,6 +52,12 @@ def evidence_parts(finding: Finding) -> list[Part]:
 
 def _weight(fact: Evidence) -> int | float:
     return fact.value if not isinstance(fact.value, str) and 0 < fact.value < _HEAVIEST else 0
+
+
+def _differ(facts: Sequence[Evidence]) -> bool:
+    """False for amounts that would be bars of one length."""
+    weights = list(map(_weight, facts))
+    return min(weights) < _ALIKE * max(weights)
 
 
 def _bars(facts: Sequence[Evidence]) -> Bars:
