@@ -8,6 +8,8 @@ const DEPTH = 8;
 const COUNT = 1000;
 // Letters of a cell that may be broken inside words.
 const LONG = 20;
+// With more columns than this, a table is stacked where it is narrow.
+const WIDE = 4;
 const FULL = 1000;
 const SLUG = /^[a-z0-9-]{1,80}$/;
 const ADDRESS = /^https?:\/\/[\w.~:/@!$&()*+,;=%-]{1,400}$/;
@@ -199,7 +201,7 @@ function cell(tag, text, isFigure) {
 
 function table(part) {
   const isFigure = (index) => part.figures.includes(index);
-  const made = node("table", "");
+  const made = node("table", part.columns.length > WIDE ? "ti-wide" : "");
   if (part.caption || part.curve.length) {
     const drawn = part.curve.length ? [curve(part.curve)] : [];
     made.append(node("caption", "", ...(part.caption ? [part.caption] : []), ...drawn));
