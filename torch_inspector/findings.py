@@ -61,6 +61,13 @@ def number_text(number: float) -> str:
     return f"{number:,.0f}" if 1_000 <= abs(number) < 1_000_000 else f"{number:.3g}"  # noqa: PLR2004
 
 
+def all_of(count: int, noun: str) -> str:
+    """All of some things as a message says it: `the only gradient`, `both gradients`, `all 1,024 gradients`."""
+    if count == 1:
+        return f"the only {noun}"
+    return f"both {noun}s" if count == 2 else f"all {count:,} {noun}s"  # noqa: PLR2004 - both are two
+
+
 def one_for_each_fix(findings: list[Finding]) -> list[Finding]:
     """Of several above a hint that say one fix at one line, the gravest; all of what has no fix."""
     best: dict[tuple[int | None, int | None, str], Finding] = {}

@@ -87,8 +87,7 @@ def same_cell(one: Run, other: Run) -> bool:
 
 
 def _is_rewritten(last: Run, run: Run) -> bool:
-    """True if under two thirds of the lines have stayed, and of short cells, whose every line a repair may touch, so
-    few of the words, too."""
+    """True if under two thirds of the lines have stayed; of a short cell under half of the words, too."""
     before, now = _lines(last.cell.source), _lines(run.cell.source)
     if _share(before, now) >= _ALIKE:
         return False

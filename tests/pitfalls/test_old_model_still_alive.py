@@ -93,7 +93,7 @@ def test_circles_made_in_one_loop_are_counted():
         (finding,) = found(START, WATCHING, "for width in range(4):\n    net = Watching()\n    net.width = width")
     finally:
         gc.enable()
-    assert "3 of Watching before it are still alive: 11.5 MB" in finding.message
+    assert "3 earlier Watching objects are still alive: 11.5 MB" in finding.message
     assert finding.line == 2
 
 

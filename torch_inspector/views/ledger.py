@@ -45,7 +45,7 @@ def _ledger(finding: Finding, run: Run) -> list[Part]:
 
 
 def _step_place(finding: Finding, run: Run) -> Place | None:
-    """The line of the steps: the finding's own, or else one of its optimizer's, which others may have had the name of."""
+    """The line of the steps: the finding's own, or else its optimizer's; others may have had that name before."""
     places = dict.fromkeys(step.place for step in run.trace.steps)
     here = (place for place in places if place.line == finding.line and place.cell in (finding.cell, None))
     named = (step.place for step in run.trace.steps if run.optimizer_path(step.optimizer) == finding.subject)
