@@ -95,6 +95,19 @@ def test_what_is_no_shape_stands_in_a_table_below():
     assert table == Table((("side 1", "MseLoss <- Sub"),))
 
 
+def test_what_the_sentence_or_the_line_says_is_not_repeated():
+    said = replace(FINDING, message="`F.softmax(x)` of (4, 7) reads `x`, not nan.", code="    y = F.softmax(x)")
+    inside = (Evidence("call", "F.softmax(x)"), Evidence("line", "y = F.softmax(x)"), Evidence("steps", 4, "count"))
+    assert evidence_parts(replace(said, evidence=inside)) == [Table((("steps", "4"),))]
+    alone = (Evidence("input", "x"), Evidence("shape", "(4, 7)"))
+    assert evidence_parts(replace(said, evidence=alone)) == []
+    together = (Evidence("shape", "(4, 7)"), Evidence("other", "(4, 70)"))
+    (table,) = evidence_parts(replace(said, evidence=together))
+    assert len(table.rows) == 2
+    (table,) = evidence_parts(replace(said, evidence=(Evidence("part of a word", "soft"),)))
+    assert table.rows == (("part of a word", "soft"),)
+
+
 def test_more_than_twelve_things_are_cut():
     (table,) = parts(*(Evidence(str(number), number) for number in range(50)))
     assert len(table.rows) == 12

@@ -14,6 +14,8 @@ _SHAPE = re.compile(r"\((\d{1,15}(?:, \d{1,15}){0,7}),?\)")
 _NUMBERED = re.compile(r"(.+ at call) \d{1,9}")
 # Fewer values are read as fast as a line.
 _SERIES = 4
+# Longer texts stand in no sentence.
+_TEXT = 200
 # One amount is compared with nothing.
 _BARS = 2
 # What differs by less than a twentieth looks the same as a bar.
@@ -41,6 +43,7 @@ def evidence_parts(finding: Finding) -> list[Part]:
     if stretched is not None:
         parts.append(stretched)
         rest = [fact for fact in rest if fact not in boxed]
+    rest = _not_said(finding, rest)
     if rest:
         parts.append(Table(tuple((fact.label, amount(fact.value, fact.unit)) for fact in rest)))
     if weighed:
@@ -48,6 +51,24 @@ def evidence_parts(finding: Finding) -> list[Part]:
     if series:
         parts.append(_course(series))
     return parts
+
+
+def _not_said(finding: Finding, facts: Sequence[Evidence]) -> list[Evidence]:
+    """The facts less those that the sentence or the line says: names between backticks, and what would stand alone."""
+    left = [fact for fact in facts if not (isinstance(fact.value, str) and _is_said(finding, fact.value))]
+    (only,) = left if len(left) == 1 else (None,)
+    alone = only is not None and isinstance(only.value, str) and not only.unit and _stands_in(finding, only.value)
+    return [] if alone else left
+
+
+def _is_said(finding: Finding, value: str) -> bool:
+    return f"`{value}`" in finding.message or value.strip() == finding.code.strip() != ""
+
+
+def _stands_in(finding: Finding, value: str) -> bool:
+    """True for a text that is no part of a longer word of the sentence."""
+    is_short = len(value) <= _TEXT
+    return is_short and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", finding.message) is not None
 
 
 def _weight(fact: Evidence) -> int | float:
