@@ -37,7 +37,7 @@ def test_what_holds_the_one_before_is_named(code, holder):
     (finding,) = found(START, BUILD, code, BUILD)
     assert (finding.subject, finding.line, finding.severity) == ("net", 1, "hint")
     assert f"`{holder}` leads to it" in finding.message
-    assert "3.8 MB" in finding.message
+    assert "3.82 MB" in finding.message
 
 
 def test_a_class_that_the_cell_makes_anew_too():
