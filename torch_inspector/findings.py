@@ -48,17 +48,31 @@ class Finding:
     """The text of that line, where it is known."""
 
 
-def size_text(nbytes: int) -> str:
-    """Bytes as a message says them, in steps of 1,024: `512 B`, `3.8 MB`, `3,725.3 TB`."""
-    for unit, step in (("TB", 2**40), ("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if nbytes >= step:
-            return f"{nbytes / step:,.1f} {unit}"
-    return f"{nbytes} B"
+def size_text(nbytes: float) -> str:
+    """Bytes to three digits, in steps of 1,024, as messages and views say them: `512 B`, `12.3 MB`, `1.31 GB`."""
+    value, units = float(nbytes), ["B", "KB", "MB", "GB", "TB"]
+    while value >= 1024 and len(units) > 1:  # noqa: PLR2004 - the step itself
+        value, units = value / 1024, units[1:]
+    return f"{value:g} B" if units[0] == "B" else f"{three_digits(value)} {units[0]}"
+
+
+def three_digits(value: float) -> str:
+    """A number from 1 on to three digits: `1.31`, `12.3`, `123`, `1,024`."""
+    # The bounds are where rounding would add a digit: 9.996 is 10.0, not 10.00.
+    places = 2 if value < 9.995 else 1 if value < 99.95 else 0  # noqa: PLR2004
+    return f"{value:,.{places}f}"
 
 
 def number_text(number: float) -> str:
     """A measured number as a message says it, to three digits: `0.43`, `1,799`, `8.81e+32`."""
     return f"{number:,.0f}" if 1_000 <= abs(number) < 1_000_000 else f"{number:.3g}"  # noqa: PLR2004
+
+
+def all_of(count: int, noun: str) -> str:
+    """All of some things as a message says it: `the only gradient`, `both gradients`, `all 1,024 gradients`."""
+    if count == 1:
+        return f"the only {noun}"
+    return f"both {noun}s" if count == 2 else f"all {count:,} {noun}s"  # noqa: PLR2004 - both are two
 
 
 def one_for_each_fix(findings: list[Finding]) -> list[Finding]:

@@ -35,6 +35,22 @@ def test_a_card_that_may_choose_is_wide_enough_to_read(widths):
     assert widths("as wide as needed", CARDS["run"])[0] >= 300
 
 
+def test_rows_of_many_columns_are_stacked_where_they_are_too_wide(browser):
+    columns = ("tensor", "shape", "dtype", "device", "size", "grad_fn")
+    rows = (("encoder.layers[0].weight", "(64, 3, 224, 224)", "float32", "cpu", "38.5 MB", ""),)
+    card = Card("t", "calm", (Table(rows, columns, "New tensors", (4,)),))
+    page = browser.new_page()
+    displays = []
+    for width in (900, 240):
+        page.set_content(f"<!doctype html><div style='width: {width}px'>{to_html(card)}</div>")
+        assert page.evaluate("() => document.querySelector('table').scrollWidth") <= width
+        displays.append(page.evaluate("() => getComputedStyle(document.querySelector('tbody td')).display"))
+    seen = page.evaluate("() => getComputedStyle(document.querySelector('td:empty'), '::after').content")
+    page.close()
+    assert displays == ["table-cell", "inline"]
+    assert seen == '"\u2013"', "a column that says nothing keeps its place in the row"
+
+
 def test_a_caption_is_not_broken_where_there_is_room(browser):
     table = Table(
         (("first", "4"), ("last", "2")), caption="loss, as far as looked at, in powers of ten", curve=((0, 0),) * 3

@@ -38,7 +38,7 @@ def found(*cells):
 def test_told_once_with_the_bytes():
     (finding,) = check(a_run(a_mixed(), a_mixed(), cell=ASKED))
     assert (finding.line, finding.subject) == (3, "loss")
-    assert all(text in finding.message for text in ("5.0 MB", "6.0 MB", "8.0 MB"))
+    assert all(text in finding.message for text in ("5.00 MB", "6.00 MB", "8.00 MB"))
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def found(*cells):
 def test_what_waits_is_named(make, let_go, name, line):
     ((cell, finding),) = found(make, let_go)
     assert (cell, finding.line, finding.severity, finding.subject) == (2, line, "hint", name)
-    assert "3.8 MB" in finding.message
+    assert "3.82 MB" in finding.message
 
 
 def test_models_that_had_no_global_name():

@@ -98,7 +98,7 @@ def after_a_failure(before_nbytes, after_nbytes, **changes):
 def test_freed_nothing_after_memory_ran_out():
     (finding,) = after_a_failure(9 * GB, 9 * GB)
     assert finding.severity == "warning"
-    assert "cuda:0 holds 9.0 GB" in finding.message
+    assert "cuda:0 holds 9.00 GB" in finding.message
     assert "`photos`" in finding.fix
 
 

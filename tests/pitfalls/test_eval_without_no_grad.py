@@ -97,7 +97,7 @@ def validate(total):
 def test_what_is_held_in_the_end_is_told_where_it_is_more():
     cell = "total = Total()\nvalidate(total)"
     (finding,) = findings_in(WIDE, cell, slug="eval-without-no-grad", min_bytes=100_000, fails=False)
-    assert "a graph of 156.2 KB per call in eval mode" in finding.message
+    assert "a graph of 156 KB per call in eval mode" in finding.message
     assert "`total.value` still holds it, 62.3 MB with inputs and later results." in finding.message
 
 

@@ -206,7 +206,9 @@ for _ in range(4):
 """
 
 
-@pytest.mark.parametrize(("by", "last", "told"), [("", "del fi", "3.8 MB"), ("", "", "2.9 MB"), ("kept = []", "@", "")])
+@pytest.mark.parametrize(
+    ("by", "last", "told"), [("", "del fi", "3.81 MB"), ("", "", "2.86 MB"), ("kept = []", "@", "")]
+)
 def test_what_only_the_hooks_keep_alive_is_told(by, last, told):
     cell = HELD.format(by=by) + (last if last != "@" else "    kept.append(fi.reference)")
     (finding,) = findings_in(SETUP, cell, slug="hooks-registered-twice", fails=False)

@@ -272,8 +272,8 @@ cam = Cam(deep, deep[0])"""
 
 def test_the_tensors_themselves_and_all_that_hooks_fill_are_told():
     (finding,) = found(CAM, "maps = [cam.explain(torch.rand(64, 8)) for _ in range(6)]")
-    assert "graph nodes, and the tensors themselves, 3.0 MB, stay alive" in finding.message
-    assert finding.message.endswith(" Hooks fill `cam.gradients`, 3.0 MB, too.")
+    assert "graph nodes, and the tensors themselves, 3.00 MB, stay alive" in finding.message
+    assert finding.message.endswith(" Hooks fill `cam.gradients`, 3.00 MB, too.")
     assert finding.fix == "self.activations.append(o.detach())"
 
 

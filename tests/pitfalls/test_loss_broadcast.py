@@ -461,3 +461,31 @@ def test_one_row_that_the_text_asks_for_may_be_meant(row, helper, severity):
 def test_one_row_for_many_targets(loss, severities):
     found = findings_in(FOLDED, f"loss = {loss}\nloss.backward()", slug="loss-broadcast", fails=False)
     assert [one.severity for one in found] == severities
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [
+        ("((guessed - price) ** 2).mean()", "guessed"),
+        ("(price - guessed).abs().mean()", "guessed"),
+        ("nn.functional.mse_loss(net(rooms), price)", "net(rooms)"),
+        ("nn.functional.mse_loss(\n    net(rooms), price)", "net(rooms)"),
+        ("(price / 2 - guessed).abs().mean()", "guessed"),
+        ("nn.functional.mse_loss(guessed, price) + (guessed * price).mean() * 0", "guessed"),
+        ("nn.functional.mse_loss(guessed, price) + (price * rooms[0, 0]).mean()", "one side"),
+    ],
+)
+def test_sides_have_the_names_that_the_loss_gives_them(loss, name):
+    setup = "import torch\nfrom torch import nn\nnet, rooms, price = nn.Linear(3, 1), torch.rand(64, 3), torch.rand(64)"
+    cell = f"import warnings\nwarnings.simplefilter('ignore')\nguessed = net(rooms)\nloss = {loss}\nloss.backward()"
+    (finding,) = findings_in(setup, cell, slug="loss-broadcast", fails=False)
+    labels = [fact.label for fact in finding.evidence]
+    assert labels[0] == name
+    assert labels[1:] == ["price / 2" if "/" in loss else "price", "stretched to"]
+
+
+def test_fix_of_a_side_that_is_computed_is_code():
+    setup = "import torch\nfrom torch import nn\nnet, rooms, price = nn.Linear(3, 1), torch.rand(64, 3), torch.rand(64)"
+    cell = "guessed = net(rooms)\nloss = (price / 2 - guessed).abs().mean()\nloss.backward()"
+    (finding,) = findings_in(setup, cell, slug="loss-broadcast", fails=False)
+    assert finding.fix.startswith(("loss = ((price / 2).unsqueeze(1) - guessed)", "(price / 2).unsqueeze(1)  #"))

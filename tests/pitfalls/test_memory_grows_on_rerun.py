@@ -27,7 +27,7 @@ def test_what_grows_each_time(code, line, subject):
 
 def test_it_is_told_by_what_each_run_gained():
     (finding,) = found(START, *["features.append(torch.randn(1024, 1024))"] * 4)[:1]
-    assert "grew by 4.0 MB each time this cell ran" in finding.message
+    assert "grew by 4.00 MB each time this cell ran" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ MODEL = "net = torch.nn.Linear(1000, 1000)\n_ = net(torch.ones(1000)) and 0\n"
 def test_models_that_each_run_adds():
     (finding,) = found(START, *[MODEL.replace(" and 0", ".sum()") + "features.append(net)"] * 4)
     assert (finding.line, finding.subject) == (3, "features")
-    assert "grew by 3.8 MB each time this cell ran" in finding.message
+    assert "grew by 3.82 MB each time this cell ran" in finding.message
 
 
 @pytest.mark.parametrize(

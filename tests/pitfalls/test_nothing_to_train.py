@@ -306,3 +306,15 @@ def test_a_model_that_is_not_frozen_is_not_blamed(cell):
 def test_an_iterator_that_is_used_up_is_a_list_in_its_own_name(given, fix):
     (finding,) = found(given)
     assert finding.fix.partition("  #")[0] == fix
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ("nn.Linear(4, 1)", "both parameters of `net` have `requires_grad=False`"),
+        ("nn.Linear(4, 1, bias=False)", "the only parameter of `net` has `requires_grad=False`"),
+    ],
+)
+def test_one_and_two_parameters_are_told_as_people_do(made, told):
+    (finding,) = found(f"net = {made}\nfrozen(net)\nloss = net(x).sum()\nloss.backward()")
+    assert told in finding.message

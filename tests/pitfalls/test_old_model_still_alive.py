@@ -37,7 +37,7 @@ def test_what_holds_the_one_before_is_named(code, holder):
     (finding,) = found(START, BUILD, code, BUILD)
     assert (finding.subject, finding.line, finding.severity) == ("net", 1, "hint")
     assert f"`{holder}` leads to it" in finding.message
-    assert "3.8 MB" in finding.message
+    assert "3.82 MB" in finding.message
 
 
 def test_a_class_that_the_cell_makes_anew_too():
@@ -93,7 +93,7 @@ def test_circles_made_in_one_loop_are_counted():
         (finding,) = found(START, WATCHING, "for width in range(4):\n    net = Watching()\n    net.width = width")
     finally:
         gc.enable()
-    assert "3 of Watching before it are still alive: 11.5 MB" in finding.message
+    assert "3 earlier Watching objects are still alive: 11.5 MB" in finding.message
     assert finding.line == 2
 
 

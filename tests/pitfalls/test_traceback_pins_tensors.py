@@ -46,7 +46,7 @@ def found(*cells, min_bytes=None):
 def test_the_last_error():
     ((cell, line, severity, message),) = found("total = attempt(1024)", "total = 3")
     assert (cell, line, severity) == (0, 9, "hint")
-    assert "8.0 MB" in message
+    assert "8.00 MB" in message
     assert "`big` in attempt" in message
     assert "`squared` in attempt" in message
 
@@ -60,7 +60,7 @@ def test_a_variable_that_keeps_an_error():
     ((cell, line, _, message),) = found(STORE, "x = 1", "y = 2")
     assert (cell, line) == (0, 6)
     assert "`failure` is a ValueError" in message
-    assert "8.0 MB" in message
+    assert "8.00 MB" in message
 
 
 def test_the_same_cell_run_again():
@@ -111,7 +111,7 @@ except RuntimeError as error:
     ((_, line, _, message),) = found(cell)
     assert line == 8
     assert "RuntimeError" in message
-    assert "8.0 MB" in message
+    assert "8.00 MB" in message
 
 
 def test_an_error_in_an_object():
@@ -140,7 +140,7 @@ step()
 """
     ((_, line, _, message),) = found(cell)
     assert line == 6
-    assert "`loss` in step, 4.0 MB" in message
+    assert "`loss` in step, 4.00 MB" in message
 
 
 FAIL = """

@@ -24,7 +24,7 @@ def found(*tensors, source=MOVE, memory=DEVICE, before=()):
 
 def test_a_dataset_that_is_indexed():
     (finding,) = found(photos())
-    assert finding.message.startswith("`photos` take 5.0 GB of the 12.0 GB of cuda:0, 41 %")
+    assert finding.message.startswith("`photos` take 5.00 GB of the 12.0 GB of cuda:0, 41 %")
     assert (finding.subject, finding.line) == ("photos", 1)
     assert "batch.to('cuda:0')" in finding.fix
 
@@ -38,7 +38,7 @@ def test_a_dataset_in_a_loader():
 def test_parts_count_together():
     half = photos(3 * GB, path="labels", key=8)
     (finding,) = found(photos(3 * GB), half, source=MOVE + "\n    labels[i]")
-    assert "`photos`, `labels` take 6.0 GB" in finding.message
+    assert "`photos`, `labels` take 6.00 GB" in finding.message
 
 
 SILENT: dict[str, tuple[list[TensorFact], dict[str, Any]]] = {

@@ -33,6 +33,13 @@ def test_one_amount_of_bytes_is_no_bar():
     assert parts(Evidence("b", 1024, "bytes"), Evidence("c", 0, "bytes")) == [Table((("b", "1.00 KB"), ("c", "0 B")))]
 
 
+def test_amounts_that_are_about_the_same_are_no_bars():
+    (table,) = parts(Evidence("held", 1 << 20, "bytes"), Evidence("before", (1 << 20) + 9_000, "bytes"))
+    assert table == Table((("held", "1.00 MB"), ("before", "1.01 MB")))
+    (bars,) = parts(Evidence("held", 900_000, "bytes"), Evidence("before", 1_000_000, "bytes"))
+    assert isinstance(bars, Bars)
+
+
 @pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), -5, 10**5000, "much"], ids=["nan", "inf", "negative", "huge", "a word"]
 )
@@ -82,10 +89,23 @@ def test_shapes_that_were_not_stretched_are_a_plain_table(texts):
     assert not table.boxes
 
 
-def test_what_is_no_shape_stands_beside_without_a_box():
-    (table,) = shapes("(4, 1)", "MseLoss <- Sub", "(4, 4)")
-    assert table.boxes[1] == (0, 0, 0, 0)
-    assert table.rows[1] == ("side 1", "MseLoss <- Sub", "")
+def test_what_is_no_shape_stands_in_a_table_below():
+    boxes, table = shapes("(4, 1)", "MseLoss <- Sub", "(4, 4)")
+    assert [row[0] for row in boxes.rows] == ["side 0", "side 2"]
+    assert table == Table((("side 1", "MseLoss <- Sub"),))
+
+
+def test_what_the_sentence_or_the_line_says_is_not_repeated():
+    said = replace(FINDING, message="`F.softmax(x)` of (4, 7) reads `x`, not nan.", code="    y = F.softmax(x)")
+    inside = (Evidence("call", "F.softmax(x)"), Evidence("line", "y = F.softmax(x)"), Evidence("steps", 4, "count"))
+    assert evidence_parts(replace(said, evidence=inside)) == [Table((("steps", "4"),))]
+    alone = (Evidence("input", "x"), Evidence("shape", "(4, 7)"))
+    assert evidence_parts(replace(said, evidence=alone)) == []
+    together = (Evidence("shape", "(4, 7)"), Evidence("other", "(4, 70)"))
+    (table,) = evidence_parts(replace(said, evidence=together))
+    assert len(table.rows) == 2
+    (table,) = evidence_parts(replace(said, evidence=(Evidence("part of a word", "soft"),)))
+    assert table.rows == (("part of a word", "soft"),)
 
 
 def test_more_than_twelve_things_are_cut():

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fakes import a_cell, a_run
+from tests.fakes import a_cell, a_place, a_run, an_error
 from tests.views.samples import FINDING, HINT, KEPT, PITFALL, RUN
 from torch_inspector.failures import Failures
 from torch_inspector.pitfalls import all_pitfalls
@@ -119,6 +119,19 @@ def test_gravest_come_first_three_are_open_and_the_rest_is_counted():
     found = [part for part in card.parts if isinstance(part, Details)]
     assert [part.slug for part in found] == [FINDING.slug, KEPT.slug, KEPT.slug, HINT.slug, HINT.slug]
     assert [part.open for part in found] == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize("place", [a_place(1, cell=5), a_place(1, cell=None)])
+def test_what_explains_the_exception_stands_first_whatever_its_severity(place):
+    failed = replace(RUN, error=an_error(place=place))
+    card = run_card(Drawing.of(failed, [PITFALL]))
+    assert [part.slug for part in card.parts if isinstance(part, Details)][:2] == [HINT.slug, FINDING.slug]
+    assert card.tone == "error"
+
+
+def test_cell_that_was_stopped_by_hand_keeps_the_gravest_first():
+    stopped = replace(RUN, error=an_error(place=a_place(1, cell=5), interrupted=True))
+    assert run_card(Drawing.of(stopped, [PITFALL])).parts[0].slug == FINDING.slug
 
 
 def test_findings_by_the_hundred_stay_few_lines():

@@ -156,6 +156,12 @@ def test_pairs_of_backticks_are_code():
     assert "an error with one ` in it" in html
 
 
+def test_shape_is_one_piece_that_no_line_breaks():
+    html = to_html(Card("t", "error", (Line("`a` (1, 600, 64) met (64,) at (line 3, column 4)"),)))
+    assert "<span class=ti-whole>(1, 600, 64)</span> met (64,) at (line 3, column 4)" in html
+    assert ".ti-whole{display:inline-block}" in html
+
+
 def test_page_keeps_code_and_escapes_html():
     html = to_html(PROSE)
     assert "&lt;b&gt;bold&lt;/b&gt;" in html

@@ -46,6 +46,12 @@ def test_good_steps_and_those_of_others_need_no_ledger(fact):
     assert steps(fact) == []
 
 
+def test_steps_are_those_of_the_line_also_where_an_earlier_optimizer_had_the_name():
+    earlier = a_step(line=2, optimizer=77, name="optimizer")
+    ((_, rows),) = steps(earlier, a_step(kept_gradients=True))
+    assert rows == (("1", "1", "no", "old ones added"),)
+
+
 def test_evidence_without_steps_needs_no_ledger():
     bare = replace(STEPS, evidence=())
     assert ledger_parts(bare, a_run(a_step(kept_gradients=True), after=[an_optimizer()])) == []

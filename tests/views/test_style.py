@@ -14,7 +14,9 @@ def style_of(card):
 
 @pytest.mark.parametrize("name", CARDS)
 def test_style_of_a_card_is_small(name):
-    assert 0 < len(style_of(CARDS[name]).encode()) <= 1_700
+    style = style_of(CARDS[name])
+    # Findings have no table that is so wide.
+    assert 0 < len(style.encode()) <= (2_200 if "ti-wide" in style else 1_800)
 
 
 def test_with_everything_there_the_whole_sheet_is_used():

@@ -40,7 +40,7 @@ def loader_with(run: Run, place: Place, name: str, size: int | None, **settings:
 
 
 def _is_plain(call: ast.Call) -> bool:
-    """True if data and size alone stand by position, nothing is hidden behind stars, and no sampler forbids settings."""
+    """True if data and size alone stand by position, nothing is hidden by stars, and no sampler forbids settings."""
     plain = not any(isinstance(one, ast.Starred) for one in call.args)
     named = {one.arg for one in call.keywords}
     return plain and len(call.args) <= 2 and not named & {None, "sampler", "batch_sampler"}  # noqa: PLR2004

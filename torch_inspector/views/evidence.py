@@ -14,8 +14,12 @@ _SHAPE = re.compile(r"\((\d{1,15}(?:, \d{1,15}){0,7}),?\)")
 _NUMBERED = re.compile(r"(.+ at call) \d{1,9}")
 # Fewer values are read as fast as a line.
 _SERIES = 4
+# Longer texts stand in no sentence.
+_TEXT = 200
 # One amount is compared with nothing.
 _BARS = 2
+# What differs by less than a twentieth looks the same as a bar.
+_ALIKE = 0.95
 _PER_MILLE = 1_000
 # More bytes than any machine has.
 _HEAVIEST = 2**63
@@ -31,11 +35,17 @@ def evidence_parts(finding: Finding) -> list[Part]:
     series = _series(facts)
     facts = tuple(fact for fact in facts if fact not in series)
     weighed = [fact for fact in facts if fact.unit == "bytes" and _weight(fact) > 0]
-    weighed = weighed if len(weighed) >= _BARS else []
+    weighed = weighed if len(weighed) >= _BARS and _differ(weighed) else []
     parts: list[Part] = []
     rest = [fact for fact in facts if fact not in weighed]
+    boxed = [fact for fact in rest if _shape(fact) is not None]
+    stretched = _shapes(boxed)
+    if stretched is not None:
+        parts.append(stretched)
+        rest = [fact for fact in rest if fact not in boxed]
+    rest = _not_said(finding, rest)
     if rest:
-        parts.append(_shapes(rest) or Table(tuple((fact.label, amount(fact.value, fact.unit)) for fact in rest)))
+        parts.append(Table(tuple((fact.label, amount(fact.value, fact.unit)) for fact in rest)))
     if weighed:
         parts.append(_bars(weighed))
     if series:
@@ -43,8 +53,32 @@ def evidence_parts(finding: Finding) -> list[Part]:
     return parts
 
 
+def _not_said(finding: Finding, facts: Sequence[Evidence]) -> list[Evidence]:
+    """The facts less those that the sentence or the line says: names between backticks, and what would stand alone."""
+    left = [fact for fact in facts if not (isinstance(fact.value, str) and _is_said(finding, fact.value))]
+    (only,) = left if len(left) == 1 else (None,)
+    alone = only is not None and isinstance(only.value, str) and not only.unit and _stands_in(finding, only.value)
+    return [] if alone else left
+
+
+def _is_said(finding: Finding, value: str) -> bool:
+    return f"`{value}`" in finding.message or value.strip() == finding.code.strip() != ""
+
+
+def _stands_in(finding: Finding, value: str) -> bool:
+    """True for a text that is no part of a longer word of the sentence."""
+    is_short = len(value) <= _TEXT
+    return is_short and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", finding.message) is not None
+
+
 def _weight(fact: Evidence) -> int | float:
     return fact.value if not isinstance(fact.value, str) and 0 < fact.value < _HEAVIEST else 0
+
+
+def _differ(facts: Sequence[Evidence]) -> bool:
+    """False for amounts that would be bars of one length."""
+    weights = list(map(_weight, facts))
+    return min(weights) < _ALIKE * max(weights)
 
 
 def _bars(facts: Sequence[Evidence]) -> Bars:
@@ -87,9 +121,8 @@ def _course(series: Sequence[Evidence]) -> Table:
 
 
 def _shapes(facts: Sequence[Evidence]) -> Table | None:
-    """The facts as a table with boxes, if their shapes were stretched to the last of them; else None."""
-    shapes = [_shape(fact) for fact in facts]
-    known = [one for one in shapes if one is not None]
+    """Shapes as a table with boxes, if they were stretched to the last of them; else None."""
+    known = [one for one in map(_shape, facts) if one is not None]
     if not known:
         return None
     whole = known[-1]
@@ -97,12 +130,11 @@ def _shapes(facts: Sequence[Evidence]) -> Table | None:
     # One that does not fit says that this is no broadcast: an index, a reshape.
     if None in axes_of or not any(axes_of):
         return None
-    told = [() if one is None else _stretched(one, whole) or () for one in shapes]
     rows = tuple(
-        (fact.label, amount(fact.value, fact.unit), _in_words(axes, whole))
-        for fact, axes in zip(facts, told, strict=True)
+        (fact.label, amount(fact.value, fact.unit), _in_words(axes or (), whole))
+        for fact, axes in zip(facts, axes_of, strict=True)
     )
-    return Table(rows, boxes=tuple((0, 0, 0, 0) if one is None else _box(one, whole) for one in shapes))
+    return Table(rows, boxes=tuple(_box(one, whole) for one in known))
 
 
 def _shape(fact: Evidence) -> tuple[int, ...] | None:
@@ -127,10 +159,8 @@ def _in_words(axes: tuple[int, ...], whole: tuple[int, ...]) -> str:
 
 
 def _box(one: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Width and height of a shape's last two axes, and those of the whole; all 0 where it does not fit."""
-    axes = _stretched(one, whole)
-    if axes is None:
-        return (0, 0, 0, 0)
+    """Width and height of a shape's last two axes, and those of the whole."""
+    axes = _stretched(one, whole) or ()
     rows, columns = (whole[-2] if len(whole) > 1 else 1), whole[-1]
     longest = max(rows, columns, 1)
     wide, high = (max(_WIDE * length // longest, _WIDE // _STEEPEST, _LOW) for length in (columns, rows))

@@ -86,13 +86,13 @@ def finding_part(finding: Finding, drawing: Drawing, *, is_open: bool = False) -
 
 
 def run_card(drawing: Drawing) -> Card:
-    """What appears under a cell: a line for each finding, the gravest open; or that the cell became clean."""
+    """What appears under a cell: a line for each finding, the first ones open; or that the cell became clean."""
     run = drawing.run
     if not run.findings:
         return clean_card(run, drawing.outcome) or Card(f"{cell_name(run)}: no findings", "calm", ())
-    ordered = in_order(run.findings, drawing.known)
-    tone: Tone = severity_of(ordered[0], drawing.known.get(ordered[0].slug))
-    return Card(f"{cell_name(run)}: {tally(ordered, drawing.known)}", tone, finding_parts(drawing))
+    severities = {severity_of(finding, drawing.known.get(finding.slug)) for finding in run.findings}
+    tone: Tone = min(severities, key=SEVERITIES.index)
+    return Card(f"{cell_name(run)}: {tally(run.findings, drawing.known)}", tone, finding_parts(drawing))
 
 
 def page_card(pitfall: Pitfall) -> Card:
@@ -122,7 +122,7 @@ def list_card(pitfalls: Iterable[Pitfall], muted: Collection[str] = ()) -> Card:
 
 def finding_parts(drawing: Drawing) -> tuple[Part, ...]:
     """What was fixed, then the findings of a run: the first ones open, more closed, the rest as a line per kind."""
-    ordered = in_order(drawing.run.findings, drawing.known)
+    ordered = in_order(drawing.run, drawing.known)
     first, closed, rest = ordered[:OPEN_COUNT], ordered[OPEN_COUNT:_FULL_COUNT], ordered[_FULL_COUNT:]
     left = len(closed) + len(rest)
     return (
@@ -139,14 +139,28 @@ def severity_of(finding: Finding, pitfall: Pitfall | None) -> Severity:
     return finding.severity or (pitfall.severity if pitfall else "hint")
 
 
-def in_order(findings: Iterable[Finding], known: Mapping[str, Pitfall]) -> list[Finding]:
-    """The findings from the gravest on, those of one severity by cell and line."""
+def in_order(run: Run, known: Mapping[str, Pitfall]) -> list[Finding]:
+    """The findings from the gravest on, those of one severity by cell and line.
 
-    def rank(finding: Finding) -> tuple[int, int, int]:
+    Where the cell failed, what is known of the line that raised comes first: its reader has just seen the traceback.
+    """
+    raised = _raised_at(run)
+
+    def rank(finding: Finding) -> tuple[bool, int, int, int]:
         severity = severity_of(finding, known.get(finding.slug))
-        return SEVERITIES.index(severity), finding.cell or 0, finding.line or 0
+        cell = run.cell.number if finding.cell is None else finding.cell
+        elsewhere = raised is None or (cell, finding.line) != raised
+        return elsewhere, SEVERITIES.index(severity), finding.cell or 0, finding.line or 0
 
-    return sorted(findings, key=rank)
+    return sorted(run.findings, key=rank)
+
+
+def _raised_at(run: Run) -> tuple[int | None, int] | None:
+    """Cell and line of the exception that ended the cell; None if it came to its end or was stopped by hand."""
+    error = run.error
+    if error is None or error.interrupted or error.place.line is None:
+        return None
+    return run.cell.number if error.place.cell is None else error.place.cell, error.place.line
 
 
 def tally(findings: Collection[Finding], known: Mapping[str, Pitfall]) -> str:

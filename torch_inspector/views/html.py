@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markdown_it import MarkdownIt
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from torch_inspector.views.card import SHAPES, Card, Line
 from torch_inspector.views.picture import DOT, bar, box, curve
@@ -24,6 +24,8 @@ HERE = Path(__file__).parent
 _QUOTES = re.compile(r'(?<= )([a-z-]+)="([\w/.:#-]*\w)"')
 # What stands between two tags only for those who read the template; in code, ends of lines have a meaning.
 _BETWEEN = re.compile(r"(<pre>.*?</pre>)|(?<=>)\n+(?=<)", re.DOTALL)
+# A shape of two and more axes, which no end of a line is to break.
+_WHOLE = re.compile(r"(\((?:[0-9]{1,15}, ){1,7}[0-9]{1,15}\))")
 
 
 def to_html(card: Card) -> str:
@@ -76,8 +78,14 @@ def _prose(text: str) -> Markup:
 def _inline(text: str) -> Markup:
     pieces = text.split("`")
     if len(pieces) % 2 == 0:  # one backtick has no partner
-        return escape(text)
-    return Markup().join(Markup("<code>{}</code>").format(p) if i % 2 else p for i, p in enumerate(pieces))
+        return _whole(text)
+    return Markup().join(Markup("<code>{}</code>").format(p) if i % 2 else _whole(p) for i, p in enumerate(pieces))
+
+
+def _whole(text: str) -> Markup:
+    pieces = _WHOLE.split(text)
+    shown = (Markup('<span class="ti-whole">{}</span>').format(p) if i % 2 else p for i, p in enumerate(pieces))
+    return Markup().join(shown)
 
 
 @cache

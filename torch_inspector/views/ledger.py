@@ -34,7 +34,7 @@ def ledger_parts(finding: Finding, run: Run | None) -> list[Part]:
 def _ledger(finding: Finding, run: Run) -> list[Part]:
     if not any("step" in fact.label for fact in finding.evidence):
         return []
-    place = next((step.place for step in run.trace.steps if _is_about(finding, step, run)), None)
+    place = _step_place(finding, run)
     steps = [step for step in run.trace.steps if step.place == place]
     if all(step.backward_count == 1 and _used(step) == _FRESH for step in steps):
         return []
@@ -44,9 +44,12 @@ def _ledger(finding: Finding, run: Run) -> list[Part]:
     return [Table(rows, ("step", "backward", "cleared", "gradients used"), f"Steps{of}", (0, 1))]
 
 
-def _is_about(finding: Finding, step: StepFact, run: Run) -> bool:
-    here = step.place.line == finding.line and step.place.cell in (finding.cell, None)
-    return here or (bool(finding.subject) and run.optimizer_path(step.optimizer) == finding.subject)
+def _step_place(finding: Finding, run: Run) -> Place | None:
+    """The line of the steps: the finding's own, or else its optimizer's; others may have had that name before."""
+    places = dict.fromkeys(step.place for step in run.trace.steps)
+    here = (place for place in places if place.line == finding.line and place.cell in (finding.cell, None))
+    named = (step.place for step in run.trace.steps if run.optimizer_path(step.optimizer) == finding.subject)
+    return next(here, None) or (next(named, None) if finding.subject else None)
 
 
 def _row(step: StepFact, here: int | None) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def run_message(
     drawing = drawing or Drawing(run, {})
     fixed = drawing.outcome.fixed if drawing.outcome is not None else ()
     # The k-th of them is the k-th that the card can open.
-    found = in_order(run.findings, drawing.known)[:_FINDING_COUNT]
+    found = in_order(run, drawing.known)[:_FINDING_COUNT]
     message = {
         "version": VERSION,
         "session": session,

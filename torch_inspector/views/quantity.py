@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from torch_inspector.findings import size_text, three_digits
 from torch_inspector.views.plain import one_line
 
 Number = int | float
@@ -26,11 +27,7 @@ def size(nbytes: Number) -> str:
     """Bytes to three digits: `512 B`, `12.3 MB`, `1.31 GB`."""
     if not -_LARGEST_SIZE < nbytes < _LARGEST_SIZE:
         return f"{count(nbytes)} B"
-    value, units = abs(float(nbytes)), ["B", "KB", "MB", "GB", "TB"]
-    while value >= 1024 and len(units) > 1:  # noqa: PLR2004 - the step itself
-        value, units = value / 1024, units[1:]
-    digits = f"{value:g}" if units[0] == "B" else _three_digits(value)
-    return f"{'-' if nbytes < 0 else ''}{digits} {units[0]}"
+    return f"{'-' if nbytes < 0 else ''}{size_text(abs(nbytes))}"
 
 
 def seconds(duration_s: Number) -> str:
@@ -91,16 +88,10 @@ def _figure(number: Number) -> str:
     return f"{value:,.0f}" if is_plain else f"{value:.4g}"
 
 
-def _three_digits(value: float) -> str:
-    # The bounds are where rounding would add a digit: 9.996 is 10.0, not 10.00.
-    places = 2 if value < 9.995 else 1 if value < 99.95 else 0  # noqa: PLR2004
-    return f"{value:,.{places}f}"
-
-
 def _short(duration_s: float) -> str:
     if duration_s == 0:
         return "0 s"
     for step, unit in ((1.0, "s"), (1e-3, "ms")):
         if duration_s >= step:
-            return f"{_three_digits(duration_s / step)} {unit}"
-    return f"{_three_digits(duration_s * 1e6)} µs"
+            return f"{three_digits(duration_s / step)} {unit}"
+    return f"{three_digits(duration_s * 1e6)} µs"

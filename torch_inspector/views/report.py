@@ -56,10 +56,10 @@ def since_card(snapshot: Snapshot, number: int) -> Card:
 
 
 def _outcome(run: Run) -> list[Part]:
-    took = f"Took {seconds(run.duration_s)}; the inspector took {seconds(run.inspection_s)} more."
+    took = f"Took {seconds(run.duration_s)}; the inspector took {seconds(run.inspection_s)} more"
     made = run.trace.graph_nodes_made
-    nodes = [Line(f"{several(made, 'autograd node')} made.")] if made else []
-    return [Line(took), *nodes, *_error(run), *_limits(run.after)]
+    nodes = f"; autograd made {several(made, 'node')}" if made else ""
+    return [Line(f"{took}{nodes}."), *_error(run), *_limits(run.after)]
 
 
 def _error(run: Run) -> list[Part]:

@@ -34,9 +34,9 @@ class Rule(NamedTuple):
 def style_for(html: str) -> str:
     """The rules that some element of `html` may meet."""
     there = set(_TAG.findall(html)) | {f".{name}" for text in _CLASS.findall(html) for name in text.split()}
-    wide, head, narrow = _sheet()
-    inside = _drawn(narrow, there)
-    return _drawn(wide, there) + (f"{head}{{{inside}}}" if inside else "")
+    wide, narrow = _sheet()
+    inside = ((head, _drawn(rules, there)) for head, rules in narrow)
+    return _drawn(wide, there) + "".join(f"{head}{{{drawn}}}" for head, drawn in inside if drawn)
 
 
 def _drawn(rules: Iterable[Rule], there: set[str]) -> str:
@@ -45,11 +45,11 @@ def _drawn(rules: Iterable[Rule], there: set[str]) -> str:
 
 
 @cache
-def _sheet() -> tuple[tuple[Rule, ...], str, tuple[Rule, ...]]:
-    """The rules; the head of what holds for narrow panels, which comes last; and the rules in it."""
+def _sheet() -> tuple[tuple[Rule, ...], tuple[tuple[str, tuple[Rule, ...]], ...]]:
+    """The rules; then what holds for narrow panels, which comes last: each head with the rules in it."""
     text = _LOOSE.sub(r"\1", " ".join(FILE.read_text(encoding="utf-8").split())).replace(";}", "}")
-    ((head, narrow),) = _CONTAINER.findall(text)
-    return _rules(_CONTAINER.sub("", text)), head, _rules(narrow)
+    narrow = tuple((head, _rules(inside)) for head, inside in _CONTAINER.findall(text))
+    return _rules(_CONTAINER.sub("", text)), narrow
 
 
 def _rules(text: str) -> tuple[Rule, ...]:

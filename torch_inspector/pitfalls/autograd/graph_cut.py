@@ -23,7 +23,7 @@ from torch_inspector.facts.straight import straightened
 from torch_inspector.facts.taught import taught, taught_path
 from torch_inspector.facts.uncut import DETACHED_LEAF, also_off, given_to, handed_on, how, telling, term_kept, uncut
 from torch_inspector.facts.wanting import outside, wanting
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, all_of
 from torch_inspector.pitfall import pitfall
 
 _WITHOUT_HISTORY = "element 0 of tensors does not require grad"
@@ -208,11 +208,12 @@ def _flat(run: Run) -> Iterator[Finding]:
             continue
         functions, lost = " and ".join(f"`{one}`" for one in pattern.nodes), keys & step.parameter_keys
         line, cell = _only_line(run, re.compile(rf"\b({'|'.join(pattern.nodes)})_?\(")) or (place.line, place.cell)
+        verbs = "gets zeros as gradients and never moves" if len(lost) == 1 else "get zeros as gradients and never move"
         owner, name = run.owner_path(lost), run.optimizer_path(step.optimizer) or "optimizer"
         yield Finding(
             message=(
-                f"the slope of {functions} is 0 everywhere: {len(lost)} of the {step.parameter_count} parameters of "
-                f"`{name}`{f', those of `{owner}`,' if owner else ''} get zeros as gradients and never move."
+                f"the slope of {functions} is 0 everywhere: {_part(len(lost), step.parameter_count)} of `{name}`"
+                f"{f', those of `{owner}`,' if owner else ''} {verbs}."
             ),
             subject=root or owner,
             fix=straightened(run.source_of(cell), line, pattern.nodes[0]),
@@ -223,6 +224,10 @@ def _flat(run: Run) -> Iterator[Finding]:
                 Evidence("parameters in the optimizer", step.parameter_count, "count"),
             ),
         )
+
+
+def _part(lost: int, count: int) -> str:
+    return all_of(count, "parameter") if lost == count else f"{lost} of the {count} parameters"
 
 
 def _reached_without(run: Run, name: str) -> frozenset[int]:

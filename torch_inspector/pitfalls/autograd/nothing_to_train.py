@@ -11,7 +11,7 @@ from torch_inspector.facts.blind_loss import blind_loss
 from torch_inspector.facts.bound_in import bound_in, lacked_gradients
 from torch_inspector.facts.covering import covering
 from torch_inspector.facts.rebuilt import last_made
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, all_of
 from torch_inspector.pitfall import pitfall
 
 _WITHOUT_HISTORY = "element 0 of tensors does not require grad"
@@ -91,11 +91,7 @@ def _without_history(run: Run, calls: list[ForwardFact]) -> Finding:
         return _of_lost(run, root, calls[0], place)
     name, keys = _frozen_whole(run, frozen) if frozen else ("", frozenset[int]())
     count = len(keys)
-    why = (
-        f"all {count} parameters of `{name}` have `requires_grad=False`"
-        if frozen
-        else "no tensor that it was computed from has `requires_grad=True`"
-    )
+    why = _without_gradients(count, name) if frozen else "no tensor that it was computed from has `requires_grad=True`"
     return Finding(
         message=f"there is nothing to train behind `{root}`: {why}.",
         subject=name or root,
@@ -228,11 +224,15 @@ def _as_list(run: Run, error: ErrorFact) -> str:
     return whole if 0 < len(whole) <= _LONGEST else "params = list(model.parameters())"
 
 
+def _without_gradients(count: int, name: str) -> str:
+    return f"{all_of(count, 'parameter')} of `{name}` {'has' if count == 1 else 'have'} `requires_grad=False`"
+
+
 def _empty(run: Run, error: ErrorFact) -> Finding:
     frozen = error.frozen
     name, count = frozen or ("", 0)
     why = (
-        f"all {count} parameters of `{name}` have `requires_grad=False`, and only those with True were taken."
+        f"{_without_gradients(count, name)}, and only those with True were taken."
         if frozen
         else "the model has none, a filter has left none, or the iterator was used up before."
     )
@@ -286,10 +286,7 @@ def _frozen(run: Run, key: int, step: StepFact) -> Finding:
     name = run.optimizer_path(key) or "optimizer"
     total = run.trace.count("step", step.place)
     return Finding(
-        message=(
-            f"all {step.parameter_count} parameters of `{name}` have `requires_grad=False`: "
-            f"{total} steps have changed nothing."
-        ),
+        message=(f"{_without_gradients(step.parameter_count, name)}: {total} steps have changed nothing."),
         subject=name,
         fix=_switched_on(run, key) or "requires_grad_(True) on what is to learn",
         line=step.place.line,

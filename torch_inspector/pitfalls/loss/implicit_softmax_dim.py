@@ -34,7 +34,7 @@ def _finding(run: Run, fact: ExpressionFact) -> Finding:
         fix=_fix(run, fact, shape),
         line=fact.place.line,
         cell=fact.place.cell,
-        evidence=(Evidence("function", fact.detail), *((Evidence("shape", str(shape)),) if shape else ())),
+        evidence=(Evidence("shape", str(shape)),) if shape else (),
         severity="warning" if graver else "",
     )
 

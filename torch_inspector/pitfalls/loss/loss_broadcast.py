@@ -31,6 +31,8 @@ _EXPANDS = re.compile(r"\b(?:expand|expand_as|broadcast_to|broadcast_tensors)\("
 
 # Operations after which each number of one side is there once for each of the other.
 _PRODUCTS = {"MulBackward0": "multiplies", "DivBackward0": "divides", "WhereBackward0": "masks"}
+# Longer expressions are no names.
+_NAME = 40
 
 
 @pitfall(severity="error", early=True)
@@ -151,12 +153,37 @@ def _finding(run: Run, backward: BackwardFact, pattern: PatternFact) -> Finding:
         line=backward.made_at.line,
         cell=backward.made_at.cell,
         evidence=(
-            Evidence("one side", str(first)),
-            Evidence(f"other side ({other})" if other else "other side", str(second)),
+            Evidence(_met(run, backward.made_at, other, first) or "one side", str(first)),
+            Evidence(other or "other side", str(second)),
             Evidence("stretched to", str(result)),
-            Evidence("graph", " <- ".join(pattern.nodes)),
         ),
     )
+
+
+def _met(run: Run, place: Place, other: str, shape: Shape) -> str:
+    """What the code of a loss calls the side that met the named one; empty if its statement does not show that."""
+    tree = syntax.parse(run.source_of(place.cell)) if other and place.line is not None else None
+    scope = syntax.scope_at(tree, place.line) if tree is not None and place.line is not None else None
+    found = {text for node in _own(scope, place.line) for text in _facing(node, other)} if scope is not None else set()
+    name = found.pop() if len(found) == 1 else ""
+    known = {one.shape for one in run.after.tensors if one.path == name}
+    return name if len(name) <= _NAME and known <= {shape} else ""
+
+
+def _own(scope: ast.AST, line: int | None) -> Iterator[ast.expr]:
+    """The expressions of the statement that begins or ends at a line."""
+    for node in syntax.own_expressions(scope):
+        if isinstance(node, (ast.BinOp, ast.Call)) and line in (node.lineno, node.end_lineno):
+            yield node
+
+
+def _facing(node: ast.expr, other: str) -> Iterator[str]:
+    """The other one of two operands, if one of them is what is named."""
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else getattr(node, "args", [])[:2]
+    texts = [ast.unparse(one) for one in sides]
+    if len(texts) == 2 and texts.count(other) == 1:  # noqa: PLR2004 - two sides
+        facing = sides[1 - texts.index(other)]
+        yield from [ast.unparse(facing)] if syntax.names_in(facing) else []
 
 
 def _more(result: Shape, first: Shape) -> str:
@@ -184,15 +211,22 @@ def _fix(run: Run, backward: BackwardFact, other: str, first: Shape, second: Sha
     tall = _of_a_name_read_again(run, backward.made_at, other, first, second) if len(second) < len(first) else ""
     if tall:
         return f"{tall}  # {second}; or {other}{change}, if {first} is what later lines want"
+    changed = f"{_closed(other)}{change}"
     if _is_used_elsewhere(run, other):
-        line = in_line(run, backward.made_at, other, f"{other}{change}")
+        line = in_line(run, backward.made_at, other, changed)
         where = "" if line else f"in place of {other} in the loss, "
-        return f"{line or f'{other}{change}'}  # {where}or {opposite} on what it meets"
+        return f"{line or changed}  # {where}or {opposite} on what it meets"
     remark = f"or {opposite} on what it meets: both sides need the same shape"
     if other.replace(".", "").isidentifier():
         return assigned_at(run, backward.made_at, other, f"{{}}{change}", remark)
-    line = in_line(run, backward.made_at, other, f"{other}{change}")
-    return f"{line}  # {remark}" if line else f"{other}{change}  # in place of {other}, or {opposite} on what it meets"
+    line = in_line(run, backward.made_at, other, changed)
+    return f"{line}  # {remark}" if line else f"{changed}  # in place of {other}, or {opposite} on what it meets"
+
+
+def _closed(text: str) -> str:
+    """The expression as one that a method can be called on: `(price / 2)`."""
+    is_open = isinstance(syntax.expression(text), (ast.BinOp, ast.UnaryOp, ast.Constant))
+    return f"({text})" if is_open else text
 
 
 def _of_a_name_read_again(run: Run, place: Place, other: str, first: Shape, second: Shape) -> str:

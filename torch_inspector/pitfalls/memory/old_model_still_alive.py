@@ -148,7 +148,7 @@ def _finding(run: Run, elder: ElderFact) -> Finding:
 def _who(elder: ElderFact) -> str:
     if elder.count == 1:
         return f"the {elder.kind} before it is"
-    return f"{elder.count} of {elder.kind} before it are"
+    return f"{elder.count} earlier {elder.kind} objects are"
 
 
 def _fix(run: Run, elder: ElderFact) -> str:

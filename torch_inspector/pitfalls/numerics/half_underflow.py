@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torch_inspector.facts import BackwardFact, Run
 from torch_inspector.facts.half_causes import HalfZero, zeros
 from torch_inspector.facts.vanished import Vanished, vanished
-from torch_inspector.findings import Evidence, Finding
+from torch_inspector.findings import Evidence, Finding, all_of
 from torch_inspector.pitfall import pitfall
 
 _SMALLEST = 6e-8
@@ -27,10 +27,11 @@ def check(run: Run) -> Iterator[Finding]:
     keys = backward.leaf_keys if backward is not None else frozenset[int]()
     owner = run.owner_path(keys)
     whose = f" of `{owner}`" if owner else ""
+    were = "was" if loss.gradient_count == 1 else "were"
     yield Finding(
         message=(
-            f"`{name}` was {loss.value:.2g}, and all {loss.gradient_count} gradients{whose} were exactly zero after "
-            "`backward()`: what is below 6e-08 becomes zero in float16."
+            f"`{name}` was {loss.value:.2g}, and {all_of(loss.gradient_count, 'gradient')}{whose} {were} exactly zero "
+            "after `backward()`: what is below 6e-08 becomes zero in float16."
         ),
         subject=name,
         fix=_fix(name, owner, full=backward is not None and _is_full(backward)),

@@ -45,7 +45,11 @@ def _finding(run: Run, spoiled: tuple[SpoiledFact, ...], *, were_before: bool) -
         severity="hint" if all(one.unread for one in spoiled) else "",
         evidence=(
             Evidence("parameters that are not finite", len(spoiled), "count"),
-            *(Evidence(f"nan in {path}", one.nan_count, "count") for path, one in zip(paths, spoiled, strict=False)),
+            *(
+                Evidence(f"nan in {path}", one.nan_count, "count")
+                for path, one in zip(paths, spoiled, strict=False)
+                if one.nan_count
+            ),
         ),
     )
 

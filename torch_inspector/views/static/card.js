@@ -8,6 +8,8 @@ const DEPTH = 8;
 const COUNT = 1000;
 // Letters of a cell that may be broken inside words.
 const LONG = 20;
+// With more columns than this, a table is stacked where it is narrow.
+const WIDE = 4;
 const FULL = 1000;
 const SLUG = /^[a-z0-9-]{1,80}$/;
 const ADDRESS = /^https?:\/\/[\w.~:/@!$&()*+,;=%-]{1,400}$/;
@@ -89,8 +91,14 @@ function withAttributes(made, attributes) {
   return made;
 }
 
+// A shape of two and more axes is not broken at the end of a line.
+const whole = (text) =>
+  text
+    .split(/(\((?:[0-9]{1,15}, ){1,7}[0-9]{1,15}\))/)
+    .flatMap((piece, index) => (index % 2 ? [node("span", "ti-whole", piece)] : piece ? [piece] : []));
+
 // What stands between backticks is code; one backtick without a partner is a letter.
-export function inline(text, plain = (piece) => (piece ? [piece] : [])) {
+export function inline(text, plain = whole) {
   const pieces = text.split("`");
   if (pieces.length % 2 === 0) return plain(text);
   return pieces.flatMap((piece, index) => (index % 2 ? [node("code", "", piece)] : plain(piece)));
@@ -193,7 +201,7 @@ function cell(tag, text, isFigure) {
 
 function table(part) {
   const isFigure = (index) => part.figures.includes(index);
-  const made = node("table", "");
+  const made = node("table", part.columns.length > WIDE ? "ti-wide" : "");
   if (part.caption || part.curve.length) {
     const drawn = part.curve.length ? [curve(part.curve)] : [];
     made.append(node("caption", "", ...(part.caption ? [part.caption] : []), ...drawn));
