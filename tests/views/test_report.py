@@ -61,7 +61,7 @@ def test_state_of_nothing_is_a_sentence():
 def test_the_account_of_memory_ends_the_report():
     rows = (MemoryRow("batch", "tensor", "cpu", 6 << 20), MemoryRow("net.weight", "parameter", "cpu", 2 << 20))
     card = report_card(Drawing.of(replace(RUN, account=MemoryReport(rows)), []))
-    assert "cpu: 8.00 MB in live tensors." in lines_of(card)
+    assert "cpu: 8.00 MB in live tensors, 0 B of it not explained." in lines_of(card)
     assert [row[1] for row in table_of(card, "Largest holders").rows] == ["batch", "net.weight"]
     assert "Largest holders" not in {
         part.caption for part in report_card(Drawing.of(RUN, [])).parts if isinstance(part, Table)

@@ -84,8 +84,7 @@ def account_parts(report: MemoryReport, cells: Mapping[str, int], row_count: int
 
 def _device(report: MemoryReport, device: str) -> list[Part]:
     explained, unexplained = report.explained_bytes(device), report.unexplained_bytes(device)
-    open_part = f", {size(unexplained)} of it {UNEXPLAINED}" if unexplained else ""
-    line = f"{device}: {size(explained + unexplained)} in live tensors{open_part}."
+    line = f"{device}: {size(explained + unexplained)} in live tensors, {size(unexplained)} of it {UNEXPLAINED}."
     total = next((one for one in report.totals if one.device == device), None)
     by_kind = report.by_kind(device)
     widest = max(by_kind.values(), default=1)
