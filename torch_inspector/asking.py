@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch_inspector.account import HoldersReport, MemoryReport
 
 if TYPE_CHECKING:
+    from torch_inspector.observe.followed import Followed
     from torch_inspector.observe.heap.explain import Roots
 
 BUDGET_S = 10.0
@@ -50,10 +51,21 @@ def holders_of(thing: Any, subject: str, budget_s: float = BUDGET_S, shell: Any 
 
 
 def holders_of_row(path: str, budget_s: float = BUDGET_S, shell: Any = None) -> HoldersReport | None:
-    """The holders of what a row of the account leads to, also where no expression does; None if it is gone."""
+    """The holders of what a row of the account leads to, also where no expression does; None if no row is called so."""
+    if "torch" not in sys.modules:
+        return None
     from torch_inspector.observe.heap.holders import holders_of_row as search
 
     return search(roots(shell), path, budget_s)
+
+
+def followed(path: str, shell: Any = None) -> Followed:
+    """The object that a path leads to, found without running any code of the user's."""
+    from torch_inspector.observe import followed as following
+
+    if "torch" not in sys.modules:
+        return following.Followed()
+    return following.followed(roots(shell).names, path)
 
 
 def roots(shell: Any = None) -> Roots:

@@ -46,6 +46,9 @@ class Finding:
     slug: str = ""
     code: str = ""
     """The text of that line, where it is known."""
+    held: str = ""
+    """The path of the very object that keeps the memory, if one leads there after the cell; front ends ask who holds
+    it. Empty for what is deleted, was replaced, or is called so in a function only."""
 
 
 def size_text(nbytes: float) -> str:

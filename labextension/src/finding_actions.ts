@@ -100,7 +100,7 @@ export class FindingActions {
 
   private holders(path: string): HTMLElement {
     const { trans } = this.actions;
-    return button(trans.__('Show holders'), trans.__('What keeps %1 alive', path), () => {
+    return button(trans.__('Show holders'), trans.__('What keeps %1 alive now', path), () => {
       this.ask({ v: VERSION, ask: 'holders', path });
     });
   }

@@ -110,7 +110,9 @@ export function kept(holders: Holders, actions: Actions): HTMLElement {
   const { trans } = actions;
   const made = el('ul', { className: 'ti-Holders' });
   if (holders.gone) {
-    made.append(el('li', { text: trans.__('It is gone.') }));
+    made.append(el('li', { text: trans.__('Nothing is called %1 any more.', holders.path) }));
+  } else if (holders.unknown === true) {
+    made.append(el('li', { text: trans.__('It cannot be looked up by its name.') }));
   } else if (holders.rows.length === 0) {
     made.append(el('li', { text: trans.__('Nothing that Python can see holds it.') }));
   }

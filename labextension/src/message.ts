@@ -148,7 +148,8 @@ const BODIES = {
   holders: fields({
     path: text(),
     rows: list(fields({ path: text(), kind: text(), fix: text() }), 300),
-    gone: flag
+    gone: flag,
+    unknown: orNull(flag)
   }),
   freed: fields({ item: freeItem, path: text(), bytes: whole }),
   refused: fields({ ask: oneOf('account', 'holders', 'free') }),

@@ -10,13 +10,12 @@ const LONGEST_CARD = 1_000_000;
 const FINDINGS = 50;
 const CODE = 2000;
 const MODEL_ID = /^[0-9a-f-]{1,64}$/;
-const DEVICE = /^(?:cpu|cuda|mps|xpu|host)(?::\d+)?$/;
 
 const place = fields({
   slug: text(),
   cell: orNull(whole),
   line: orNull(whole),
-  subject: text(),
+  held: orNull(text()),
   code: text(CODE),
   evidence: list(fields({ unit: text() }), FINDINGS)
 });
@@ -66,7 +65,7 @@ export function isAboutMemory({ evidence }: Found): boolean {
   return evidence.some(({ unit }) => unit === 'bytes');
 }
 
-/** What holds memory, by name; empty if the finding names nothing that somebody could hold. */
+/** The path of the object that keeps the memory; empty if none leads to the one that is meant. */
 export function heldName(found: Found): string {
-  return isAboutMemory(found) && !DEVICE.test(found.subject) ? found.subject : '';
+  return isAboutMemory(found) ? (found.held ?? '') : '';
 }

@@ -10,6 +10,7 @@ const FINDING = {
   cell: 2,
   line: 4,
   subject: 'losses',
+  held: 'losses',
   message: 'x',
   code: 'losses.append(loss)',
   evidence: [{ label: 'activations', value: 4096, unit: 'bytes' }]
@@ -27,11 +28,11 @@ const RUN = {
 const trans = { __: (text, ...values) => text.replace(/%(\d)/g, (_, at) => values[at - 1]) };
 
 test('a run is read with what its card needs, and nothing else of it', () => {
-  const { slug, cell, line, subject, code } = FINDING;
+  const { slug, cell, line, held, code } = FINDING;
   assert.deepEqual(readRun(RUN), {
     session: RUN.session,
     cell: 2,
-    findings: [{ slug, cell, line, subject, code, evidence: [{ unit: 'bytes' }] }],
+    findings: [{ slug, cell, line, held, code, evidence: [{ unit: 'bytes' }] }],
     card: { kind: 'card' },
     modelId: null
   });
@@ -77,10 +78,13 @@ test('a card that is too long is none, and long lists are cut', () => {
   assert.equal(many.findings.length, 50);
 });
 
-test('holders are asked for names, not for devices or where no memory is meant', () => {
+test('holders are asked for by the path that the kernel gave, not by what the finding is called after', () => {
   assert.equal(heldName(FINDING), 'losses');
-  assert.equal(heldName({ ...FINDING, subject: 'cuda:0' }), '');
-  assert.equal(heldName({ ...FINDING, subject: 'cpu' }), '');
+  assert.equal(heldName({ ...FINDING, held: '' }), '');
+  assert.equal(heldName({ ...FINDING, held: null }), '');
+  const older = { ...FINDING };
+  delete older.held;
+  assert.equal(heldName(readRun({ ...RUN, findings: [older] }).findings[0]), '');
   assert.equal(heldName({ ...FINDING, evidence: [{ unit: 'count' }] }), '');
   assert.equal(isAboutMemory({ ...FINDING, evidence: [] }), false);
 });

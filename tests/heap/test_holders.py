@@ -1,5 +1,7 @@
 """All that keeps an object alive, and what lets go of it."""
 
+import sys
+
 import torch
 from torch import nn
 
@@ -82,3 +84,13 @@ def test_an_object_without_memory_has_holders_too():
     report = asked({"kept": [settings]}, settings)
     assert report.nbytes == 0
     assert "kept[0]" in paths(report)
+
+
+def test_the_last_exception_is_let_go_of_by_the_command_that_does_so(monkeypatch):
+    error = ValueError()
+    monkeypatch.setattr(sys, "last_value", error, raising=False)
+    report = asked({"failures": [error]}, error)
+    found = paths(report)
+    assert found["sys.last_value"] == "%torchcheck free --traceback"
+    assert found["failures[0]"] == "del failures[0]"
+    assert not any(path.startswith("sys[") for path in found)

@@ -36,6 +36,7 @@ def test_names_are_the_contract():
                 "cell": 5,
                 "line": 4,
                 "subject": "optimizer",
+                "held": "",
                 "message": FINDING.message,
                 "fix": "optimizer.zero_grad()",
                 "code": "    optimizer.step()",
@@ -48,6 +49,18 @@ def test_names_are_the_contract():
             }
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("held", "sent"),
+    [
+        ("d['losses'][3].x", "d['losses'][3].x"), ("vars(x)['a b']", ""), ("d[…]", ""), ("open('x')", ""),
+        ("x" * 200, "x" * 200), ("x" * 201, ""), ("cuda:0", ""), ("d['a\u202e']", ""),
+    ],
+)  # fmt: skip
+def test_only_a_whole_path_that_can_be_followed_is_told(held, sent):
+    message = run_message(a_run(findings=(replace(FINDING, held=held),)), session="s")
+    assert message["findings"][0]["held"] == sent
 
 
 def test_finding_without_a_cell_belongs_to_the_run():

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from torch_inspector.facts import Run
+from torch_inspector.facts.typed_paths import steps_of
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.outcome import Change, Fate
 from torch_inspector.views.card import Card
@@ -92,11 +93,17 @@ def _finding(finding: Finding, run: Run) -> dict[str, Any]:
         "cell": run.cell.number if finding.cell is None else finding.cell,
         "line": finding.line,
         "subject": one_line(finding.subject, _NAME_LIMIT),
+        "held": _held(finding.held),
         "message": one_line(finding.message, _MESSAGE_LIMIT),
         "fix": block(finding.fix, _CODE_LIMIT),
         "code": block(finding.code, _CODE_LIMIT),
         "evidence": [_evidence(evidence) for evidence in finding.evidence[:_EVIDENCE_COUNT]],
     }
+
+
+def _held(path: str) -> str:
+    """The path, if it is whole and nothing has to be run to follow it."""
+    return path if steps_of(path) is not None and one_line(path, _NAME_LIMIT) == path else ""
 
 
 def _status(finding: Finding, drawing: Drawing) -> dict[str, Any]:

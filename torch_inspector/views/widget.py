@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,8 +14,6 @@ from torch_inspector.views.card import Card
 from torch_inspector.views.data import card_data
 
 _STATIC = Path(__file__).parent / "static"
-# Subjects that are places, not names.
-_DEVICE = re.compile(r"(?:cpu|cuda|mps|xpu|host)(?::\d+)?")
 
 
 def _texts(*names: str) -> str:
@@ -81,10 +78,9 @@ def _place(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _memory(found: dict[str, Any]) -> dict[str, Any]:
-    """Whether it is about memory, and what holds that by name, if anything that can be held."""
+    """Whether it is about memory, and the path of the object that keeps that, if it is known."""
     is_about_it = any(fact["unit"] == "bytes" for fact in found["evidence"])
-    subject = found["subject"]
-    return {"memory": is_about_it, "held": subject if is_about_it and not _DEVICE.fullmatch(subject) else ""}
+    return {"memory": is_about_it, "held": found["held"] if is_about_it else ""}
 
 
 def view_of(panel: RunPanel) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -67,7 +67,8 @@ def all_messages() -> dict[str, messages.Message]:
         "holders": made(
             "holders", **messages.holders("x", HoldersReport("x", rows=(HolderRow("x", "name", "del x"),)))
         ),
-        "holders_gone": made("holders", **messages.holders("x", None)),
+        "holders_gone": made("holders", **messages.holders("x", None, gone=True)),
+        "holders_unknown": made("holders", **messages.holders("x", None)),
         "hostile": made("account", **messages.account(MemoryReport(rows=(MemoryRow(HOSTILE, HOSTILE, HOSTILE, 1),)))),
         "muted": made("muted", **messages.muted(Wish("missing-zero-grad", "line", 1, 4), "", "")),
         "muted_always": made("muted", **messages.muted(Wish("missing-zero-grad", "always"), "/x/config.json", "")),

@@ -129,14 +129,27 @@ def test_mute_is_heard_also_while_a_cell_runs_and_told_to_all(feed):
     ]
 
 
-def test_what_no_row_of_the_account_names_is_looked_up_by_its_name_alone(feed, monkeypatch):
+def test_what_a_path_leads_to_is_looked_for_first_and_rows_of_the_account_next(feed, looks, monkeypatch):
     found = []
-    monkeypatch.setattr(asking, "holders_of_row", lambda *_: None)
-    monkeypatch.setattr(asking, "holders_of", lambda thing, path, *_: found.append((thing, path)))
+
+    def holders_of(thing, path, *_):
+        found.append((thing, path))
+        return HoldersReport(path)
+
+    monkeypatch.setattr(asking, "holders_of", holders_of)
     for path in ("name", "name[0]", "missing", "__import__('os')"):
         ask(feed, {"v": 1, "ask": "holders", "path": path})
     assert found == [([1], "name")]
-    assert [fields["gone"] for _, fields in feed.answers] == [True] * 4
+    assert looks == ["name[0]", "missing", "__import__('os')"]
+
+
+@pytest.mark.parametrize(
+    ("path", "gone"), [("missing", True), ("name[7]", True), ("name[0]", False), ("__import__('os')", False)]
+)
+def test_it_is_gone_only_where_its_path_surely_leads_nowhere(feed, monkeypatch, path, gone):
+    monkeypatch.setattr(asking, "holders_of_row", lambda *_: None)
+    ask(feed, {"v": 1, "ask": "holders", "path": path})
+    assert feed.answers == [("holders", {"path": path, "rows": [], "gone": gone, "unknown": not gone})]
 
 
 @pytest.mark.parametrize("word", ["account", "holders", "free"])

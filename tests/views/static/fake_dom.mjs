@@ -161,6 +161,7 @@ function remembered(card, findings) {
     step("Show holders", { op: "holders", path: "losses", rows, gone: false });
     timeIsOver();
     step("Show holders", { op: "holders", path: "losses", rows: [], gone: true });
+    step("Show holders", { op: "holders", path: "losses", rows: [], gone: false, unknown: true });
     step("Show holders", { op: "holders", path: "losses", rows: [], gone: false });
     step("Show holders", { op: "refused", ask: "account" }, { op: "refused", ask: "holders" });
   }

@@ -184,12 +184,14 @@ def test_widget_shows_holders_and_frees_only_after_it_has_asked(tmp_path):
     done = muted(tmp_path, [{**NAMED, "memory": True, "held": "losses"}], "remembered")
     asked = [(one["ask"], one.get("path"), one.get("item")) for one in done["sent"]]
     holders, account, free = ("holders", "losses", None), ("account", None, None), ("free", "", "outputs")
-    assert asked == [*[holders] * 5, account, account, account, free, account, free]
-    waiting, late, shown_ones, gone, none, refused, nothing, offer, sure, again, sure_again, freed, *last = done["said"]
+    assert asked == [*[holders] * 6, account, account, account, free, account, free]
+    waiting, late, shown_ones, gone, unknown, none, *more = done["said"]
+    refused, nothing, offer, sure, again, sure_again, freed, *last = more
     assert waiting == "Waiting for the kernel, which answers when no cell runs."
     assert late == "No answer yet: a cell is running, or the kernel has ended."
     assert shown_ones == "a[0] tensordel a copy <b> frame"
-    assert gone == "It is gone."
+    assert gone == "Nothing is called losses any more."
+    assert unknown == "It cannot be looked up by its name."
     assert none == "Nothing that Python can see holds it."
     assert refused == "A cell is running: ask again when it has ended."
     assert nothing == "The notebook itself holds no memory: your own variables do."

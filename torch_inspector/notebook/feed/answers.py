@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torch_inspector import asking
-from torch_inspector.account import MemoryReport
+from torch_inspector.account import HoldersReport, MemoryReport
 from torch_inspector.facts import Snapshot
 from torch_inspector.notebook import freeing
 from torch_inspector.notebook.feed import messages
@@ -74,10 +74,13 @@ class Answers:
             return []
         if refused := self._refused("holders"):
             return refused
-        report = asking.holders_of_row(path, _BUDGET_S, self._shell)
-        if report is None and path in self._shell.user_ns:
-            report = asking.holders_of(self._shell.user_ns[path], path, _BUDGET_S, self._shell)
-        return [("holders", messages.holders(path, report))]
+        met = asking.followed(path, self._shell)
+        report: HoldersReport | None
+        if met.found:
+            report = asking.holders_of(met.thing, path, _BUDGET_S, self._shell)
+        else:
+            report = asking.holders_of_row(path, _BUDGET_S, self._shell)
+        return [("holders", messages.holders(path, report, gone=met.ends))]
 
     def _free(self, data: dict[str, Any]) -> list[Answer]:
         """Lets go of what `%torchcheck free` would, item by item; the page has asked the user before."""

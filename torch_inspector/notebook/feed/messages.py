@@ -119,10 +119,22 @@ def account(report: MemoryReport, latest: Snapshot | None = None) -> Message:
     }
 
 
-def holders(path: str, report: HoldersReport | None) -> Message:
-    """Everything that keeps one row of the account alive; no rows if it is gone."""
+def holders(path: str, report: HoldersReport | None, *, gone: bool = False) -> Message:
+    """Everything that keeps alive what a path leads to.
+
+    Args:
+        path: As it was asked for.
+        report: None if no object was found.
+        gone: True if the path surely leads nowhere any more; what it has led to may still be alive.
+    """
     rows = () if report is None else report.rows[:_ROW_COUNT]
-    return {"path": _name(path), "rows": [_holder(row) for row in rows], "gone": report is None}
+    none = report is None
+    return {
+        "path": _name(path),
+        "rows": [_holder(row) for row in rows],
+        "gone": none and gone,
+        "unknown": none and not gone,
+    }
 
 
 def muted(wish: Wish, path: str, error: str) -> Message:

@@ -30,6 +30,7 @@ from torch_inspector.observe.reach import gradients_readable
 from torch_inspector.observe.uncollected import uncollected
 
 USER, IPYTHON, EXCEPTION, FRAME, LIBRARY, REST = "user", "IPython", "exception", "frame", "library", "rest"
+LAST_EXCEPTIONS = ("sys.last_exc", "sys.last_value", "sys.last_traceback")
 # A part of the search is left out when what is missing is less than this share of all bytes.
 _ENOUGH = 0.005
 # Times that objects packed into graphs are searched, each time from what the last found.
@@ -254,6 +255,7 @@ def _caller() -> FrameType | None:
 
 
 def _last_exceptions() -> Iterator[tuple[str, Any]]:
-    for name in ("last_exc", "last_value", "last_traceback"):
+    for path in LAST_EXCEPTIONS:
+        name = path.removeprefix("sys.")
         if hasattr(sys, name):
-            yield f"sys.{name}", getattr(sys, name)
+            yield path, getattr(sys, name)

@@ -12,8 +12,7 @@ import torch
 
 from torch_inspector.account import HolderRow, HoldersReport
 from torch_inspector.observe import kinds, private
-from torch_inspector.observe.heap.explain import IPYTHON, USER, Look, Roots
-from torch_inspector.observe.heap.links import extended
+from torch_inspector.observe.heap.explain import IPYTHON, LAST_EXCEPTIONS, USER, Look, Roots
 from torch_inspector.observe.heap.search import WALL
 from torch_inspector.observe.heap.storages import Memory, memory_of_storage, memory_of_tensor
 from torch_inspector.observe.heap.walls import library_modules
@@ -121,7 +120,7 @@ class _Holders:
         for module, fields in library_modules(besides=self._roots.names):
             for name, value in list(fields.items()):
                 if id(value) in wanted and type(name) is str:
-                    yield 1, HolderRow(path_of_attribute(module, name), "library", "")
+                    yield 1, _in_library(module, name)
 
     def _referrers(self, wanted: dict[int, Any]) -> Iterator[tuple[int, HolderRow]]:
         search, trails = self._look.search, self._look.trails
@@ -132,7 +131,7 @@ class _Holders:
             before = trail.things[-2] if len(trail.things) > 1 else None
             for child in trails.parts(holder):
                 if id(child) in wanted and trail.label and id(holder) not in wanted:
-                    path = extended(trails.text(holder), before, holder, child)
+                    path = trails.extended(trails.text(holder), before, holder, child)
                     kind = trail.phase if trail.phase != USER else _flavour(trails.flavour(child))
                     whole = _belongs(before, holder)
                     fix = _freed_by(trail.label if whole else path, trail.phase, trail.label)
@@ -145,6 +144,13 @@ class _Holders:
             path = self._look.trails.text(holder)
             if _GRAPH in how and path:
                 yield _LAST, HolderRow(f"{path} {_GRAPH}", "activation", _freed_by(path, ""))
+
+
+def _in_library(module: str, name: str) -> HolderRow:
+    """A variable of a module that the user did not write; `sys` keeps the last exception in its own."""
+    path = path_of_attribute(module, name)
+    kind = "exception" if path in LAST_EXCEPTIONS else "library"
+    return HolderRow(path, kind, _freed_by(path, kind) if kind == "exception" else "")
 
 
 def _flavour(name: str) -> str:

@@ -79,7 +79,7 @@ class Trails:
         for place in range(1, len(steps) if path else 0):
             link = self._search.links.get(id(steps[place])) if self._search.seen.get(id(steps[place])) == LINK else None
             before = steps[place - 2] if place > 1 else None
-            path = path + link[1] if link is not None else self._extended(path, before, *steps[place - 1 : place + 1])
+            path = path + link[1] if link is not None else self.extended(path, before, *steps[place - 1 : place + 1])
             self._texts.setdefault(id(steps[place]), path)
         if len(path) > _TEXT:
             path = f"{path[: _TEXT // 2]} … {path[-_TEXT // 3 :]}"
@@ -96,7 +96,8 @@ class Trails:
                 return name
         return "tensor"
 
-    def _extended(self, path: str, before: Any, parent: Any, child: Any) -> str:
+    def extended(self, path: str, before: Any, parent: Any, child: Any) -> str:
+        """The path of a part, given the path of what holds it; `before` is what holds the holder."""
         if before is None and type(parent) is dict and self._search.roots.get(id(parent), ("",))[0] == "library":
             name = next((key for key, value in items_of(parent) if value is child and type(key) is str), None)
             return path if name is None else path_of_attribute(path, name)

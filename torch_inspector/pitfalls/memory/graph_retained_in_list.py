@@ -263,6 +263,7 @@ def _left(graph: GraphFact, left: Left) -> Finding:
             f"copy.deepcopy({owner}) would fail."
         ),
         subject=graph.path,
+        held=graph.path,
         fix=f"{left.target} = {left.value}.detach()",
         line=left.place.line,
         cell=left.place.cell,
@@ -279,6 +280,7 @@ def _finding(run: Run, graph: GraphFact, message: str, *, hint: bool) -> Finding
     return Finding(
         message=message,
         subject=graph.path,
+        held=graph.path,
         fix=correction(run, graph),
         line=place.line if place else None,
         cell=place.cell if place else None,

@@ -156,6 +156,7 @@ def _finding(run: Run, hook: HookFact, why: str, *, hint: bool) -> Finding:
             f"{hook.new_count} there in this cell, {size_text(hook.nbytes)} are held now, and {why}."
         ),
         subject=hook.path if hook.named else hook.layer,
+        held=hook.path if hook.named else "",
         fix=_fix(run, hook),
         line=call.place.line if call else None,
         cell=call.place.cell if call else None,

@@ -88,6 +88,7 @@ def _finding(source: TensorFact, indexings: list[IndexingFact], copies: dict[int
     return Finding(
         message=f"{_listed(texts)}: {_amount(source, copies)}",
         subject=kept[0].target,
+        held=kept[0].target if kept[0].target in roots else "",
         fix=_fix(source, kept, in_data_sets=any(".tensors[" in copy.path for copy in copies.values())),
         line=kept[0].line,
         cell=None,
@@ -101,6 +102,7 @@ def _by_function(source: TensorFact, fact: ExpressionFact, copies: dict[int, Ten
     return Finding(
         message=f"`{fact.text}` in `{fact.place.function}` copies: {_amount(source, copies)}",
         subject=fact.names[2],
+        held=fact.names[2] if fact.names[2] in {_root(copy.path) for copy in copies.values()} else "",
         fix=_fix(source, [kept], in_data_sets=False),
         line=fact.place.line,
         cell=fact.place.cell,

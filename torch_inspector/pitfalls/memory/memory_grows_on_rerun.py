@@ -104,6 +104,7 @@ def _finding(run: Run, name: str, steps: list[int], sizes: _Sizes) -> Finding:
     return Finding(
         message=f"`{name}` grew by {size_text(steps[-1])} each time this cell ran and holds {size_text(now)} now.",
         subject=name,
+        held=name,
         fix=f"{name} = []  # made anew at the top of the cell that fills it",
         line=lines[-1] if lines else None,
         severity="warning" if now >= _LARGE_NBYTES else "",

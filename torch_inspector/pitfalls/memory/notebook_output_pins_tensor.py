@@ -35,6 +35,7 @@ def _finding(run: Run, holder: HolderFact) -> Finding:
     return Finding(
         message=f"`{holder.path}` keeps {_what(holder)} that no variable holds{_since(names, node)}.",
         subject=holder.path,
+        held=holder.path,
         fix=f"%xdel _{holder.key}\n# Next time end the line with ; so that nothing is shown and kept.",
         line=None if line is None else line + run.cell.line_offset,
         severity="" if holder.nbytes >= _LARGE_NBYTES else "hint",

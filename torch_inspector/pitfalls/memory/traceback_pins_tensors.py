@@ -56,6 +56,7 @@ def _finding(run: Run, root: str, facts: list[TracebackFact]) -> Finding:
     return Finding(
         message=f"{_who(subject, facts)} {size_text(nbytes)} that no variable holds: {_locals(kept)}.",
         subject=subject,
+        held="" if subject == "sys" else subject,
         fix=_fix(root, facts),
         line=failed_at.line if failed_at is not None else _storing_line(run, root),
         cell=failed_at.cell if failed_at is not None else None,

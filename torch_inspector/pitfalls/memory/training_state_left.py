@@ -135,6 +135,7 @@ def _finding(run: Run, optimizer: OptimizerFact, nbytes: int) -> Finding:
             f"`{model}` only predicts here, and {size_text(nbytes)} are kept for training it: {_parts(optimizer)}."
         ),
         subject=optimizer.path,
+        held=optimizer.path,
         fix=f"{optimizer.path}.zero_grad(); del {optimizer.path}  # if training is over",
         line=call.place.line,
         cell=call.place.cell,
@@ -154,6 +155,7 @@ def _of_gradients(run: Run, module: ModuleFact) -> Finding:
             "training it, which no optimizer at hand would use."
         ),
         subject=module.path,
+        held=module.path,
         fix=f"{module.path}.zero_grad()  # if training is over",
         line=call.place.line,
         cell=call.place.cell,

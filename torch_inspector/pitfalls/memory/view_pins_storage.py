@@ -30,6 +30,7 @@ def _finding(group: Together) -> Finding:
     return Finding(
         message=f"{group.named} {size_text(shown)} and {keeps} {size_text(held)} alive.",
         subject=group.subject,
+        held=group.subject,
         fix=f"{group.copied}  # copies what is shown, lets go of the rest",
         line=place.line if place is not None else None,
         cell=place.cell if place is not None else None,

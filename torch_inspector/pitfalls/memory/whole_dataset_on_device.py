@@ -56,6 +56,7 @@ def _finding(run: Run, device: str, total: int, data: list[TensorFact], nbytes: 
             f"{100 * nbytes // total} %, and are used in parts."
         ),
         subject=data[0].path,
+        held=data[0].path,
         fix=f"keep {data[0].path} on the CPU, and move each batch: batch.to('{device}')",
         line=_line(run, data),
         evidence=(

@@ -145,6 +145,7 @@ def _finding(run: Run, call: ForwardFact) -> Finding:
         message=f"{_described(run, call, name)} recorded a graph of {size}{mode}, "
         f"and no backward call used it{_held(call, run)}.{_alone(run, call)}",
         subject=kept[0] if kept else name,
+        held=kept[0] if kept else "",
         fix=_under_no_grad(call, run),
         line=call.place.line,
         cell=call.place.cell,

@@ -50,8 +50,9 @@ function pressed(text, title, call) {
 }
 
 /** What keeps it alive, each with the line that lets go of it there. */
-function kept({ gone, rows }) {
-  if (gone === true) return ["It is gone."];
+function kept({ path, gone, unknown, rows }) {
+  if (gone === true) return ["Nothing is called ", node("code", "", textOf(path)), " any more."];
+  if (unknown === true) return ["It cannot be looked up by its name."];
   const found = rowsOf(rows).map(({ path, kind, fix }) => {
     const line = textOf(fix) ? [node("p", "", node("code", "", fix), ...copier(fix, "this line"))] : [];
     return node("li", "", node("code", "", textOf(path)), ` ${textOf(kind)}`, ...line);
@@ -122,7 +123,7 @@ function actions({ slug, cell, line, run, held, memory }, model) {
     ...pressed("I meant this", "Be silent about it here; nothing is written into your code", mute(line === null ? "cell" : "line", true)),
     ...pressed("Mute in this cell", `Be silent about ${slug} in this cell`, mute("cell", true)),
     ...pressed("Mute always", `Be silent about ${slug} in every notebook`, mute("always", true)),
-    ...(textOf(held) ? pressed("Show holders", `What keeps ${held} alive`, () => ask({ ask: "holders", path: held })) : []),
+    ...(textOf(held) ? pressed("Show holders", `What keeps ${held} alive now`, () => ask({ ask: "holders", path: held })) : []),
     ...(memory === true ? pressed("Free memory …", "Look for what the notebook itself holds; asks before it lets go", look) : []),
   ];
   const where = line === null ? slug : `${slug}, line ${line}`;
