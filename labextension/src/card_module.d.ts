@@ -5,6 +5,8 @@ declare module '*/static/card.js' {
     copy?: boolean;
     /** False to have links lead nowhere but to pages here. */
     places?: boolean;
+    /** Draws links to pages here. */
+    pages?: boolean;
     /** Names the pitfall at the inside of each finding. */
     marks?: boolean;
   }

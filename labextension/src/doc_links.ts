@@ -9,8 +9,12 @@ export function slugOf(address: string): string | null {
   return ADDRESS.exec(address)?.[1] ?? null;
 }
 
-/** Has clicks on such links open pages; before the application's own handlers, which would follow the address. */
+/**
+ * Has clicks on such links open pages; before the application's own handlers, which would follow the address. The node then
+ * says so, for widgets, which draw links to pages only there.
+ */
 export function catchLinks(node: HTMLElement, open: (slug: string) => void): void {
+  node.dataset['tiPages'] = '';
   node.addEventListener(
     'click',
     event => {

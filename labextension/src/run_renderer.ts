@@ -58,7 +58,8 @@ export class RunRenderer extends Widget implements IRenderMime.IRenderer {
     this.hopeless = false;
     this.run = readRun(model.data[RUN_MIME]);
     if (this.run && isCard(this.run.card)) {
-      draw(this.card, this.run.card, { copy: true, places: this.trusted, marks: true });
+      const options = { copy: true, places: this.trusted, pages: true, marks: true };
+      draw(this.card, this.run.card, options);
     } else {
       this.run = null;
       await this.drawOther(model);

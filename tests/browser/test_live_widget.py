@@ -8,7 +8,7 @@ import pytest
 from tests.browser.server import HAS_ANYWIDGET, SINGLE
 from tests.browser.test_panel import RUN_MIME, Panel, violations
 from tests.browser.test_sidebar import a_live_notebook
-from tests.notebook.samples import LOOP, SETUP
+from tests.notebook.samples import LOOP, SETUP, SLUG
 
 pytestmark = pytest.mark.skipif(not HAS_ANYWIDGET, reason="this server has no anywidget: the card stays")
 REPORT = "%%torchcheck\n" + SETUP + LOOP
@@ -40,6 +40,10 @@ def test_it_follows_the_kernel_can_be_acted_on_and_closed(lab):
     panel = shows(Panel(lab, 1).wait("live"), "widget")
     # The extension does that here.
     assert (panel.node.locator(".ti-acts").count(), panel.node.locator(".ti-acts:visible").count()) == (1, 0)
+    # So its links lead somewhere.
+    link = panel.node.locator("a.ti-doc-link:visible")
+    panel.node.get_by_text("Why it hurts").first.click()
+    assert link.first.get_attribute("href") == f"#torch-inspector-{SLUG}"
     panel.click("Mute …")
     lab.run(2)
     panel.node.get_by_text("told by another cell").wait_for()

@@ -50,7 +50,8 @@ def test_time_budget(notebook):
 
 def test_docs_url_makes_links_lead_to_the_web(notebook):
     notebook.run(LOOP)
-    assert f"href=#torch-inspector-{SLUG}>" in notebook.published[-1]["text/html"]
+    assert f"<p><code>%torchcheck explain {SLUG}</code></p>" in notebook.published[-1]["text/html"]
+    assert "<a " not in notebook.published[-1]["text/html"]
     typed(notebook, "%config TorchInspector.docs_url = ' https://docs.example/pages/ '")
     notebook.run(LOOP)
     address = f"https://docs.example/pages/{SLUG}.html#torch-inspector-{SLUG}"

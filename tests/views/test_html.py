@@ -144,10 +144,17 @@ def test_numbers_of_lines_are_not_copied():
 
 
 def test_link_holds_the_slug_in_its_address():
-    linked = Card("t", "calm", (Line("read", slug="missing-zero-grad"), Line("no link", slug='x" onclick="')))
-    html = to_html(linked)
+    place = "https://docs.example/x.html"
+    slugs = ("missing-zero-grad", 'x" onclick="')
+    html = to_html(Card("t", "calm", tuple(Line("read", slug=slug, address=place) for slug in slugs)))
     assert html.count("<a ") == 1
-    assert "<a class=ti-doc-link href=#torch-inspector-missing-zero-grad>" in html
+    assert f"<a class=ti-doc-link href={place}#torch-inspector-missing-zero-grad>" in html
+
+
+def test_what_would_lead_nowhere_is_no_link():
+    html = to_html(Card("t", "calm", (Line("%torchcheck explain it", slug="it"),)))
+    assert "<p><code>%torchcheck explain it</code></p>" in html
+    assert "<a " not in html
 
 
 def test_pairs_of_backticks_are_code():

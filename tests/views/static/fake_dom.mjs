@@ -38,7 +38,7 @@ const all = (x) => (typeof x === "string" ? [] : [x, ...x.children.flatMap(all)]
 // What is named at the inside of a finding; null if it cannot be opened.
 const slugInside = (one) => one.children.find((child) => child.className === "ti-inside")?.attributes["data-ti-slug"] ?? null;
 
-globalThis.document = { createElement };
+globalThis.document = { createElement, body: { dataset: {} } };
 
 // Whoever waits for long waits until it is said that the time is over.
 const soon = globalThis.setTimeout;
@@ -53,11 +53,13 @@ function drawn(card) {
   const el = createElement("main");
   draw(el, card, { marks: true });
   const found = el.children.flatMap(all).filter((one) => /^ti-finding/.test(one.className)).map(slugInside);
+  draw(el, card, { pages: true });
+  const linked = el.children.flatMap(outline);
   draw(el, card);
   const there = el.children.flatMap(all);
   const tags = there.map((one) => outline(one)[0]);
   const names = [...new Set(there.flatMap((one) => Object.keys(one.attributes)))];
-  return { isCard: isCard(card), seen: el.children.flatMap(outline), tags, names, found };
+  return { isCard: isCard(card), seen: el.children.flatMap(outline), tags, names, found, linked };
 }
 
 function followed(first, second) {

@@ -102,8 +102,9 @@ def test_script_draws_prose_and_hostile_text(tmp_path):
     for mine in result["cards"]:
         assert {tag[1:].rstrip(">").split()[0] for tag in mine["tags"]} <= TAGS
         assert set(mine["names"]) <= ATTRIBUTES
-        links = [tag for tag in mine["tags"] if tag.startswith(("<a ", "<img "))]
-        assert all(tag.startswith(("<a class=ti-doc-link href=#torch-inspector-", "<img alt=")) for tag in links)
+        assert not [tag for tag in mine["tags"] if tag.startswith("<a ") or re.match(r"<img (?!alt=)", tag)]
+        links = [tag for tag in mine["linked"] if tag.startswith("<a ")]
+        assert all(tag.startswith("<a class=ti-doc-link href=#torch-inspector-") for tag in links)
 
 
 @needs_node
@@ -289,19 +290,18 @@ def test_strange_fields_are_refused_or_drawn_and_nothing_runs(tmp_path):
 
 @needs_node
 def test_links_lead_to_pages_and_configured_places_only(tmp_path):
-    places = {
-        "": "#torch-inspector-missing-zero-grad",
-        "https://docs.example/x.html": "https://docs.example/x.html#torch-inspector-missing-zero-grad",
-        "javascript:alert(1)": "#torch-inspector-missing-zero-grad",
-        "https://x/\"onclick='": "#torch-inspector-missing-zero-grad",
-        "data:text/html,x": "#torch-inspector-missing-zero-grad",
-    }
+    good, page = "https://docs.example/x.html", "#torch-inspector-missing-zero-grad"
+    places = ("", good, "javascript:alert(1)", "https://x/\"onclick='", "data:text/html,x")
     line = card_data(Line("read", slug="missing-zero-grad"))
     cards = [
         {"kind": "card", "title": "t", "tone": "calm", "parts": [{**line, "address": address}]} for address in places
     ]
-    for mine, address in zip(drawn(tmp_path, cards)["cards"], places.values(), strict=True):
-        assert f"<a class=ti-doc-link href={address}>" in mine["seen"]
+    for mine, place in zip(drawn(tmp_path, cards)["cards"], places, strict=True):
+        link = f"<a class=ti-doc-link href={good if place == good else ''}{page}>"
+        assert link in mine["linked"]
+        # Where nobody opens pages, one without a place would lead nowhere.
+        assert (link if place == good else "<code>") in mine["seen"]
+        assert any(piece.startswith("<a ") for piece in mine["seen"]) == (place == good)
 
 
 def test_script_makes_no_markup():

@@ -138,11 +138,13 @@ function curve(points) {
   return picture("ti-curve", "drawn as a line", 240, 60, "0 0 240 60", line);
 }
 
-function line({ text, tone, strong, slug, address }, { places = true }) {
+function line({ text, tone, strong, slug, address }, { places = true, pages = false }) {
   const className = strong ? "ti-strong" : tone === "calm" ? "" : `ti-${tone}`;
   if (!SLUG.test(slug)) return [node("p", className, ...toned(tone, text))];
-  const href = `${places && ADDRESS.test(address) ? address : ""}#torch-inspector-${slug}`;
-  return [node("p", "", withAttributes(node("a", "ti-doc-link", text), { href }))];
+  const place = places && ADDRESS.test(address) ? address : "";
+  // What leads nowhere says what to type.
+  if (!place && !pages) return [node("p", "", node("code", "", text))];
+  return [node("p", "", withAttributes(node("a", "ti-doc-link", text), { href: `${place}#torch-inspector-${slug}` }))];
 }
 
 function numbered({ text, first, guilty }) {
@@ -282,8 +284,9 @@ const body = (card, options) => [node("p", "ti-title", ...toned(card.tone, card.
 /**
  * Replaces what is in `el` by the card, or by a sentence if `card` is none.
  *
- * Options: `copy` gives code that has a caption a button; `places: false` has links lead nowhere else; `marks` names the
- * pitfall at the inside of each finding, for the extension of JupyterLab, which puts there what can be done.
+ * Options: `copy` gives code that has a caption a button; `places: false` has links lead nowhere else; `pages` draws links
+ * without a place, too, where something opens the page that their address names; `marks` names the pitfall at the inside
+ * of each finding, for the extension of JupyterLab, which puts there what can be done.
  */
 export function draw(el, card, options = {}) {
   if (!isCard(card)) {

@@ -18,7 +18,9 @@ function withActions(el, model) {
 function render({ model, el }) {
   let shown = [];
   const update = () => {
-    draw(el, model.get("card"), { copy: true, marks: true });
+    // The extension of JupyterLab says there that it opens pages.
+    const pages = "tiPages" in document.body.dataset;
+    draw(el, model.get("card"), { copy: true, marks: true, pages });
     shown = withActions(el, model);
   };
   const take = (answer) => shown.forEach((one) => one.take(answer));
