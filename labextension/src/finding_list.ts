@@ -84,7 +84,11 @@ export class FindingList {
     const told = el('span');
     told.append(...inline(finding.message));
     const made = el('div', { className: 'ti-Finding-one' }, link, told);
-    if (finding.fix) {
+    if (finding.fix_sentence) {
+      const sentence = el('div');
+      sentence.append(trans.__('Fix: '), ...inline(finding.fix_sentence));
+      made.append(sentence);
+    } else if (finding.fix) {
       made.append(el('pre', { className: 'ti-Fix', text: finding.fix }));
     }
     return made;

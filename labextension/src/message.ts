@@ -35,6 +35,8 @@ const finding = fields({
   message: text(1000),
   subject: text(),
   fix: text(2000),
+  /** The fix where it is no code to paste; else empty. */
+  fix_sentence: orNull(text(1000)),
   cell: orNull(whole),
   line: orNull(whole)
 });

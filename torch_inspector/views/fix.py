@@ -24,8 +24,14 @@ def fix_parts(fix: str) -> list[Part]:
         return [Code(code, caption="Fix"), Line(remark)]
     if _is_code(fix):
         return [Code(fix, caption="Fix")]
-    sentence = " ".join(_REMARK.sub("", fix[: _LIMIT + 1]).split())
-    return [Line(f"Fix: {sentence}")]
+    return [Line(f"Fix: {fix_sentence(fix)}")]
+
+
+def fix_sentence(fix: str) -> str:
+    """The fix as one sentence; empty if it is code to paste, or nothing."""
+    if not fix.strip() or _is_code(fix):
+        return ""
+    return " ".join(_REMARK.sub("", fix[: _LIMIT + 1]).split())
 
 
 def _is_code(text: str) -> bool:

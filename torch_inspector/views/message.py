@@ -15,6 +15,7 @@ from torch_inspector.outcome import Change, Fate
 from torch_inspector.views.card import Card
 from torch_inspector.views.data import card_data
 from torch_inspector.views.explain import Drawing, in_order
+from torch_inspector.views.fix import fix_sentence
 from torch_inspector.views.plain import block, one_line
 from torch_inspector.views.quantity import Number
 from torch_inspector.views.rerun import fate_of, status_of
@@ -96,6 +97,7 @@ def _finding(finding: Finding, run: Run) -> dict[str, Any]:
         "held": _held(finding.held),
         "message": one_line(finding.message, _MESSAGE_LIMIT),
         "fix": block(finding.fix, _CODE_LIMIT),
+        "fix_sentence": one_line(fix_sentence(finding.fix), _MESSAGE_LIMIT),
         "code": block(finding.code, _CODE_LIMIT),
         "evidence": [_evidence(evidence) for evidence in finding.evidence[:_EVIDENCE_COUNT]],
     }
