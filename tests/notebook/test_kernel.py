@@ -243,7 +243,8 @@ def test_report_for_somebody_makes_a_widget(kernel):
 )
 def test_panel_setting(kernel, panel, mimes):
     kernel.run(f"%config TorchInspector.panel = {panel!r}")
-    assert [set(bundle) for bundle in kernel.run(LOOP).bundles()] == ([] if mimes is None else [mimes])
+    bundles = kernel.run(LOOP, stdin=True).bundles()
+    assert [set(bundle) for bundle in bundles] == ([] if mimes is None else [mimes])
     kernel.run("%config TorchInspector.panel = 'auto'")
 
 

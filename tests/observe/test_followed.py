@@ -44,7 +44,7 @@ class Loud:
     inner = property(losses.fget)
 
 
-class LoudDict(dict):
+class LoudDict(dict[str, Any]):
     def __getitem__(self, key):
         raise AssertionError(key)
 
