@@ -3,6 +3,7 @@
 import type { Actions } from './actions.js';
 import { button, el } from './el.js';
 import { kept } from './holder_row.js';
+import { arrivalIn, writingIn } from './line_words.js';
 import { VERSION } from './message.js';
 import type { Account, Message, Muted, Request, Scope } from './message.js';
 import { MuteChoice } from './mute_choice.js';
@@ -91,8 +92,10 @@ export class FindingActions {
     const text = other ? trans.__('Go to cell %1', cell) : trans.__('Go to line %1', String(line));
     return [
       button(text, trans.__('Show it in its cell'), () => {
-        if (!this.subject.jump(this.target())) {
-          this.say(trans.__('This cell is not in the notebook any more.'));
+        const said = arrivalIn(this.subject.jump(this.target()), trans);
+        // What can still be done in an answer stays.
+        if (said || !this.said.querySelector('button')) {
+          this.say(said);
         }
       })
     ];
@@ -134,10 +137,10 @@ export class FindingActions {
 
   /** The cell that holds the line: the one of this card, or another one by its number. */
   private target(): Target {
-    const { cell, line } = this.found;
+    const { cell, line, code } = this.found;
     const own = cell === null || cell === this.run.cell ? this.subject.cellAround(this.node) : null;
     const known = this.feed?.record.cells.find(one => one.number === cell)?.id ?? null;
-    return { id: own ?? known, number: cell, line };
+    return { id: own ?? known, number: cell, line, code };
   }
 
   // answers -------------------------------------------------------------------
@@ -187,11 +190,7 @@ export class FindingActions {
       trans.__('Write it into the line'),
       trans.__('Adds # torchcheck: ignore[%1]', this.found.slug),
       () => {
-        this.say(
-          this.subject.annotate(this.target(), this.found.code, this.found.slug)
-            ? trans.__('The comment is in the line.')
-            : trans.__('The line is another one now: nothing was written.')
-        );
+        this.say(writingIn(this.subject.annotate(this.target(), this.found.slug), trans));
       }
     );
     const more = message.on && !message.error ? [undo] : [];

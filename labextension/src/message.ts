@@ -36,7 +36,8 @@ const finding = fields({
   subject: text(),
   fix: text(2000),
   cell: orNull(whole),
-  line: orNull(whole)
+  line: orNull(whole),
+  code: text(2000)
 });
 
 const cellRow = fields({

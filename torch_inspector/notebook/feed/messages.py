@@ -144,7 +144,7 @@ def freed(item: str, path: str, nbytes: int) -> Message:
 
 
 def _finding(found: Mapping[str, Any]) -> Message:
-    names = ("slug", "severity", "message", "subject", "fix", "cell", "line")
+    names = ("slug", "severity", "message", "subject", "fix", "cell", "line", "code")
     return {name: found[name] for name in names}
 
 
