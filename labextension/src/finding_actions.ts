@@ -32,6 +32,7 @@ export class FindingActions {
     const { trans } = actions;
     this.feed = subject.feed;
     this.said.setAttribute('role', 'status');
+    this.said.tabIndex = -1;
     this.choice = new MuteChoice(trans, found.slug, scope => {
       this.mute(scope, true);
     });
@@ -49,7 +50,11 @@ export class FindingActions {
 
   /** Stands here from now on. */
   moveTo(place: HTMLElement): void {
+    const focused = document.activeElement;
     place.append(this.node);
+    if (focused instanceof HTMLElement && this.node.contains(focused)) {
+      focused.focus();
+    }
   }
 
   private get where(): string {
@@ -179,6 +184,7 @@ export class FindingActions {
 
   private tellMuted(message: Muted): void {
     const { trans } = this.actions;
+    const chosen = this.choice.hasFocus;
     this.choice.open(false);
     if (message.on && !message.error && message.scope === 'notebook') {
       this.subject.keep(message.slug, true);
@@ -199,6 +205,9 @@ export class FindingActions {
       ...more,
       ...(more.length > 0 && message.scope === 'line' ? [write] : [])
     );
+    if (chosen) {
+      (more[0] ?? this.choice.opener).focus();
+    }
   }
 
   private tellFreeable({ free }: Account): void {
@@ -231,7 +240,13 @@ export class FindingActions {
     );
   }
 
+  /** Whoever pressed what stood in the answer goes on in the answer to that. */
   private say(text: string, ...more: HTMLElement[]): void {
-    this.said.replaceChildren(...(text ? [el('span', { text })] : []), ...more);
+    const { said } = this;
+    const had = said.contains(document.activeElement);
+    said.replaceChildren(...(text ? [el('span', { text })] : []), ...more);
+    if (had) {
+      (said.querySelector('button') ?? said).focus();
+    }
   }
 }
