@@ -52,7 +52,7 @@ export class CellList {
       title: failed || trans.__('Go to the cell'),
       data: { tiCell: String(cell.number ?? ''), tiFailed: String(cell.error !== null) },
       onClick: () => {
-        this.actions.jump({ id: cell.id, number: cell.number, line: null });
+        this.actions.jump({ id: cell.id, number: cell.number, line: null, code: '' });
       }
     });
     row.type = 'button';

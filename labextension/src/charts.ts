@@ -42,7 +42,7 @@ export class Charts {
     let found = this.charts.get(name);
     if (!found) {
       found = new Chart(series, cell => {
-        this.actions.jump({ ...cell, line: null });
+        this.actions.jump({ ...cell, line: null, code: '' });
       });
       this.charts.set(name, found);
       this.node.append(found.node);

@@ -3,6 +3,7 @@
 import type { Actions } from './actions.js';
 import { button, el } from './el.js';
 import { kept } from './holder_row.js';
+import { arrivalIn, writingIn } from './line_words.js';
 import { VERSION } from './message.js';
 import type { Account, Message, Muted, Request, Scope } from './message.js';
 import { MuteChoice } from './mute_choice.js';
@@ -31,6 +32,7 @@ export class FindingActions {
     const { trans } = actions;
     this.feed = subject.feed;
     this.said.setAttribute('role', 'status');
+    this.said.tabIndex = -1;
     this.choice = new MuteChoice(trans, found.slug, scope => {
       this.mute(scope, true);
     });
@@ -48,7 +50,11 @@ export class FindingActions {
 
   /** Stands here from now on. */
   moveTo(place: HTMLElement): void {
+    const focused = document.activeElement;
     place.append(this.node);
+    if (focused instanceof HTMLElement && this.node.contains(focused)) {
+      focused.focus();
+    }
   }
 
   private get where(): string {
@@ -91,8 +97,10 @@ export class FindingActions {
     const text = other ? trans.__('Go to cell %1', cell) : trans.__('Go to line %1', String(line));
     return [
       button(text, trans.__('Show it in its cell'), () => {
-        if (!this.subject.jump(this.target())) {
-          this.say(trans.__('This cell is not in the notebook any more.'));
+        const said = arrivalIn(this.subject.jump(this.target()), trans);
+        // What can still be done in an answer stays.
+        if (said || !this.said.querySelector('button')) {
+          this.say(said);
         }
       })
     ];
@@ -134,10 +142,10 @@ export class FindingActions {
 
   /** The cell that holds the line: the one of this card, or another one by its number. */
   private target(): Target {
-    const { cell, line } = this.found;
+    const { cell, line, code } = this.found;
     const own = cell === null || cell === this.run.cell ? this.subject.cellAround(this.node) : null;
     const known = this.feed?.record.cells.find(one => one.number === cell)?.id ?? null;
-    return { id: own ?? known, number: cell, line };
+    return { id: own ?? known, number: cell, line, code };
   }
 
   // answers -------------------------------------------------------------------
@@ -176,6 +184,7 @@ export class FindingActions {
 
   private tellMuted(message: Muted): void {
     const { trans } = this.actions;
+    const chosen = this.choice.hasFocus;
     this.choice.open(false);
     if (message.on && !message.error && message.scope === 'notebook') {
       this.subject.keep(message.slug, true);
@@ -187,11 +196,7 @@ export class FindingActions {
       trans.__('Write it into the line'),
       trans.__('Adds # torchcheck: ignore[%1]', this.found.slug),
       () => {
-        this.say(
-          this.subject.annotate(this.target(), this.found.code, this.found.slug)
-            ? trans.__('The comment is in the line.')
-            : trans.__('The line is another one now: nothing was written.')
-        );
+        this.say(writingIn(this.subject.annotate(this.target(), this.found.slug), trans));
       }
     );
     const more = message.on && !message.error ? [undo] : [];
@@ -200,6 +205,9 @@ export class FindingActions {
       ...more,
       ...(more.length > 0 && message.scope === 'line' ? [write] : [])
     );
+    if (chosen) {
+      (more[0] ?? this.choice.opener).focus();
+    }
   }
 
   private tellFreeable({ free }: Account): void {
@@ -232,7 +240,13 @@ export class FindingActions {
     );
   }
 
+  /** Whoever pressed what stood in the answer goes on in the answer to that. */
   private say(text: string, ...more: HTMLElement[]): void {
-    this.said.replaceChildren(...(text ? [el('span', { text })] : []), ...more);
+    const { said } = this;
+    const had = said.contains(document.activeElement);
+    said.replaceChildren(...(text ? [el('span', { text })] : []), ...more);
+    if (had) {
+      (said.querySelector('button') ?? said).focus();
+    }
   }
 }

@@ -89,7 +89,7 @@ function buttons(row: AccountRow, actions: Actions): HTMLButtonElement[] {
         trans.__('show'),
         trans.__('Go to cell [%1], after which it was first seen', cell),
         () => {
-          actions.jump({ id: null, number: cell, line: null });
+          actions.jump({ id: null, number: cell, line: null, code: '' });
         }
       )
     );

@@ -38,7 +38,8 @@ const finding = fields({
   /** The fix where it is no code to paste; else empty. */
   fix_sentence: orNull(text(1000)),
   cell: orNull(whole),
-  line: orNull(whole)
+  line: orNull(whole),
+  code: text(2000)
 });
 
 const cellRow = fields({

@@ -25,11 +25,29 @@ export class MuteChoice {
     this.opener = button(trans.__('Mute …'), title, () => {
       this.open(this.node.hidden);
     });
+    for (const one of [this.opener, this.node]) {
+      one.addEventListener('keydown', event => {
+        this.closeOn(event);
+      });
+    }
     this.open(false);
+  }
+
+  /** True if one of the choices has the focus. */
+  get hasFocus(): boolean {
+    return this.node.contains(document.activeElement);
   }
 
   open(on: boolean): void {
     this.node.hidden = !on;
     this.opener.setAttribute('aria-expanded', String(on));
+  }
+
+  private closeOn(event: KeyboardEvent): void {
+    if (event.key === 'Escape' && !this.node.hidden) {
+      event.stopPropagation();
+      this.open(false);
+      this.opener.focus();
+    }
   }
 }

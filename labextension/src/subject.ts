@@ -7,6 +7,8 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 
 import { KernelFeed } from './feed.js';
+import { ignoring, nearestLine } from './ignore_comment.js';
+import type { WhyNot } from './ignore_comment.js';
 import { METADATA, readKept, withKept } from './kept_mutes.js';
 import type { Message } from './message.js';
 import type { Part } from './record.js';
@@ -17,7 +19,15 @@ export interface Target {
   id: string | null;
   number: number | null;
   line: number | null;
+  /** What the line said when it ran; empty if that is not known. */
+  code: string;
 }
+
+/** Where a jump ended. */
+export type Arrival = 'there' | 'no cell' | 'no line';
+
+/** What came of writing into a line. */
+export type Writing = 'written' | 'locked' | WhyNot;
 
 export class Subject {
   feed: KernelFeed | null = null;
@@ -60,23 +70,24 @@ export class Subject {
     return info?.status === 'ok' && info.language_info.name === 'python';
   }
 
-  /** Shows a cell; false if it is not there any more. */
-  jump(target: Target): boolean {
+  /** Shows a cell, and the line in it that says what it said when it ran. */
+  jump(target: Target): Arrival {
     if (!(this.panel instanceof NotebookPanel)) {
-      return false;
+      return 'no cell';
     }
     const notebook = this.panel.content;
     const index = notebook.widgets.findIndex(({ model }) => isTarget(model, target));
-    if (index < 0) {
-      return false;
+    const cell = notebook.widgets[index];
+    if (!cell) {
+      return 'no cell';
     }
+    const line = lineIn(cell.model.sharedModel.source, target);
     notebook.activeCellIndex = index;
-    const editor = notebook.widgets[index]?.editor;
-    if (editor && target.line !== null && target.line > 0 && target.line <= editor.lineCount) {
-      editor.setCursorPosition({ line: target.line - 1, column: 0 });
+    if (line !== null) {
+      cell.editor?.setCursorPosition({ line: line - 1, column: 0 });
     }
     void notebook.scrollToItem(index, 'smart').catch(() => undefined);
-    return true;
+    return line === null && target.line !== null ? 'no line' : 'there';
   }
 
   /** The id of the cell that holds a node of the page; null if none does. */
@@ -85,19 +96,23 @@ export class Subject {
     return cells.find(cell => cell.node.contains(node))?.model.id ?? null;
   }
 
-  /** Writes a comment behind a line that silences a pitfall there; false if the line says something else now. */
-  annotate(target: Target, code: string, slug: string): boolean {
+  /** Writes a comment behind a line that silences a pitfall there; says why if it does not. */
+  annotate(target: Target, slug: string): Writing {
     const cells = this.panel instanceof NotebookPanel ? this.panel.content.widgets : [];
-    const model = cells.find(cell => isTarget(cell.model, target))?.model.sharedModel;
-    const lines = model?.source.split('\n') ?? [];
-    const index = (target.line ?? 0) - 1;
-    const line = lines[index];
-    if (!model || line?.trim() !== code) {
-      return false;
+    const model = cells.find(cell => isTarget(cell.model, target))?.model;
+    if (!model || target.line === null) {
+      return 'gone';
     }
-    lines[index] = `${line.trimEnd()}  # torchcheck: ignore[${slug}]`;
-    model.setSource(lines.join('\n'));
-    return true;
+    if (model.getMetadata('editable') === false) {
+      return 'locked';
+    }
+    const { sharedModel } = model;
+    const edit = ignoring(sharedModel.source, target.line, target.code, slug);
+    if (typeof edit === 'string') {
+      return edit;
+    }
+    sharedModel.updateSource(edit.start, edit.end, edit.text);
+    return 'written';
   }
 
   /** Pitfalls that the notebook's file keeps silent. */
@@ -144,6 +159,13 @@ export class Subject {
     });
     this._changed.emit(['all']);
   }
+}
+
+function lineIn(source: string, { line, code }: Target): number | null {
+  if (line === null || code) {
+    return line === null ? null : nearestLine(source, line, code);
+  }
+  return line > 0 && line <= source.split('\n').length ? line : null;
 }
 
 function isTarget(model: { id: string }, target: Target): boolean {

@@ -5,6 +5,7 @@ import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Actions, Freeing } from './actions.js';
+import { arrivalIn } from './line_words.js';
 import { VERSION } from './message.js';
 import type { FreeItem, Request } from './message.js';
 import type { Pages } from './pages.js';
@@ -25,8 +26,9 @@ export class SubjectActions implements Actions {
   ) {}
 
   jump(target: Target): void {
-    if (this.subjects.current?.jump(target) === false) {
-      this.say(this.trans.__('This cell is not in the notebook any more.'));
+    const said = arrivalIn(this.subjects.current?.jump(target) ?? 'there', this.trans);
+    if (said) {
+      this.say(said);
     }
   }
 

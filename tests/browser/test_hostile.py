@@ -36,7 +36,8 @@ for one in strange:
               "rows": one, "free": one, "state": one, "findings": one, "path": name, "item": one, "ask": one}})
     send(one)
 device = {{"device": name, "allocated": 2**53 - 1, "reserved": 2**53 - 1, "peak": 0, "limit": 1}}
-finding = {{"slug": name, "severity": "error", "message": name, "subject": name, "fix": name, "cell": 1, "line": 1}}
+finding = {{"slug": name, "severity": "error", "message": name, "subject": name, "fix": name, "cell": 1, "line": 1,
+           "code": name}}
 row = {{"path": name, "kind": name, "device": name, "bytes": 2**53 - 1, "pieces": 1, "also": [name], "free": "outputs",
        "cell": 2**53 - 1}}
 cell = {{"number": 2**53 - 1, "id": name, "elapsed_s": 3e9, "steps": 2**53 - 1}}

@@ -24,7 +24,7 @@ empty = [None] * 5000
 columns = {"at": at, "allocated": column, "reserved": empty, "gaps": []}
 series = [{"device": name, "limit": 1 << 34, "peak": 1 << 29, **columns} for name in ("host", "cuda:0")]
 finding = {"slug": "missing-zero-grad", "severity": "error", "message": "m" * 200, "subject": "s", "fix": "f",
-           "cell": 1, "line": 1}
+           "cell": 1, "line": 1, "code": "s.step()"}
 cells = [{"number": i, "id": None, "began": now - 3_000_000 + 5000 * i, "duration_s": 4.0, "error": None, "steps": 0,
           "memory": [{"device": "host", "before": 1, "after": 2, "peak": 3}], "findings": [finding] * (i % 2)}
          for i in range(500)]

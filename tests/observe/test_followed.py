@@ -3,6 +3,8 @@
 import sys
 from collections import OrderedDict, defaultdict, deque
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn

@@ -31,6 +31,7 @@ FINDING = Finding(
     cell=1,
     severity="error",
     slug="missing-zero-grad",
+    code="optimizer.step()",
 )
 CUDA = a_memory("cuda:0", allocated_nbytes=1 << 30, reserved_nbytes=2 << 30, peak_nbytes=3 << 30, total_nbytes=8 << 30)
 HOST = a_memory(peak_nbytes=400 << 20)

@@ -6,7 +6,7 @@ function createElement(tag) {
   const attributes = {};
   const listeners = {};
   let children = [];
-  return {
+  const made = {
     tag,
     className: "",
     attributes,
@@ -18,12 +18,17 @@ function createElement(tag) {
     replaceChildren: (...others) => void (children = others),
     setAttribute: (name, value) => void (attributes[name] = value),
     getAttribute: (name) => attributes[name] ?? null,
-    focus: () => undefined,
+    focus: () => void (document.activeElement = made),
+    getRootNode: () => document,
+    contains: (one) => all(made).includes(one),
     addEventListener: (name, call) => void (listeners[name] = call),
     // As much of selectors as is asked for.
     querySelectorAll: () => children.flatMap(all).filter((one) => /^ti-finding/.test(one.className ?? "")),
-    querySelector: () => children.find((child) => child.className === "ti-inside") ?? null,
+    querySelector: (selector) =>
+      (selector === "button" ? children.flatMap(all).find((one) => one.tag === "button") : children.find((child) => child.className === "ti-inside")) ??
+      null,
   };
+  return made;
 }
 
 function outline(x) {
@@ -38,7 +43,7 @@ const all = (x) => (typeof x === "string" ? [] : [x, ...x.children.flatMap(all)]
 // What is named at the inside of a finding; null if it cannot be opened.
 const slugInside = (one) => one.children.find((child) => child.className === "ti-inside")?.attributes["data-ti-slug"] ?? null;
 
-globalThis.document = { createElement, body: { dataset: {} } };
+globalThis.document = { createElement, activeElement: null, body: { dataset: {} } };
 
 // Whoever waits for long waits until it is said that the time is over.
 const soon = globalThis.setTimeout;
@@ -112,20 +117,29 @@ function muted(card, findings) {
   widget.render({ model, el });
   const groups = el.children.flatMap(all).filter(isActing);
   const said = [];
+  const focused = [];
   for (const group of groups) {
     const place = group.children.at(-1);
+    const pressing = (button) => {
+      button.focus();
+      button.listeners.click();
+    };
+    const noteFocus = () => void focused.push(place === document.activeElement ? "answer" : texts(document.activeElement).join(""));
     const note = () => void said.push(texts(place).join("").trim());
     for (const button of group.children.filter((one) => one.tag === "button").slice(0, 3)) {
       isGone = false;
-      button.listeners.click();
+      pressing(button);
       note();
       const { v, ask, ...asked } = sent.at(-1);
       for (const other of [null, { op: "muted" }, { op: "muted", ...asked, slug: "another" }]) hear(other);
       note();
       hear({ op: "muted", ...asked, path: "a file", error: "" });
       note();
-      place.children.find((one) => one.tag === "button").listeners.click();
+      noteFocus();
+      pressing(place.children.find((one) => one.tag === "button"));
+      noteFocus();
       hear({ op: "muted", ...asked, on: false, path: "", error: "" });
+      noteFocus();
       note();
       hear({ op: "muted", ...asked, path: "", error: "no such line" });
       note();
@@ -134,7 +148,7 @@ function muted(card, findings) {
       note();
     }
   }
-  return { sent, said, groups: groups.length };
+  return { sent, said, focused, groups: groups.length };
 }
 
 // What a widget says and sends when its buttons about memory are clicked, with each answer twice where only one counts.

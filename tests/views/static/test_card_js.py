@@ -143,6 +143,13 @@ def test_widget_asks_to_be_silent_and_says_what_it_is_told(tmp_path):
 
 
 @needs_node
+def test_focus_goes_on_in_the_answer_when_what_had_it_goes(tmp_path):
+    focused = muted(tmp_path, [NAMED])["focused"]
+    opened = ("I meant this", "Mute in this cell", "Mute always")
+    assert focused == [one for button in opened for one in (button, "answer", "answer")]
+
+
+@needs_node
 def test_widget_is_silent_in_a_cell_about_what_has_no_line(tmp_path):
     assert [one["scope"] for one in muted(tmp_path, [{**NAMED, "line": None}])["sent"][::2]] == [
         "cell",

@@ -156,7 +156,7 @@ def freed(item: str, path: str, nbytes: int) -> Message:
 
 
 def _finding(found: Mapping[str, Any]) -> Message:
-    names = ("slug", "severity", "message", "subject", "fix", "fix_sentence", "cell", "line")
+    names = ("slug", "severity", "message", "subject", "fix", "fix_sentence", "cell", "line", "code")
     return {name: found[name] for name in names}
 
 

@@ -62,12 +62,15 @@ function kept({ path, gone, unknown, rows }) {
 
 /** The buttons of one finding, and how they hear what the kernel answers. */
 function actions({ slug, cell, line, run, held, memory }, model) {
-  const told = withAttributes(node("div", "ti-told"), { role: "status" });
+  const told = withAttributes(node("div", "ti-told"), { role: "status", tabindex: -1 });
   let awaited = null;
   let late = 0;
+  // Whoever pressed what stood there goes on in the answer to that.
   const say = (...parts) => {
+    const had = told.contains(told.getRootNode().activeElement);
     clearTimeout(late);
     told.replaceChildren(...parts);
+    if (had) (told.querySelector("button") ?? told).focus();
   };
   const ask = (request) => {
     awaited = request;
