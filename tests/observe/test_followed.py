@@ -2,7 +2,6 @@
 
 import sys
 from collections import OrderedDict, defaultdict, deque
-
 from typing import Any
 
 import pytest
@@ -43,7 +42,7 @@ class Loud:
     def losses(self):
         raise AssertionError
 
-    inner = property(losses.fget)
+    inner = property(losses.fget)  # type: ignore[attr-defined]  # mypy takes a property for its function
 
 
 class LoudDict(dict[str, Any]):
