@@ -5,7 +5,8 @@ The field names are a contract: the JSON bundle carries the same ones (`"version
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Severity = Literal["error", "warning", "hint"]
@@ -76,6 +77,40 @@ def all_of(count: int, noun: str) -> str:
     if count == 1:
         return f"the only {noun}"
     return f"both {noun}s" if count == 2 else f"all {count:,} {noun}s"  # noqa: PLR2004 - both are two
+
+
+# Longer names say no more, and push out what is said of them.
+_NAME, _CODE = 60, 120
+_LONG = re.compile(rf"\w{{{_NAME + 1},}}")
+_SENTENCE, _FIX = 380, 1_000
+
+
+def with_short_names(finding: Finding) -> Finding:
+    """The finding with the middle of overlong names left out of what is read: message, fix and evidence."""
+    said = "`".join(
+        _cut(piece, _CODE) if at % 2 else piece for at, piece in enumerate(short_names(finding.message).split("`"))
+    )
+    cut = _cut(said, _SENTENCE)
+    # What is left of a pair is closed.
+    told = f"{cut}`" if cut != said and cut.count("`") % 2 else cut
+    evidence = tuple(
+        replace(one, label=_cut(short_names(one.label), _CODE), value=_cut(short_names(one.value), _CODE))
+        if isinstance(one.value, str)
+        else replace(one, label=_cut(short_names(one.label), _CODE))
+        for one in finding.evidence
+    )
+    return replace(finding, message=told, fix=_cut(short_names(finding.fix), _FIX), evidence=evidence)
+
+
+def short_names(text: str) -> str:
+    """The text with the middle of overlong names left out."""
+    return _LONG.sub(lambda long: _cut(long[0], _NAME), text) if len(text) > _NAME else text
+
+
+def _cut(text: str, limit: int) -> str:
+    """The text, or its beginning and its end: `limit` letters at most."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[: limit - half]}…{text[1 - half :]}"
 
 
 def one_for_each_fix(findings: list[Finding]) -> list[Finding]:

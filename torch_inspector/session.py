@@ -17,7 +17,7 @@ from torch_inspector.account import MemoryReport
 from torch_inspector.facts import Cell, ErrorFact, MemoryFact, Run, Snapshot, Trace
 from torch_inspector.facts.part_names import typed_in
 from torch_inspector.failures import Failures
-from torch_inspector.findings import Finding, one_for_each_fix
+from torch_inspector.findings import Finding, one_for_each_fix, with_short_names
 from torch_inspector.pitfall import Pitfall
 
 _KEPT = 50
@@ -263,7 +263,7 @@ def _stamp(finding: Finding, pitfall: Pitfall, cell: Cell, sources: Mapping[int 
     line = finding.line
     lines = sources.get(cell.number if finding.cell is None else finding.cell, "").splitlines()
     code = lines[line - 1].strip() if line is not None and 0 < line <= len(lines) else finding.code
-    return replace(
+    stamped = replace(
         finding,
         slug=pitfall.slug,
         severity=finding.severity or pitfall.severity,
@@ -272,6 +272,7 @@ def _stamp(finding: Finding, pitfall: Pitfall, cell: Cell, sources: Mapping[int 
         subject=typed_in(finding.subject),
         fix=typed_in(finding.fix),
     )
+    return with_short_names(stamped)
 
 
 @lru_cache(maxsize=256)

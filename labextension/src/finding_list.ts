@@ -77,7 +77,7 @@ export class FindingList {
       text: where,
       title: trans.__('Go to the cell'),
       onClick: () => {
-        this.actions.jump({ id, number, line: finding.line, code: finding.code });
+        this.actions.jump({ id, number, line: finding.line, code: finding.code ?? '' });
       }
     });
     link.type = 'button';

@@ -39,7 +39,7 @@ const finding = fields({
   fix_sentence: orNull(text(1000)),
   cell: orNull(whole),
   line: orNull(whole),
-  code: text(2000)
+  code: orNull(text(2000))
 });
 
 const cellRow = fields({

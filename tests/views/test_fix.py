@@ -30,6 +30,7 @@ def test_what_can_be_pasted_is_code(fix):
         ("run the line that computes loss again before each backward()",) * 2,
         ("make `scaler` once, next to `optimizer`",) * 2,
         ("nn.Embedding(..., sparse=True) with torch.optim.SparseAdam moves only the rows that were looked up",) * 2,
+        ("d['a_name_without…its_middle'] = 1", "d['a_name_without…its_middle'] = 1"),
         ("# give the loss raw scores,\n# without sigmoid", "give the loss raw scores, without sigmoid"),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from tests.views.samples import CARDS, EVERYTHING, HERE, HOSTILE, PROSE, hostile_cards
 from tests.views.test_plain import ANY_TEXT
 from torch_inspector.views.card import Card, Line, Prose
-from torch_inspector.views.html import to_html
+from torch_inspector.views.html import to_html, to_page
 from torch_inspector.views.picture import DOT
 
 STYLE = HERE.parents[1] / "torch_inspector" / "views" / "static" / "style.css"
@@ -181,3 +181,9 @@ def test_a_line_has_the_colour_of_its_own_severity():
     html = to_html(Card("t", "error", (Line("a hint", "hint"), Line("plain"))))
     assert "<p class=ti-hint><span class=ti-shape aria-hidden=true>●</span> a hint</p>" in html
     assert "<p>plain</p>" in html
+
+
+def test_a_page_of_its_own_has_one_heading():
+    page = to_page(EVERYTHING)
+    assert page.count("<p class=ti-title role=heading aria-level=1>") == page.count("role=heading") == 1
+    assert "role=heading" not in to_html(EVERYTHING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torch_inspector.facts import Run
-from torch_inspector.findings import Finding
+from torch_inspector.findings import Finding, short_names
 from torch_inspector.views.card import Code
 from torch_inspector.views.plain import clip
 
@@ -11,6 +11,8 @@ from torch_inspector.views.plain import clip
 _AROUND = 2
 # One line must not push the others out.
 _LINE_LIMIT = 160
+# Longer ones lose the middle of overlong names.
+_WIDE = 100
 
 
 def context_of(finding: Finding, run: Run | None, caption: str = "") -> Code | None:
@@ -28,7 +30,7 @@ def context_of(finding: Finding, run: Run | None, caption: str = "") -> Code | N
     source = "" if run is None else run.source_of(run.cell.number if finding.cell is None else finding.cell)
     lines = source.splitlines()
     if line > len(lines) or not lines[line - 1].strip() or (own and lines[line - 1].strip() != own):
-        return Code(clip(own, _LINE_LIMIT), caption=caption, first=line, guilty=line) if own else None
+        return Code(_clipped(own), caption=caption, first=line, guilty=line) if own else None
     first = max(line - _AROUND, 1)
     skipped, shown = _trimmed(lines[first - 1 : line + _AROUND], line - first)
     return Code("\n".join(shown), caption=caption, first=first + skipped, guilty=line)
@@ -43,4 +45,8 @@ def _trimmed(lines: list[str], guilty: int) -> tuple[int, list[str]]:
         end -= 1
     texts = [line.expandtabs(4).rstrip() for line in (one[: 2 * _LINE_LIMIT] for one in lines[start:end])]
     indent = min((len(text) - len(text.lstrip()) for text in texts if text), default=0)
-    return start, [clip(text[indent:], _LINE_LIMIT) for text in texts]
+    return start, [_clipped(text[indent:]) for text in texts]
+
+
+def _clipped(line: str) -> str:
+    return line if len(line) <= _WIDE else clip(short_names(line), _LINE_LIMIT)

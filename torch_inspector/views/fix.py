@@ -12,6 +12,8 @@ _WIDE = 94
 # Longer ones are cut, and what is cut is no code any more.
 _LIMIT = 2_000
 _MAGIC = re.compile(r"^%.*$", re.MULTILINE)
+# A name that has lost its middle.
+_CUT_NAME = re.compile(r"\w…\w")
 _REMARK = re.compile(r"^# ?", re.MULTILINE)
 
 
@@ -36,6 +38,8 @@ def fix_sentence(fix: str) -> str:
 
 def _is_code(text: str) -> bool:
     """True for statements, also with an ellipsis in the place of what the user has; false for prose and remarks."""
+    if _CUT_NAME.search(text):
+        return False
     # An ellipsis stands for code, a magic is a statement, and the head of a block goes without it.
     code = _MAGIC.sub("pass", text[: _LIMIT + 1].replace("…", "..."))
     trees = (syntax.parse(code), syntax.parse(f"{code}\n    pass"))

@@ -37,7 +37,9 @@ def to_html(card: Card) -> str:
 
 def to_page(card: Card) -> str:
     """The card as a page of its own, which needs no other file."""
-    drawn = Markup(to_html(card))  # noqa: S704 - all texts in it are escaped
+    # Here the title is a heading: no table of contents of a notebook collects it.
+    html = to_html(card).replace("<p class=ti-title>", "<p class=ti-title role=heading aria-level=1>", 1)
+    drawn = Markup(html)  # noqa: S704 - all texts in it are escaped
     return _template("page.html.j2").render(card=card, drawn=drawn)
 
 

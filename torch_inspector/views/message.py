@@ -30,6 +30,7 @@ _EVIDENCE_COUNT = 20
 _NAME_LIMIT = 200
 _MESSAGE_LIMIT = 1_000
 _CODE_LIMIT = 2_000
+_GUILTY_LIMIT = 500
 _TEXT_LIMIT = 20_000
 # Beyond this, JavaScript rounds whole numbers.
 _LARGEST_INT = 2**53
@@ -98,7 +99,7 @@ def _finding(finding: Finding, run: Run) -> dict[str, Any]:
         "message": one_line(finding.message, _MESSAGE_LIMIT),
         "fix": block(finding.fix, _CODE_LIMIT),
         "fix_sentence": one_line(fix_sentence(finding.fix), _MESSAGE_LIMIT),
-        "code": block(finding.code, _CODE_LIMIT),
+        "code": block(finding.code, _GUILTY_LIMIT),
         "evidence": [_evidence(evidence) for evidence in finding.evidence[:_EVIDENCE_COUNT]],
     }
 
