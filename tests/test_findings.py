@@ -46,7 +46,7 @@ def test_a_name_keeps_its_ends_and_numbers_stay():
     assert found.message.endswith("xend.weight`.")
     assert found.fix.startswith("del beginx")
     assert found.evidence[0].value == 3
-    assert all(len(one) < 70 for one in (found.fix, found.evidence[0].label, found.evidence[1].value))
+    assert all(len(str(one)) < 70 for one in (found.fix, found.evidence[0].label, found.evidence[1].value))
     # What it is about is looked up by its whole name.
     assert found.subject == name
 
