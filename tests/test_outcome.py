@@ -52,27 +52,6 @@ def test_cells_are_told_by_id_or_text(one, other, same):
     assert same_cell(a_cell_run(**one), a_cell_run(**other)) is same
 
 
-LONG = "\n".join(f"step_{number}(model)" for number in range(9))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "rewritten"),
-    [
-        (SOURCE, SOURCE, False),
-        (SOURCE, EDITED, False),
-        (SOURCE, "x = 1", True),
-        ("F.softmax(words)", "F.softmax(words, dim=-1)", False),
-        ("loss = nn.CrossEntropyLoss(output, target)", "loss = F.cross_entropy(output, target)", False),
-        (LONG, LONG.replace("step_8(model)", "y = 1").replace("step_7(model)\n", ""), False),
-        (LONG, "\n".join(f"plot_{number}(model)" for number in range(9)), True),
-        (LONG, "other()\n" * 30 + LONG, False),
-    ],
-)
-def test_cell_that_holds_other_code_is_no_repair(one, other, rewritten):
-    outcome = rerun(a_cell_run(KEPT, source=one, identity="a"), a_cell_run(source=other, identity="a"))
-    assert outcome.rewritten is rewritten
-
-
 def test_first_run_and_clean_runs_have_no_outcome():
     assert outcome_of(a_cell_run(KEPT)) is None
     assert rerun(a_cell_run(), a_cell_run()) is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -15,9 +13,6 @@ from torch_inspector.findings import Evidence, Finding
 _ALIKE = 2 / 3
 # Longer texts are compared by their first lines: the comparison is quadratic.
 _LINES = 200
-# Up to so many lines, most may be part of one repair; at least half of their words stay then.
-_SHORT, _HALF = 6, 1 / 2
-_WORD = re.compile(r"\w+")
 # Smaller numbers of bytes are equal by chance.
 _TELLING_NBYTES = 1024
 
@@ -51,8 +46,6 @@ class Outcome:
     still: tuple[Fate, ...] = ()
     """Findings of this run that were there before."""
     new: tuple[Finding, ...] = ()
-    rewritten: bool = False
-    """True if the cell holds other code now: what is gone is then no repair of anybody's."""
 
 
 def outcome_of(run: Run) -> Outcome | None:
@@ -71,7 +64,6 @@ def outcome_of(run: Run) -> Outcome | None:
         ),
         tuple(Fate(now, _changed(old, now)) for old, now in pairs),
         tuple(one for one in run.findings if one not in [now for _, now in pairs]),
-        _is_rewritten(last, run),
     )
 
 
@@ -84,20 +76,6 @@ def same_cell(one: Run, other: Run) -> bool:
         return mine == theirs and bool(mine)
     matcher = SequenceMatcher(None, mine, theirs, autojunk=False)
     return matcher.real_quick_ratio() >= _ALIKE and matcher.quick_ratio() >= _ALIKE and matcher.ratio() >= _ALIKE
-
-
-def _is_rewritten(last: Run, run: Run) -> bool:
-    """True if under two thirds of the lines have stayed; of a short cell under half of the words, too."""
-    before, now = _lines(last.cell.source), _lines(run.cell.source)
-    if _share(before, now) >= _ALIKE:
-        return False
-    words, theirs = ([word for line in lines for word in _WORD.findall(line)] for lines in (before, now))
-    return len(before) > _SHORT or _share(words, theirs) < _HALF
-
-
-def _share(before: list[str], now: list[str]) -> float:
-    """The part of the first that is in the second, whatever the order."""
-    return (Counter(before) & Counter(now)).total() / len(before) if before else 1.0
 
 
 def _last_of(run: Run) -> Run | None:

@@ -70,7 +70,7 @@ def test_cell_is_known_by_its_id(notebook):
     run(LOOP, store_history=True, cell_id="a")
     notebook.published.clear()
     run("quite = 'another text'", store_history=True, cell_id="a")
-    assert "gone with the code since cell 3" in texts(notebook)[0]
+    assert "fixed since cell 3" in texts(notebook)[0]
 
 
 @pytest.mark.parametrize(("panel", "count"), [("off", 0), ("text", 1)])

@@ -25,14 +25,6 @@ def test_one_line_leaves_out_numbers_that_would_be_cut():
     assert "before" not in card.title
 
 
-def test_what_went_with_the_code_is_not_called_fixed():
-    other = {"source": "x = 1", "identity": "a"}
-    card = rerun(a_cell_run(KEPT, number=4, identity="a"), a_cell_run(number=5, **other))
-    assert card.title == "torch_inspector, cell 5: gone with the code since cell 4: graph-retained-in-list (`losses`)"
-    card = rerun(a_cell_run(KEPT, number=4, identity="a"), a_cell_run(HINT, number=5, **other))
-    assert card.parts[0] == Line("gone with the code since cell 4: graph-retained-in-list (`losses`)")
-
-
 def test_many_fixed_findings_stay_one_line():
     first = a_cell_run(*(replace(HINT, slug=f"kind-{number}") for number in range(9)), number=1)
     assert rerun(first, a_cell_run(number=2)).title.endswith("kind-0; kind-1; kind-2; and 6 more")

@@ -25,7 +25,7 @@ def clean_card(run: Run, outcome: Outcome | None) -> Card | None:
 
     def title(told: int) -> str:
         shown = "; ".join(_fixed(fate, told=index < told) for index, fate in enumerate(outcome.fixed[:_NAMES]))
-        return f"{_mark(outcome)}{cell_name(run)}: {_word(outcome)}{_since(outcome)}: {shown}{more}"
+        return f"{DONE} {cell_name(run)}: fixed{_since(outcome)}: {shown}{more}"
 
     # Numbers that would be cut off are left out.
     titles = [title(told) for told in range(_NAMES, -1, -1)]
@@ -36,10 +36,9 @@ def fixed_lines(outcome: Outcome | None) -> list[Line]:
     """A line for each finding that is gone, at most three and a count."""
     if outcome is None or not outcome.fixed:
         return []
-    begin = f"{_mark(outcome)}{_word(outcome)}{_since(outcome)}"
-    lines = [Line(f"{begin}: {_fixed(fate)}") for fate in outcome.fixed[:_NAMES]]
+    lines = [Line(f"{DONE} fixed{_since(outcome)}: {_fixed(fate)}") for fate in outcome.fixed[:_NAMES]]
     left = len(outcome.fixed) - len(lines)
-    return [*lines, *([Line(f"and {several(left, 'more finding')} {_word(outcome)}")] if left else [])]
+    return [*lines, *([Line(f"and {several(left, 'more finding')} fixed")] if left else [])]
 
 
 def status_of(finding: Finding, outcome: Outcome | None) -> str:
@@ -68,15 +67,6 @@ def _fixed(fate: Fate, *, told: bool = True) -> str:
     change = _change(fate.change) if told and fate.change is not None else ""
     inside = ", ".join(filter(None, (about, change)))
     return f"{name} ({inside})" if inside else name
-
-
-def _word(outcome: Outcome) -> str:
-    """Nobody has mended what went with the code."""
-    return "gone with the code" if outcome.rewritten else "fixed"
-
-
-def _mark(outcome: Outcome) -> str:
-    return "" if outcome.rewritten else f"{DONE} "
 
 
 def _since(outcome: Outcome) -> str:
