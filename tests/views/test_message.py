@@ -28,6 +28,7 @@ def test_names_are_the_contract():
         "duration_s": 12.5,
         "finding_count": 1,
         "fixed": [],
+        "gone": [],
         "model_id": "m",
         "findings": [
             {
@@ -39,7 +40,6 @@ def test_names_are_the_contract():
                 "held": "",
                 "message": FINDING.message,
                 "fix": "optimizer.zero_grad()",
-                "fix_sentence": "",
                 "code": "    optimizer.step()",
                 "evidence": [
                     {"label": "steps", "value": 100, "unit": "count"},
@@ -68,12 +68,6 @@ def test_finding_without_a_cell_belongs_to_the_run():
     message = run_message(a_run(findings=(replace(FINDING, cell=None, severity=""),)), session="s")
     assert (message["findings"][0]["cell"], message["findings"][0]["severity"]) == (1, "hint")
     assert (message["card"], message["model_id"]) == (None, None)
-
-
-def test_fix_that_is_no_code_is_a_sentence_too():
-    said = replace(FINDING, fix="# give the loss raw scores,\n# without sigmoid")
-    (finding,) = run_message(a_run(findings=(said,)), session="s")["findings"]
-    assert finding["fix_sentence"] == "give the loss raw scores, without sigmoid"
 
 
 def test_many_findings_are_cut_and_counted():

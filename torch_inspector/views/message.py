@@ -15,7 +15,6 @@ from torch_inspector.outcome import Change, Fate
 from torch_inspector.views.card import Card
 from torch_inspector.views.data import card_data
 from torch_inspector.views.explain import Drawing, in_order
-from torch_inspector.views.fix import fix_sentence
 from torch_inspector.views.plain import block, one_line
 from torch_inspector.views.quantity import Number
 from torch_inspector.views.rerun import fate_of, status_of
@@ -54,7 +53,7 @@ def run_message(
         drawing: What the card was drawn with; without it, reasons and what became of the last findings stay empty.
     """
     drawing = drawing or Drawing(run, {})
-    fixed = drawing.outcome.fixed if drawing.outcome is not None else ()
+    fixed, gone = (drawing.outcome.fixed, drawing.outcome.gone) if drawing.outcome is not None else ((), ())
     # The k-th of them is the k-th that the card can open.
     found = in_order(run, drawing.known)[:_FINDING_COUNT]
     message = {
@@ -65,6 +64,7 @@ def run_message(
         "findings": [{**_finding(finding, run), **_status(finding, drawing)} for finding in found],
         "finding_count": len(run.findings),
         "fixed": [_fate(fate) for fate in fixed[:_FINDING_COUNT]],
+        "gone": [_fate(fate) for fate in gone[:_FINDING_COUNT]],
         "model_id": model_id,
         "card": card_data(card) if card else None,
     }
@@ -98,7 +98,6 @@ def _finding(finding: Finding, run: Run) -> dict[str, Any]:
         "held": _held(finding.held),
         "message": one_line(finding.message, _MESSAGE_LIMIT),
         "fix": block(finding.fix, _CODE_LIMIT),
-        "fix_sentence": one_line(fix_sentence(finding.fix), _MESSAGE_LIMIT),
         "code": block(finding.code, _GUILTY_LIMIT),
         "evidence": [_evidence(evidence) for evidence in finding.evidence[:_EVIDENCE_COUNT]],
     }

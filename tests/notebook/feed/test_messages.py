@@ -10,6 +10,7 @@ import pytest
 from tests.fakes import a_cell, a_memory, a_module, a_run, a_snapshot, an_optimizer
 from tests.notebook.feed.samples import FOLDER, HOST, RUN, a_finished_cell, all_messages, made
 from torch_inspector.account import MemoryReport, MemoryRow
+from torch_inspector.findings import Finding
 from torch_inspector.notebook.feed import messages
 
 SCHEMA = json.loads(messages.SCHEMA.read_text(encoding="utf-8"))
@@ -92,3 +93,16 @@ def test_message_of_a_cell():
     assert [change["after"] - change["before"] for change in row["memory"]] == [0, 624 << 20]
     assert [found["slug"] for found in row["findings"]] == ["missing-zero-grad"]
     assert MADE["cell"]["run"] == RUN
+
+
+@pytest.mark.parametrize(
+    ("fix", "sentence"),
+    [
+        ("# give the loss raw scores,\n# without sigmoid", "give the loss raw scores, without sigmoid"),
+        ("del losses  # when they are read", ""),
+        ("", ""),
+    ],
+)
+def test_fix_that_is_no_code_is_a_sentence_too(fix, sentence):
+    (told,) = messages.early_findings([Finding("m", fix=fix)], a_cell())
+    assert (told["fix"], told["fix_sentence"]) == (fix, sentence)

@@ -17,6 +17,7 @@ from torch_inspector.findings import Finding
 from torch_inspector.notebook.feed.sample import Sample
 from torch_inspector.notebook.freeing import Item, plan, word_for
 from torch_inspector.notebook.muting import Wish
+from torch_inspector.views.fix import fix_sentence
 from torch_inspector.views.message import run_message
 from torch_inspector.views.plain import one_line
 
@@ -27,6 +28,7 @@ SCHEMA = Path(__file__).with_name("messages.schema.json")
 """What both sides hold to."""
 
 _NAME_LIMIT = 200
+_SENTENCE_LIMIT = 1_000
 _DEVICE_COUNT = 16
 _MODULE_COUNT = 60
 _OPTIMIZER_COUNT = 20
@@ -156,8 +158,10 @@ def freed(item: str, path: str, nbytes: int) -> Message:
 
 
 def _finding(found: Mapping[str, Any]) -> Message:
-    names = ("slug", "severity", "message", "subject", "fix", "fix_sentence", "cell", "line", "code")
-    return {name: found[name] for name in names}
+    names = ("slug", "severity", "message", "subject", "fix", "cell", "line", "code")
+    # In words where it is no code; the card under the cell has that already.
+    sentence = one_line(fix_sentence(found["fix"]), _SENTENCE_LIMIT)
+    return {**{name: found[name] for name in names}, "fix_sentence": sentence}
 
 
 def _changes(run: Run, peaks: Mapping[str, int]) -> list[Message]:
