@@ -215,10 +215,18 @@ class Session:
             else:
                 if findings:
                     found.append((pitfall, findings))
-                else:
+                elif not self._is_said_once(pitfall, run):
                     silent.discard(pitfall.slug)
         kept = self._stamped(found, run.cell) if found else []
         return replace(run, findings=tuple(kept), unjudged=frozenset(silent) - {finding.slug for finding in kept})
+
+    def _is_said_once(self, pitfall: Pitfall, run: Run) -> bool:
+        """True if a check finds nothing only because it has told so before."""
+        if not any(one.slug == pitfall.slug for past in run.earlier for one in past.findings):
+            return False
+        with self.failures.guard(pitfall.slug):
+            return any(pitfall.check(replace(run, earlier=tuple(replace(past, findings=()) for past in run.earlier))))
+        return True
 
     def _stamped(self, found: list[tuple[Pitfall, list[Finding]]], cell: Cell) -> list[Finding]:
         """The findings with what the checks left open, less those that the user or a better finding rules out."""

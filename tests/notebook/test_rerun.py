@@ -1,6 +1,7 @@
 """What a cell says when it runs again: once that it became clean, else what is still there."""
 
 import pytest
+import torch
 
 from tests.cells import a_notebook
 from tests.notebook.samples import GOOD_LOOP, LOOP, MIMES, RUN_MIME, SETUP, SLUG, as_function, texts
@@ -20,7 +21,7 @@ def test_mended_cell_says_so_once(notebook):
     notebook.run(GOOD_LOOP)
     (bundle,) = notebook.published
     assert set(bundle) == MIMES
-    assert bundle["text/plain"].startswith(f"✓ torch_inspector, cell 3: fixed since cell 2: {SLUG} (`optimizer`,")
+    assert bundle["text/plain"].startswith(f"✓ torch_inspector, cell 3: fixed: {SLUG} (`optimizer`,")
     assert "3 before, 0 now" in bundle["text/plain"].replace("\n", " ")
     (fixed,) = bundle[RUN_MIME]["fixed"]
     assert (fixed["slug"], fixed["change"]["before"], fixed["change"]["after"]) == (SLUG, 3, 0)
@@ -62,7 +63,7 @@ def test_muted_is_not_fixed(notebook):
 def test_call_of_a_function_that_was_mended_elsewhere(notebook):
     for source in (as_function(), "train()", as_function(GOOD_LOOP), "train()"):
         notebook.run(source)
-    assert "fixed since cell 4" in texts(notebook)[-1]
+    assert "fixed" in texts(notebook)[-1]
 
 
 def test_cell_is_known_by_its_id(notebook):
@@ -70,7 +71,44 @@ def test_cell_is_known_by_its_id(notebook):
     run(LOOP, store_history=True, cell_id="a")
     notebook.published.clear()
     run("quite = 'another text'", store_history=True, cell_id="a")
-    assert "fixed since cell 3" in texts(notebook)[0]
+    assert f"cell 4: gone, with its code: {SLUG}" in texts(notebook)[0]
+
+
+USED_UP = LOOP.replace("range(4)", "batches")
+KEEPS = "ls = []\nfor _ in range(40):\n    ls.append(model(torch.rand(64, 3)).sum())\n"
+DIVERGES = """\
+line = nn.Linear(3, 1)
+sgd = torch.optim.SGD(line.parameters(), lr=50.0)
+for _ in range(60):
+    sgd.zero_grad()
+    error = line(x).square().mean()
+    error.backward()
+    sgd.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("batches = iter(range(4))", USED_UP, USED_UP),
+        ("", LOOP, LOOP.replace("range(4)", "range(1)")),
+        ("", LOOP, LOOP.replace("range(4)", "range(0)")),
+        ("", LOOP, "if False:\n" + "".join(f"    {line}\n" for line in LOOP.splitlines())),
+        ("", KEEPS, KEEPS.replace("40", "2")),
+        ("", KEEPS, KEEPS.replace("40", "2"), KEEPS.replace("40", "1")),
+        ("", DIVERGES, DIVERGES.replace("60", "2")),
+        ("torch.autograd.set_detect_anomaly(True)", LOOP, LOOP + "\nprint(1)"),
+    ],
+    ids=["used up", "one turn", "no turn", "never", "two kept", "one kept", "fewer steps", "told only once"],
+)
+def test_mistake_that_is_only_not_seen_is_not_called_fixed(cells):
+    with a_notebook(min_bytes=0) as notebook:
+        notebook.run(SETUP)
+        for number, source in enumerate(cells):
+            notebook.shell.run_cell(source, store_history=True, cell_id=f"{number}" if number == 0 else "same")
+        torch.autograd.set_detect_anomaly(False)
+        assert notebook.extension.session.runs[-2].findings or notebook.extension.session.runs[-3].findings
+        assert not any("fixed" in text or "gone" in text for text in texts(notebook))
 
 
 @pytest.mark.parametrize(("panel", "count"), [("off", 0), ("text", 1)])

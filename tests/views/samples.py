@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.fakes import (
+    SOURCE,
     a_backward,
     a_cell,
     a_count,
@@ -20,7 +21,7 @@ from tests.fakes import (
     a_tensor,
     an_optimizer,
 )
-from torch_inspector.facts import LossFact
+from torch_inspector.facts import CountFact, LossFact
 from torch_inspector.findings import Evidence, Finding
 from torch_inspector.pitfall import Pitfall
 from torch_inspector.views.card import Bars, Card, Code, Details, Line, Prose, Table
@@ -102,14 +103,21 @@ HEAVY = replace(
         Evidence("steps", 3),
     ),
 )
-LAST_TIME = replace(HEAVY, evidence=(Evidence("activations", 5 << 30, "bytes"),))
+LAST_TIME = replace(HEAVY, cell=4, evidence=(Evidence("activations", 5 << 30, "bytes"),))
+TURNS = CountFact("backward", a_place(3), "", 5)
+LAST = a_run(
+    TURNS._replace(place=a_place(3, cell=4)),
+    cell=a_cell(SOURCE + "print(loss)\n", number=4),
+    findings=(LAST_TIME, replace(HINT, cell=4)),
+)
 RERUN = a_run(
+    TURNS,
     a_backward(),
     a_step(),
     a_step(index=2, kept_gradients=True),
     *(LossFact(n, a_place(3), n + 1, value) for n, value in enumerate((2.31, 1.8, 1.9, 4.2, float("inf")))),
     cell=a_cell(number=6),
-    earlier=(a_run(cell=a_cell(number=4), findings=(LAST_TIME, HINT)),),
+    earlier=(LAST,),
     findings=(STRETCHED, HEAVY),
 )
 EVERYTHING = Card(

@@ -28,6 +28,7 @@ def test_names_are_the_contract():
         "duration_s": 12.5,
         "finding_count": 1,
         "fixed": [],
+        "gone": [],
         "model_id": "m",
         "findings": [
             {

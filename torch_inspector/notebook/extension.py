@@ -254,7 +254,7 @@ class Extension:
 def _became_clean(run: Run) -> bool:
     """True once: in the run after the one that last found something in this cell."""
     outcome = outcome_of(run)
-    return outcome is not None and bool(outcome.fixed)
+    return outcome is not None and bool(outcome.fixed or outcome.gone)
 
 
 def load(shell: Any) -> None:

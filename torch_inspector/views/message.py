@@ -51,7 +51,7 @@ def run_message(
         drawing: What the card was drawn with; without it, reasons and what became of the last findings stay empty.
     """
     drawing = drawing or Drawing(run, {})
-    fixed = drawing.outcome.fixed if drawing.outcome is not None else ()
+    fixed, gone = (drawing.outcome.fixed, drawing.outcome.gone) if drawing.outcome is not None else ((), ())
     # The k-th of them is the k-th that the card can open.
     found = in_order(run.findings, drawing.known)[:_FINDING_COUNT]
     message = {
@@ -62,6 +62,7 @@ def run_message(
         "findings": [{**_finding(finding, run), **_status(finding, drawing)} for finding in found],
         "finding_count": len(run.findings),
         "fixed": [_fate(fate) for fate in fixed[:_FINDING_COUNT]],
+        "gone": [_fate(fate) for fate in gone[:_FINDING_COUNT]],
         "model_id": model_id,
         "card": card_data(card) if card else None,
     }
